@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ import cramjam
 import pytest
 
 from tests.support.consoles import FILES, Record, as_json, as_line, console_text, metadata, tombstone
-from tests.support.dumps import dumped
+from tests.support.dumps import dumped, lines_in
 from tests.support.dumps import rows as dump_rows
 from tests.support.samples import START, sample
 from tests.support.segments import read_transaction_log
-from txnlib.core.text.console_reader import read_console_text
+from txnlib.core.text.console import read_console_text
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import console
 from txnlib.readers.capture import FileKind, list_capture
@@ -48,9 +47,9 @@ HOSTILE = {
 
 
 def rows(table: str, text: bytes, partition: int | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
-    chunks, where = console.iter_chunks(io.BytesIO(text), chunk), ("text:1", "console.txt", partition)
-    read = console.ConsoleLogRows(*where) if table == "transaction_log" else console.ConsoleSegmentRow(chunks, *where)
-    return [row for batch in only(read_console_text(chunks), read) for row in batch.to_pylist()]
+    lines, where = lines_in(text, chunk), ("text:1", "console.txt", partition)
+    read = console.ConsoleLogRows(*where) if table == "transaction_log" else console.ConsoleSegmentRow(lines, *where)
+    return [row for batch in only(read_console_text(lines), read) for row in batch.to_pylist()]
 
 
 def raw_rows(content: bytes) -> list[dict[str, Any]]:

@@ -20,11 +20,9 @@ from typing import Any, Final
 import pytest
 
 from tests.readers.test_dump_hostile import HOSTILE
-from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, marker, print_dump, rows, unreadable
-from txnlib.core.text.dump_events import Unreadable
-from txnlib.core.text.tool_messages import DumpTail
-from txnlib.readers.dump import iter_lines
-from txnlib.readers.dump_rows import DumpStream
+from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, lines_in, marker, print_dump, rows, unreadable
+from txnlib.core.text.events import DumpTail, Unreadable
+from txnlib.readers.dump import DumpStream
 
 Line = bytes
 TABLES: Final = ("record_batches", "transaction_log", "segments", "producer_snapshots")
@@ -119,7 +117,7 @@ def damaged(name: str, damage: str, seeds: range) -> Iterator[bytes]:
 
 def accounted(text: bytes) -> tuple[int, int, int]:
     """Bytes read, known to be payload, and in unreadable stretches, as these tell."""
-    stream = DumpStream(iter_lines(io.BytesIO(text)), None)
+    stream = DumpStream(lines_in(text), None)
     stretches = sorted((v.position, v.length) for v in stream if type(v) is Unreadable)
     ends = [(position, position + length) for position, length in stretches if length]
     assert all(end <= after for (_start, end), (after, _end) in pairwise(ends)), "stretches overlap"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from collections import deque
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.dumps import new_chain, read_in_blocks, same_both_ways
-from txnlib.readers.dump_blocks import read_plain_batches
-from txnlib.readers.dump_rows import BlockTaker
-from txnlib.readers.text_files import TextLines
+from tests.support.dumps import lines_in, read_in_blocks, same_both_ways
+from txnlib.readers.dump import DumpStream
+from txnlib.readers.dump_blocks import BatchBlock, read_plain_batches
 
 TABLES = ["record_batches", "segments", "transaction_log"]
 LINE = (
@@ -48,16 +45,12 @@ def test_blocks_of_any_size_are_read_as_their_lines_are(name, chunk):
 def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     body = PLAIN.split(b"\n", 2)[2]
     columns_, size, *_ = read_plain_batches(body, 0, -1)
-    assert len(columns_) == 59
+    assert len(columns_.is_control) == 59
     assert body[size:].startswith(b"baseOffset: ")
-    lines = TextLines(io.BytesIO(body))
-    chain, held = new_chain(is_deep=False), deque()
-    blocks = BlockTaker(lines)
-    taken = blocks.take(held, chain)
-    assert (len(taken.columns), taken.size, held) == (59, size, deque())
-    chain.append_all(taken.chained)
-    assert blocks.take(held, chain) is None
-    assert [*held, *lines] == [(size, body[size:])]
+    events = list(DumpStream(lines_in(body), None))
+    (taken,) = [event for event in events if isinstance(event, BatchBlock)]
+    assert (len(taken.columns.is_control), taken.size) == (58, size - body.index(b"\n") - 1)
+    assert [type(event).__name__ for event in events] == ["FileStart", "DumpedBatch", "BatchBlock", "DumpedBatch", "FileEnd"]
 
 
 @example(at=6353, byte=255, chunk=3_000)  # inside a label

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import Any
 
@@ -17,16 +16,16 @@ from tests.support.dumps import (
     base_offsets,
     batch_lines,
     dumped,
+    lines_in,
     marker,
     print_dump,
     rows,
     unreadable,
 )
-from txnlib.core.text.dump_events import DumpedTransactionLogRecord, FileEnd
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
-from txnlib.core.text.tool_messages import DumpTail
-from txnlib.readers.dump import iter_lines
-from txnlib.readers.dump_rows import DumpStream
+from txnlib.core.text.events import DumpedRecord, DumpTail, FileEnd
+from txnlib.core.text.lines import Lines
+from txnlib.readers.dump import DumpStream
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 LOG = (
@@ -50,9 +49,9 @@ SMALL_DUMPS = {
     "deep": print_dump(*LOG),
     "contents": print_dump(*LOG, contents=True),
     "bare": print_dump(*LOG, contents=True, skip_record_metadata=True),
-    "2.1 shallow": dumped("2.1-partition-batch"),
+    "3.9 shallow": dumped("3.9-partition-batch"),
     "2.8 deep": dumped("2.8-partition-deep"),
-    "coordinator": dumped("2.7-txnstate"),
+    "coordinator": dumped("2.8-txnstate"),
     "coordinator JSON": dumped("4.3-txnstate"),
     "legacy": dumped("3.9-legacy-magic-deep"),
     "snapshot": dumped("3.9-snapshot"),
@@ -65,7 +64,7 @@ def values(text: bytes, kind: type) -> list[Any]:
 
 def events(text: bytes) -> list[Any]:
     """Line by line."""
-    return list(DumpStream(iter(list(iter_lines(io.BytesIO(text)))), None))
+    return list(DumpStream(Lines(list(lines_in(text))), None))
 
 
 @pytest.mark.parametrize("name", SMALL_DUMPS)
@@ -86,7 +85,7 @@ def test_a_cut_loses_nothing_before_it_and_invents_nothing(name: str) -> None:
         assert found_producers == producers[: len(found_producers)]
 
 
-RESULTS = (DumpedBatch, DumpedTransactionLogRecord, DumpedSnapshotEntry)
+RESULTS = (DumpedBatch, DumpedRecord, DumpedSnapshotEntry)
 
 
 def is_part_of(found: DumpedBatch, whole: DumpedBatch) -> bool:

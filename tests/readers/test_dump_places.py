@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.support.dumps import (
     Batch,
     Record,
     dumped,
+    lines_in,
     marker,
     print_dump,
     read_lines,
@@ -22,7 +22,7 @@ from tests.support.dumps import (
 )
 from tests.support.samples import sample
 from txnlib.readers import arrow_schemas
-from txnlib.readers.dump import iter_lines, looks_like_dump
+from txnlib.readers.dump import looks_like_dump
 
 LOG = (Batch(), marker("COMMIT"))
 HEX = "0123456789abcdef0123456789abcdef"
@@ -206,7 +206,7 @@ def test_rows_come_in_batches_of_the_declared_columns(monkeypatch: pytest.Monkey
     text += dumped("4.3-txnstate") + dumped("3.9-snapshot") + b"noise\n"
 
     for table in ("record_batches", "transaction_log", "segments", "producer_snapshots"):
-        batches = list(read_lines(table, iter_lines(io.BytesIO(text))))
+        batches = list(read_lines(table, lines_in(text)))
         assert {batch.schema for batch in batches} == {arrow_schemas.TABLES[table]}
         assert [batch.num_rows for batch in batches[:-1]] == [3] * (len(batches) - 1)
         assert 1 <= batches[-1].num_rows <= 3
@@ -219,13 +219,13 @@ def test_rows_come_in_batches_of_the_declared_columns(monkeypatch: pytest.Monkey
 def test_lines_keep_their_ends_and_positions(chunk_size: int) -> None:
     text = b"a\n\nb\r\n\r\rc\x0b\x0cd\x85\n\xe2\x80\xa8e\n" + b"x" * 20 + b"\nlast"
 
-    lines = list(iter_lines(io.BytesIO(text), chunk_size))
+    lines = list(lines_in(text, chunk_size))
 
     assert b"".join(line for _, line in lines) == text
     assert [line for _, line in lines] == [piece + b"\n" for piece in text.split(b"\n")[:-1]] + [b"last"]
     assert lines[0][0] == 0
     assert all(after == position + len(line) for (position, line), (after, _) in pairwise(lines))
-    assert list(iter_lines(io.BytesIO(b""), chunk_size)) == []
+    assert list(lines_in(b"", chunk_size)) == []
 
 
 LOOKS = {

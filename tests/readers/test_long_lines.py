@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import consoles
-from tests.support.dumps import COORDINATOR_PATH, Batch, Record, marker, print_dump, read_lines
-from txnlib.core.text.long_line import HEAD_BYTES, LONGEST_LINE, LongLine, size_of
+from tests.support.dumps import COORDINATOR_PATH, Batch, Record, lines_in, marker, print_dump, read_lines
+from txnlib.core.text.lines import HEAD_BYTES, LONGEST_LINE, LongLine, size_of
 from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import read_table
-from txnlib.readers.text_files import TextLines
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 MIB = 1 << 20
@@ -29,10 +28,7 @@ REASON = "LINE_TOO_LONG: more than 16 MiB"
 def rows(text: bytes, longest: int, chunk: int = 1 << 20) -> dict[str, list[dict[str, Any]]]:
     """The rows of all readers, where no longer line is read."""
     return {
-        table: [
-            row for batch in read_lines(table, TextLines(io.BytesIO(text), chunk, longest=longest)) for row in batch.to_pylist()
-        ]
-        for table in TABLES
+        table: [row for batch in read_lines(table, lines_in(text, chunk, longest)) for row in batch.to_pylist()] for table in TABLES
     }
 
 
@@ -55,12 +51,12 @@ def test_a_line_is_whole_or_too_long_in_chunks_of_any_size(lines, line_end, last
         is_long = len(line) > longest
         expected.append((position, len(line), b"" if is_long else line, line if is_long else None))
         position += len(line)
-    printed = list(TextLines(io.BytesIO(text), chunk, longest=longest))
+    printed = list(lines_in(text, chunk, longest))
     assert [(at, size_of(line), line, line.head if type(line) is LongLine else None) for at, line in printed] == expected
 
 
 def test_only_the_head_of_a_long_line_is_kept():
-    ((_, line),) = TextLines(io.BytesIO(b"x" * 9_000), 500, longest=640)
+    ((_, line),) = lines_in(b"x" * 9_000, 500, 640)
     assert (type(line), line.head, size_of(line)) == (LongLine, b"x" * HEAD_BYTES, 9_000)
 
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 import pytest
 
 from tests.support.dumps import Batch, Record, print_dump, rows
-from txnlib.core.text import record_lines
-from txnlib.core.text.console_reader import read_console_text
+from txnlib.core.text import free_text
+from txnlib.core.text.console import read_console_text
+from txnlib.core.text.lines import TextLines
 
 DUMP: Final = print_dump(Batch(), Batch())
 FOLDER: Final = b"Dumping /d/orders-0/00000000000000000000.log\n"
@@ -59,7 +60,7 @@ def test_a_dump_takes_steps_in_proportion_to_its_size(shape: str) -> None:
 
 def test_records_of_wrong_sizes_take_steps_in_proportion_to_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each could be looked for over megabytes of the lines that follow."""
-    monkeypatch.setattr(record_lines, "_IN_VAIN", 1 << 12)
+    monkeypatch.setattr(free_text, "_IN_VAIN", 1 << 12)
 
     def make(count: int) -> bytes:
         text = print_dump(*(Batch((Record(value=b"x"),)) for _ in range(count // 10)), contents=True)
@@ -71,9 +72,9 @@ def test_records_of_wrong_sizes_take_steps_in_proportion_to_their_number(monkeyp
 
 @pytest.mark.parametrize("shape", CONSOLES)
 def test_console_text_takes_steps_in_proportion_to_its_size(shape: str) -> None:
-    is_linear(lambda text: list(read_console_text((text,))), CONSOLES[shape])
+    is_linear(lambda text: list(read_console_text(TextLines((text,)))), CONSOLES[shape])
 
 
 def test_blank_lines_take_few_steps_each() -> None:
     assert steps_of(lambda text: rows("segments", text), b"\n" * 10_000) < 12 * 10_000
-    assert steps_of(lambda text: list(read_console_text((text,))), b"\n" * 10_000) < 12 * 10_000
+    assert steps_of(lambda text: list(read_console_text(TextLines((text,)))), b"\n" * 10_000) < 12 * 10_000

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.text.console_events import ConsoleEnd, ConsoleRecord, Printed
-from txnlib.core.text.console_reader import read_console_text
-from txnlib.core.text.dump_events import Unreadable
+from txnlib.core.text.console import read_console_text
+from txnlib.core.text.events import ConsoleEnd, ConsoleRecord, Printed, Unreadable
+from txnlib.core.text.lines import TextLines
 
 FILES = Path(__file__).parent / "console_files"
 TS = 1_710_120_000_000
@@ -70,7 +70,7 @@ def as_json(record: Record) -> bytes:
 
 def read(text: bytes, chunk: int = 1 << 20) -> list[Printed]:
     """All that is read of a text, which must account for every byte of it, in order and without overlap."""
-    printed = list(read_console_text(text[start : start + chunk] for start in range(0, len(text), chunk)))
+    printed = list(read_console_text(TextLines(text[start : start + chunk] for start in range(0, len(text), chunk))))
     end = printed.pop()
     assert isinstance(end, ConsoleEnd)
     position = 0

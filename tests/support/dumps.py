@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from txnlib.core.text.batch_chain import BatchChain, Line
-from txnlib.core.text.dump_lines import DumpedFile
+from txnlib.core.text.lines import LONGEST_LINE, Lines, TextLines
 from txnlib.readers import arrow_schemas, dump
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.dump import iter_lines
 from txnlib.readers.one_pass import only
 from txnlib.readers.table_readers import KINDS
 
@@ -135,13 +134,18 @@ def with_forgeries(forged: int, *places: int, count: int) -> bytes:
     return print_dump(*log)
 
 
+def lines_in(text: bytes, chunk: int = 1 << 20, longest: int = LONGEST_LINE) -> TextLines:
+    """The lines of a text that comes in chunks."""
+    return TextLines(iter(partial(io.BytesIO(text).read, chunk), b""), longest=longest)
+
+
 def rows(table: str, text: bytes, topic_partition: tuple[str, int] | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
     """The rows of one reader."""
-    lines = dump.iter_lines(io.BytesIO(text), chunk)
+    lines = lines_in(text, chunk)
     return [row for batch in read_lines(table, lines, topic_partition) for row in batch.to_pylist()]
 
 
-def read_lines(table: str, lines: Iterable[Line], topic_partition: tuple[str, int] | None = None) -> Iterator[pa.RecordBatch]:
+def read_lines(table: str, lines: Lines, topic_partition: tuple[str, int] | None = None) -> Iterator[pa.RecordBatch]:
     """What one reader makes of the lines of a text."""
     file = CaptureFile("dump.txt", FileKind.DUMP, "text:1", 0)
     return only(dump.read_located(lines, file.source, topic_partition), KINDS[file.kind][1][table](file))
@@ -149,8 +153,8 @@ def read_lines(table: str, lines: Iterable[Line], topic_partition: tuple[str, in
 
 def read_in_blocks(name: str, text: bytes, chunk: int | None) -> pa.Table:
     """A table of the text of a dump of orders-0; without a chunk size, line by line."""
-    lines = iter_lines(io.BytesIO(text), chunk or 1 << 20)
-    source = lines if chunk else iter(list(lines))
+    lines = lines_in(text, chunk or 1 << 20)
+    source = lines if chunk else Lines(list(lines))
     batches = list(read_lines(name, source, ("orders", 0)))
     return pa.Table.from_batches(batches, schema=arrow_schemas.TABLES[name]).combine_chunks()
 
@@ -159,13 +163,6 @@ def same_both_ways(text: bytes, chunk: int, names: Sequence[str] = ("record_batc
     """Asserts that a text says the same read in blocks and line by line."""
     for name in names:
         assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None), name
-
-
-def new_chain(*, is_deep: bool) -> BatchChain:
-    """One that stands at the beginning of a file."""
-    chain = BatchChain(DumpedFile())
-    chain.is_deep = is_deep
-    return chain
 
 
 def base_offsets(text: bytes) -> list[int]:

@@ -19,10 +19,9 @@ from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.coverage.sources import is_broker_id, names_of
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
-from txnlib.core.text.console_reader import find_console_record
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
-from txnlib.readers.console import partition_in_name
+from txnlib.readers.console import find_console_record, partition_in_name
 from txnlib.readers.dump import looks_like_dump
 from txnlib.readers.file_parts import Part
 from txnlib.readers.storage import files

@@ -7,44 +7,44 @@ record's ordinal in the text. All records of one transactional id are printed in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.text.console_events import ConsoleEnd, ConsoleRecord, Printed
-from txnlib.core.text.dump_events import Unreadable
-from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
+from txnlib.core.text.console import ECHO_LABEL, read_console_text
+from txnlib.core.text.events import ConsoleEnd, ConsoleRecord, DumpTail, Printed, Unreadable, UnreadableReason
+from txnlib.core.text.lines import Lines, TextLines
 from txnlib.readers import arrow_schemas
 from txnlib.readers.coordinator_records import entry_row
 from txnlib.readers.one_pass import RowList
-from txnlib.readers.text_files import CHUNK_BYTES, problem_of
 
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
 
 
-class Chunks:
-    """The content of a stream in chunks."""
+def find_console_record(head: bytes) -> int | None:
+    """The position of the first record in the beginning of a file; None if it is no console consumer text.
 
-    def __init__(self, stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> None:
-        self._stream, self._chunk_size = stream, chunk_size
-
-    @property
-    def problem(self) -> UnreadableReason | None:
-        """Why the text is incomplete; None if it is complete."""
-        return problem_of(self._stream)
-
-    def __iter__(self) -> Iterator[bytes]:
-        while chunk := self._stream.read(self._chunk_size):
-            yield chunk
-
-
-def iter_chunks(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> Chunks:
-    """The content of a stream in chunks of `chunk_size` bytes."""
-    return Chunks(stream, chunk_size)
+    A record of an id with line feeds counts, although it is ambiguous. Tombstones count only if all other text is chatter, because
+    `::NULL` occurs in other texts, too.
+    """
+    if head.startswith(b"\0"):
+        return None
+    first_tombstone = None
+    for printed in read_console_text(TextLines((head,))):
+        if type(printed) is ConsoleRecord:
+            if printed.entry is not None or head[printed.position : printed.position + 1] == b"{":
+                return printed.position
+            first_tombstone = printed.position if first_tombstone is None else first_tombstone
+        elif type(printed) is Unreadable and printed.reason is not UnreadableReason.CUT_LINE:
+            if printed.reason is UnreadableReason.AMBIGUOUS_RECORD and head.find(ECHO_LABEL, printed.position, printed.end) >= 0:
+                return printed.position
+            first_tombstone = None
+            break
+    return first_tombstone
 
 
 def partition_in_name(path: str) -> int | None:
@@ -79,11 +79,11 @@ class ConsoleSegmentRow:
     """One row for the text. Columns: `arrow_schemas.SEGMENTS`; offsets are null, `bytes` is the size of the text.
 
     `batches` counts records, because a coordinator writes nearly every record in a batch of its own. `newest_broker_ms` is the
-    newest `txnLastUpdateTimestamp`, which is on the coordinator's clock. `chunks`: what the text is read from.
+    newest `txnLastUpdateTimestamp`, which is on the coordinator's clock. `text`: what it is read from.
     """
 
-    def __init__(self, chunks: Chunks, source: str, path: str, partition: int | None = None) -> None:
-        self._chunks = chunks
+    def __init__(self, text: Lines, source: str, path: str, partition: int | None = None) -> None:
+        self._text = text
         self._where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path, "kind": "console"}
         self._unreadable: list[dict[str, Any]] = []
         self._newest_ms: int | None = None
@@ -102,7 +102,7 @@ class ConsoleSegmentRow:
         return ()
 
     def end(self) -> Iterable[pa.RecordBatch]:
-        if (problem := self._chunks.problem) is not None:
+        if (problem := self._text.problem) is not None:
             self._unreadable.append({"position": self._size, "length": 0, "reason": str(problem), "sample": ""})
             self._tail = str(DumpTail.CORRUPT)
         seen = {

@@ -6,26 +6,27 @@ One pass through the text fills all tables, and keeps at most one Arrow batch of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Final
 
 import pyarrow as pa
 
-from txnlib.core.text.batch_chain import Line
-from txnlib.core.text.dump_events import DumpedMetadataRecord, DumpedTransactionLogRecord, FileEnd, FileStart, Unreadable
-from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry, read_batch_line, read_file_line
-from txnlib.core.text.record_lines import read_record_line
-from txnlib.core.text.tool_messages import DumpTail
+from txnlib.core.kafka.metadata_records import MetadataRecord
+from txnlib.core.kafka.wire import optional
+from txnlib.core.text.chain import BatchChain
+from txnlib.core.text.dump_lines import DumpedSnapshotEntry, is_of_old_tool, read_batch_line, read_file_line, read_record_line
+from txnlib.core.text.dump_reader import DumpReader
+from txnlib.core.text.events import DumpedRecord, DumpTail, FileEnd, FileStart, TransactionLogText, Unreadable
+from txnlib.core.text.lines import Lines, TextLines
 from txnlib.readers import arrow_schemas
-from txnlib.readers.dump_blocks import BatchBlock
-from txnlib.readers.dump_rows import BatchRows, DumpPlace, DumpStream, Event, Seen, snapshot_row, transaction_log_row
+from txnlib.readers.coordinator_records import entry_row
+from txnlib.readers.dump_blocks import START, BatchBlock, read_plain_batches
+from txnlib.readers.dump_rows import DumpPlace, Event, Located
 from txnlib.readers.metadata_log import MetadataRows
 from txnlib.readers.one_pass import RowList
-from txnlib.readers.text_files import CHUNK_BYTES, TextLines
 
-
-def iter_lines(stream: BinaryIO, chunk_size: int = CHUNK_BYTES) -> TextLines:
-    """The lines of a stream with their line ends, each with its position. Keeps at most one line and one chunk in memory."""
-    return TextLines(stream, chunk_size)
+#: Number of bytes to read line by line before trying a block again.
+_ONE_BY_ONE: Final = 4_096
+_MOST_ONE_BY_ONE: Final = 16 << 20
 
 
 def looks_like_dump(head: bytes) -> bool:
@@ -35,19 +36,56 @@ def looks_like_dump(head: bytes) -> bool:
     """
     if head.startswith(b"\0"):
         return False
-    lines = head.splitlines()
-    return any(read_file_line(line) or read_batch_line(line) or _is_record_line(line) for line in lines)
+    readers = read_file_line, read_batch_line, read_record_line, is_of_old_tool
+    return any(read(line) for line in head.splitlines() for read in readers)
 
 
-def _is_record_line(line: bytes) -> bool:
-    return line.startswith((b"| offset: ", b"offset: ")) and read_record_line(line) is not None
+class DumpStream:
+    """The events of the lines, in order, each read once. Lines of `TextLines` are read in blocks where possible.
+
+    `topic` is the topic of files whose path does not contain it.
+    """
+
+    def __init__(self, lines: Lines, topic: str | None) -> None:
+        self.reader, self._text = DumpReader(lines, topic), lines if isinstance(lines, TextLines) else None
+        #: Where to try a block, and how many bytes to read line by line if that fails: more and more.
+        self._next_try, self._one_by_one = 0, _ONE_BY_ONE
+
+    def __iter__(self) -> Iterator[Event]:
+        reader, text = self.reader, self._text
+        while True:
+            chain = reader.chain
+            if text is not None and chain is not None and chain.is_plain and (block := self._take_block(text, chain)) is not None:
+                reader.skip_batches(block.last, block.size, has_records=block.has_records, has_untyped_markers=block.has_markers)
+                yield from reader.take_events()
+                yield block
+            elif text is not None and not (text.of_piece or text.held) and reader.skips_empty and (count := text.skip_empty()):
+                reader.skip(count)
+            elif not reader.read_line():
+                break
+            elif reader.out.values:
+                yield from reader.take_events()
+        reader.end_text()
+        yield from reader.take_events()
+
+    def _take_block(self, lines: TextLines, chain: BatchChain) -> BatchBlock | None:
+        """Takes the next lines as a block; None if not all are batch lines that continue the chain."""
+        position = lines.position
+        if position < self._next_try or not lines.begins_with(START):
+            return None
+        text = lines.take_block()
+        block = None if text is None else read_plain_batches(text, chain.next_position, chain.last_offset)
+        if text is not None:
+            size = 0 if block is None else block.size
+            lines.end_block(text[size:], position + size)
+        if block is None:
+            self._next_try, self._one_by_one = position + self._one_by_one, min(2 * self._one_by_one, _MOST_ONE_BY_ONE)
+        else:
+            self._one_by_one = _ONE_BY_ONE
+        return block
 
 
-#: An event of the text with its place; None for text outside any file.
-Located = tuple[DumpPlace | None, Event]
-
-
-def read_located(lines: Iterable[Line], source: str, topic_partition: tuple[str, int] | None) -> Iterator[Located]:
+def read_located(lines: Lines, source: str, topic_partition: tuple[str, int] | None) -> Iterator[Located]:
     """Yields the events of the text. `topic_partition` applies to files whose path does not contain it.
 
     Folders that Kafka is deleting are left out. The first log directory belongs to the source itself; further ones become sources
@@ -76,29 +114,6 @@ def read_located(lines: Iterable[Line], source: str, topic_partition: tuple[str,
             place = None
 
 
-class DumpBatchRows:
-    """The batches in a dump. Columns: `arrow_schemas.RECORD_BATCHES`.
-
-    Batches without any partition are left out here and reported by `DumpSegmentRows`.
-    """
-
-    def __init__(self) -> None:
-        self._rows = BatchRows()
-
-    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
-        place, value = located
-        if type(value) is DumpedBatch:
-            self._rows.add(value)
-        elif type(value) is BatchBlock:
-            self._rows.add_block(value)
-        elif type(value) is FileStart and place is not None:
-            self._rows.start(place)
-        return (self._rows.take(),) if len(self._rows) >= arrow_schemas.ROWS_PER_BATCH else ()
-
-    def end(self) -> Iterable[pa.RecordBatch]:
-        return (self._rows.take(),) if len(self._rows) else ()
-
-
 class DumpTransactionLogRows:
     """The coordinator records in a dump. Columns: `arrow_schemas.TRANSACTION_LOG`; fields that the tool does not print are null."""
 
@@ -107,9 +122,22 @@ class DumpTransactionLogRows:
 
     def add(self, located: Located) -> Iterable[pa.RecordBatch]:
         place, value = located
-        if type(value) is not DumpedTransactionLogRecord or place is None or not place.is_known:
+        if type(value) is not DumpedRecord or place is None or not place.is_known:
             return ()
-        return self._rows.add([transaction_log_row(place, self._path, value)])
+        if not isinstance(value.content, TransactionLogText):
+            return ()
+        row = {
+            **place.columns(self._path),
+            "position": value.position,
+            "offset": value.offset,
+            "timestamp_ms": optional(value.timestamp),
+            "coordinator_epoch": optional(value.partition_leader_epoch),
+            "transactional_id": value.content.transactional_id,
+            **entry_row(value.content.entry),
+            # Tools print only the tags that they know.
+            "unknown_tags": None,
+        }
+        return self._rows.add([row])
 
     def end(self) -> Iterable[pa.RecordBatch]:
         return self._rows.end()
@@ -123,20 +151,18 @@ class DumpMetadataLogRows:
 
     def add(self, located: Located) -> Iterable[pa.RecordBatch]:
         place, value = located
-        if type(value) is not DumpedMetadataRecord or place is None or not _is_metadata(place):
+        if type(value) is not DumpedRecord or not isinstance(value.content, MetadataRecord) or place is None:
+            return ()
+        if place.file.kind != "log" and place.file.snapshot_offset is None:
+            # A snapshot without its offset in its name may be of any time.
             return ()
         where = {"source": place.source, "path": self._path, "snapshot_offset": place.file.snapshot_offset}
         where["position"] = value.position
-        self._rows.add(where, value.offset, value.timestamp, value.partition_leader_epoch, value.record)
+        self._rows.add(where, value.offset, value.timestamp, value.partition_leader_epoch, value.content)
         return self._rows.take()
 
     def end(self) -> Iterable[pa.RecordBatch]:
         return self._rows.take(is_last=True)
-
-
-def _is_metadata(place: DumpPlace) -> bool:
-    """Whether the records of a file count: a snapshot without its offset in its name may be of any time."""
-    return place.file.kind == "log" or place.file.snapshot_offset is not None
 
 
 class DumpSnapshotRows:
@@ -158,54 +184,14 @@ class DumpSnapshotRows:
             self._has_producers = self._is_broken = False
         elif type(value) is DumpedSnapshotEntry:
             self._has_producers = True
-            return self._rows.add([{**self._where(place), **snapshot_row(value)}])
+            found = {name: optional(number) for name, number in value._asdict().items()}
+            found |= {"producer_id": value.producer_id, "producer_epoch": value.producer_epoch}
+            return self._rows.add([{**place.columns(self._path), "snapshot_offset": place.file.base_offset, **found}])
         elif type(value) is Unreadable:
             self._is_broken = True
         elif type(value) is FileEnd and self._has_producers and not self._is_broken and value.tail is DumpTail.CLEAN:
-            return self._rows.add([self._where(place)])
+            return self._rows.add([{**place.columns(self._path), "snapshot_offset": place.file.base_offset}])
         return ()
-
-    def _where(self, place: DumpPlace) -> dict[str, Any]:
-        return {
-            "topic": place.topic,
-            "partition": place.partition,
-            "source": place.source,
-            "path": self._path,
-            "snapshot_offset": place.file.base_offset,
-        }
 
     def end(self) -> Iterable[pa.RecordBatch]:
         return self._rows.end()
-
-
-class DumpSegmentRows:
-    """One row per dumped `.log` file, and one without topic for unreadable text outside any file.
-
-    Columns: `arrow_schemas.SEGMENTS`.
-    """
-
-    def __init__(self, source: str, path: str) -> None:
-        self._path, self._rows = path, RowList(arrow_schemas.SEGMENTS)
-        self._elsewhere = self._seen = Seen(DumpPlace(None, None, source, DumpedFile()), -1)
-
-    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
-        place, value = located
-        if type(value) is FileStart:
-            self._seen = Seen(place, value.position) if place is not None and _has_row(place) else self._elsewhere
-        seen = self._seen
-        if seen is not self._elsewhere or type(value) is Unreadable:
-            seen.add(value)
-        if type(value) is not FileEnd or seen is self._elsewhere:
-            return ()
-        self._seen = self._elsewhere
-        return self._rows.add([seen.row(self._path, value)])
-
-    def end(self) -> Iterable[pa.RecordBatch]:
-        if self._elsewhere.unreadable:
-            yield from self._rows.add([self._elsewhere.row(self._path, FileEnd(0, DumpTail.CLEAN, True))])
-        yield from self._rows.end()
-
-
-def _has_row(place: DumpPlace) -> bool:
-    """Whether a dumped file has a row in `segments`: a log, or a snapshot of an unknown partition."""
-    return place.file.kind == "log" or (place.file.kind == "snapshot" and not place.is_known)

@@ -1,10 +1,9 @@
-"""Partition of a dumped file, and the Arrow rows of its events. Columns: `arrow_schemas.py`."""
+"""Arrow rows of the batches and files in a dump. Columns: `arrow_schemas.py`."""
 
 from __future__ import annotations
 
 from array import array
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,82 +12,13 @@ import pyarrow as pa
 from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, NO_TIMESTAMP, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CompressionType, ControlType, TimestampType
-from txnlib.core.kafka.wire import optional
-from txnlib.core.text.batch_chain import BatchChain, Line
-from txnlib.core.text.dump_events import Dumped, DumpedTransactionLogRecord, FileEnd, Unreadable
-from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
-from txnlib.core.text.dump_reader import DumpReader
-from txnlib.core.text.tool_messages import UnreadableReason
+from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile
+from txnlib.core.text.events import Dumped, DumpTail, FileEnd, FileStart, Unreadable, UnreadableReason
 from txnlib.readers import arrow_schemas
-from txnlib.readers.coordinator_records import entry_row
-from txnlib.readers.dump_blocks import START, BatchBlock, field_of, read_plain_batches
-from txnlib.readers.text_files import TextLines
-
-#: Number of bytes to read line by line before trying a block again.
-_ONE_BY_ONE: Final = 4_096
-_MOST_ONE_BY_ONE: Final = 16 << 20
+from txnlib.readers.dump_blocks import BatchBlock
+from txnlib.readers.one_pass import RowList
 
 Event = Dumped | BatchBlock
-
-
-class DumpStream:
-    """The events of the lines, in order, each read once. Lines of `TextLines` are read in blocks where possible.
-
-    `topic` is the topic of files whose path does not contain it.
-    """
-
-    def __init__(self, lines: Iterable[Line], topic: str | None) -> None:
-        self.reader = DumpReader(lines, topic)
-        self._text = lines if isinstance(lines, TextLines) else None
-        self._blocks = None if self._text is None else BlockTaker(self._text)
-
-    def __iter__(self) -> Iterator[Event]:
-        reader, blocks = self.reader, self._blocks
-        while True:
-            chain = reader.chain
-            if blocks is not None and chain is not None and chain.is_plain and (block := blocks.take(reader.lines.held, chain)):
-                reader.skip_batches(block.chained, block.size)
-                yield from reader.take_events()
-                yield block
-            elif self._text is not None and not reader.lines.held and reader.skips_empty and (count := self._text.skip_empty()):
-                reader.skip_empty(count)
-            elif not reader.read_line():
-                break
-            elif reader.out.values:
-                yield from reader.take_events()
-        reader.end_text(None if self._text is None else self._text.problem)
-        yield from reader.take_events()
-
-
-class BlockTaker:
-    """Takes blocks from a text. After a failure, it waits for more and more lines before it tries again."""
-
-    def __init__(self, text: TextLines) -> None:
-        self._text = text
-        #: Where to try a block again, and how many bytes to read line by line if that fails.
-        self._next_try, self._one_by_one = 0, _ONE_BY_ONE
-
-    def take(self, held: deque[Line], chain: BatchChain) -> BatchBlock | None:
-        """The next lines as a block; None if not all are batch lines that continue the chain.
-
-        `held`: lines that were yielded but not read yet. They become part of the block.
-        """
-        position = self._text.position_of(held)
-        if position < self._next_try or not self._text.begins_with(START, held):
-            return None
-        lines = self._text.take_block(held)
-        block = None if lines is None else read_plain_batches(lines, chain.next_position, chain.last_offset)
-        if lines is not None:
-            size = 0 if block is None else block.size
-            self._text.give_back(lines[size:], position + size)
-        if block is None:
-            self._next_try, self._one_by_one = position + self._one_by_one, min(2 * self._one_by_one, _MOST_ONE_BY_ONE)
-        else:
-            self._one_by_one = _ONE_BY_ONE
-        return block
-
-
-# ---- Rows of a dump
 
 
 class DumpPlace(NamedTuple):
@@ -103,6 +33,13 @@ class DumpPlace(NamedTuple):
     def is_known(self) -> bool:
         return self.topic is not None and self.partition is not None
 
+    def columns(self, path: str) -> dict[str, Any]:
+        """The columns that say where a row is from. `path`: that of the text."""
+        return {"topic": self.topic, "partition": self.partition, "source": self.source, "path": path}
+
+
+#: An event of the text with its place; None for text outside any file.
+Located = tuple[DumpPlace | None, Event]
 
 _COMPRESSION: Final = pa.array([codec.name.lower() for codec in CompressionType])
 _TIMESTAMP_TYPE: Final = pa.array([timestamp_type.name for timestamp_type in TimestampType])
@@ -110,53 +47,55 @@ _CONTROL_TYPE: Final = pa.array([control_type.name for control_type in ControlTy
 _UNKNOWN: Final = -1
 
 
-class BatchRows:
-    """Collects rows of `record_batches` until they fill an Arrow batch."""
+class DumpBatchRows:
+    """The batches in a dump. Columns: `arrow_schemas.RECORD_BATCHES`.
+
+    Batches without any partition are left out here and reported by `DumpSegmentRows`.
+    """
 
     def __init__(self) -> None:
         #: All fields of all batches in one array: eight bytes each, converted to columns without a loop.
-        self.fields = array("q")
-        self.gaps = array("q")
+        self._fields, self._gaps = array("q"), array("q")
         #: (place, index of its first row)
-        self.places: list[tuple[DumpPlace, int]] = []
-        self.end_offset = _UNKNOWN
-        self.is_known = False
+        self._places: list[tuple[DumpPlace, int]] = []
+        self._end_offset, self._is_known = _UNKNOWN, False
 
-    def __len__(self) -> int:
-        return len(self.gaps)
+    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
+        place, value = located
+        if type(value) is FileStart and place is not None:
+            self._end_offset, self._is_known = _UNKNOWN, place.is_known and place.file.kind == "log"
+            if self._places and self._places[-1][1] == len(self._gaps):
+                self._places.pop()
+            self._places.append((place, len(self._gaps)))
+        elif self._is_known and type(value) is DumpedBatch:
+            self._add_batch(value)
+        elif self._is_known and type(value) is BatchBlock:
+            self._add_block(value.columns)
+        return self.end() if len(self._gaps) >= arrow_schemas.ROWS_PER_BATCH else ()
 
-    def start(self, place: DumpPlace) -> None:
-        self.end_offset, self.is_known = _UNKNOWN, place.is_known and place.file.kind == "log"
-        if self.places and self.places[-1][1] == len(self):
-            self.places.pop()
-        self.places.append((place, len(self)))
+    def end(self) -> Iterable[pa.RecordBatch]:
+        return (self._take(),) if self._gaps else ()
 
-    def add(self, batch: DumpedBatch) -> None:
-        if not self.is_known:
-            return
-        self.fields.extend(batch)
-        is_gap_known = self.end_offset >= 0 and batch.has_known_start
-        self.gaps.append(batch.base_offset - self.end_offset if is_gap_known else _UNKNOWN)
-        self.end_offset = batch.last_offset + 1
+    def _add_batch(self, batch: DumpedBatch) -> None:
+        self._fields.extend(batch)
+        is_gap_known = self._end_offset >= 0 and batch.has_known_start
+        self._gaps.append(batch.base_offset - self._end_offset if is_gap_known else _UNKNOWN)
+        self._end_offset = batch.last_offset + 1
 
-    def add_block(self, block: BatchBlock) -> None:
-        """Adds the rows of a block."""
-        if not self.is_known:
-            return
-        self.fields.frombytes(np.ascontiguousarray(block.columns).tobytes())
-        base, last = field_of(block.columns, "base_offset"), field_of(block.columns, "last_offset")
-        gaps = np.empty(len(base), dtype=np.int64)
-        gaps[0] = base[0] - self.end_offset if self.end_offset >= 0 else _UNKNOWN
-        gaps[1:] = base[1:] - last[:-1] - 1
-        self.gaps.frombytes(gaps.tobytes())
-        self.end_offset = int(last[-1]) + 1
+    def _add_block(self, columns: Any) -> None:
+        self._fields.frombytes(np.column_stack(columns).tobytes())
+        base, last = columns.base_offset, columns.last_offset
+        gaps = base - np.concatenate([[self._end_offset], last[:-1] + 1])
+        gaps[0] = gaps[0] if self._end_offset >= 0 else _UNKNOWN
+        self._gaps.frombytes(gaps.tobytes())
+        self._end_offset = int(last[-1]) + 1
 
-    def take(self) -> pa.RecordBatch:
+    def _take(self) -> pa.RecordBatch:
         """Returns the rows collected so far as one Arrow batch, and clears them."""
-        count, places = len(self), self.places
+        count, places = len(self._gaps), self._places
         starts = [start for _place, start in places]
         of_place = np.repeat(np.arange(len(places), dtype=np.int32), np.diff([*starts, count]))
-        cells = DumpedBatch._make(np.array(self.fields).reshape(count, len(DumpedBatch._fields)).T)
+        cells = DumpedBatch._make(np.array(self._fields).reshape(count, len(DumpedBatch._fields)).T)
         arrays = {
             "topic": pa.array([place.topic for place, _ in places], pa.string()).take(of_place),
             "partition": pa.array([place.partition for place, _ in places], pa.int32()).take(of_place),
@@ -166,7 +105,7 @@ class BatchRows:
             "size": _nullable(cells.size, np.int32),
             "base_offset": _nullable(cells.base_offset),
             "last_offset": _nullable(cells.last_offset),
-            "offset_gap": _nullable(np.array(self.gaps)),
+            "offset_gap": _nullable(np.array(self._gaps)),
             "records_count": _nullable(cells.records_count, np.int32),
             "producer_id": _nullable(cells.producer_id),
             "producer_epoch": _nullable(cells.producer_epoch, np.int32),
@@ -189,7 +128,7 @@ class BatchRows:
             "batches_hash": pa.nulls(count, pa.int64()),
             "packed_batches": pa.nulls(count, pa.binary()),
         }
-        self.fields, self.gaps, self.places = array("q"), array("q"), [(places[-1][0], 0)]
+        self._fields, self._gaps, self._places = array("q"), array("q"), [(places[-1][0], 0)]
         names = arrow_schemas.RECORD_BATCHES.names
         return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=arrow_schemas.RECORD_BATCHES)
 
@@ -197,38 +136,6 @@ class BatchRows:
 def _nullable(values: Any, dtype: Any = np.int64) -> pa.Array:
     """The values with Kafka's -1 as null."""
     return pa.array(values.astype(dtype), mask=values < 0)
-
-
-def transaction_log_row(place: DumpPlace, path: str, record: DumpedTransactionLogRecord) -> dict[str, Any]:
-    """A row of `transaction_log`."""
-    return {
-        "topic": place.topic,
-        "partition": place.partition,
-        "source": place.source,
-        "path": path,
-        "position": record.position,
-        "offset": record.offset,
-        "timestamp_ms": optional(record.timestamp),
-        "coordinator_epoch": optional(record.partition_leader_epoch),
-        "transactional_id": record.transactional_id,
-        **entry_row(record.entry),
-        # Tools print only the tags that they know.
-        "unknown_tags": None,
-    }
-
-
-def snapshot_row(entry: DumpedSnapshotEntry) -> dict[str, Any]:
-    """The columns of `producer_snapshots` that describe a producer."""
-    return {
-        "producer_id": entry.producer_id,
-        "producer_epoch": entry.producer_epoch,
-        "last_sequence": optional(entry.last_sequence),
-        "last_offset": optional(entry.last_offset),
-        "offset_delta": optional(entry.offset_delta),
-        "last_timestamp_ms": optional(entry.last_timestamp),
-        "coordinator_epoch": optional(entry.coordinator_epoch),
-        "current_txn_first_offset": optional(entry.current_txn_first_offset),
-    }
 
 
 class Seen:
@@ -248,7 +155,7 @@ class Seen:
         if type(value) is DumpedBatch:
             self.add_batch(value)
         elif type(value) is BatchBlock:
-            self.add_block(DumpedBatch._make(value.columns.T), value.last)
+            self.add_block(value.columns, value.last)
         elif type(value) is Unreadable:
             self.add_unreadable(*value)
 
@@ -309,10 +216,7 @@ class Seen:
             self.unreadable.clear()
             self.add_unreadable(self.position, length, UnreadableReason.TOPIC_PARTITION_UNKNOWN, sample)
         return {
-            "topic": place.topic,
-            "partition": place.partition,
-            "source": place.source,
-            "path": path,
+            **place.columns(path),
             "kind": "text",
             "segment_base_offset": place.file.base_offset,
             "first_offset": self.first_offset,
@@ -325,3 +229,36 @@ class Seen:
             "newest_broker_ms": self.newest_broker_ms,
             "unreadable": self.unreadable,
         }
+
+
+class DumpSegmentRows:
+    """One row per dumped `.log` file, and one without topic for unreadable text outside any file.
+
+    Columns: `arrow_schemas.SEGMENTS`.
+    """
+
+    def __init__(self, source: str, path: str) -> None:
+        self._path, self._rows = path, RowList(arrow_schemas.SEGMENTS)
+        self._elsewhere = self._seen = Seen(DumpPlace(None, None, source, DumpedFile()), -1)
+
+    def add(self, located: Located) -> Iterable[pa.RecordBatch]:
+        place, value = located
+        if type(value) is FileStart:
+            self._seen = Seen(place, value.position) if place is not None and _has_row(place) else self._elsewhere
+        seen = self._seen
+        if seen is not self._elsewhere or type(value) is Unreadable:
+            seen.add(value)
+        if type(value) is not FileEnd or seen is self._elsewhere:
+            return ()
+        self._seen = self._elsewhere
+        return self._rows.add([seen.row(self._path, value)])
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        if self._elsewhere.unreadable:
+            yield from self._rows.add([self._elsewhere.row(self._path, FileEnd(0, DumpTail.CLEAN, True))])
+        yield from self._rows.end()
+
+
+def _has_row(place: DumpPlace) -> bool:
+    """Whether a dumped file has a row in `segments`: a log, or a snapshot of an unknown partition."""
+    return place.file.kind == "log" or (place.file.kind == "snapshot" and not place.is_known)

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from txnlib.core.batch_runs import RUNS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.text.console_reader import read_console_text
+from txnlib.core.text.console import read_console_text
+from txnlib.core.text.lines import Lines, TextLines
 from txnlib.errors import UnreadableInputError
-from txnlib.readers import arrow_schemas, broker_files, console, dump, live_answers, segment
+from txnlib.readers import arrow_schemas, broker_files, console, dump, dump_rows, live_answers, segment
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
 from txnlib.readers.one_pass import TableBatches, one_pass
@@ -137,19 +138,19 @@ def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches
 
 def _read_dump(file: CaptureFile, readers: Readers) -> TableBatches:
     from_name = None if file.topic is None or file.partition is None else (file.topic, file.partition)
-    with open_text(file.path, file.size) as stream:
-        events = dump.read_located(dump.iter_lines(stream), file.source, from_name)
+    with open_text(file.path, file.size) as text:
+        events = dump.read_located(TextLines(text), file.source, from_name)
         yield from one_pass(events, {table: rows(file) for table, rows in readers.items()})
 
 
 def _read_console(file: CaptureFile, readers: Readers) -> TableBatches:
-    with open_text(file.path, file.size) as stream:
-        chunks = console.iter_chunks(stream)
-        yield from one_pass(read_console_text(chunks), {table: rows(file, chunks) for table, rows in readers.items()})
+    with open_text(file.path, file.size) as chunks:
+        text = TextLines(chunks)
+        yield from one_pass(read_console_text(text), {table: rows(file, text) for table, rows in readers.items()})
 
 
-def _console_row(file: CaptureFile, chunks: console.Chunks) -> console.ConsoleSegmentRow:
-    return console.ConsoleSegmentRow(chunks, file.source, file.path, file.partition)
+def _console_row(file: CaptureFile, text: Lines) -> console.ConsoleSegmentRow:
+    return console.ConsoleSegmentRow(text, file.source, file.path, file.partition)
 
 
 def _read_content(file: CaptureFile, readers: Readers) -> TableBatches:
@@ -198,18 +199,18 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
     FileKind.DUMP: (
         _read_dump,
         {
-            "record_batches": lambda file: dump.DumpBatchRows(),
-            BATCH_RUNS_TABLE: lambda file: dump.DumpBatchRows(),
+            "record_batches": lambda file: dump_rows.DumpBatchRows(),
+            BATCH_RUNS_TABLE: lambda file: dump_rows.DumpBatchRows(),
             "transaction_log": lambda file: dump.DumpTransactionLogRows(file.path),
             "metadata_log": lambda file: dump.DumpMetadataLogRows(file.path),
             "producer_snapshots": lambda file: dump.DumpSnapshotRows(file.path),
-            "segments": lambda file: dump.DumpSegmentRows(file.source, file.path),
+            "segments": lambda file: dump_rows.DumpSegmentRows(file.source, file.path),
         },
     ),
     FileKind.CONSOLE: (
         _read_console,
         {
-            "console_log": lambda file, chunks: console.ConsoleLogRows(file.source, file.path, file.partition),
+            "console_log": lambda file, text: console.ConsoleLogRows(file.source, file.path, file.partition),
             "segments": _console_row,
             CONSOLE_TEXTS_TABLE: _console_row,
         },

@@ -23,12 +23,11 @@ from tests.support.consoles import (
     tombstone,
     unreadable,
 )
-from txnlib.core.text import console_forms
-from txnlib.core.text.console_events import ConsoleRecord, Printed
-from txnlib.core.text.console_forms import read_json_form, read_text_form
-from txnlib.core.text.console_reader import find_console_record
-from txnlib.core.text.dump_events import Unreadable
-from txnlib.core.text.tool_messages import DumpTail, UnreadableReason
+from txnlib.core.text import console
+from txnlib.core.text.console import read_json_form, read_text_form
+from txnlib.core.text.events import ConsoleRecord, DumpTail, Printed, Unreadable, UnreadableReason
+from txnlib.core.text.lines import TextLines
+from txnlib.readers.console import find_console_record
 
 NAMES = sorted(path.stem for path in FILES.glob("*.txt"))
 FORMS = pytest.mark.parametrize("print_record", [as_line, as_json])
@@ -330,9 +329,9 @@ IDS = st.lists(FRAGMENTS, min_size=1, max_size=5).map("".join)
 def pieces_make_no_difference(text: bytes) -> None:
     """Not even for a form by itself; where the form is decided, the first megabyte is held as a whole."""
     for read_form in (read_text_form, read_json_form):
-        whole = list(read_form([text]))
+        whole = list(read_form(TextLines([text])))
         for chunk in (1, 7, 4096):
-            assert list(read_form(text[start : start + chunk] for start in range(0, len(text), chunk))) == whole
+            assert list(read_form(TextLines(text[start : start + chunk] for start in range(0, len(text), chunk)))) == whole
 
 
 @settings(deadline=None, max_examples=150)
@@ -367,7 +366,7 @@ def test_any_bytes_are_accounted_for(text: bytes) -> None:
 
 
 def test_what_is_as_long_as_no_record_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_forms, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(console, "LONGEST_LINE", 1000)
     long = b"x" * 5_000 + as_line(tombstone(VICTIM))
 
     for print_record in (as_line, as_json):
@@ -378,7 +377,7 @@ def test_what_is_as_long_as_no_record_is_not_held(monkeypatch: pytest.MonkeyPatc
 
 def read_in_pieces(text: bytes, print_record) -> list[Printed]:
     read_form = read_text_form if print_record is as_line else read_json_form
-    return list(read_form(text[start : start + 100] for start in range(0, len(text), 100)))
+    return list(read_form(TextLines((text[start : start + 100] for start in range(0, len(text), 100)), longest=1000)))
 
 
 def test_records_a_window_apart_are_told_in_order() -> None:
@@ -400,6 +399,6 @@ def test_other_text_is_none_of_a_console_consumer(text: bytes) -> None:
 
 def test_a_tombstone_behind_a_record_that_lost_its_line_feed_is_named() -> None:
     record, end = as_line(Record("a")), as_line(tombstone("b"))
-    (named, _end) = read_text_form([record.removesuffix(b"\n") + end])
+    (named, _end) = read_text_form(TextLines([record.removesuffix(b"\n") + end]))
     assert isinstance(named, Unreadable)
     assert (named.reason, named.length) == (UnreadableReason.AMBIGUOUS_RECORD, len(record) - 1 + len(end))

@@ -1,6 +1,6 @@
-"""Single lines of `kafka-dump-log.sh`: a file, a batch or a producer. Fields are found by their labels.
+"""Single lines of `kafka-dump-log.sh`, from 2.8 on: a file, a batch, a record or a producer. Fields are found by their labels.
 
-A line alone does not show whether it is genuine, because payloads can imitate all of them: `batch_chain` decides.
+A line alone does not show whether it is genuine, because payloads can imitate all of them: `chain` decides.
 Kafka: `DumpLogSegments`; docs/rules/formats.md#lines-of-the-dump-tool.
 """
 
@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_SEQUENCE
-from txnlib.core.kafka.record_batch import CompressionType, TimestampType
+from txnlib.core.kafka.record_batch import CompressionType, ControlType, TimestampType
 
 #: The value of a field that a version of the tool does not print. For all of these numbers, this is also Kafka's "none".
 NOT_PRINTED: Final = -1
 #: Far above the size of a line without free text. Longer lines are not split into words, which would take much memory.
 LONGEST_METADATA: Final = 1 << 14
+#: Above any real offset or position, and small enough to add a batch to it.
+FAR: Final = 1 << 62
+#: Lines of tools before 2.8, which are not read. 2.8 changed these lines, 2.2 those of batches, and 1.0.2 those of producers.
+_OLD: Final = re.compile(
+    rb"(baseO|o)ffset: .* isvalid: (true|false) (key)?size: |\| offset: \S+ \S+ \S+ keysize: "
+    rb"|producerId: (\S+ producerEpoch: \S+ lastSequence: |.* cachedMetadata: )"
+)
 
 
-#: Kinds of files that consist of batches.
-LOG_KINDS: Final = frozenset({"log", "checkpoint"})
+def is_of_old_tool(line: bytes) -> bool:
+    """Whether a tool before 2.8 printed a line in a form that later tools do not print."""
+    return _OLD.match(line[:LONGEST_METADATA]) is not None
+
+
+# ---- Files
 
 
 class DumpedFile(NamedTuple):
@@ -47,7 +58,37 @@ class DumpedFile(NamedTuple):
     @property
     def has_batches(self) -> bool:
         """Whether the file consists of batches: a log, or a snapshot of `__cluster_metadata`."""
-        return self.kind in LOG_KINDS
+        return self.kind in ("log", "checkpoint")
+
+
+_KINDS: Final = frozenset({"log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "deleted", "swap", "cleaned"})
+_METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
+_DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<state>future|delete|stray))?")
+
+
+def read_file_line(line: bytes) -> DumpedFile | None:
+    """The file in a line `Dumping <path>`, and the fields in its path; None for any other line."""
+    if not line.startswith(b"Dumping ") or len(line) > LONGEST_METADATA:
+        return None
+    path = line[len(b"Dumping ") :].decode(errors="replace").rstrip("\r\n")
+    parent, _, name = path.replace("\\", "/").rpartition("/")
+    log_directory, _, directory = parent.rpartition("/")
+    number, _, kind = name.partition(".")
+    if kind.rpartition(".")[2] not in _KINDS:
+        return None
+    is_named_by_offset = len(number) == 20 and number.isascii() and number.isdecimal() and int(number) < FAR
+    base_offset = int(number) if is_named_by_offset else None
+    match = _DIRECTORY.fullmatch(directory)
+    if match is None:
+        return DumpedFile(path, kind, base_offset)
+    is_deleted = match["state"] in ("delete", "stray")
+    snapshot = _METADATA_SNAPSHOT.fullmatch(name)
+    snapshot_offset = None if snapshot is None or int(snapshot[1]) >= FAR else int(snapshot[1])
+    place = match["topic"], int(match["partition"])
+    return DumpedFile(path, kind, base_offset, *place, log_directory, is_deleted, snapshot_offset)
+
+
+# ---- Batches
 
 
 class DumpedBatch(NamedTuple):
@@ -80,135 +121,105 @@ class DumpedBatch(NamedTuple):
     coordinator_epoch: int = NOT_PRINTED
 
     @property
+    def end(self) -> int:
+        """The position after the batch."""
+        return self.position + self.size
+
+    @property
     def has_known_start(self) -> bool:
         """Whether `base_offset` is the first offset: for a compressed set of formats 0 and 1 only the last one is printed."""
         return self.magic >= 2 or self.compression_type == CompressionType.NONE
 
+    @property
+    def is_marker(self) -> bool:
+        """Whether it is a control batch of a producer."""
+        return self.is_control and self.producer_id >= 0 and self.records_count != 0
 
-class DumpedSnapshotEntry(NamedTuple):
-    """A producer in a snapshot file; -1: none, or not printed."""
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    last_timestamp: int
-    coordinator_epoch: int
-    current_txn_first_offset: int
+    def may_begin_with(self, offset: int) -> bool:
+        """Whether this may be the offset of its first record."""
+        least = self.base_offset if self.magic >= 2 else 0
+        return least <= offset <= self.last_offset and self.records_count != 0
 
 
-#: Label of a timestamp -> its type. All labels in this module are in lower case.
+#: Label of a timestamp -> its type.
 TIMESTAMP_TYPES: Final[Mapping[bytes, int]] = {
-    b"createtime:": int(TimestampType.CREATE_TIME),
-    b"logappendtime:": int(TimestampType.LOG_APPEND_TIME),
-    b"notimestamptype:": NOT_PRINTED,
+    b"CreateTime:": int(TimestampType.CREATE_TIME),
+    b"LogAppendTime:": int(TimestampType.LOG_APPEND_TIME),
+    b"NoTimestampType:": NOT_PRINTED,
 }
-#: Upper case up to 2.8, lower case from 3.0.
+#: Upper case in 2.8, lower case from 3.0 on.
 CODECS: Final = {name: int(codec) for codec in CompressionType for name in (codec.name.encode(), codec.name.lower().encode())}
 BOOLEANS: Final = {b"true": True, b"false": False}
 
 NUMBERS: Final = (
-    b"baseoffset:",
-    b"lastoffset:",
+    b"baseOffset:",
+    b"lastOffset:",
     b"count:",
-    b"basesequence:",
-    b"lastsequence:",
-    b"producerid:",
-    b"producerepoch:",
-    b"partitionleaderepoch:",
+    b"baseSequence:",
+    b"lastSequence:",
+    b"producerId:",
+    b"producerEpoch:",
+    b"partitionLeaderEpoch:",
     b"position:",
     b"timestamp",
     b"size:",
     b"magic:",
     b"crc:",
 )
-WORDS: Final = (b"istransactional:", b"iscontrol:", b"deletehorizonms:", b"compresscodec:", b"isvalid:")
-#: Printed only by later versions (since 2.0.0, 2.0.1, 3.2), or not for message formats 0 and 1.
-_OPTIONAL: Final = frozenset({b"count:", b"iscontrol:", b"deletehorizonms:"})
-_LATER_THAN_FORMAT_1: Final = frozenset({*NUMBERS[3:8], b"istransactional:"}) | _OPTIONAL
+WORDS: Final = (b"isTransactional:", b"isControl:", b"deleteHorizonMs:", b"compresscodec:", b"isvalid:")
+#: Printed from 3.2 on, and never for message formats 0 and 1.
+_OPTIONAL: Final = frozenset({b"deleteHorizonMs:"})
+_LATER_THAN_FORMAT_1: Final = frozenset({*NUMBERS[2:8], *WORDS[:3]})
 _KNOWN: Final = (*NUMBERS[:9], *WORDS, *TIMESTAMP_TYPES)
 #: Tokens to append to those of a line as values of missing labels; and the index of a label's token, if not the first.
 _DEFAULTS: Final = [b"-1", b"false", b"OptionalLong.empty"]
-_DEFAULT_PLACES: Final[Mapping[bytes, int]] = {b"istransactional:": 1, b"iscontrol:": 1, b"deletehorizonms:": 2}
+_DEFAULT_PLACES: Final[Mapping[bytes, int]] = {b"isTransactional:": 1, b"isControl:": 1, b"deleteHorizonMs:": 2}
 #: The types of the numbers on disk. Packing them is the fastest check of thirteen ranges at once.
 _RANGES: Final = struct.Struct(">qqiiiqhiqqibI")
-#: Above any real offset or position, and small enough to add a batch to it.
-_FAR: Final = 1 << 62
 #: Size in bytes of the smallest message or batch of formats 0, 1 and 2.
 _SMALLEST_SIZES: Final = (26, 34, 61)
 
 
 class _LineLayout(NamedTuple):
-    labels: list[bytes]
     numbers: itemgetter[Any]
     words: itemgetter[Any]
     timestamp_type: int
     magics: range
-    has_defaults: bool
-    has_is_control: bool
-    ends_with_crc: bool
+    defaults: list[bytes]
 
 
 @lru_cache(maxsize=64)
 def _layout(labels: tuple[bytes, ...]) -> _LineLayout | None:
     """The indexes of the fields among the tokens of a line with these labels; None if it is not a batch line."""
-    places = {label.lower(): 2 * index + 1 for index, label in enumerate(labels)}
+    places = {label: 2 * index + 1 for index, label in enumerate(labels)}
     timestamp_labels = places.keys() & TIMESTAMP_TYPES.keys()
     if len(places) < len(labels) or len(timestamp_labels) != 1 or any(not label.endswith(b":") for label in labels):
         return None
-    (timestamp_label,) = timestamp_labels
-    places[b"timestamp"] = places[timestamp_label]
-    is_old = b"offset:" in places
-    if is_old:
-        if b"keysize:" in places or b"baseoffset:" in places:
-            return None
-        places[b"baseoffset:"] = places[b"lastoffset:"] = places[b"offset:"]
     # Another build may print further labels. But a label that ends like a known one comes from two pieces of lines without a gap.
     if any(label.endswith(_KNOWN) and label not in _KNOWN for label in places):
         return None
+    (timestamp_label,) = timestamp_labels
+    places[b"timestamp"] = places[timestamp_label]
+    is_old = b"offset:" in places and b"baseOffset:" not in places
+    if is_old:
+        places[b"baseOffset:"] = places[b"lastOffset:"] = places[b"offset:"]
     missing = {*NUMBERS, *WORDS} - places.keys()
-    if not missing <= (_LATER_THAN_FORMAT_1 if is_old else _OPTIONAL):
+    # Before 2.2, `isvalid` is before the size.
+    if not missing <= (_LATER_THAN_FORMAT_1 if is_old else _OPTIONAL) or places[b"isvalid:"] < places[b"size:"]:
         return None
-    for label in missing:
-        places[label] = 2 * len(labels) + _DEFAULT_PLACES.get(label, 0)
+    places |= {label: 2 * len(labels) + _DEFAULT_PLACES.get(label, 0) for label in missing}
     return _LineLayout(
-        labels=list(labels),
         numbers=itemgetter(*(places[label] for label in NUMBERS)),
         words=itemgetter(*(places[label] for label in WORDS)),
         timestamp_type=TIMESTAMP_TYPES[timestamp_label],
         magics=range(2) if is_old else range(2, 3),
-        has_defaults=bool(missing),
-        has_is_control=b"iscontrol:" not in missing,
-        ends_with_crc=labels[-1] == b"crc:",
+        defaults=_DEFAULTS if missing else [],
     )
 
 
-_KINDS: Final = frozenset({"log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "deleted", "swap", "cleaned"})
-_METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
-_DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<state>future|delete|stray))?")
-
-
-def read_file_line(line: bytes) -> DumpedFile | None:
-    """The file in a line `Dumping <path>`, and the fields in its path; None for any other line."""
-    if not line.startswith(b"Dumping ") or len(line) > LONGEST_METADATA:
-        return None
-    path = line[len(b"Dumping ") :].decode(errors="replace").rstrip("\r\n")
-    parent, _, name = path.replace("\\", "/").rpartition("/")
-    log_directory, _, directory = parent.rpartition("/")
-    number, _, kind = name.partition(".")
-    if kind.rpartition(".")[2] not in _KINDS:
-        return None
-    is_named_by_offset = len(number) == 20 and number.isascii() and number.isdecimal() and int(number) < _FAR
-    base_offset = int(number) if is_named_by_offset else None
-    match = _DIRECTORY.fullmatch(directory)
-    if match is None:
-        return DumpedFile(path, kind, base_offset)
-    is_deleted = match["state"] in ("delete", "stray")
-    snapshot = _METADATA_SNAPSHOT.fullmatch(name)
-    snapshot_offset = None if snapshot is None or int(snapshot[1]) >= _FAR else int(snapshot[1])
-    place = match["topic"], int(match["partition"])
-    return DumpedFile(path, kind, base_offset, *place, log_directory, is_deleted, snapshot_offset)
+def looks_like_batch(line: bytes) -> bool:
+    """Whether a line begins like a batch line."""
+    return line.startswith((b"baseOffset: ", b"offset: "))
 
 
 def read_batch_line(line: bytes) -> DumpedBatch | None:
@@ -219,8 +230,7 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
     layout = _layout(tuple(tokens[0::2]))
     if layout is None or len(tokens) % 2:
         return None
-    if layout.has_defaults:
-        tokens += _DEFAULTS
+    tokens += layout.defaults
     is_transactional, is_control, delete_horizon, codec, is_valid = layout.words(tokens)
     try:
         numbers = tuple(map(int, layout.numbers(tokens)))
@@ -240,35 +250,152 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
         )
     except (ValueError, KeyError, struct.error):
         return None
-    if not is_believable(batch) or batch.magic not in layout.magics or batch.size < _SMALLEST_SIZES[batch.magic]:
+    is_sound = is_believable(batch) and batch.magic in layout.magics and batch.size >= _SMALLEST_SIZES[batch.magic]
+    return batch if is_sound else None
+
+
+def is_believable(batch: DumpedBatch) -> Any:
+    """Whether offsets, sequences, count and position can belong to one batch. A column for a `DumpedBatch` of columns."""
+    delta = batch.last_offset - batch.base_offset
+    last_sequence = (batch.base_sequence + delta) & MAX_SEQUENCE
+    is_sequence_right = (batch.base_sequence < 0) | ((batch.is_control == 0) & (batch.last_sequence == last_sequence))
+    is_place_right = (batch.base_offset >= 0) & (batch.last_offset < FAR) & (batch.position >= 0) & (batch.position < FAR)
+    return is_sequence_right & is_place_right & (batch.last_offset >= batch.base_offset) & (batch.records_count <= delta + 1)
+
+
+# ---- Records
+
+
+class RecordLine(NamedTuple):
+    """The metadata of a record line, and its free text with the line end: header keys, then contents."""
+
+    offset: int
+    timestamp: int
+    timestamp_type: int
+    key_size: int
+    value_size: int
+    has_header_keys: bool
+    text: bytes
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its text has no header keys, so that it is nothing but contents."""
+        return not self.has_header_keys or self.text.startswith(b"]")
+
+
+KEY: Final = b" key: "
+PAYLOAD: Final = b" payload: "
+#: A header key may contain brackets: the maximum number to try as the end of the keys.
+_BRACKETS: Final = 16
+_TIMESTAMPS: Final = range(-(1 << 63), 1 << 63)
+_END_TXN_MARKER: Final = b" endTxnMarker: "
+#: KRaft's control records, which do not concern producers.
+_OTHER_CONTROL: Final = (b" controlType: ", b" LeaderChange", b" SnapshotHeader", b" SnapshotFooter", b" KRaftV")
+_CONTROL_TYPES: Final = {control_type.name.encode(): int(control_type) for control_type in ControlType}
+
+
+def offset_of(line: bytes) -> int:
+    """The offset in a line `| offset: …`; NOT_PRINTED if there is none."""
+    try:
+        return int(line[len(b"| offset: ") : line.find(b" ", len(b"| offset: "))])
+    except ValueError:
+        return NOT_PRINTED
+
+
+def read_record_line(line: bytes) -> RecordLine | None:
+    """The record in a line `| offset: …`; None for any other line."""
+    head, header_keys, text = line.partition(b" headerKeys: [")
+    if not header_keys:
+        # Formats 0 and 1 have no headers.
+        ends = [end for end in (line.find(KEY), line.find(PAYLOAD)) if end >= 0]
+        end = min(ends, default=len(line.rstrip(b"\r\n")))
+        head, text = line[:end], line[end:]
+    if len(head) > LONGEST_METADATA or not head.startswith(b"| offset: "):
         return None
-    if not layout.has_is_control and is_transactional == b"true" and batch.base_sequence < 0:
-        # Before 2.0.1 this identifies a marker (docs/rules/formats.md#markers-before-201).
-        batch = batch._replace(is_control=True)
-    if layout.ends_with_crc and not line.endswith(b"\n"):
-        # The text may be truncated inside the last number.
-        batch = batch._replace(crc=NOT_PRINTED)
-    return batch
+    tokens = head.split()
+    labels = tokens[1::2]
+    fields = dict(zip(labels, tokens[2::2], strict=False))
+    timestamp_label = next((label for label in TIMESTAMP_TYPES if label in fields), b"")
+    if not len(tokens) % 2 or any(not label.endswith(b":") for label in fields):
+        return None
+    # For formats 0 and 1, 2.8 prints it twice.
+    if len(fields) < len(labels) and any(labels.count(label) > 1 for label in fields if label != b"crc:"):
+        return None
+    try:
+        timestamp = int(fields[timestamp_label])
+        if timestamp not in _TIMESTAMPS:
+            return None
+        sizes = int(fields[b"keySize:"]), int(fields[b"valueSize:"])
+        return RecordLine(int(fields[b"offset:"]), timestamp, TIMESTAMP_TYPES[timestamp_label], *sizes, bool(header_keys), text)
+    except (ValueError, KeyError):
+        return None
 
 
-def is_believable(batch: DumpedBatch) -> bool:
-    """Whether offsets, sequences, count and position can belong to one batch."""
-    base_offset, last_offset, count, base_sequence, last_sequence = batch[:5]
-    delta = last_offset - base_offset
-    if base_sequence >= 0 and (batch.is_control or last_sequence != (base_sequence + delta) & MAX_SEQUENCE):
-        return False
-    return base_offset >= 0 <= delta and last_offset < _FAR and count <= delta + 1 and 0 <= batch.position < _FAR
+def contents_of(record: RecordLine) -> Iterator[bytes]:
+    """The possible contents of a record after its header keys, with the line end. The keys may contain brackets, too."""
+    if not record.has_header_keys:
+        yield record.text
+        return
+    end, tries = record.text.find(b"]"), 1 if record.is_alone else _BRACKETS
+    while end >= 0 and tries:
+        yield record.text[end + 1 :]
+        end, tries = record.text.find(b"]", end + 1), tries - 1
+
+
+def contents_size(record: RecordLine, contents: bytes) -> int:
+    """The size of key and payload with their labels, in bytes, from the printed sizes; -1 if no contents are printed."""
+    key = len(KEY) + record.key_size if contents.startswith(KEY) and record.key_size >= 0 else 0
+    if not key and not contents.startswith(PAYLOAD):
+        return NOT_PRINTED
+    return key + (len(PAYLOAD) + record.value_size if record.value_size >= 0 else 0)
+
+
+def may_have_contents(line: bytes) -> bool:
+    """Whether a broken line may be part of a record whose contents are printed."""
+    return KEY in line or PAYLOAD in line or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))
+
+
+def read_marker(contents: bytes) -> tuple[int, int] | None:
+    """Control type and coordinator epoch, -1 if they are not printed; None for a broken line."""
+    if not contents.strip() or contents.startswith(_OTHER_CONTROL):
+        return NOT_PRINTED, NOT_PRINTED
+    if not contents.startswith(_END_TXN_MARKER):
+        return None
+    _label, *values = contents.split()
+    control_type = _CONTROL_TYPES.get(values[0]) if values else None
+    if control_type is None or len(values) > 3:
+        return None
+    # At the end of the text, the last number may be truncated.
+    is_whole = len(values) == 3 and contents.endswith(b"\n") and values[2].isdigit() and len(values[2]) < 10
+    return control_type, int(values[2]) if is_whole else NOT_PRINTED
+
+
+# ---- Producers
+
+
+class DumpedSnapshotEntry(NamedTuple):
+    """A producer in a snapshot file; -1: none, or not printed."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    current_txn_first_offset: int
+
+
+_SOME_LONG: Final = re.compile(rb"(OptionalLong\[|Some\()(?P<number>\d{1,19})[\])]")
+_SNAPSHOT_RANGES: Final = struct.Struct(">qhiqiqiq")
 
 
 def read_snapshot_line(line: bytes) -> DumpedSnapshotEntry | None:
     """The producer in a line of a `.snapshot` dump; None for any other line."""
-    if len(line) > LONGEST_METADATA:
-        return None
-    head, _label, queue = line.partition(b" cachedMetadata: ")
-    tokens = head.split()
+    tokens = line.split() if len(line) <= LONGEST_METADATA else []
     fields = dict(zip(tokens[0::2], tokens[1::2], strict=False))
-    if queue:
-        fields |= _last_cached_batch(queue)
+    if len(tokens) % 2 or is_of_old_tool(line):
+        return None
     try:
         entry = DumpedSnapshotEntry(
             producer_id=int(fields[b"producerId:"]),
@@ -276,44 +403,21 @@ def read_snapshot_line(line: bytes) -> DumpedSnapshotEntry | None:
             last_sequence=int(fields.get(b"lastSequence:", -1)),
             last_offset=int(fields.get(b"lastOffset:", -1)),
             offset_delta=int(fields.get(b"offsetDelta:", -1)),
-            last_timestamp=int(fields.get(b"lastTimestamp:", fields.get(b"timestamp:", -1))),
+            last_timestamp_ms=int(fields.get(b"lastTimestamp:", fields.get(b"timestamp:", -1))),
             coordinator_epoch=int(fields[b"coordinatorEpoch:"]),
             current_txn_first_offset=_optional_long(fields[b"currentTxnFirstOffset:"]),
         )
         _SNAPSHOT_RANGES.pack(*entry)
     except (ValueError, KeyError, struct.error):
         return None
-    return entry if len(tokens) % 2 == 0 else None
-
-
-_SNAPSHOT_RANGES: Final = struct.Struct(">qhiqiqiq")
-_CACHED_BATCH: Final = re.compile(
-    rb"BatchMetadata\(firstSeq=-?\d+, lastSeq=(-?\d+), firstOffset=(\d{1,19}), lastOffset=(\d{1,19}), "
-    rb"timestamp=(-?\d+)\)"
-)
-
-
-def _last_cached_batch(queue: bytes) -> dict[bytes, bytes]:
-    """The fields of a producer's newest batch. Kafka 1.0.0 and 1.0.1 print up to five batches per producer, the newest last."""
-    batches = _CACHED_BATCH.findall(queue)
-    if not batches:
-        return {}
-    last_sequence, first_offset, last_offset, timestamp = batches[-1]
-    return {
-        b"lastSequence:": last_sequence,
-        b"lastOffset:": last_offset,
-        b"offsetDelta:": b"%d" % (int(last_offset) - int(first_offset)),
-        b"timestamp:": timestamp,
-    }
+    return entry
 
 
 def _optional_long(text: bytes) -> int:
     """`OptionalLong[6]` and, up to 3.4, `Some(6)`; -1 for `OptionalLong.empty` and `None`. Raises ValueError for any other text."""
     if text in (b"OptionalLong.empty", b"None"):
-        return -1
-    for start, end in ((b"OptionalLong[", b"]"), (b"Some(", b")")):
-        if text.startswith(start) and text.endswith(end):
-            number = int(text[len(start) : -len(end)])
-            if 0 <= number < _FAR:
-                return number
-    raise ValueError(text)
+        return NOT_PRINTED
+    match = _SOME_LONG.fullmatch(text)
+    if match is None or int(match["number"]) >= FAR:
+        raise ValueError(text)
+    return int(match["number"])

@@ -1,28 +1,127 @@
-"""Text lines and JSON objects that a console consumer prints. Lines: up to 3.8, and 3.9 with the old formatter.
+"""Output of `kafka-console-consumer.sh --topic __transaction_state --formatter …`, of any version.
 
-A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`. Nothing in the id is escaped, so it may
-contain line feeds and imitated records.
-Rule 1: One line is read as one record. Lines that together read as a record of an id with line feeds are ambiguous, whatever each
-of them reads as (docs/decisions/0014).
-Rule 2: A tombstone prints its id only once. After text that is no complete record, it may be the end of an id with line feeds, and
-is ambiguous.
-Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionMetadata.toString`.
+Rule 1: a file has one form, lines or JSON, as one run of one tool prints it. An id may contain a perfect record of the other form.
+Only white space and chatter can be between JSON objects, so if there are record lines, the form is lines.
+Rule 2: text never raises, and every byte is accounted for.
+Kafka: `TransactionLogMessageFormatter` of `kafka.coordinator.transaction.TransactionLog` and of `org.apache.kafka.tools.consumer`,
+`TransactionMetadata.toString`; docs/rules/formats.md#records-of-a-console-consumer.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
-from enum import Enum
+from collections.abc import Iterator
 from json import JSONDecodeError, JSONDecoder
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from txnlib.core.kafka.transaction_log import KEY, TransactionLogEntry
-from txnlib.core.text.console_events import ConsoleOutput, Printed, is_blank, is_chatter
 from txnlib.core.text.coordinator_text import read_json_value, read_printed_value
-from txnlib.core.text.long_line import LONGEST_LINE
-from txnlib.core.text.tool_messages import UnreadableReason
+from txnlib.core.text.events import (
+    Chatter,
+    ConsoleEnd,
+    ConsoleRecord,
+    DumpTail,
+    Printed,
+    TransactionLogText,
+    Unreadable,
+    UnreadableReason,
+    ends_consumer,
+    is_chatter,
+    sample_of,
+)
+from txnlib.core.text.lines import LONGEST_LINE, LongLine, TextLines
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+#: Number of bytes that decide the form of a text.
+_HEAD_BYTES: Final = 1 << 20
+_LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL\r?(?:\n|\Z)")
+
+
+def read_console_text(text: TextLines) -> Iterator[Printed]:
+    """The events of console consumer text, in order: records, chatter, unreadable ranges, and the end.
+
+    Positions and lengths are in bytes; the lengths add up to the size of the text. Memory is bounded by the first megabyte or the
+    longest record. Never raises.
+    """
+    head = text.head(_HEAD_BYTES)
+    if head.startswith(_BYTE_ORDER_MARK):
+        text.skip(len(_BYTE_ORDER_MARK))
+        yield Chatter(0, len(_BYTE_ORDER_MARK))
+    yield from (read_json_form if _is_json(head.removeprefix(_BYTE_ORDER_MARK)) else read_text_form)(text)
+
+
+def _is_json(head: bytes) -> bool:
+    """Whether the JSON objects in a text are records, not ids that imitate them."""
+    if not OBJECT_START.search(head):
+        return False
+    has_records = False
+    for printed in read_json_form(TextLines((head,))):
+        if type(printed) is ConsoleRecord:
+            has_records = True
+        elif not isinstance(printed, ConsoleEnd) and _LINE_FORM.search(head, printed.position, printed.position + printed.length):
+            is_object = OBJECT_START.match(head, printed.position) is not None
+            if not (is_object and type(printed) is Unreadable and printed.reason is UnreadableReason.CUT_LINE):
+                return False
+    return has_records or not _LINE_FORM.search(head)
+
+
+class ConsoleOutput:
+    """Events that were read but not yielded yet. Adjacent ranges of one kind are merged."""
+
+    def __init__(self, position: int) -> None:
+        self.values: list[Printed] = []
+        self._last: Chatter | Unreadable | None = None
+        #: The position after them.
+        self.end = position
+        self.is_torn = self.is_ended_early = False
+
+    @property
+    def last_reason(self) -> UnreadableReason | None:
+        """The reason if the text so far ends with an unreadable range, else None."""
+        return self._last.reason if type(self._last) is Unreadable else None
+
+    def record(self, length: int, transactional_id: str, entry: TransactionLogEntry | None) -> None:
+        self._settle()
+        self.values.append(ConsoleRecord(self.end, length, transactional_id, entry))
+        self.end += length
+        self.is_torn = False
+
+    def chatter(self, text: bytes) -> None:
+        if not text:
+            return
+        self.is_ended_early |= ends_consumer(text)
+        if type(self._last) is not Chatter:
+            self._settle()
+            self._last = Chatter(self.end, 0)
+        self._last = self._last._replace(length=self._last.length + len(text))
+        self.end += len(text)
+
+    def unreadable(self, text: bytes, reason: UnreadableReason) -> None:
+        head, size = (text.head, text.size) if type(text) is LongLine else (text, len(text))
+        if not size:
+            return
+        if type(self._last) is not Unreadable or self._last.reason is not reason:
+            self._settle()
+            self._last = Unreadable(self.end, 0, reason, sample_of(head))
+        self._last = self._last._replace(length=self._last.length + size)
+        self.end += size
+        self.is_torn = reason is UnreadableReason.CUT_LINE
+
+    def finish(self) -> None:
+        """Adds all remaining events, and the end of the text."""
+        self._settle()
+        tail = DumpTail.TORN if self.is_torn else DumpTail.CLEAN
+        self.values.append(ConsoleEnd(self.end, DumpTail.CORRUPT if self.is_ended_early else tail))
+
+    def _settle(self) -> None:
+        if self._last is not None:
+            self.values.append(self._last)
+            self._last = None
+
+
+# ---- Lines
+
 
 #: The text between the two copies of the id.
 ECHO_LABEL: Final = b"::TransactionMetadata(transactionalId="
@@ -32,9 +131,9 @@ _REST: Final = b", producerId="
 #: Scala 2.13 prints `HashSet(a, b)`, 2.12 and 2.11 `Set(a, b)`. A record is never pending.
 _FIELDS: Final = re.compile(
     rb", producerId=(?P<producer_id>-?\d{1,19}), producerEpoch=(?P<producer_epoch>-?\d{1,19}), "
-    rb"txnTimeoutMs=(?P<timeout>-?\d{1,19}), state=(?P<state>[A-Za-z]+), pendingState=None, "
+    rb"txnTimeoutMs=(?P<transaction_timeout_ms>-?\d{1,19}), state=(?P<state>[A-Za-z]+), pendingState=None, "
     rb"topicPartitions=(?:Hash)?Set\((?P<partitions>[A-Za-z0-9._, -]*)\), "
-    rb"txnStartTimestamp=(?P<start>-?\d{1,19}), txnLastUpdateTimestamp=(?P<last_update>-?\d{1,19})\)"
+    rb"txnStartTimestamp=(?P<start_timestamp_ms>-?\d{1,19}), txnLastUpdateTimestamp=(?P<last_update_timestamp_ms>-?\d{1,19})\)"
 )
 #: Pieces of records, also of the JSON form: two texts may have been concatenated.
 _PIECE: Final = re.compile(
@@ -57,67 +156,31 @@ _LONGEST_ID: Final = 2 * 32_767
 _WINDOW: Final = 2 * _LONGEST_ID + 64
 
 
-class _Kind(Enum):
-    RECORD = "RECORD"
-    TOMBSTONE = "TOMBSTONE"
-    CHATTER = "CHATTER"
-    BLANK = "BLANK"
-    UNREADABLE = "UNREADABLE"
+def read_text_form(text: TextLines) -> Iterator[Printed]:
+    """The events of a text with one record per line, in order: up to 3.8, and 3.9 with the old formatter.
 
-
-#: Kinds of lines that are complete by themselves, so that a record may begin after them.
-_WHOLE: Final = frozenset({_Kind.RECORD, _Kind.TOMBSTONE, _Kind.CHATTER})
-
-
-class _Line(NamedTuple):
-    """What a line reads as by itself."""
-
-    kind: _Kind
-    transactional_id: str = ""
-    entry: TransactionLogEntry | None = None
-    reason: UnreadableReason = UnreadableReason.NOT_DUMP_TEXT
-
-
-def read_text_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Printed]:
-    """The events of a text with one record per line, in order. `position` is the position of its first byte in the file.
-
-    The text may come in chunks of any size. Memory is bounded by two copies of the longest id, a line, and all ids with line feeds.
-    Never raises.
+    A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`. Nothing in the id is escaped, so it
+    may contain line feeds and imitated records.
+    Rule 1: One line is read as one record. Lines that together read as a record of an id with line feeds are ambiguous, whatever
+    each of them reads as (docs/decisions/0014).
+    Rule 2: A tombstone prints its id only once. After text that is no complete record, it may be the end of an id with line feeds,
+    and is ambiguous.
+    Memory is bounded by two copies of the longest id, a line, and all ids with line feeds. Never raises.
     """
-    reader = _LineReader(position)
-    for line, is_piece in _lines(chunks):
-        reader.add(line, is_piece)
-        yield from reader.out.values
-        reader.out.values.clear()
+    reader = _LineReader(text.position)
+    for _position, line in text:
+        reader.add(line)
+        if reader.out.values:
+            yield from reader.out.values
+            reader.out.values.clear()
     reader.finish()
     yield from reader.out.values
 
 
-def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """The lines, and whether each is only a piece of a line that is longer than any record."""
-    pieces: list[bytes] = []
-    held, is_piece = 0, False
-    for chunk in chunks:
-        # `splitlines` would also split at a lone carriage return, which an id may contain.
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
-            yield b"".join([*pieces, line, b"\n"]), is_piece
-            pieces, held, is_piece = [], 0, False
-        if rest:
-            pieces.append(rest)
-            held += len(rest)
-        if held > (0 if is_piece else LONGEST_LINE):
-            joined = b"".join(pieces)
-            pieces, held, is_piece = [], 0, True
-            yield joined, True
-    if held:
-        yield b"".join(pieces), is_piece
-
-
-def _read_line(line: bytes) -> _Line:
-    """Reads a line by itself."""
+def _read_line(line: bytes) -> TransactionLogText | UnreadableReason | None:
+    """What a line reads as by itself; None for white space and chatter."""
     if not line.endswith(b"\n"):
-        return _unreadable(UnreadableReason.CUT_LINE)
+        return UnreadableReason.CUT_LINE
     body = line[:-2] if line.endswith(b"\r\n") else line[:-1]
     start_of_rest = body.rfind(_REST)
     is_null = body.endswith(NULL)
@@ -129,36 +192,30 @@ def _read_line(line: bytes) -> _Line:
             return _read_record(raw_id, body[start_of_rest:])
     if is_null:
         return _read_tombstone(body[: -len(NULL)])
-    if is_blank(line):
-        return _Line(_Kind.BLANK)
-    if is_chatter(line):
-        return _Line(_Kind.CHATTER)
+    if not line.strip() or is_chatter(line):
+        return None
     if _UNKNOWN_KEY.fullmatch(body):
-        return _unreadable(UnreadableReason.UNKNOWN_KEY_VERSION)
-    return _unreadable(UnreadableReason.BROKEN_LINE if _PIECE.search(body) else UnreadableReason.NOT_DUMP_TEXT)
+        return UnreadableReason.UNKNOWN_KEY_VERSION
+    return UnreadableReason.BROKEN_LINE if _PIECE.search(body) else UnreadableReason.NOT_DUMP_TEXT
 
 
-def _unreadable(reason: UnreadableReason) -> _Line:
-    return _Line(_Kind.UNREADABLE, reason=reason)
-
-
-def _read_record(raw_id: bytes, fields: bytes) -> _Line:
+def _read_record(raw_id: bytes, fields: bytes) -> TransactionLogText | UnreadableReason:
     """The record of an id that is printed twice."""
     match, transactional_id = _FIELDS.fullmatch(fields), _decode(raw_id)
     entry = None if match is None or transactional_id is None else read_printed_value(transactional_id, match.groupdict())
     if transactional_id is None or entry is None:
-        return _unreadable(UnreadableReason.UNDECODABLE_RECORD)
-    return _Line(_Kind.RECORD, transactional_id, entry)
+        return UnreadableReason.UNDECODABLE_RECORD
+    return TransactionLogText(transactional_id, entry)
 
 
-def _read_tombstone(raw_id: bytes) -> _Line:
+def _read_tombstone(raw_id: bytes) -> TransactionLogText | UnreadableReason:
     transactional_id = _decode(raw_id)
     if not transactional_id:
-        return _unreadable(UnreadableReason.UNDECODABLE_RECORD)
+        return UnreadableReason.UNDECODABLE_RECORD
     # If a record before it lost its line feed, that record's text would be the beginning of this id.
     if is_chatter(raw_id) or ECHO_LABEL in raw_id:
-        return _unreadable(UnreadableReason.AMBIGUOUS_RECORD)
-    return _Line(_Kind.TOMBSTONE, transactional_id)
+        return UnreadableReason.AMBIGUOUS_RECORD
+    return TransactionLogText(transactional_id, None)
 
 
 def _decode(raw_id: bytes) -> str | None:
@@ -173,8 +230,7 @@ class _LineReader:
     """Reads a line once all text is known that a record beginning with this line may have. Until then, the line is kept."""
 
     def __init__(self, position: int) -> None:
-        self.out = ConsoleOutput()
-        self.out.end = position
+        self.out = ConsoleOutput(position)
         #: The text kept, from `out.end` on.
         self._text = bytearray()
         #: The labels in the text kept: (position, beginning of the text after it); and beginning -> positions.
@@ -186,29 +242,30 @@ class _LineReader:
         self._ambiguous_until = 0
         self._is_boundary = True
 
-    def add(self, line: bytes, is_piece: bool) -> None:
-        """Takes the next line of the text, or a piece of a line that is too long."""
-        if is_piece or len(line) > LONGEST_LINE:
+    def add(self, line: bytes) -> None:
+        """Takes the next line of the text."""
+        if type(line) is LongLine:
             self._read(len(self._text))
-            self.out.unreadable(self.out.end, line, UnreadableReason.LINE_TOO_LONG)
+            self.out.unreadable(line, UnreadableReason.LINE_TOO_LONG)
             self._is_boundary = False
             return
-        start = self.out.end + len(self._text)
+        size, held = len(line), len(self._text)
         self._text += line
         # Further labels of a long line are followed by more than an id.
-        label = line.find(ECHO_LABEL, max(0, len(line) - _WINDOW))
+        label = line.find(ECHO_LABEL, size - _WINDOW if size > _WINDOW else 0)
         while label >= 0:
             after = label + len(ECHO_LABEL)
-            beginning = line[after : after + _LOOKED_UP]
-            self._labels.append((start + label, beginning))
-            self._echoes.setdefault(beginning, deque()).append(start + label)
+            beginning, position = line[after : after + _LOOKED_UP], self.out.end + held + label
+            self._labels.append((position, beginning))
+            self._echoes.setdefault(beginning, deque()).append(position)
             label = line.find(ECHO_LABEL, after)
-        self._read(len(self._text) - _WINDOW)
+        if held + size > _WINDOW:
+            self._read(held + size - _WINDOW)
 
     def finish(self) -> None:
         """Reads the text kept, at the end of the text."""
         self._read(self._find_cut_record())
-        self.out.unreadable(self.out.end, bytes(self._text), UnreadableReason.CUT_LINE)
+        self.out.unreadable(bytes(self._text), UnreadableReason.CUT_LINE)
         self.out.finish()
 
     def _read(self, size: int) -> None:
@@ -217,12 +274,12 @@ class _LineReader:
         while (start := self.out.end) < end:
             empty = _EMPTY_LINES.match(self._text)
             if empty is not None and start >= self._ambiguous_until and b"\n" not in self._echoes and b"\n" not in self._long_ids:
-                self.out.chatter(start, empty[0])
+                self.out.chatter(empty[0])
                 self._is_boundary = False
             else:
                 line = bytes(self._text[: self._text.find(b"\n") + 1 or len(self._text)])
                 self._note_long_id(line)
-                self._report(start, line)
+                self._report(line)
             del self._text[: self.out.end - start]
             while self._labels and self._labels[0][0] < self.out.end:
                 _label, beginning = self._labels.popleft()
@@ -230,22 +287,21 @@ class _LineReader:
                 if not self._echoes[beginning]:
                     del self._echoes[beginning]
 
-    def _report(self, position: int, line: bytes) -> None:
-        if position < self._ambiguous_until:
-            self.out.unreadable(position, line, UnreadableReason.AMBIGUOUS_RECORD)
-            self._is_boundary = True
-            return
-        read = _read_line(line)
-        if read.kind is _Kind.TOMBSTONE and not self._is_boundary:
+    def _report(self, line: bytes) -> None:
+        is_ambiguous = self.out.end < self._ambiguous_until
+        read = UnreadableReason.AMBIGUOUS_RECORD if is_ambiguous else _read_line(line)
+        if isinstance(read, TransactionLogText) and read.entry is None and not self._is_boundary:
             # Whatever it is, it ends here.
-            read = _unreadable(UnreadableReason.AMBIGUOUS_RECORD)
-        if read.kind in (_Kind.RECORD, _Kind.TOMBSTONE):
-            self.out.record(position, len(line), read.transactional_id, read.entry)
-        elif read.kind is _Kind.UNREADABLE:
-            self.out.unreadable(position, line, read.reason)
+            read = UnreadableReason.AMBIGUOUS_RECORD
+        if isinstance(read, TransactionLogText):
+            self.out.record(len(line), *read)
+            self._is_boundary = True
+        elif read is None:
+            self.out.chatter(line)
+            self._is_boundary = bool(line.strip())
         else:
-            self.out.chatter(position, line)
-        self._is_boundary = read.kind in _WHOLE or read.reason in _ENDED
+            self.out.unreadable(line, read)
+            self._is_boundary = read in _ENDED
 
     def _note_long_id(self, line: bytes) -> None:
         """Notes where a record ends whose id begins with this line and has more lines. Only the second copy of the id shows it."""
@@ -281,7 +337,7 @@ class _LineReader:
         return min(starts)
 
 
-# ---- JSON objects that a console consumer prints: 3.9 with the new formatter, and every version from 4.0
+# ---- JSON objects
 
 
 #: Accepts the white space that `jq` prints.
@@ -294,24 +350,15 @@ _JSON_PIECE: Final = re.compile(
 _JSON: Final = JSONDecoder()
 
 
-class _NotARecord(Exception):
-    """Carries an UnreadableReason."""
+def read_json_form(text: TextLines) -> Iterator[Printed]:
+    """The events of a text of JSON objects, in order: 3.9 with the new formatter, and every version from 4.0 on.
 
-    def __init__(self, reason: UnreadableReason) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-def read_json_form(chunks: Iterable[bytes], position: int = 0) -> Iterator[Printed]:
-    """The events of a text of JSON objects, in order. `position` is the position of its first byte in the file.
-
-    The text may come in chunks of any size. Memory is bounded by one object, the text after it, and a chunk. Never raises.
+    Memory is bounded by one object, the text after it, and a chunk. Never raises.
     """
-    out = ConsoleOutput()
-    out.end = position
+    out = ConsoleOutput(text.position)
     buffer = bytearray()
     searched = 0
-    for chunk in chunks:
+    for chunk in text.chunks():
         buffer += chunk
         while start := OBJECT_START.search(buffer, searched):
             _read_element(out, bytes(buffer[: start.start()]), UnreadableReason.BROKEN_LINE)
@@ -336,61 +383,56 @@ def _read_element(out: ConsoleOutput, element: bytes, unfinished: UnreadableReas
     if not OBJECT_START.match(element):
         _read_gap(out, element, unfinished)
         return
-    start = out.end
     text = element.decode("utf-8", "surrogateescape")
     try:
         printed, end = _JSON.raw_decode(text)
     except (JSONDecodeError, RecursionError, ValueError):
-        out.unreadable(start, element, unfinished)
+        out.unreadable(element, unfinished)
         return
     length = len(text[:end].encode("utf-8", "surrogateescape"))
-    try:
-        element[:length].decode()
-        out.record(start, length, *_read_object(printed))
-    except UnicodeDecodeError:
-        out.unreadable(start, element[:length], UnreadableReason.UNDECODABLE_RECORD)
-    except _NotARecord as error:
-        out.unreadable(start, element[:length], error.reason)
+    read = UnreadableReason.UNDECODABLE_RECORD if _decode(element[:length]) is None else _read_object(printed)
+    if isinstance(read, TransactionLogText):
+        out.record(length, *read)
+    else:
+        out.unreadable(element[:length], read)
     _read_gap(out, element[length:], unfinished)
 
 
 def _read_gap(out: ConsoleOutput, text: bytes, unfinished: UnreadableReason) -> None:
     if out.last_reason is UnreadableReason.LINE_TOO_LONG:
         # The rest of it.
-        out.unreadable(out.end, text, UnreadableReason.LINE_TOO_LONG)
+        out.unreadable(text, UnreadableReason.LINE_TOO_LONG)
         return
     for line in text.splitlines(keepends=True):
-        if is_blank(line) or (is_chatter(line) and line.endswith(b"\n")):
-            out.chatter(out.end, line)
+        if not line.strip() or (is_chatter(line) and line.endswith(b"\n")):
+            out.chatter(line)
         elif unfinished is UnreadableReason.LINE_TOO_LONG and not line.endswith(b"\n"):
-            out.unreadable(out.end, line, unfinished)
+            out.unreadable(line, unfinished)
         elif _JSON_PIECE.search(line):
-            out.unreadable(out.end, line, UnreadableReason.BROKEN_LINE)
+            out.unreadable(line, UnreadableReason.BROKEN_LINE)
         else:
             is_cut = unfinished is UnreadableReason.CUT_LINE and not line.endswith(b"\n")
-            out.unreadable(out.end, line, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.NOT_DUMP_TEXT)
+            out.unreadable(line, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.NOT_DUMP_TEXT)
 
 
-def _read_object(printed: dict[str, Any]) -> tuple[str, TransactionLogEntry | None]:
-    """The record in a decoded object. Raises _NotARecord."""
+def _read_object(printed: dict[str, Any]) -> TransactionLogText | UnreadableReason:
+    """The record in a decoded object."""
     try:
         key, value = printed["key"], printed["value"]
         # 3.9 calls it `version`, as it is called on disk; 4.0 calls it `type`.
         version = key["type"] if "type" in key else key["version"]
         if type(version) is not int or version not in KEY.versions:
-            raise _NotARecord(UnreadableReason.UNKNOWN_KEY_VERSION)
+            return UnreadableReason.UNKNOWN_KEY_VERSION
         transactional_id = key["data"]["transactionalId"]
         # JSON can contain an escaped unpaired surrogate, but a log cannot.
         transactional_id.encode()
         if not transactional_id:
-            raise _NotARecord(UnreadableReason.UNDECODABLE_RECORD)
+            return UnreadableReason.UNDECODABLE_RECORD
         if value is None:
-            return transactional_id, None
+            return TransactionLogText(transactional_id, None)
         if value["data"] == "unknown":
-            raise _NotARecord(UnreadableReason.UNKNOWN_VALUE_VERSION)
+            return UnreadableReason.UNKNOWN_VALUE_VERSION
         entry = read_json_value(transactional_id, value["version"], value["data"])
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise _NotARecord(UnreadableReason.UNDECODABLE_RECORD) from None
-    if entry is None:
-        raise _NotARecord(UnreadableReason.UNDECODABLE_RECORD)
-    return transactional_id, entry
+        return UnreadableReason.UNDECODABLE_RECORD
+    return UnreadableReason.UNDECODABLE_RECORD if entry is None else TransactionLogText(transactional_id, entry)

@@ -1,0 +1,242 @@
+"""Events of reading text: what it shows, what is unreadable, and what its tools say about themselves."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, StrEnum
+from typing import Final, NamedTuple
+
+from txnlib.core.kafka.metadata_records import MetadataRecord
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.text.dump_lines import (
+    DumpedBatch,
+    DumpedFile,
+    DumpedSnapshotEntry,
+    is_of_old_tool,
+    read_batch_line,
+    read_record_line,
+)
+
+
+class UnreadableReason(StrEnum):
+    #: Text that no tool prints; nothing is missing around it.
+    NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
+    #: A part of a line, or a line with other text in its middle.
+    BROKEN_LINE = "BROKEN_LINE"
+    #: A line in a form that only tools before 2.8 print.
+    OLD_TOOL = "OLD_TOOL: printed by a tool before Kafka 2.8"
+    #: A line above the limit, or what is left of a console record above it. No part of it is read.
+    LINE_TOO_LONG = "LINE_TOO_LONG: more than 16 MiB"
+    #: The last line of the text, without its end.
+    CUT_LINE = "CUT_LINE"
+    #: A batch that the tool calls invalid, with its records.
+    CRC_MISMATCH = "CRC_MISMATCH"
+    #: A line that does not follow from the lines before it; with length 0, the position of missing lines.
+    OUT_OF_CHAIN = "OUT_OF_CHAIN"
+    #: A coordinator record with a key of a version that Kafka skips, too.
+    UNKNOWN_KEY_VERSION = "UNKNOWN_KEY_VERSION"
+    #: A coordinator record with a value of a version that the tool does not know.
+    UNKNOWN_VALUE_VERSION = "UNKNOWN_VALUE_VERSION"
+    #: A coordinator record that the tool or this reader could not decode.
+    UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
+    #: Ambiguous text of a console consumer: one record or several, or a record with or without the text before it.
+    AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD"
+    #: Contents over several lines whose end differs from the printed sizes. They may hide further lines.
+    SIZE_MISMATCH = "SIZE_MISMATCH"
+    #: A `Dumping` line in a payload, as the lines after it prove; length 0.
+    DUMPING_LINE_IN_PAYLOAD = "DUMPING_LINE_IN_PAYLOAD"
+    #: A `Dumping` line that may be in a payload, with all lines up to the next; length 0 if the file before it is in doubt.
+    DUMPING_LINE_IN_DOUBT = "DUMPING_LINE_IN_DOUBT"
+    #: Compressed text that is truncated or damaged. An unknown number of bytes after it is lost.
+    CANNOT_UNPACK = "CANNOT_UNPACK: cut or damaged from this position in the unpacked text on"
+    #: The text is shorter than when the capture was listed; length 0, because the lost content is unknown.
+    FILE_SHRANK = "FILE_SHRANK: the text ends here, before the size that it had"
+    #: A whole file whose path does not contain its partition.
+    TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
+
+
+#: Reasons that, at the end of a file, do not mean that the file is incomplete.
+HARMLESS_AT_THE_END: Final = frozenset(
+    {
+        UnreadableReason.NOT_DUMP_TEXT,
+        UnreadableReason.CUT_LINE,
+        UnreadableReason.UNKNOWN_KEY_VERSION,
+        UnreadableReason.UNKNOWN_VALUE_VERSION,
+        UnreadableReason.UNDECODABLE_RECORD,
+        UnreadableReason.DUMPING_LINE_IN_PAYLOAD,
+    }
+)
+
+
+class DumpTail(StrEnum):
+    """How the dump of a file, or the text of a console, ends."""
+
+    CLEAN = "CLEAN"
+    #: With the text, after the first lines of a log: the tool prints no more of a file of 0 bytes. The text may have been cut, too.
+    EMPTY_OR_CUT = "EMPTY_OR_CUT"
+    #: Inside a batch or record, as the tool says, or because the text itself is truncated.
+    TORN = "TORN"
+    #: The tool gave up, or nothing believable follows.
+    CORRUPT = "CORRUPT"
+
+
+_SAMPLE_BYTES: Final = 160
+
+
+def sample_of(text: bytes) -> str:
+    """The beginning of an unreadable range, as a sample."""
+    return text[:_SAMPLE_BYTES].decode(errors="replace").rstrip("\r\n")
+
+
+class Unreadable(NamedTuple):
+    """An unreadable range of the text file, in bytes."""
+
+    position: int
+    length: int
+    reason: UnreadableReason
+    sample: str
+
+    @property
+    def end(self) -> int:
+        """The position after the range."""
+        return self.position + self.length
+
+
+# ---- Events of a dump
+
+
+class TransactionLogText(NamedTuple):
+    """A transactional id and its entry; None for a tombstone."""
+
+    transactional_id: str
+    entry: TransactionLogEntry | None
+
+
+class DumpedRecord(NamedTuple):
+    """A record of `__transaction_state` or `__cluster_metadata`. `position`: that of its batch in the file."""
+
+    offset: int
+    timestamp: int
+    partition_leader_epoch: int
+    position: int
+    content: TransactionLogText | MetadataRecord
+
+
+class FileStart(NamedTuple):
+    position: int
+    file: DumpedFile
+
+
+class FileEnd(NamedTuple):
+    """The end of a dumped file. `is_decoded`: all of its marker types and coordinator records were printed."""
+
+    position: int
+    tail: DumpTail
+    is_decoded: bool
+
+
+Dumped = FileStart | FileEnd | DumpedBatch | DumpedRecord | DumpedSnapshotEntry | Unreadable
+
+
+# ---- Events of console text: every byte belongs to a record, to chatter, or to an unreadable range
+
+
+class ConsoleRecord(NamedTuple):
+    """A record and the range of its text, including the line end. `entry` is None for a tombstone."""
+
+    position: int
+    length: int
+    transactional_id: str
+    entry: TransactionLogEntry | None
+
+
+class Chatter(NamedTuple):
+    """White space, and messages of the tool, its shell or its loggers."""
+
+    position: int
+    length: int
+
+
+class ConsoleEnd(NamedTuple):
+    """The end of the text. CORRUPT: the consumer ended with an exception; TORN: the text ends inside a record."""
+
+    position: int
+    tail: DumpTail
+
+
+Printed = ConsoleRecord | Chatter | Unreadable | ConsoleEnd
+
+
+# ---- Messages of the dump tool
+
+
+class Remark(Enum):
+    """A message of the tool about itself or about a file."""
+
+    HARMLESS = "HARMLESS"
+    #: The file ends inside a batch.
+    TORN = "TORN"
+    #: The tool gave up: whatever follows in the segment is missing from the text (docs/rules/formats.md#ends-of-a-dump).
+    ENDED_EARLY = "ENDED_EARLY"
+
+
+_TORN: Final = re.compile(rb"Found \d+ invalid bytes at the end of ")
+_EXCEPTION: Final = re.compile(
+    rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b'
+)
+#: Output of a tool, to stdout or stderr, without anything that an audit needs (docs/rules/formats.md#messages-of-the-tools).
+_HARMLESS: Final = re.compile(
+    rb"\s*$|(Log s|S)tarting offset: |Snapshot end offset: |KRaft bootstrap snapshot|\S+ is deprecated\. Please use "
+    rb"|Non-consecutive offsets in |  -?\d+ is followed by \d+|Mismatches in :|  Index offset: |  Index timestamp: "
+    rb"|Found (timestamp mismatch|out of order timestamp) in :|The following indexed offsets are not found in the log"
+    rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
+)
+_PIECE_OF_A_LINE: Final = re.compile(rb"(ffset|ize|equence|poch|Keys|arker|alid|Time|crc|osition|agic|ntrol|onal|codec): ")
+
+
+def remark_of(line: bytes) -> Remark | None:
+    """The message of the tool in a line; None for any other line."""
+    if _HARMLESS.match(line):
+        return Remark.HARMLESS
+    if _TORN.match(line):
+        return Remark.TORN
+    return Remark.ENDED_EARLY if _EXCEPTION.match(line) else None
+
+
+def reason_of(line: bytes) -> UnreadableReason:
+    """What is wrong with a line that is not genuine."""
+    if not line.endswith(b"\n"):
+        return UnreadableReason.CUT_LINE
+    if read_batch_line(line) or read_record_line(line):
+        return UnreadableReason.OUT_OF_CHAIN
+    if is_of_old_tool(line):
+        return UnreadableReason.OLD_TOOL
+    return UnreadableReason.BROKEN_LINE if _PIECE_OF_A_LINE.search(line) else UnreadableReason.NOT_DUMP_TEXT
+
+
+# ---- Messages of a console consumer, its shell and its loggers
+
+
+#: Messages of a terminal, of options, of loggers (log4j 1 and 2, slf4j), of the JVM, and Kafka's last message.
+_CHATTER: Final = re.compile(
+    rb"(\^C)?Processed a total of \d+ messages\s*\Z"
+    rb"|(The )?[Oo]ption (--)?\S+ (is|has been) deprecated|WARNING: \S+ is deprecated and will be removed "
+    rb"|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |log4j:WARN |SLF4J: "
+    rb"|Picked up (_JAVA_OPTIONS|JAVA_TOOL_OPTIONS): |OpenJDK 64-Bit Server VM warning: |\tat [\w$.<>/]+\(|\t\.\.\. \d+ more"
+)
+_CONSOLE_EXCEPTION: Final = re.compile(rb'(Caused by: |Exception in thread "[^"]*" )?[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b')
+#: The last message with `--timeout-ms`.
+_TIMEOUT: Final = re.compile(rb"org\.apache\.kafka\.common\.errors\.TimeoutException\b|kafka\.consumer\.ConsumerTimeoutException")
+
+
+def is_chatter(line: bytes) -> bool:
+    """Whether a line begins like a message of a tool or logger. White space does not."""
+    return _CHATTER.match(line) is not None or _CONSOLE_EXCEPTION.match(line) is not None
+
+
+def ends_consumer(line: bytes) -> bool:
+    """Whether a line is the exception that ended the consumer. The exception of `--timeout-ms` does not count.
+
+    Kafka: `ConsoleConsumer.main`. A formatter that cannot read a record throws, up to 3.8 and from 4.1.
+    """
+    return _CONSOLE_EXCEPTION.match(line) is not None and _TIMEOUT.match(line) is None
