@@ -16,23 +16,23 @@ _SINCE: Final = (
 )
 
 PARTITION_ASSIGNMENTS: Final = Table(
-    comment="The leader and replicas of each partition over time, from the cluster's metadata log.",
+    comment="The leader and replicas of each partition over time.",
     columns=(
         *PARTITION_COLUMNS,
-        Column("topic_id", STRING, "Id of the topic: a topic that is deleted and created again gets another one."),
+        Column("topic_id", STRING, "Topic id, as Kafka prints it."),
         Column("leader", INT, "Leader of the partition; NULL if it has none."),
         Column("leader_epoch", INT, "Leader epoch of the partition."),
-        Column("isr", Array(INT), "In-sync replicas. Without a leader: those that were in sync last."),
+        Column("isr", Array(INT), "In-sync replicas; without a leader, the last ones."),
         Column("replicas", Array(INT), "Replicas of the partition."),
         Column("eligible_leader_replicas", Array(INT), "Replicas that may lead although they are not in sync (KIP-966)."),
-        Column("is_unclean", BOOLEAN, "Whether the leader was elected although it was not in sync: records may be lost."),
+        Column("is_unclean", BOOLEAN, "Whether the leader was elected without being in sync: records may be lost."),
         *_SINCE,
     ),
     checks={"partition_is_named": are_present("topic_id", "partition")},
 )
 
 CLUSTER_SETTINGS: Final = Table(
-    comment="The dynamic settings and the feature levels over time, from the cluster's metadata log.",
+    comment="The dynamic settings and the feature levels over time.",
     columns=(
         Column("scope", STRING, "What the setting applies to, such as FEATURE, BROKER or TOPIC."),
         Column("scope_name", STRING, "Topic, broker or group; NULL for features, and for the default of all brokers."),
@@ -44,7 +44,7 @@ CLUSTER_SETTINGS: Final = Table(
 )
 
 BROKER_SESSIONS: Final = Table(
-    comment="The registrations of each broker, and when it was fenced, from the cluster's metadata log.",
+    comment="The registrations of each broker, and when it was fenced.",
     columns=(
         Column("broker_id", INT, "Broker that registered."),
         Column("broker_epoch", LONG, "Epoch of the registration."),
@@ -57,11 +57,11 @@ BROKER_SESSIONS: Final = Table(
 )
 
 PRODUCER_ID_BLOCKS: Final = Table(
-    comment="The blocks of producer ids that brokers were given, from the cluster's metadata log.",
+    comment="The blocks of producer ids that brokers were given.",
     columns=(
         Column("first_producer_id", LONG, "First producer id of the block."),
         Column("last_producer_id", LONG, "Last producer id of the block."),
-        Column("broker_id", INT, "Broker that got the block: one of its coordinators made the producer ids in it."),
+        Column("broker_id", INT, "Broker that got the block."),
         Column("broker_epoch", LONG, "Epoch of that broker."),
         Column("offset", LONG, "Offset of the metadata record; NULL if only a snapshot shows it."),
         Column("allocated_at", TIMESTAMP, "Time of that record; NULL if only a snapshot shows it."),

@@ -46,49 +46,46 @@ MARKER_FIELDS: Final = struct(offset=LONG, type=STRING, epoch=INT, coordinator_e
 SPANS_COUNT: Final = "stored.night >= copy.spans_since"
 
 PRODUCER_SPANS: Final = Table(
-    comment="The spans of each producer on each partition: what the producer wrote between two of its markers.",
+    comment="What each producer wrote on each partition between two of its markers.",
     columns=(
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
         Column(
             "span",
             LONG,
-            "Number of the producer's markers before the span. A span is everything that the producer wrote between two of its "
-            "markers.",
+            "Number of the producer's markers before the span.",
         ),
         Column("producer_epoch", INT, "Producer epoch of the first batch."),
-        Column("first_offset", LONG, "First offset of the transaction in the span; NULL if there is none."),
+        Column("first_offset", LONG, "First offset of its transaction; NULL if there is none."),
         Column("last_offset", LONG, "Last data offset of the transaction."),
-        Column("is_start_exact", BOOLEAN, "Whether the first batch of the transaction is known, from the log or from a snapshot."),
+        Column("is_start_exact", BOOLEAN, "Whether the first batch of the transaction is known."),
         Column("marker_offset", LONG, "Offset of the marker that ends the span; NULL for an open span."),
         Column("marker_type", STRING, "COMMIT or ABORT."),
         Column("marker_epoch", INT, "Producer epoch of the marker."),
         Column("marker_coordinator_epoch", INT, "Coordinator epoch of the marker."),
         Column("marker_ms", LONG, "Time of the marker, by a broker's clock."),
-        Column("marker_before", MARKER_FIELDS, "For an open span: the marker before it; NULL if none was seen."),
+        Column("marker_before", MARKER_FIELDS, "Of an open span: the marker before it."),
         Column("batches", LONG, "Batches of the transaction."),
         Column("records", LONG, "Records of the transaction."),
-        Column("bytes", LONG, "Bytes of the batches of the transaction."),
-        Column("first_timestamp_ms", LONG, "Timestamp of the first batch of the transaction."),
-        Column("last_timestamp_ms", LONG, "Timestamp of the newest batch of the transaction."),
-        Column("is_broker_clock", BOOLEAN, "Whether these timestamps come from the broker's clock (LogAppendTime)."),
-        Column("state", STATE_FIELDS, "For the newest span: the producer state of the partition after it."),
+        Column("bytes", LONG, "Bytes of the transaction's batches."),
+        Column("first_timestamp_ms", LONG, "Timestamp of the first batch."),
+        Column("last_timestamp_ms", LONG, "Timestamp of the newest batch."),
+        Column("is_broker_clock", BOOLEAN, "Whether these timestamps are a broker's (LogAppendTime)."),
+        Column("state", STATE_FIELDS, "Of the newest span: the producer's state after it."),
         Column(
             "suspect",
             struct(before=STATE_FIELDS, batch=BATCH_FIELDS),
-            "A batch that a native predicate did not clear, and the state before it; the core judges the batch. The other columns "
-            "of the row are empty, unless the batch ends a span.",
+            "A batch that the core has to judge, with the state before it. The other columns are empty, unless it ends a span.",
         ),
         Column(
             "is_newest",
             BOOLEAN,
-            "Whether the span is the newest of its producer; NULL in rows written by older versions. Newest spans are in separate "
-            "files, because all other spans no longer change.",
+            "Whether it is the producer's newest span. Only these still change, and they are in files of their own.",
         ),
         Column(
             "suspects_count",
             LONG,
-            "For the newest span: number of suspect batches of the producer in the partition, including those that are not stored.",
+            "Of the newest span: number of the producer's suspect batches, stored or not.",
         ),
     ),
     partitioned_by=("is_newest",),
@@ -96,21 +93,19 @@ PRODUCER_SPANS: Final = Table(
 )
 
 CHECKED_BATCHES: Final = Table(
-    comment="The batches whose CRC was checked because a verdict depends on them or because they are odd.",
+    comment="The batches whose CRC was checked, because a verdict depends on them or they are odd.",
     columns=(
         *COPY_COLUMNS,
         Column("producer_id", LONG, "Producer of the batch."),
-        Column(
-            "start_offset", LONG, "First offset of the open transaction whose verdict depends on the batch; NULL for an odd batch."
-        ),
+        Column("start_offset", LONG, "First offset of the transaction whose verdict depends on it; NULL for an odd batch."),
         Column(
             "place",
             STRING,
-            "before (the last data batch of its producer before the transaction), first, last (of the transaction) or odd "
-            "(the batch, or the batch after it, does not fit what its producer wrote before).",
+            "before (the producer's last data batch before the transaction), first, last, or odd (it, or the batch after it, does "
+            "not fit what the producer wrote before).",
         ),
-        Column("base_offset", LONG, "Offset of the first record of the batch."),
-        Column("last_offset", LONG, "Offset of the last record of the batch."),
+        Column("base_offset", LONG, "Offset of the first record, even if compaction removed it."),
+        Column("last_offset", LONG, "Offset of its last record."),
         Column("path", STRING, "File that contains the batch."),
         Column("position", LONG, "Byte position in that file."),
         Column("size", INT, "Bytes of the batch."),
@@ -119,23 +114,23 @@ CHECKED_BATCHES: Final = Table(
         Column("last_sequence", INT, "Sequence of its last record."),
         Column("partition_leader_epoch", INT, "Leader epoch in which it was appended."),
         Column("crc", LONG, "Stored CRC-32C."),
-        Column("is_crc_valid", BOOLEAN, "Whether the CRC matches; NULL if it could not be checked (text, or a file that is gone)."),
+        Column("is_crc_valid", BOOLEAN, "Whether the CRC matches; NULL if it could not be checked."),
     ),
 )
 
 PRODUCER_STATES: Final = Table(
-    comment="The state of each producer at the end of a partition, as describe-producers prints it.",
+    comment="The state of each producer at the end of a partition, as in describe-producers.",
     columns=(
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
         Column("producer_epoch", INT, "Producer epoch of the last batch or marker."),
-        Column("coordinator_epoch", INT, "Coordinator epoch of the last marker; NULL if none reached the partition."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of its last marker."),
         Column("last_sequence", INT, "Last sequence; NULL if the epoch has no data."),
-        Column("last_timestamp", TIMESTAMP, "Time of the last batch (by the client's clock in CreateTime topics) or marker."),
+        Column("last_timestamp", TIMESTAMP, "Time of the last batch (client's clock in CreateTime topics) or marker."),
         Column(
             "last_timestamp_ms",
             LONG,
-            "last_timestamp in epoch ms, as in the log, even if it is out of range and last_timestamp therefore NULL.",
+            "The same in epoch ms, even if it is out of range and last_timestamp therefore NULL.",
         ),
         Column("current_transaction_start_offset", LONG, "First offset of the open transaction; NULL if none is open."),
     ),
@@ -150,8 +145,8 @@ PARTITION_TRANSACTIONS: Final = Table(
         Column("first_offset", LONG, "Offset of the first record."),
         Column("last_offset", LONG, "Offset of the last record."),
         Column("marker_offset", LONG, "Offset of the marker; NULL while open."),
-        Column("outcome", STRING, "COMMIT, ABORT or OPEN; NULL if a dump does not show the type of the marker."),
-        Column("marker_epoch", INT, "Producer epoch of the marker; one higher than that of the data in transactions v2."),
+        Column("outcome", STRING, "COMMIT, ABORT or OPEN; NULL if a dump does not show the marker's type."),
+        Column("marker_epoch", INT, "Producer epoch of the marker; in transactions v2 one higher than the data's."),
         Column("coordinator_epoch", INT, "Coordinator epoch of the marker."),
         Column("completed", TIMESTAMP, "Time of the marker, by a broker's clock."),
         Column("batches", LONG, "Number of data batches."),
