@@ -10,16 +10,17 @@ import re
 import sys
 import textwrap
 import tomllib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
-import log_lines  # noqa: E402
 from configuration import configuration  # noqa: E402
-from pyspark.sql.types import StructField  # noqa: E402
+from log_lines import log_lines  # noqa: E402
+from markdown_table import table  # noqa: E402
 from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
 
@@ -31,7 +32,9 @@ from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
-from txnlib.core.schema.runs import RUN_COLUMNS  # noqa: E402
+from txnlib.core.schema.columns import Column  # noqa: E402
+from txnlib.core.schema.rows_of_runs import OF_LOG  # noqa: E402
+from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS  # noqa: E402
 from txnlib.core.schema.views import VIEWS  # noqa: E402
 from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402
@@ -52,7 +55,7 @@ from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
     MarkerEvidence,
 )
 from txnlib.delta.store import stored_schema  # noqa: E402
-from txnlib.spark.schemas import TABLES  # noqa: E402
+from txnlib.spark.schemas import TABLES, spark_type  # noqa: E402
 
 NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
 
@@ -72,58 +75,92 @@ QUERIED_FIRST = (
 
 
 def tables() -> str:
-    own = stored_schema(QUERIED_FIRST[0]).fields[: len(RUN_COLUMNS)]
-    parts = [
-        NOTE,
-        "# Tables\n",
-        "Every table is a Delta table under `--output`, partitioned by `run_id`. These nine answer most questions; "
-        "[Workings](workings.md) has the tables that they are made from. Every table begins with these columns:\n",
-        *_columns(own),
-        f"{BELONGING}\n",
-        *[line for name in QUERIED_FIRST for line in _table(name)],
-        "## Views\n",
-        "Created beside the tables with `--schema`; for a folder, see [Questions in SQL](sql.md#where-to-ask).\n",
-    ]
-    for name, view in VIEWS.items():
-        parts += [f"### {name}\n", f"{view.about}\n", f"```sql\n{view.named(str).strip()}\n```\n"]
-    return "\n".join(parts)
+    shared = [f"`{name}`" for name in stored_schema(QUERIED_FIRST[0]).names[: len(RUN_COLUMNS)]]
+    return "\n".join(
+        [
+            NOTE,
+            "# Tables\n",
+            TABLES_HEAD.format(shared=" and ".join(shared)),
+            "## Columns of several tables\n",
+            *table(COLUMNS, map(_row, [*RUN_COLUMNS, *_common().values()])),
+            *[line for name in QUERIED_FIRST for line in _table(name, "")],
+            "## Views\n",
+            VIEWS_HEAD,
+            *table(("view", "rows"), _views()),
+        ]
+    )
 
 
 def workings() -> str:
     about = "What the [tables to query](tables.md) are made from, in the order in which an audit makes them.\n"
-    rest = [line for name in TABLES if name not in QUERIED_FIRST for line in _table(name)]
-    return "\n".join([NOTE, "# Workings\n", about, *rest])
+    return "\n".join(
+        [NOTE, "# Workings\n", about, *[line for name in TABLES if name not in QUERIED_FIRST for line in _table(name, "tables.md")]]
+    )
 
 
-def _table(name: str) -> list[str]:
-    fields = [field for field in stored_schema(name) if field.name not in {column.name for column in RUN_COLUMNS}]
-    return [f"## {name}\n", f"{CATALOGUE[name].comment} {_belonging(name)}\n", *_columns(fields)]
+TABLES_HEAD = """\
+Every table is a Delta table under `--output`, with rows of all runs, partitioned by `run_id`. These nine answer most questions;
+[Workings](workings.md) has those that they are made from. {shared} are in every table. A `_ms` column has epoch milliseconds or a
+duration. NULL is what is not known, or does not apply.
+"""
+VIEWS_HEAD = """\
+Views are created beside the tables with `--schema`; for a folder, see [Questions in SQL](sql.md#where-to-ask). Their SQL is in
+`txnlib/core/schema/views.py`.
+
+Rows belong to the run that wrote them, except those that belong to the log, which an incremental run does not write again: it has
+those that earlier runs of its chain wrote, as far as `coverage` says (`batches_since`, `batches_from`, `spans_since`). The views
+`*_of_runs` show what each run has.
+"""
+COLUMNS = ("column", "type", "meaning")
+#: How many tables share a column that is described once.
+SHARED_BY = 3
 
 
-def _columns(fields: Sequence[StructField]) -> list[str]:
-    lines = ["| column | type | meaning |", "|---|---|---|"]
-    for field in fields:
-        kind = field.dataType.simpleString().replace("|", "\\|")
-        lines.append(f"| `{field.name}` | `{kind}` | {field.metadata['comment']} |")
-    return [*lines, ""]
+def _common() -> dict[str, Column]:
+    """Name -> the column that several tables have, with the same meaning."""
+    own = {column.name for column in RUN_COLUMNS}
+    same_as = {id(CATALOGUE[name].columns): name for name in reversed(CATALOGUE)}
+    counts = Counter(column for name in same_as.values() for column in CATALOGUE[name].columns if column.name not in own)
+    counts.update({column: len(OF_LOG) for column in CHAIN_COLUMNS})
+    return {column.name: column for column, count in counts.most_common() if count >= SHARED_BY}
 
 
-#: Which rows a run has.
-BELONGING = (
-    "A row belongs to its run or to the log. An incremental run does not write again what belongs to the log. It has the rows that "
-    "earlier runs wrote, as far as its `coverage` says (`batches_since`, `batches_from`, `spans_since`). The [views](#views) show "
-    "the rows that each run has."
-)
+def _row(column: Column) -> tuple[str, str, str]:
+    return f"`{column.name}`", f"`{spark_type(column.type).simpleString()}`", column.comment
 
 
-def _belonging(name: str) -> str:
+def _table(name: str, page: str) -> list[str]:
+    """A heading, what the table is about, the columns that it shares, and its own."""
+    columns, common = CATALOGUE[name].columns, _common()
+    lines = [f"## {name}\n", f"{CATALOGUE[name].comment}{_of_log(name)}\n"]
+    if columns == CATALOGUE[QUERIED_FIRST[0]].columns and name != QUERIED_FIRST[0]:
+        return [*lines, f"Its columns are those of [{QUERIED_FIRST[0]}](#{QUERIED_FIRST[0]}).\n"]
+    shared = [f"`{column.name}`" for column in columns if common.get(column.name) == column]
+    if shared:
+        lines.append(f"[Shared]({page}#columns-of-several-tables): {', '.join(shared)}.\n")
+    return [*lines, *table(COLUMNS, [_row(column) for column in columns if common.get(column.name) != column])]
+
+
+def _of_log(name: str) -> str:
     of_log = CATALOGUE[name].of_log
     if of_log is None:
-        return "Its rows belong to their run."
-    if of_log.rows == "TRUE":
-        return f"Its rows belong to the log: ask `{name}_of_runs` for those of a run."
-    condition = of_log.rows.replace("stored.", "")
-    return f"Rows with `{condition}` belong to the log, all others to their run: ask `{name}_of_runs` for those of a run."
+        return ""
+    which = "Its rows" if of_log.rows == "TRUE" else f"Rows with `{of_log.rows.replace('stored.', '')}`"
+    return f" {which} belong to the log: ask [`{name}_of_runs`](tables.md#views) for those of a run."
+
+
+def _views() -> list[tuple[str, str]]:
+    """Views of the newest rows of a table are one row."""
+    latest = [f"`{name}`" for name in VIEWS if name.startswith("latest_") and name != "latest_runs"]
+    others = [(f"`{name}`", view.about) for name, view in VIEWS.items() if f"`{name}`" not in latest and name not in ALL_OF_RUNS]
+    of_runs = (
+        ", ".join(f"`{name}`" for name in ALL_OF_RUNS),
+        "What each run has: its own rows, and those of earlier runs that still count.",
+    )
+    return [*others, of_runs, (", ".join(latest), "The same rows, of the newest finished run of each cluster.")]
+
+
+ALL_OF_RUNS = tuple(f"{name}_of_runs" for name in OF_LOG)
 
 
 def api() -> str:
@@ -301,11 +338,10 @@ def _findings() -> list[str]:
 
 
 def runbook() -> str:
-    """The runbook: verdicts as they are written there, findings from the catalogue, and what the logs show."""
+    """The runbook: verdicts as they are written there, and findings from the catalogue."""
     page = (DOCS / "runbook.md").read_text()
     written = page[: page.index(f"### {next(iter(Topic))}")]
-    findings = "\n\n".join(_advice_of(topic) for topic in Topic)
-    return f"{written}{findings}\n\n{log_lines.causes()}\n{log_lines.log_lines()}"
+    return written + "\n\n".join(_advice_of(topic) for topic in Topic) + "\n"
 
 
 def _advice_of(topic: Topic) -> str:
@@ -317,7 +353,6 @@ def _advice_of(topic: Topic) -> str:
     for advice, names in entries.items():
         bullet = f"* {', '.join(f'`{name}`' for name in names)}: {advice}"
         lines.append(textwrap.fill(bullet, 140, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))
-        lines += log_lines.of_findings(names)
     return "\n".join(lines)
 
 
@@ -422,6 +457,7 @@ PAGES = {
     "numbers.md": numbers,
     "rules/reference.md": rules,
     "runbook.md": runbook,
+    "log-lines.md": lambda: f"{NOTE}\n{log_lines()}",
     "notices.md": notices,
 }
 

@@ -27,7 +27,7 @@ COORDINATOR_STATES: Final = Table(
         Column(
             "transaction_number",
             LONG,
-            "Number of the transaction, counted per id; NULL outside of transactions.",
+            "Number of the transaction, counted per id; NULL if none is known.",
         ),
         Column("value_version", INT, "Version of the value: 0, or 1 with tagged fields; NULL if text does not show it."),
         Column("producer_id", LONG, "Producer id."),
@@ -92,7 +92,7 @@ TRANSACTIONS: Final = Table(
     comment="The transactions of each transactional id: how they ended, and when each partition was marked.",
     columns=(
         *_ID_COLUMNS,
-        Column("transaction_number", LONG, "Number of the transaction, counted per id; NULL outside of transactions."),
+        Column("transaction_number", LONG, "Number of the transaction, counted per id; NULL if none is known."),
         Column("producer_id", LONG, "Producer id."),
         Column("producer_epoch", INT, "Producer epoch at the beginning."),
         Column("state", STRING, "State in the last record."),

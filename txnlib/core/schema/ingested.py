@@ -236,7 +236,7 @@ PRODUCER_SNAPSHOTS: Final = Table(
         Column("last_offset", LONG, "Last offset of that batch."),
         Column("offset_delta", INT, "Last offset minus first offset of that batch."),
         Column("last_timestamp_ms", LONG, "Time of its last batch or marker."),
-        Column("coordinator_epoch", INT, "Coordinator epoch of its last marker."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of the producer's last marker."),
         Column("current_txn_first_offset", LONG, "First offset of its open transaction."),
     ),
 )

@@ -28,7 +28,7 @@ TRANSACTION_COLUMNS: Final = (
     Column(
         "transaction_number",
         LONG,
-        "Its number in `transactions`; NULL if no coordinator record survives.",
+        "Number of the transaction, counted per id; NULL if none is known.",
     ),
     Column("producer_id", LONG, "Producer id."),
     Column("producer_epoch", INT, "Producer epoch at the beginning."),

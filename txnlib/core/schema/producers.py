@@ -124,7 +124,7 @@ PRODUCER_STATES: Final = Table(
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
         Column("producer_epoch", INT, "Producer epoch of the last batch or marker."),
-        Column("coordinator_epoch", INT, "Coordinator epoch of its last marker."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of the producer's last marker."),
         Column("last_sequence", INT, "Last sequence; NULL if the epoch has no data."),
         Column("last_timestamp", TIMESTAMP, "Time of the last batch (client's clock in CreateTime topics) or marker."),
         Column(

@@ -43,7 +43,7 @@ OPEN_TRANSACTIONS: Final = Table(
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
         Column("producer_epoch", INT, "Producer epoch known to the partition."),
-        Column("coordinator_epoch", INT, "Coordinator epoch of its last marker."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of the producer's last marker."),
         Column("start_offset", LONG, "First offset of the transaction."),
         Column("last_timestamp", TIMESTAMP, "Time of the producer's last write, by the client's clock in CreateTime topics."),
         Column(
