@@ -66,9 +66,10 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="An orphaned transaction is `HANGING` if its last write is older than this, and `SUSPECT` otherwise. For "
-        "`safe_to_abort`, brokers' clocks must prove that age. The same as `--max-transaction-timeout` of `kafka-transactions.sh "
-        "find-hanging`.",
+        description=(
+            "An orphaned transaction is `HANGING` if its last write is older than this, else `SUSPECT`. For `safe_to_abort`, "
+            "brokers' clocks must prove that age. As `kafka-transactions.sh find-hanging --max-transaction-timeout`."
+        ),
         json_schema_extra=_sets(
             "max_transaction_timeout_ms",
             option="--max-transaction-timeout",
@@ -82,9 +83,11 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and counts in "
-        "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that is "
-        "open for longer than this is listed in `abort_plan`.",
+        description=(
+            "The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and in "
+            "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that "
+            "is open for longer is in `abort_plan`."
+        ),
         json_schema_extra=_sets(
             "transaction_max_timeout_ms",
             option="--transaction-max-timeout-ms",
@@ -98,8 +101,10 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="A transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision (PrepareCommit, PrepareAbort) "
-        "is older than this, and `OPEN` (`MARKER_PENDING`) otherwise.",
+        description=(
+            "A decided transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision is older than this, else "
+            "`OPEN` (`MARKER_PENDING`)."
+        ),
         json_schema_extra=_sets(
             "stuck_after_ms",
             option="--stuck-after",
@@ -113,8 +118,10 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="An undecided two-phase commit counts for `--fail-on in-doubt`, and is overdue in `in_doubt_transactions`, "
-        "once it is open for longer than this.",
+        description=(
+            "An undecided two-phase commit that is open for longer counts for `--fail-on in-doubt`, and is overdue in "
+            "`in_doubt_transactions`."
+        ),
         json_schema_extra=_sets(
             "in_doubt_after_ms",
             option="--in-doubt-after",
@@ -137,9 +144,11 @@ class ThresholdSettings(_Section):
         strict=True,
         ge=0,
         le=MAX_INT32,
-        description="A client's timestamp proves that a transaction began before its coordinator was copied only if it is within "
-        "this distance of a broker's timestamp at a lower offset. Otherwise the transaction is `UNKNOWN` (`CAPTURE_SKEW`). If a "
-        "write's timestamp is later than the instant of the audit by more than this, it gives no age.",
+        description=(
+            "A client's timestamp proves that a transaction began before its coordinator was copied only if it is this close to a "
+            "broker's at a lower offset; else it is `UNKNOWN` (`CAPTURE_SKEW`). A timestamp further than this after the audit "
+            "gives no age."
+        ),
         json_schema_extra=_sets("clock_tolerance_ms"),
     )
 
@@ -150,8 +159,10 @@ class ClusterSettings(_Section):
     name: str | None = Field(
         default=None,
         min_length=1,
-        description="Name of the cluster in every table and in `run_id`. Only one audit per name runs at a time; an incremental "
-        "audit resumes from the last audit with the same name, and `--keep-days` deletes only audits with the same name.",
+        description=(
+            "Name of the cluster in every table and in `run_id`. One audit per name runs at a time; an incremental audit resumes, "
+            "and `--keep-days` deletes, audits of the same name."
+        ),
         json_schema_extra=_sets("cluster", option="--cluster", capture_json="cluster"),
     )
     coordinator_partitions: int | None = Field(
@@ -159,9 +170,10 @@ class ClusterSettings(_Section):
         strict=True,
         ge=1,
         le=MAX_COORDINATOR_PARTITIONS,
-        description="Number of partitions of `__transaction_state` (`transaction.state.log.num.partitions`). While one of them is "
-        "missing or incomplete, a transaction whose producer id no coordinator knows is `UNKNOWN` "
-        "(`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`.",
+        description=(
+            "`transaction.state.log.num.partitions`. While one of them is missing or incomplete, a transaction whose producer id "
+            "no coordinator knows is `UNKNOWN` (`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`."
+        ),
         json_schema_extra=_sets(
             "coordinator_partitions",
             option="--coordinator-partitions",
@@ -174,9 +186,10 @@ class ClusterSettings(_Section):
         strict=True,
         ge=1,
         le=MAX_INT32,
-        description="The brokers' `producer.id.expiration.ms`. A producer without an open transaction is removed from "
-        "`producer_states` this long after its last write, and its later batches are not checked against the old sequence and "
-        "epoch. No verdict depends on it.",
+        description=(
+            "The brokers' `producer.id.expiration.ms`. An idle producer leaves `producer_states` after this time, and its later "
+            "batches are not checked against the old sequence and epoch. No verdict depends on it."
+        ),
         json_schema_extra=_sets("producer_id_expiration_ms", capture_json="producer_id_expiration_ms"),
     )
     transactional_id_expiration_ms: int | None = Field(
@@ -184,8 +197,7 @@ class ClusterSettings(_Section):
         strict=True,
         ge=1,
         le=MAX_INT32,
-        description="The brokers' `transactional.id.expiration.ms`. Forecasts say when an idle transactional id expires that an "
-        "open transaction belongs to. No verdict depends on it.",
+        description="The brokers' `transactional.id.expiration.ms`, for forecasts. No verdict depends on it.",
         json_schema_extra=_sets("transactional_id_expiration_ms", capture_json="transactional_id_expiration_ms"),
     )
 
@@ -195,10 +207,10 @@ class ApplicationSettings(_Section):
 
     patterns: tuple[str, ...] = Field(
         default=(),
-        description="Regular expressions that name the application of a transactional id: each has a group `application` and "
-        "matches the whole id. They are tried in order, before the patterns for Kafka Streams, Connect, Flink and numbered "
-        "instances. Tables and reports show the application, and one finding counts new ids by application. No verdict depends on "
-        "it.",
+        description=(
+            "Regular expressions with a group `application` that match a whole transactional id. They are tried in order, before "
+            "those for Kafka Streams, Connect, Flink and numbered instances. No verdict depends on it."
+        ),
         json_schema_extra=_sets("application_patterns"),
     )
 
@@ -240,53 +252,47 @@ class Settings(_Section):
     coordinator_partitions: int = Field(default=50, description="Number of partitions of `__transaction_state`.")
     coordinator_partitions_basis: str = Field(
         default=CountBasis.DEFAULT.value,
-        description="Source of that number: GIVEN (also by the cluster's metadata log), DEFAULT, ASSUMED (the only number that the "
-        "captured ids allow) or AMBIGUOUS.",
+        description="How the number is known: GIVEN, DEFAULT, ASSUMED or AMBIGUOUS.",
     )
     metadata_known_ms: int | None = Field(
-        default=None, description="Newest time in the cluster's metadata log, in epoch ms; null if none was captured."
+        default=None, description="Newest time in the metadata log, in epoch ms; null if none was captured."
     )
     metadata_basis: LeaderBasis | None = Field(
         default=None,
         description="What leaders in that log are worth: `METADATA_LOG`, `METADATA_LOG_UNCONFIRMED`, `METADATA_LOG_STALE` or "
         "`METADATA_LOG_DAMAGED`.",
     )
-    is_metadata_complete: bool = Field(
-        default=False, description="Whether that log has a beginning, so that it names every topic that existed."
-    )
+    is_metadata_complete: bool = Field(default=False, description="Whether that log has a beginning, so that it names every topic.")
     metadata_reach_ms: int | None = Field(
         default=None,
-        description="Instant up to which copies may have been taken, in epoch ms, for that log to show their leaders for certain.",
+        description="Instant, in epoch ms, up to which that log shows the leaders of copies for certain.",
     )
-    has_metadata_end: bool = Field(
-        default=True, description="Whether no copy of that log shows that newer records are lost, by damage or behind a hole."
-    )
+    has_metadata_end: bool = Field(default=True, description="Whether no copy of that log shows that newer records are lost.")
     is_metadata_whole: bool = Field(
         default=False,
-        description="Whether nothing is missing at the end of that log: no damage, no record after a hole, and no folder that was "
-        "copied later.",
+        description="Whether nothing is missing at the end of that log, and no folder was copied later.",
     )
     contradictions: tuple[str, ...] = Field(
-        default=(), description="Fields of capture.json that the cluster's metadata log contradicts, in words."
+        default=(), description="Fields of capture.json that the metadata log contradicts, in words."
     )
     transaction_version: int | None = Field(
         default=None,
-        description="Level of the feature `transaction.version`, from capture.json or the cluster's metadata log; null if unknown.",
+        description="Level of the feature `transaction.version`; null if unknown.",
     )
     assumed: tuple[str, ...] = Field(
         default=(),
-        description="Broker settings that were neither given nor set dynamically, so that Kafka's defaults are assumed. A larger "
-        "timeout in the coordinators' records replaces the default of `transaction.max.timeout.ms`.",
+        description=(
+            "Broker settings of which Kafka's defaults are assumed. A larger timeout in the coordinators' records replaces that "
+            "of `transaction.max.timeout.ms`."
+        ),
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
     application_patterns: tuple[str, ...] = Field(default=(), description="The `patterns` of the settings file.")
     start: str = Field(default="beginning", description="Where reading started: `--start`.")
     detail: str = Field(default=BATCHES, description="What a row of `record_batches` is: `--detail`.")
-    continues: str | None = Field(
-        default=None, description="The run from which an incremental audit resumed; null if everything was read."
-    )
+    continues: str | None = Field(default=None, description="The run from which it resumed; null if everything was read.")
     chain: str | None = Field(default=None, description="The chain of runs to which the audit belongs.")
-    night: int = Field(default=0, description="Number of the audit in its chain; 0 if everything was read.")
+    night: int = Field(default=0, description="Its number in the chain; 0 if everything was read.")
 
     @property
     def is_metadata_confirmed(self) -> bool:
