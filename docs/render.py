@@ -11,7 +11,7 @@ import sys
 import textwrap
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def tables() -> str:
             "# Tables\n",
             TABLES_HEAD.format(shared=" and ".join(shared)),
             "## Columns of several tables\n",
-            *table(COLUMNS, map(_row, [*RUN_COLUMNS, *_common().values()])),
+            *_columns([*RUN_COLUMNS, *_common().values()]),
             *[line for name in QUERIED_FIRST for line in _table(name, "")],
             "## Views\n",
             VIEWS_HEAD,
@@ -111,7 +111,6 @@ Rows belong to the run that wrote them, except those that belong to the log, whi
 those that earlier runs of its chain wrote, as far as `coverage` says (`batches_since`, `batches_from`, `spans_since`). The views
 `*_of_runs` show what each run has.
 """
-COLUMNS = ("column", "type", "meaning")
 #: How many tables share a column that is described once.
 SHARED_BY = 3
 
@@ -125,8 +124,16 @@ def _common() -> dict[str, Column]:
     return {column.name: column for column, count in counts.most_common() if count >= SHARED_BY}
 
 
-def _row(column: Column) -> tuple[str, str, str]:
-    return f"`{column.name}`", f"`{spark_type(column.type).simpleString()}`", column.comment
+def _columns(columns: Iterable[Column]) -> list[str]:
+    """A row for each meaning, with the columns that share it."""
+    alike: dict[str, list[Column]] = {}
+    for column in columns:
+        alike.setdefault(column.comment, []).append(column)
+    rows = []
+    for comment, each in alike.items():
+        types = dict.fromkeys(f"`{spark_type(column.type).simpleString()}`" for column in each)
+        rows.append((", ".join(f"`{column.name}`" for column in each), ", ".join(types), comment))
+    return table(("column", "type", "meaning"), rows)
 
 
 def _table(name: str, page: str) -> list[str]:
@@ -138,7 +145,7 @@ def _table(name: str, page: str) -> list[str]:
     shared = [f"`{column.name}`" for column in columns if common.get(column.name) == column]
     if shared:
         lines.append(f"[Shared]({page}#columns-of-several-tables): {', '.join(shared)}.\n")
-    return [*lines, *table(COLUMNS, [_row(column) for column in columns if common.get(column.name) != column])]
+    return [*lines, *_columns([column for column in columns if common.get(column.name) != column])]
 
 
 def _of_log(name: str) -> str:
