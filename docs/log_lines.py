@@ -113,4 +113,4 @@ def _named(cause: str) -> str:
 
 def _versions(forms: Sequence[Form]) -> str:
     ends = min(form.first for form in forms), max(form.last for form in forms)
-    return " to ".join(".".join(map(str, version)) for version in dict.fromkeys(ends))
+    return "-".join(".".join(map(str, version)) for version in dict.fromkeys(ends))

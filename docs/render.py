@@ -10,8 +10,7 @@ import re
 import sys
 import textwrap
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -21,10 +20,12 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 from configuration import configuration  # noqa: E402
 from log_lines import log_lines  # noqa: E402
 from markdown_table import table  # noqa: E402
+from schema_pages import tables, workings  # noqa: E402
 from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
+from txnlib.ask.acknowledgements import Acknowledgement  # noqa: E402
 from txnlib.ask.metrics import METRICS  # noqa: E402
 from txnlib.ask.summary_json import Numbers  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
@@ -32,10 +33,6 @@ from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
-from txnlib.core.schema.columns import Column  # noqa: E402
-from txnlib.core.schema.rows_of_runs import OF_LOG  # noqa: E402
-from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS  # noqa: E402
-from txnlib.core.schema.views import VIEWS  # noqa: E402
 from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402
     DOUBTS,
@@ -54,120 +51,8 @@ from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
     DecisionState,
     MarkerEvidence,
 )
-from txnlib.delta.store import stored_schema  # noqa: E402
-from txnlib.spark.schemas import TABLES, spark_type  # noqa: E402
 
 NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
-
-
-#: The tables that people query first, in the order of their questions.
-QUERIED_FIRST = (
-    "open_transactions",
-    "hanging_transactions",
-    "late_transactions",
-    "abort_plan",
-    "partitions",
-    "blocked_groups",
-    "findings",
-    "coverage",
-    "audit_runs",
-)
-
-
-def tables() -> str:
-    shared = [f"`{name}`" for name in stored_schema(QUERIED_FIRST[0]).names[: len(RUN_COLUMNS)]]
-    return "\n".join(
-        [
-            NOTE,
-            "# Tables\n",
-            TABLES_HEAD.format(shared=" and ".join(shared)),
-            "## Columns of several tables\n",
-            *_columns([*RUN_COLUMNS, *_common().values()]),
-            *[line for name in QUERIED_FIRST for line in _table(name, "")],
-            "## Views\n",
-            VIEWS_HEAD,
-            *table(("view", "rows"), _views()),
-        ]
-    )
-
-
-def workings() -> str:
-    about = "What the [tables to query](tables.md) are made from, in the order in which an audit makes them.\n"
-    return "\n".join(
-        [NOTE, "# Workings\n", about, *[line for name in TABLES if name not in QUERIED_FIRST for line in _table(name, "tables.md")]]
-    )
-
-
-TABLES_HEAD = """\
-Every table is a Delta table under `--output`, with rows of all runs, partitioned by `run_id`. These nine answer most questions;
-[Workings](workings.md) has those that they are made from. {shared} are in every table. A `_ms` column has epoch milliseconds or a
-duration. NULL is what is not known, or does not apply.
-"""
-VIEWS_HEAD = """\
-Views are created beside the tables with `--schema`; for a folder, see [Questions in SQL](sql.md#where-to-ask). Their SQL is in
-`txnlib/core/schema/views.py`.
-
-Rows belong to the run that wrote them, except those that belong to the log, which an incremental run does not write again: it has
-those that earlier runs of its chain wrote, as far as `coverage` says (`batches_since`, `batches_from`, `spans_since`). The views
-`*_of_runs` show what each run has.
-"""
-#: How many tables share a column that is described once.
-SHARED_BY = 3
-
-
-def _common() -> dict[str, Column]:
-    """Name -> the column that several tables have, with the same meaning."""
-    own = {column.name for column in RUN_COLUMNS}
-    same_as = {id(CATALOGUE[name].columns): name for name in reversed(CATALOGUE)}
-    counts = Counter(column for name in same_as.values() for column in CATALOGUE[name].columns if column.name not in own)
-    counts.update({column: len(OF_LOG) for column in CHAIN_COLUMNS})
-    return {column.name: column for column, count in counts.most_common() if count >= SHARED_BY}
-
-
-def _columns(columns: Iterable[Column]) -> list[str]:
-    """A row for each meaning, with the columns that share it."""
-    alike: dict[str, list[Column]] = {}
-    for column in columns:
-        alike.setdefault(column.comment, []).append(column)
-    rows = []
-    for comment, each in alike.items():
-        types = dict.fromkeys(f"`{spark_type(column.type).simpleString()}`" for column in each)
-        rows.append((", ".join(f"`{column.name}`" for column in each), ", ".join(types), comment))
-    return table(("column", "type", "meaning"), rows)
-
-
-def _table(name: str, page: str) -> list[str]:
-    """A heading, what the table is about, the columns that it shares, and its own."""
-    columns, common = CATALOGUE[name].columns, _common()
-    lines = [f"## {name}\n", f"{CATALOGUE[name].comment}{_of_log(name)}\n"]
-    if columns == CATALOGUE[QUERIED_FIRST[0]].columns and name != QUERIED_FIRST[0]:
-        return [*lines, f"Its columns are those of [{QUERIED_FIRST[0]}](#{QUERIED_FIRST[0]}).\n"]
-    shared = [f"`{column.name}`" for column in columns if common.get(column.name) == column]
-    if shared:
-        lines.append(f"[Shared]({page}#columns-of-several-tables): {', '.join(shared)}.\n")
-    return [*lines, *_columns([column for column in columns if common.get(column.name) != column])]
-
-
-def _of_log(name: str) -> str:
-    of_log = CATALOGUE[name].of_log
-    if of_log is None:
-        return ""
-    which = "Its rows" if of_log.rows == "TRUE" else f"Rows with `{of_log.rows.replace('stored.', '')}`"
-    return f" {which} belong to the log: ask [`{name}_of_runs`](tables.md#views) for those of a run."
-
-
-def _views() -> list[tuple[str, str]]:
-    """Views of the newest rows of a table are one row."""
-    latest = [f"`{name}`" for name in VIEWS if name.startswith("latest_") and name != "latest_runs"]
-    others = [(f"`{name}`", view.about) for name, view in VIEWS.items() if f"`{name}`" not in latest and name not in ALL_OF_RUNS]
-    of_runs = (
-        ", ".join(f"`{name}`" for name in ALL_OF_RUNS),
-        "What each run has: its own rows, and those of earlier runs that still count.",
-    )
-    return [*others, of_runs, (", ".join(latest), "The same rows, of the newest finished run of each cluster.")]
-
-
-ALL_OF_RUNS = tuple(f"{name}_of_runs" for name in OF_LOG)
 
 
 def api() -> str:
@@ -319,9 +204,13 @@ def _reasons() -> list[str]:
     return ["## Reasons\n", *table(("reason", "in words"), [(f"`{reason.value}`", text) for reason, text in EXPLANATIONS.items()])]
 
 
+#: From a page in a folder below.
+RUNBOOK = f"[Runbook]({Path('..') / 'runbook.md'}#findings)"
+
+
 def _findings() -> list[str]:
     rows = [(f"`{finding.name}`", rule.severity.name, rule.meaning) for finding, rule in FINDINGS.items()]
-    return ["## Findings\n", "What to do: [Runbook](../runbook.md#findings).\n", *table(("name", "severity", "meaning"), rows)]
+    return ["## Findings\n", f"What to do: {RUNBOOK}.\n", *table(("name", "severity", "meaning"), rows)]
 
 
 def runbook() -> str:
@@ -403,14 +292,30 @@ def _metrics() -> list[str]:
     ]
 
 
+#: Object of the summary -> where the fields with the names of these columns or keys are described.
+DESCRIBED: dict[str, tuple[Collection[str], str]] = {
+    "OpenTransactionEntry": (CATALOGUE["open_transactions"].names, "[open_transactions](tables.md#open_transactions)"),
+    "EndedTransactionEntry": (CATALOGUE["ended_transactions"].names, "[ended_transactions](workings.md#ended_transactions)"),
+    "LaggingPartition": (CATALOGUE["partitions"].names, "[partitions](tables.md#partitions)"),
+    "Known": (Acknowledgement.model_fields, "[acknowledgements](configuration.md#acknowledgements)"),
+}
+
+
 def _summary() -> list[str]:
     """The fields of each object of the JSON file, as its JSON schema has them."""
     schema = Numbers.model_json_schema()
     lines = ["## `--summary FILE.json`\n", "One JSON object, in UTF-8. If FILE is `-`, it goes to stdout in place of the report.\n"]
     for name, model in {"": schema, **schema["$defs"]}.items():
+        elsewhere, where = DESCRIBED.get(name, ((), ""))
         lines += [f"### {name}\n", f"{model['description'].partition(chr(10))[0]}\n"] if name else []
-        rows = [(f"`{field}`", _kind(said), said["description"]) for field, said in model["properties"].items()]
-        lines += table(("field", "type", "meaning"), rows)
+        if as_there := [f"`{field}`" for field in model["properties"] if field in elsewhere]:
+            lines.append(f"As in {where}; times are ISO-8601: {', '.join(as_there)}.\n")
+        rows = [
+            (f"`{field}`", _kind(said), said["description"])
+            for field, said in model["properties"].items()
+            if field not in elsewhere
+        ]
+        lines += table(("field", "type", "meaning"), rows) if rows else []
     return lines
 
 
@@ -427,8 +332,8 @@ def _kind(said: dict) -> str:
 
 
 PAGES = {
-    "tables.md": tables,
-    "workings.md": workings,
+    "tables.md": lambda: f"{NOTE}\n{tables()}",
+    "workings.md": lambda: f"{NOTE}\n{workings()}",
     "api.md": api,
     "configuration.md": lambda: f"{NOTE}\n{configuration()}",
     "numbers.md": numbers,
