@@ -226,16 +226,11 @@ def audit(
     * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither, the tables are in a temporary
       folder, which is deleted with the Audit.
     * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture instant.
-    * `max_transaction_timeout`: an orphaned transaction is HANGING if its last write is more than this many minutes ago.
-      `stuck_after`: a transaction is STUCK if its marker is still missing this many minutes after the decision.
-      `transaction_max_timeout_ms`: the brokers' setting, in milliseconds.
-    * `cluster`, `coordinator_partitions`, `conf`, `start`, `mode`, `detail`, `follow_links`, `take_over`: as the options of the job
-      `audit`.
     * `progress`: called with a line per table, for instance `print`.
+    * All others are the options of the job `audit` (docs/configuration.md): `max_transaction_timeout` and `stuck_after` in minutes,
+      `transaction_max_timeout_ms` in milliseconds. A setting that is None is decided elsewhere.
 
-    If a setting is None, it is read from the settings file `conf`, else from `capture.json`, else it is Kafka's default. If you
-    audit a cluster again as of the same instant, the rows of that run are replaced. An undecided verdict is not an error
-    but UNKNOWN.
+    A second audit of a cluster as of the same instant replaces the rows of the first.
 
     Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json, UnreadableInputError if there
     is no Kafka log, BusyError or OvertakenError if another audit of the cluster is running or has just ended, and StepError if a
@@ -298,12 +293,9 @@ def judge(
 ) -> Audit:
     """Judges the open transactions of an audit again, with other thresholds. Arguments that are None keep their values.
 
-    * `as_of`: an instant, as ISO-8601, epoch milliseconds or a datetime.
-    * `max_transaction_timeout`, `stuck_after`: minutes. `transaction_max_timeout_ms`: milliseconds. As for `audit`.
-
-    No log is read and nothing is written. `open_transactions` and the tables that are made from it (`hanging_transactions`,
-    `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are computed each time they
-    are read. The other tables are those of `audit`. The run keeps its `run_id`.
+    Arguments are as for `audit`. No log is read and nothing is written. `open_transactions` and the tables that are made from it
+    (`hanging_transactions`, `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are
+    computed each time they are read; all others are those of `audit`, and so is the `run_id`.
 
     Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules/reference.md.
     """

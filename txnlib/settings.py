@@ -74,8 +74,10 @@ class ThresholdSettings(_Section):
             "max_transaction_timeout_ms",
             option="--max-transaction-timeout",
             metavar="MINUTES",
-            about="Report an orphaned transaction as hanging once its last write is older than this many minutes. The same as "
-            "--max-transaction-timeout of kafka-transactions.sh find-hanging (default: {default})",
+            about=(
+                "Report an orphaned transaction as hanging once its last write is older than this many minutes, as find-hanging "
+                "of kafka-transactions.sh does (default: {default})"
+            ),
         ),
     )
     transaction_max_timeout_ms: int | None = Field(
