@@ -1,4 +1,4 @@
-"""The queries of the documents and the views, alike on Spark and on DuckDB."""
+"""Queries of the documents and views, alike on Spark and on DuckDB."""
 
 from __future__ import annotations
 
