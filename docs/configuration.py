@@ -151,12 +151,12 @@ def _noted(model: type[BaseModel]) -> list[str]:
 
 def _decided() -> list[str]:
     keys = {field.json_schema_extra["setting"] for field in known_keys().values()}
-    rows = [(f"`{name}`", _kind(said), said["description"]) for name, said in _properties(Settings).items() if name not in keys]
+    others = [f"`{name}`" for name in Settings.model_fields if name not in keys]
     return [
         "## Effective settings of an audit\n",
         "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings):",
-        "the settings above, times in ms, and these.\n",
-        *table(("field", "type", "meaning"), rows),
+        "the settings above, times in ms, and what was decided besides; `txnlib/settings.py` describes it:",
+        f"{', '.join(others)}.\n",
     ]
 
 

@@ -27,6 +27,19 @@ QUERIED_FIRST = (
     "coverage",
     "audit_runs",
 )
+#: What readers and windows hand on to other tables; no question in docs/sql.md asks these.
+HANDED_ON = (
+    "segments",
+    "checkpoints",
+    "metadata_log",
+    "committed_offsets",
+    "producer_snapshots",
+    "aborted_transactions",
+    "live_producers",
+    "live_transactions",
+    "producer_spans",
+    "checked_batches",
+)
 
 
 def tables() -> str:
@@ -46,8 +59,18 @@ def tables() -> str:
 
 
 def workings() -> str:
-    names = [name for name in TABLES if name not in QUERIED_FIRST]
-    return "\n".join(["# Workings\n", WORKINGS_HEAD, *[line for name in names for line in _table(name, "tables.md", _untyped)]])
+    names = [name for name in TABLES if name not in (*QUERIED_FIRST, *HANDED_ON)]
+    handed_on = [(f"`{name}`", f"{CATALOGUE[name].comment}{_of_log(name)}", _names(CATALOGUE[name].columns)) for name in HANDED_ON]
+    return "\n".join(
+        [
+            "# Workings\n",
+            WORKINGS_HEAD,
+            *[line for name in names for line in _table(name, "tables.md", _untyped)],
+            "## Tables that only others are made from\n",
+            "Their columns have comments, too: `DESCRIBE TABLE`, or `txnlib/core/schema`.\n",
+            *table(("table", "rows", "columns"), handed_on),
+        ]
+    )
 
 
 TABLES_HEAD = """\
@@ -75,7 +98,8 @@ def _common() -> dict[str, Column]:
     """Name -> the column that several tables have, with the same meaning."""
     own = {column.name for column in RUN_COLUMNS}
     same_as = {id(CATALOGUE[name].columns): name for name in reversed(CATALOGUE)}
-    counts = Counter(column for name in same_as.values() for column in CATALOGUE[name].columns if column.name not in own)
+    shown = [name for name in same_as.values() if name not in HANDED_ON]
+    counts = Counter(column for name in shown for column in CATALOGUE[name].columns if column.name not in own)
     counts.update({column: len(WITH_CHAIN) for column in CHAIN_COLUMNS})
     # Of a name with several meanings, the most frequent is described.
     by_count = [column for column, count in counts.most_common() if count >= SHARED_BY]
