@@ -68,6 +68,9 @@ names.
 OTHER_OPTIONS = """\
 `audit` and `ingest_dumps` also take the options of [settings](#settings-file). `--master URL`, and all after `--`, goes to
 spark-submit ([on a cluster](operations.md#on-a-cluster)). [txn-audit](cli.md) has its own options.
+
+`--fail-on` takes verdicts (`hanging`, `stuck`, `late`, `suspect`, `unknown`), any or one of these on a transaction that no audit
+saw before (`new`, `new-hanging`, …), `in-doubt`, `critical` findings, and `coverage` that is not complete.
 """
 
 
@@ -106,17 +109,22 @@ def default(key: str) -> str:
 
 
 def _options() -> list[str]:
-    """Without the options that are settings, in a table for each set of jobs."""
+    """Without the options that are settings, by the jobs that take them."""
     settings = {option.name for option in options_of_settings().values()}
     by_jobs: dict[frozenset[str], list[Option]] = {}
     for option in OPTIONS:
         if option.name not in settings:
             by_jobs.setdefault(option.jobs, []).append(option)
-    lines = ["## Options of the jobs\n", "Of `./spark-submit.sh JOB`. The three jobs after `audit` are its stages.\n"]
-    for jobs, options in by_jobs.items():
-        lines.append(f"**{', '.join(f'`{job}`' for job in JOBS if job in jobs)}**\n")
-        lines += table(("option", "meaning"), [(f"`{_called(option)}`", option.about) for option in options])
-    return [*lines, OTHER_OPTIONS]
+    rows = [
+        (", ".join(f"`{job}`" for job in JOBS if job in jobs), ", ".join(f"`{_called(option)}`" for option in options))
+        for jobs, options in by_jobs.items()
+    ]
+    return [
+        "## Options of the jobs\n",
+        "`./spark-submit.sh JOB --help` describes them. The three jobs after `audit` are its stages.\n",
+        *table(("jobs", "options"), rows),
+        OTHER_OPTIONS,
+    ]
 
 
 def _called(option: Option) -> str:

@@ -13,7 +13,8 @@ HEAD = """\
 # Log lines
 
 What brokers log about each cause and each finding. `txn-audit explain` prints the `grep` commands for the likeliest cause of a
-transaction. `L1` and so on are rows of [Lines](#lines); with `*`, search for `__transaction_state` as the topic.
+transaction. `L1` and so on are rows of [Lines](#lines). `*`: search for `__transaction_state` as the topic. `around`: Kafka does
+not log the fault itself, only what led to it or followed, such as a batch of the kind that was refused.
 """
 
 LINES = """\
@@ -50,16 +51,16 @@ def _searched(what: str, logs_of: Mapping[str, BrokerLogs], between: str) -> lis
     groups: dict[BrokerLogs, list[str]] = {}
     for name, logs in logs_of.items():
         groups.setdefault(logs, []).append(name)
+    return table((what, "lines"), [(between.join(names), _lines_of(logs)) for logs, names in groups.items()])
+
+
+def _lines_of(logs: BrokerLogs) -> str:
+    """The names of rows. `around`: the fault itself is not logged."""
+    if not logs.lines:
+        return f"none: {logs.silent_because}"
     numbers = _numbers()
-    rows = [
-        (
-            between.join(names),
-            ", ".join(numbers[line.shows] + "*" * _is_of_coordinator(line) for line in logs.lines),
-            logs.silent_because or "",
-        )
-        for logs, names in groups.items()
-    ]
-    return table((what, "lines", "not logged"), rows)
+    named = ", ".join(numbers[line.shows] + "*" * _is_of_coordinator(line) for line in logs.lines)
+    return f"around: {named}" if logs.silent_because else named
 
 
 def _by_log() -> dict[str, list[LogLine]]:

@@ -20,7 +20,7 @@ from txnlib.core.schema.columns import (
     is_one_of,
     struct,
 )
-from txnlib.core.verdicts.transaction_outcome import MEANINGS, MarkerState
+from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 TRANSACTION_COLUMNS: Final = (
     Column("transactional_id", STRING, "Transactional id; NULL if no captured coordinator has the producer id, or several do."),
@@ -49,7 +49,7 @@ TRANSACTION_OUTCOMES: Final = Table(
         Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("decided_outcome", STRING, "Decision: COMMIT, ABORT or OPEN; NULL if no record of it survives."),
         Column("decided", TIMESTAMP, "When it was decided, by the coordinator's clock."),
-        Column("marker", STRING, " ".join(f"{state.value}: {meaning}." for state, meaning in MEANINGS.items())),
+        Column("marker", STRING, f"State of the marker: {', '.join(MarkerState)} (docs/rules/reference.md)."),
         Column("marker_offset", LONG, "Offset of that marker; NULL if there is none."),
         Column("marker_epoch", INT, "Producer epoch and coordinator epoch of the marker."),
         Column("marker_coordinator_epoch", INT, "Producer epoch and coordinator epoch of the marker."),
