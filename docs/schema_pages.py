@@ -32,6 +32,10 @@ HANDED_ON = (
     "segments",
     "checkpoints",
     "metadata_log",
+    "cluster_settings",
+    "broker_sessions",
+    "producer_id_blocks",
+    "transaction_log",
     "committed_offsets",
     "producer_snapshots",
     "aborted_transactions",
@@ -39,6 +43,7 @@ HANDED_ON = (
     "live_transactions",
     "producer_spans",
     "checked_batches",
+    "producer_id_owners",
 )
 
 
