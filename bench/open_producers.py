@@ -47,7 +47,7 @@ def generate(root: Path, producers: int) -> None:
         own = range(partition, producers, PARTITIONS)
         with (folder / f"{0:020d}.log").open("wb") as log:
             for offset, producer in enumerate(own):
-                log.write(batch(offset, 1, TRANSACTIONAL, START_MS + offset, producer, 0, 1, records_of(1, 60)))
+                log.write(batch(offset, 0, TRANSACTIONAL, START_MS + offset, producer, 0, 1, records_of(1, 60)))
         notes[f"damaged-{partition}"] = {"leader": 1, "replicas": [1]}
     captured = {"default": START_MS + producers // PARTITIONS + LATER_MS}
     (root / "capture.json").write_text(json.dumps({"captured_at_ms": captured, "coordinator_partitions": 50, "partitions": notes}))

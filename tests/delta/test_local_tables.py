@@ -194,3 +194,23 @@ def test_a_table_of_an_older_version_gets_its_new_columns(spark, local):
     RunStore(local, "eu", "eu-1").write("open_transactions", opened)
     assert local.read_all("open_transactions").where("run_id = 'eu-1'").count() == opened.count()
     assert set(OPEN_TRANSACTIONS.names) < set(replace(local, is_small=False)._load("open_transactions").columns)
+
+
+class Refused:
+    """A frame whose rows Spark does not send."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def limit(self, most: int) -> Refused:
+        return self
+
+    def toArrow(self) -> pa.Table:
+        raise RuntimeError(self.why)  # Spark 4.2 throws an error of py4j, no PySparkException
+
+
+def test_rows_that_spark_does_not_send_are_too_many():
+    too_large = "Total size of serialized results of 1 tasks (14.5 MiB) is bigger than spark.driver.maxResultSize (2.0 MiB)."
+    assert local_rows.collect(Refused(too_large)) is None
+    with pytest.raises(RuntimeError, match="disk is full"):
+        local_rows.collect(Refused("disk is full"))

@@ -43,6 +43,20 @@ def _is_stopped(spark: SparkSession) -> bool:
 BUCKET_OFFSETS: Final = RUN_OFFSETS
 
 
+#: Offsets per block of a bucket: so few that looking through all points of a block takes no time.
+BLOCK_OFFSETS: Final = 64
+
+
+def block_of(offset: str) -> Column:
+    """The number of the block that contains an offset, as column `block`."""
+    return F.expr(f"{offset} div {BLOCK_OFFSETS}").alias("block")
+
+
+def first_block() -> Column:
+    """The number of the first block of column `bucket`."""
+    return F.col("bucket") * (BUCKET_OFFSETS // BLOCK_OFFSETS)
+
+
 def bucket_of(offset: str) -> Column:
     """The number of the bucket that contains an offset, as column `bucket`."""
     # Not as a fraction: beyond 2^53, that would round into the next bucket.

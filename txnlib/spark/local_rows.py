@@ -51,7 +51,7 @@ def collect(frame: DataFrame, most_rows: int | None = None) -> pa.Table | None:
     most = MAX_ROWS if most_rows is None else most_rows
     try:
         rows = frame.limit(most + 1).toArrow()
-    except PySparkException as error:
+    except Exception as error:  # Spark 4.2 throws what only py4j knows, which Spark Connect has not
         if _TOO_LARGE in str(error):
             return None
         raise

@@ -33,7 +33,7 @@ def before_now(window: WindowSpec) -> WindowSpec:
 
 def pieces() -> WindowSpec:
     """The pieces of one leader epoch of a partition in offset order: ranges of offsets, split at points."""
-    return Window.partitionBy(*TOPIC_PARTITION, "leader_epoch").orderBy("bucket", "cut")
+    return Window.partitionBy(*TOPIC_PARTITION, "leader_epoch").orderBy("block", "cut")
 
 
 def pieces_downwards() -> WindowSpec:
@@ -42,7 +42,7 @@ def pieces_downwards() -> WindowSpec:
     What follows a row precedes it here. Spark scans a frame that ends in `unboundedFollowing` again for every row, which takes
     quadratic time.
     """
-    return Window.partitionBy(*TOPIC_PARTITION, "leader_epoch").orderBy(F.desc("bucket"), F.desc("cut"))
+    return Window.partitionBy(*TOPIC_PARTITION, "leader_epoch").orderBy(F.desc("block"), F.desc("cut"))
 
 
 def ids_of_application() -> WindowSpec:

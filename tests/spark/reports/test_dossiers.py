@@ -69,6 +69,7 @@ def expected_around(rows: list[dict], start: int, last: int) -> tuple:
 
 def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
     monkeypatch.setattr(joins, "BUCKET_OFFSETS", 16)
+    monkeypatch.setattr(joins, "BLOCK_OFFSETS", 4)
     random = Random(11)
     logs = {partition: batches_of(random, partition) for partition in range(40)}
     spans = [

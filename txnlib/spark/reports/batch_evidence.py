@@ -12,11 +12,11 @@ from txnlib.core.verdicts.dossier import CapturedCopy, EpochStamps, TruncatedMar
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.typed_rows import plain
 from txnlib.spark import windows
-from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, packed, single_batches
+from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, packed, single_batches
 from txnlib.spark.core_rows import struct
 from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms
-from txnlib.spark.joins import broadcast, bucket_of
+from txnlib.spark.joins import block_of, broadcast, bucket_of, first_block
 from txnlib.spark.local_rows import local_rows, settled
 from txnlib.spark.schemas import COPY, OPEN_TRANSACTION, PRODUCER, TOPIC_PARTITION, TRUNCATED
 
@@ -28,8 +28,9 @@ _SPAN: Final = list(OPEN_TRANSACTION)
 def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bool = True) -> DataFrame:
     """Broker-stamped times around the first and the last batch of each span, and the bytes from the first one on.
 
-    One pass over the batches sums up ranges of offsets (`offset_buckets`), each split at these batches; then only few rows are
-    sorted. Sorting all batches of a partition would take one task, and most of the time of a report.
+    One pass over the batches sums up ranges of offsets, each split at these batches; then only few rows are sorted. Sorting all
+    batches of a partition would take one task, and most of the time of a report. A range with points is a block, which has few of
+    them however many the partition has; any other is a bucket.
     """
     ends = F.array("start_offset", F.coalesce("last_offset", "start_offset") + 1)
     points = located.select(*COPY, F.explode(ends).alias("at")).distinct().select("*", bucket_of("at"))
@@ -56,7 +57,8 @@ def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bo
 def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bool) -> DataFrame:
     """For each point of a log and each leader epoch: the newest stamp before, the oldest behind, and the bytes from there."""
     copies = points.select(*COPY).distinct()
-    cuts = points.groupBy(*TOPIC_PARTITION, "bucket").agg(F.sort_array(F.collect_set("at")).alias("cuts"))
+    near = points.select(*TOPIC_PARTITION, "bucket").distinct().withColumn("is_near", F.lit(True))
+    cuts = points.groupBy(*TOPIC_PARTITION, block_of("at")).agg(F.sort_array(F.collect_set("at")).alias("cuts"))
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
     # The CRC of larger data batches was not checked, so their times prove nothing. Those of a run are all larger, or none is.
     size_of_batch = F.when(batches_count() > 1, packed("size", 0)).otherwise(F.col("size"))
@@ -64,13 +66,16 @@ def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bo
     rows = (
         record_batches.join(broadcast(copies, is_small=is_small), on=list(COPY), how="left_semi")
         .withColumn("bucket", bucket_of("base_offset"))
-        .join(broadcast(cuts, is_small=is_small), on=[*TOPIC_PARTITION, "bucket"], how="left")
+        .join(broadcast(near, is_small=is_small), on=[*TOPIC_PARTITION, "bucket"], how="left")
     )
-    # A run is in one bucket, so no other point can divide it.
-    pieces = single_batches(rows, F.exists("cuts", lambda cut: is_divided_at(cut))).select(
+    # A run is in one bucket, so no other point can divide it. Where no point is, a bucket needs no blocks.
+    single = single_batches(rows, F.col("is_near")).withColumn(
+        "block", F.when(F.col("is_near"), block_of("base_offset")).otherwise(first_block())
+    )
+    pieces = single.join(broadcast(cuts, is_small=is_small), on=[*TOPIC_PARTITION, "block"], how="left").select(
         *TOPIC_PARTITION,
         F.coalesce("partition_leader_epoch", F.lit(-1)).alias("leader_epoch"),
-        "bucket",
+        "block",
         F.coalesce(F.size(F.filter("cuts", lambda cut: cut <= F.col("base_offset"))), F.lit(0)).alias("cut"),
         # The times of a run do not fall.
         F.when(is_stamped, clock_ms("max_timestamp_ms")).alias("latest_ms"),
@@ -79,19 +84,19 @@ def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bo
     )
     key = [*TOPIC_PARTITION, "leader_epoch"]
     sums = settled(
-        pieces.groupBy(*key, "bucket", "cut").agg(
+        pieces.groupBy(*key, "block", "cut").agg(
             F.max("latest_ms").alias("latest_ms"), F.min("earliest_ms").alias("earliest_ms"), F.sum("size").alias("size")
         )
     )
     # The piece that begins at each point. Its batches may be missing.
-    begun = cuts.select(*TOPIC_PARTITION, "bucket", F.posexplode("cuts").alias("place", "at")).select(
-        *TOPIC_PARTITION, "bucket", (F.col("place") + 1).alias("cut"), "at"
+    begun = cuts.select(*TOPIC_PARTITION, "block", F.posexplode("cuts").alias("place", "at")).select(
+        *TOPIC_PARTITION, "block", (F.col("place") + 1).alias("cut"), "at"
     )
     epochs = sums.select(*key).distinct()
     empty = begun.join(broadcast(epochs, is_small=is_small), on=list(TOPIC_PARTITION)).withColumn("size", F.lit(0).cast("long"))
     summed = (
         sums.unionByName(empty, allowMissingColumns=True)
-        .groupBy(*key, "bucket", "cut")
+        .groupBy(*key, "block", "cut")
         .agg(
             F.max("at").alias("at"),
             F.max("latest_ms").alias("latest_ms"),
