@@ -7,11 +7,8 @@ from itertools import groupby
 
 import google_crc32c
 
-from txnlib.core.kafka.transaction_log import TAGGED_FIELDS, TransactionLogEntry
-from txnlib.core.kafka.wire import on_disk
-
-#: What is not written: a tag that has its default.
-_DEFAULTS = {"client_transaction_version": 0}
+from txnlib.core.kafka.transaction_log import KEY, VALUE, TransactionLogEntry
+from txnlib.core.kafka.wire import on_disk, write_unsigned_varint
 
 
 def batch(
@@ -41,58 +38,29 @@ def encode_record(offset_delta: int, time_delta: int, key: bytes | None, value: 
 
 
 def transaction_log_key(transactional_id: str) -> bytes:
-    return struct.pack(">h", 0) + _string(transactional_id)
+    return struct.pack(">h", 0) + KEY.write(0, {"transactionalId": transactional_id})
 
 
 def transaction_log_value(entry: TransactionLogEntry) -> bytes:
     """A value of the entry's version, 0 or 1."""
-    head = struct.pack(
-        ">hqhib",
-        entry.version,
-        on_disk(entry.producer_id),
-        on_disk(entry.producer_epoch),
-        entry.transaction_timeout_ms,
-        entry.transaction_state,
-    )
-    times = struct.pack(">qq", on_disk(entry.last_update_timestamp_ms), on_disk(entry.start_timestamp_ms))
-    if entry.version == 0:
-        return head + _partitions_v0(entry) + times
-    return head + _partitions_v1(entry) + times + _tags(entry)
-
-
-def _topics(entry: TransactionLogEntry) -> list[tuple[str, list[int]]]:
-    by_topic = groupby(entry.transaction_partitions or (), key=lambda listed: listed.topic)
-    return [(topic, [listed.partition for listed in group]) for topic, group in by_topic]
-
-
-def _partitions_v0(entry: TransactionLogEntry) -> bytes:
-    if entry.transaction_partitions is None:
-        return struct.pack(">i", -1)
-    topics = [_string(name) + struct.pack(f">i{len(ids)}i", len(ids), *ids) for name, ids in _topics(entry)]
-    return struct.pack(">i", len(topics)) + b"".join(topics)
-
-
-def _partitions_v1(entry: TransactionLogEntry) -> bytes:
-    if entry.transaction_partitions is None:
-        return _uvarint(0)
-    topics = [
-        _uvarint(len(name.encode()) + 1) + name.encode() + _uvarint(len(ids) + 1) + struct.pack(f">{len(ids)}i", *ids) + b"\0"
-        for name, ids in _topics(entry)
-    ]
-    return _uvarint(len(topics) + 1) + b"".join(topics)
-
-
-def _tags(entry: TransactionLogEntry) -> bytes:
-    written = [
-        _uvarint(tag) + _uvarint(size) + int(getattr(entry, name)).to_bytes(size, "big", signed=True)
-        for tag, (name, _read, size) in sorted(TAGGED_FIELDS.items())
-        if getattr(entry, name) not in (None, _DEFAULTS.get(name))
-    ]
-    return _uvarint(len(written)) + b"".join(written)
-
-
-def _string(text: str) -> bytes:
-    return struct.pack(">h", len(text.encode())) + text.encode()
+    listed = groupby(entry.transaction_partitions or (), key=lambda listed: listed.topic)
+    topics = [{"topic": topic, "partitionIds": [place.partition for place in group]} for topic, group in listed]
+    fields = {
+        "producerId": on_disk(entry.producer_id),
+        "previousProducerId": entry.previous_producer_id,
+        "nextProducerId": entry.next_producer_id,
+        "producerEpoch": on_disk(entry.producer_epoch),
+        "nextProducerEpoch": entry.next_producer_epoch,
+        "lastProducerEpoch": entry.last_producer_epoch,
+        "transactionTimeoutMs": entry.transaction_timeout_ms,
+        "transactionStatus": entry.transaction_state,
+        "transactionPartitions": None if entry.transaction_partitions is None else topics,
+        "transactionLastUpdateTimestampMs": on_disk(entry.last_update_timestamp_ms),
+        "transactionStartTimestampMs": on_disk(entry.start_timestamp_ms),
+        "clientTransactionVersion": entry.client_transaction_version or None,
+    }
+    written = {name: value for name, value in fields.items() if value is not None or name == "transactionPartitions"}
+    return struct.pack(">h", entry.version) + VALUE.write(entry.version, written)
 
 
 def _sized(content: bytes | None) -> bytes:
@@ -100,12 +68,4 @@ def _sized(content: bytes | None) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    return _uvarint(value << 1 if value >= 0 else -2 * value - 1)
-
-
-def _uvarint(value: int) -> bytes:
-    groups = bytearray()
-    while value >= 0x80:
-        groups.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*groups, value])
+    return write_unsigned_varint(value << 1 if value >= 0 else -2 * value - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,10 @@ from pydantic import BaseModel
 from txnlib.ask.acknowledgements import Acknowledgement
 from txnlib.jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.settings import Settings, SettingsFile, known_keys, options_of_settings, unit_of
+from txnlib.settings import KEYS, NUMBERS, SECTIONS, SETTINGS, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = (AUDIT, INGEST, RECONSTRUCT, REPORT)
-KAFKAS = "Kafka's default."
 HEAD = """\
 # Configuration
 
@@ -36,6 +36,11 @@ The first source that has a setting decides:
 setting: it is `--as-of`, else the newest instant in `capture.json`, else the newest broker-stamped time in the capture.
 """
 
+
+SETTINGS_FILE = """\
+# Settings of an audit: `--conf conf/audit.toml`. Every key is optional. Options on the command line override this file,
+# which overrides capture.json, which overrides the defaults shown here. docs/configuration.md says more of each.
+"""
 
 ACKNOWLEDGEMENTS = """\
 ### Acknowledgements
@@ -78,39 +83,47 @@ def configuration() -> str:
     return "\n".join([HEAD, *_keys(), *_options(), *_acknowledgements(), *_notes(), *_decided(), *_environment()])
 
 
+def settings_file() -> str:
+    """conf/audit.toml: every key with its default, commented out."""
+    lines = [SETTINGS_FILE]
+    for section in SECTIONS:
+        lines.append(f"[{section}]")
+        for each in (SETTINGS[name] for name in KEYS.values() if SETTINGS[name].section == section):
+            lines += textwrap.wrap(
+                each.decides.partition(". ")[0].rstrip(".") + ".", 118, initial_indent="# ", subsequent_indent="# "
+            )
+            lines += [f"# {each.name} = {each.example or f'{each.default // each.unit:_}'}", ""]
+    return "\n".join(lines)
+
+
 def _keys() -> list[str]:
     lines = [
         "## Settings file\n",
         "Numbers are integers up to 2_147_483_647. `also`: the option, and the field of [capture.json](#notes-of-a-capture).\n",
     ]
-    for section, field in SettingsFile.model_fields.items():
-        lines += [f"### [{section}]\n", f"{_told(field.annotation.__doc__)}\n"]
-        keys = [key for key in known_keys() if key.startswith(f"{section}.")]
-        lines += table(("key", "default", "decides", "also"), [_key(key) for key in keys])
+    for section, about in SECTIONS.items():
+        names = [name for name in KEYS.values() if SETTINGS[name].section == section]
+        lines += [f"### [{section}]\n", f"{about}\n", *table(("key", "default", "decides", "also"), map(_key, names))]
     return lines
 
 
-def _key(key: str) -> tuple[str, str, str, str]:
-    field = known_keys()[key]
-    said = field.json_schema_extra
-    also = [f"`{said[where]}`" for where in ("option", "capture_json") if said[where]]
-    return f"`{key.partition('.')[2]}`", default(key), field.description, ", ".join(also)
+def _key(name: str) -> tuple[str, str, str, str]:
+    each = SETTINGS[name]
+    noted = name if each.noted else "broker_settings" if hasattr(CaptureNotes, name) else ""
+    return f"`{each.name}`", default(name), each.decides, ", ".join(f"`{said}`" for said in (each.option, noted) if said)
 
 
-def default(key: str) -> str:
+def default(name: str) -> str:
     """What holds where nobody says anything, in the unit of the key."""
-    said = known_keys()[key].json_schema_extra
-    number = Settings.model_fields[said["setting"]].default
-    if isinstance(number, int):
-        return f"`{number // unit_of(key):_}`"
-    return (
-        CaptureNotes.model_fields[said["capture_json"]].json_schema_extra["without"].rstrip(".") if said["capture_json"] else "none"
-    )
+    each = SETTINGS[name]
+    if isinstance(each.default, int):
+        return f"`{each.default // each.unit:_}`"
+    return each.without.rstrip(".") if each.noted else "none"
 
 
 def _options() -> list[str]:
     """Without the options that are settings, by the jobs that take them."""
-    settings = {option.name for option in options_of_settings().values()}
+    settings = {each.option for each in NUMBERS.values()}
     by_jobs: dict[frozenset[str], list[Option]] = {}
     for option in OPTIONS:
         if option.name not in settings:
@@ -149,17 +162,12 @@ def _notes() -> list[str]:
 
 
 def _noted(model: type[BaseModel]) -> list[str]:
-    numbers = {field.json_schema_extra["capture_json"]: default(key) for key, field in known_keys().items()}
-    rows = []
-    for name, said in _properties(model).items():
-        without = f"Kafka's default, {numbers[name]}." if said["without"] == KAFKAS else said["without"]
-        rows.append((f"`{name}`", _kind(said), said["description"], without))
+    rows = [(f"`{name}`", _kind(said), said["description"], said["without"]) for name, said in _properties(model).items()]
     return table(("field", "type", "meaning", "without it"), rows)
 
 
 def _decided() -> list[str]:
-    keys = {field.json_schema_extra["setting"] for field in known_keys().values()}
-    others = [f"`{name}`" for name in Settings.model_fields if name not in keys]
+    others = [f"`{name}`" for name in Settings.model_fields if name not in SETTINGS]
     return [
         "## Effective settings of an audit\n",
         "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings):",
@@ -170,10 +178,6 @@ def _decided() -> list[str]:
 
 def _properties(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()["properties"]
-
-
-def _told(docstring: str) -> str:
-    return docstring.partition(";")[0].rstrip(".").replace("`", "") + "."
 
 
 def _kind(said: dict[str, Any]) -> str:

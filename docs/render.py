@@ -13,11 +13,12 @@ import tomllib
 from collections.abc import Callable, Collection
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import get_type_hints
 
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
-from configuration import configuration  # noqa: E402
+from configuration import configuration, settings_file  # noqa: E402
 from log_lines import log_lines  # noqa: E402
 from markdown_table import table  # noqa: E402
 from schema_pages import tables, workings  # noqa: E402
@@ -25,6 +26,7 @@ from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
+from txnlib import settings  # noqa: E402
 from txnlib.ask.acknowledgements import Acknowledgement  # noqa: E402
 from txnlib.ask.metrics import METRICS  # noqa: E402
 from txnlib.ask.summary_json import Numbers  # noqa: E402
@@ -86,7 +88,7 @@ def _title(thing: object) -> str:
 def _described(name: str, function: Callable[..., object], heading: str = "##") -> list[str]:
     signature = inspect.signature(function)
     kept = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
-    lines = [_parameter(parameter) for parameter in kept]
+    lines = [line for parameter in kept for line in _parameters(parameter)]
     first = next((place for place, parameter in enumerate(kept) if parameter.kind is parameter.KEYWORD_ONLY), None)
     if first is not None:
         lines.insert(first, "*")
@@ -95,9 +97,13 @@ def _described(name: str, function: Callable[..., object], heading: str = "##") 
     return [f"{heading} {name}\n", f"```\n{short}{called} -> {signature.return_annotation}\n```\n", _prose(function)]
 
 
-def _parameter(parameter: inspect.Parameter) -> str:
+def _parameters(parameter: inspect.Parameter) -> list[str]:
+    """A parameter with its type; for keyword arguments that a TypedDict types, each of them."""
+    if parameter.kind is parameter.VAR_KEYWORD:
+        typed = getattr(settings, parameter.annotation.removeprefix("Unpack[").rstrip("]"))
+        return [f"{name}: {kind} = None" for name, kind in get_type_hints(typed).items()]
     default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-    return f"{parameter.name}: {parameter.annotation}{default}"
+    return [f"{parameter.name}: {parameter.annotation}{default}"]
 
 
 def _prose(thing: object) -> str:
@@ -336,6 +342,7 @@ PAGES = {
     "workings.md": lambda: f"{NOTE}\n{workings()}",
     "api.md": api,
     "configuration.md": lambda: f"{NOTE}\n{configuration()}",
+    "../conf/audit.toml": settings_file,
     "numbers.md": numbers,
     "rules/reference.md": rules,
     "runbook.md": runbook,

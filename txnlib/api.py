@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -40,7 +40,7 @@ from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT, REPORT
 from txnlib.pipeline.what_if import UnwrittenTables
 from txnlib.readers.snapshot_start import BEGINNING
-from txnlib.settings import Settings, options_of_settings
+from txnlib.settings import NUMBERS, GivenNumbers, GivenThresholds, Settings, SettingsFile, decide
 from txnlib.spark.schemas import TABLES
 
 if TYPE_CHECKING:
@@ -208,10 +208,6 @@ def audit(
     schema: str | None = None,
     cluster: str | None = None,
     as_of: str | int | datetime | None = None,
-    max_transaction_timeout: int | None = None,
-    transaction_max_timeout_ms: int | None = None,
-    stuck_after: int | None = None,
-    coordinator_partitions: int | None = None,
     conf: str | Path | None = None,
     start: Literal["beginning", "snapshot"] = BEGINNING,
     mode: Literal["full", "incremental"] = FULL,
@@ -219,6 +215,7 @@ def audit(
     follow_links: bool = False,
     take_over: bool = False,
     progress: Callable[[str], object] | None = None,
+    **numbers: Unpack[GivenNumbers],
 ) -> Audit:
     """Audits copies of Kafka's logs, and returns the run with its tables.
 
@@ -226,11 +223,11 @@ def audit(
     * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither, the tables are in a temporary
       folder, which is deleted with the Audit.
     * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture instant.
+    * `cluster`, `conf`, `start`, `mode`, `detail`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job
+      `audit` (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in minutes.
     * `progress`: called with a line per table, for instance `print`.
-    * All others are the options of the job `audit` (docs/configuration.md): `max_transaction_timeout` and `stuck_after` in minutes,
-      `transaction_max_timeout_ms` in milliseconds. A setting that is None is decided elsewhere.
 
-    A second audit of a cluster as of the same instant replaces the rows of the first.
+    A setting that is None is decided elsewhere. A second audit of a cluster as of the same instant replaces the rows of the first.
 
     Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json, UnreadableInputError if there
     is no Kafka log, BusyError or OvertakenError if another audit of the cluster is running or has just ended, and StepError if a
@@ -246,12 +243,7 @@ def audit(
         conf=_text(conf),
         cluster=cluster,
         as_of_ms=_instant(as_of),
-        settings={
-            "max_transaction_timeout": max_transaction_timeout,
-            "transaction_max_timeout_ms": transaction_max_timeout_ms,
-            "stuck_after": stuck_after,
-            "coordinator_partitions": coordinator_partitions,
-        },
+        settings=_known_numbers(numbers, GivenNumbers.__optional_keys__),
         start=start,
         mode=mode,
         detail=detail,
@@ -287,25 +279,25 @@ def judge(
     audit: Audit,
     *,
     as_of: str | int | datetime | None = None,
-    max_transaction_timeout: int | None = None,
-    transaction_max_timeout_ms: int | None = None,
-    stuck_after: int | None = None,
+    **thresholds: Unpack[GivenThresholds],
 ) -> Audit:
     """Judges the open transactions of an audit again, with other thresholds. Arguments that are None keep their values.
 
-    Arguments are as for `audit`. No log is read and nothing is written. `open_transactions` and the tables that are made from it
-    (`hanging_transactions`, `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are
-    computed each time they are read; all others are those of `audit`, and so is the `run_id`.
+    * `as_of`: an instant, as ISO-8601, epoch milliseconds or a datetime.
+    * `thresholds`: in the units of the options of the job `audit` (docs/configuration.md).
+
+    No log is read and nothing is written. `open_transactions` and the tables that are made from it (`hanging_transactions`,
+    `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are computed each time they
+    are read; all others are those of `audit`, and so is the `run_id`.
 
     Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules/reference.md.
     """
-    given = {
-        "as_of_ms": _instant(as_of),
-        "max_transaction_timeout_ms": _minutes("max_transaction_timeout", max_transaction_timeout),
-        "transaction_max_timeout_ms": _checked("transaction_max_timeout_ms", transaction_max_timeout_ms),
-        "stuck_after_ms": _minutes("stuck_after", stuck_after),
-    }
-    changed = {name: value for name, value in given.items() if value is not None}
+    given = _known_numbers(thresholds, GivenThresholds.__optional_keys__)
+    for name, number in given.items():
+        check_number(f"{name}=", number, NUMBERS[name].least, NUMBERS[name].most)
+    changed = decide(given, SettingsFile(), None)
+    if (as_of_ms := _instant(as_of)) is not None:
+        changed["as_of_ms"] = as_of_ms
     before = audit._run
     written = before.tables.written if isinstance(before.tables, UnwrittenTables) else before.tables
     run = replace(before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written), say=silent)
@@ -376,12 +368,8 @@ def _instant(given: str | int | datetime | None) -> int | None:
     return None if given is None else parse_instant(str(given))
 
 
-def _checked(name: str, given: int | None) -> int | None:
-    option = options_of_settings()[name]
-    check_number(f"{name}=", given, option.least, option.most)
+def _known_numbers(given: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, int | None]:
+    """Keyword arguments, as Python checks those that a signature names."""
+    for name in given.keys() - known:
+        raise TypeError(f"unexpected keyword argument '{name}'")
     return given
-
-
-def _minutes(name: str, given: int | None) -> int | None:
-    minutes = _checked(name, given)
-    return None if minutes is None else minutes * 60_000

@@ -1,20 +1,20 @@
 """The settings of an audit: options over the settings file over `capture.json` over Kafka's defaults.
 
-Each setting is one field of a section below, with its type, limits and meaning, and the other places where it can be given. The
-options of the jobs, `decide` and docs/configuration.md are derived from these fields. A settings file is TOML; an unknown key, a
-wrong type or a value out of range is a ConfigError naming file and key.
+A field of `Settings` with a `Setting` is the one declaration of a setting: its default, its limits, its sentences, and where it can
+be given. Derived from it: the settings file and conf/audit.toml, the options of the jobs, the fields of `capture.json`, and
+docs/configuration.md. `GivenThresholds` and `GivenNumbers` type the numbers that the library takes. An unknown key of a settings
+file, a wrong type or a value out of range is a ConfigError naming file and key.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
-from pydantic.fields import FieldInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from txnlib.core.batch_runs import BATCHES
 from txnlib.core.findings.application import compiled
@@ -29,49 +29,117 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-@dataclass(frozen=True, slots=True)
-class SettingOption:
-    """The option of the jobs that sets a number, and its limits."""
+#: What an audit does without a field of capture.json.
+_DYNAMIC: Final = "The dynamic setting in the metadata log, else Kafka's default."
 
-    name: str
-    metavar: str
-    #: The sentence in `--help`.
-    about: str
-    least: int
-    most: int
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where a setting can be given, and what is said of it there."""
+
+    #: Key of the settings file, as `section.key`.
+    key: str
+    #: What the setting decides.
+    decides: str
+    #: Limits of a number.
+    least: int = 0
+    most: int = MAX_INT32
+    #: Number of characters that a text has at least in a settings file.
+    shortest: int | None = None
+    #: Option of the jobs, and the sentence about it in `--help`. `{default}` stands for the default.
+    option: str | None = None
+    metavar: str = "N"
+    about: str = ""
+    #: The brokers' name of the setting. It is the name in the metadata log, and in `broker_settings` of capture.json.
+    broker: str | None = None
+    #: What the field of capture.json with the name of the setting is; None if there is no such field.
+    noted: str | None = None
+    #: What an audit does without that field.
+    without: str = _DYNAMIC
+    #: A value in TOML, where there is no default to show.
+    example: str = ""
+    #: As the field of Settings has them.
+    default: Any = None
+    kind: Any = None
 
     @property
-    def key(self) -> str:
-        """Its name in a request for an audit, and among the arguments of the library."""
-        return _key_of(self.name)
+    def section(self) -> str:
+        return self.key.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """Its name in the section of the settings file."""
+        return self.key.partition(".")[2]
+
+    @property
+    def argument(self) -> str:
+        """Its name in a request for an audit, and among the arguments of the library: that of the option, as argparse makes it."""
+        return (self.option or "").removeprefix("--").replace("-", "_")
+
+    @property
+    def unit(self) -> int:
+        """Milliseconds in the unit of the key and of the option; 1 for anything that is no time in minutes."""
+        return 60_000 if self.key.endswith("_minutes") else 1
+
+    @property
+    def help(self) -> str:
+        """The sentence about the option."""
+        return self.about.format(default=self.default // self.unit)
+
+    def field(self, **more: Any) -> Any:
+        """The field of a model that holds what is given, as pydantic's `create_model` takes it."""
+        limits: dict[str, Any] = {"strict": True, "ge": self.least, "le": self.most} if isinstance(self.default, int) else {}
+        return self.kind | None, Field(default=None, **limits, **more)
 
 
-def _key_of(option: str) -> str:
-    """The name of an option in a request, as argparse makes it."""
-    return option.removeprefix("--").replace("-", "_")
+class GivenThresholds(TypedDict, total=False):
+    """Limits for the verdicts, in the units of their options. None: not given."""
+
+    max_transaction_timeout: int | None
+    transaction_max_timeout_ms: int | None
+    stuck_after: int | None
+    in_doubt_after: int | None
 
 
-def _sets(
-    setting: str, *, option: str | None = None, metavar: str = "N", about: str = "", capture_json: str | None = None
-) -> dict[str, JsonValue]:
-    """The field of Settings that a key sets, and where else it can be given: an option with its help, a field of capture.json."""
-    return {"setting": setting, "option": option, "metavar": metavar, "about": about, "capture_json": capture_json}
+class GivenNumbers(GivenThresholds, total=False):
+    """All settings that are numbers and have an option."""
+
+    coordinator_partitions: int | None
 
 
-class ThresholdSettings(_Section):
-    """Limits for the verdicts; None means not set here."""
+def _matching(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    compiled(patterns)
+    return patterns
 
-    max_transaction_timeout_minutes: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description=(
-            "An orphaned transaction is `HANGING` if its last write is older than this, else `SUSPECT`. For `safe_to_abort`, "
-            "brokers' clocks must prove that age. As `kafka-transactions.sh find-hanging --max-transaction-timeout`."
+
+class Settings(_Section):
+    """The effective settings of one audit, stored as JSON in `audit_runs.settings`."""
+
+    cluster: Annotated[
+        str,
+        Setting(
+            key="cluster.name",
+            decides=(
+                "Name of the cluster in every table and in `run_id`. One audit per name runs at a time; an incremental audit "
+                "resumes, and `--keep-days` deletes, audits of the same name."
+            ),
+            shortest=1,
+            option="--cluster",
+            noted="Name of the cluster. Inputs with different names are refused.",
+            without="The name of the first input's folder.",
+            example='"payments-eu"',
         ),
-        json_schema_extra=_sets(
-            "max_transaction_timeout_ms",
+    ]
+    as_of_ms: int = Field(description="Instant of the audit: ages and verdicts are as of then.")
+    as_of_basis: str = Field(description="Source of that instant, in words.")
+    max_transaction_timeout_ms: Annotated[
+        int,
+        Setting(
+            key="thresholds.max_transaction_timeout_minutes",
+            decides=(
+                "An orphaned transaction is `HANGING` if its last write is older than this, else `SUSPECT`. For `safe_to_abort`, "
+                "brokers' clocks must prove that age. As `kafka-transactions.sh find-hanging --max-transaction-timeout`."
+            ),
             option="--max-transaction-timeout",
             metavar="MINUTES",
             about=(
@@ -79,182 +147,130 @@ class ThresholdSettings(_Section):
                 "of kafka-transactions.sh does (default: {default})"
             ),
         ),
-    )
-    transaction_max_timeout_ms: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description=(
-            "The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and in "
-            "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that "
-            "is open for longer is in `abort_plan`."
-        ),
-        json_schema_extra=_sets(
-            "transaction_max_timeout_ms",
+    ] = 900_000
+    transaction_max_timeout_ms: Annotated[
+        int,
+        Setting(
+            key="thresholds.transaction_max_timeout_ms",
+            decides=(
+                "The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and in "
+                "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit "
+                "that is open for longer is in `abort_plan`."
+            ),
             option="--transaction-max-timeout-ms",
             metavar="MS",
             about="The brokers' transaction.max.timeout.ms (default: {default})",
-            capture_json="transaction_max_timeout_ms",
+            broker="transaction.max.timeout.ms",
+            noted="The brokers' `transaction.max.timeout.ms`.",
         ),
-    )
-    stuck_after_minutes: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description=(
-            "A decided transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision is older than this, else "
-            "`OPEN` (`MARKER_PENDING`)."
-        ),
-        json_schema_extra=_sets(
-            "stuck_after_ms",
+    ] = 900_000
+    stuck_after_ms: Annotated[
+        int,
+        Setting(
+            key="thresholds.stuck_after_minutes",
+            decides=(
+                "A decided transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision is older than this, else "
+                "`OPEN` (`MARKER_PENDING`)."
+            ),
             option="--stuck-after",
             metavar="MINUTES",
             about="Report a decided transaction as stuck if its marker is still missing after this many minutes "
             "(default: {default})",
         ),
-    )
-    in_doubt_after_minutes: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description=(
-            "An undecided two-phase commit that is open for longer counts for `--fail-on in-doubt`, and is overdue in "
-            "`in_doubt_transactions`."
-        ),
-        json_schema_extra=_sets(
-            "in_doubt_after_ms",
+    ] = 300_000
+    in_doubt_after_ms: Annotated[
+        int,
+        Setting(
+            key="thresholds.in_doubt_after_minutes",
+            decides=(
+                "An undecided two-phase commit that is open for longer than this counts for `--fail-on in-doubt`, and is overdue "
+                "in"
+                "`in_doubt_transactions`."
+            ),
             option="--in-doubt-after",
             metavar="MINUTES",
             about="Report a two-phase commit as in doubt for too long once it has been open for more than this many minutes "
             "(default: {default})",
         ),
-    )
-    timeout_scan_interval_ms: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description="The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`. An Ongoing transaction is `LATE` "
-        "once it has exceeded its own timeout by more than this.",
-        json_schema_extra=_sets("timeout_scan_interval_ms", capture_json="broker_settings"),
-    )
-    clock_tolerance_ms: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description=(
-            "A client's timestamp proves that a transaction began before its coordinator was copied only if it is this close to a "
-            "broker's at a lower offset; else it is `UNKNOWN` (`CAPTURE_SKEW`). A timestamp further than this after the audit "
-            "gives no age."
+    ] = 900_000
+    clock_tolerance_ms: Annotated[
+        int,
+        Setting(
+            key="thresholds.clock_tolerance_ms",
+            decides=(
+                "A client's timestamp proves that a transaction began before its coordinator was copied only if it is this close "
+                "to a broker's at a lower offset; else it is `UNKNOWN` (`CAPTURE_SKEW`). A timestamp further than this after the "
+                "audit gives no age."
+            ),
         ),
-        json_schema_extra=_sets("clock_tolerance_ms"),
-    )
-
-
-class ClusterSettings(_Section):
-    """Broker settings that capture.json does not contain."""
-
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        description=(
-            "Name of the cluster in every table and in `run_id`. One audit per name runs at a time; an incremental audit resumes, "
-            "and `--keep-days` deletes, audits of the same name."
-        ),
-        json_schema_extra=_sets("cluster", option="--cluster", capture_json="cluster"),
-    )
-    coordinator_partitions: int | None = Field(
-        default=None,
-        strict=True,
-        ge=1,
-        le=MAX_COORDINATOR_PARTITIONS,
-        description=(
-            "`transaction.state.log.num.partitions`. While one of them is missing or incomplete, a transaction whose producer id "
-            "no coordinator knows is `UNKNOWN` (`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`."
-        ),
-        json_schema_extra=_sets(
-            "coordinator_partitions",
+    ] = 300_000
+    coordinator_partitions: Annotated[
+        int,
+        Setting(
+            key="cluster.coordinator_partitions",
+            decides=(
+                "`transaction.state.log.num.partitions`. While one of them is missing or incomplete, a transaction whose producer "
+                "id no coordinator knows is `UNKNOWN` (`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`."
+            ),
+            least=1,
+            most=MAX_COORDINATOR_PARTITIONS,
             option="--coordinator-partitions",
             about="Number of partitions of __transaction_state (default: from capture.json, else inferred from the captured ids)",
-            capture_json="coordinator_partitions",
+            noted="Number of partitions of `__transaction_state`.",
+            without=(
+                "The number in the metadata log. Else 50, unless the captured ids refute it; then the number that they allow, and "
+                "no abort that depends on it is safe."
+            ),
         ),
-    )
-    producer_id_expiration_ms: int | None = Field(
-        default=None,
-        strict=True,
-        ge=1,
-        le=MAX_INT32,
-        description=(
-            "The brokers' `producer.id.expiration.ms`. An idle producer leaves `producer_states` after this time, and its later "
-            "batches are not checked against the old sequence and epoch. No verdict depends on it."
+    ] = 50
+    producer_id_expiration_ms: Annotated[
+        int,
+        Setting(
+            key="cluster.producer_id_expiration_ms",
+            decides=(
+                "The brokers' `producer.id.expiration.ms`. An idle producer leaves `producer_states` after this time, and its "
+                "later batches are not checked against the old sequence and epoch. No verdict depends on it."
+            ),
+            least=1,
+            broker="producer.id.expiration.ms",
+            noted="The brokers' `producer.id.expiration.ms`.",
         ),
-        json_schema_extra=_sets("producer_id_expiration_ms", capture_json="producer_id_expiration_ms"),
-    )
-    transactional_id_expiration_ms: int | None = Field(
-        default=None,
-        strict=True,
-        ge=1,
-        le=MAX_INT32,
-        description="The brokers' `transactional.id.expiration.ms`, for forecasts. No verdict depends on it.",
-        json_schema_extra=_sets("transactional_id_expiration_ms", capture_json="transactional_id_expiration_ms"),
-    )
-
-
-class ApplicationSettings(_Section):
-    """How applications are recognised by their transactional ids; see `core.findings.application`."""
-
-    patterns: tuple[str, ...] = Field(
-        default=(),
-        description=(
-            "Regular expressions with a group `application` that match a whole transactional id. They are tried in order, before "
-            "those for Kafka Streams, Connect, Flink and numbered instances. No verdict depends on it."
+    ] = 86_400_000
+    transactional_id_expiration_ms: Annotated[
+        int,
+        Setting(
+            key="cluster.transactional_id_expiration_ms",
+            decides="The brokers' `transactional.id.expiration.ms`, for forecasts. No verdict depends on it.",
+            least=1,
+            broker="transactional.id.expiration.ms",
+            noted="The brokers' `transactional.id.expiration.ms`.",
         ),
-        json_schema_extra=_sets("application_patterns"),
-    )
-
-    @field_validator("patterns")
-    @classmethod
-    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        compiled(patterns)
-        return patterns
-
-
-class SettingsFile(_Section):
-    thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
-    cluster: ClusterSettings = Field(default_factory=ClusterSettings)
-    applications: ApplicationSettings = Field(default_factory=ApplicationSettings)
-
-
-class Settings(_Section):
-    """The effective settings of one audit, stored as JSON in `audit_runs.settings`."""
-
-    cluster: str = Field(description="Name of the cluster.")
-    as_of_ms: int = Field(description="Instant of the audit: ages and verdicts are as of then.")
-    as_of_basis: str = Field(description="Source of that instant, in words.")
-    max_transaction_timeout_ms: int = Field(default=900_000, description="Age above which an orphaned transaction is `HANGING`.")
-    transaction_max_timeout_ms: int = Field(
-        default=900_000, description="The brokers' limit, above which an expected transaction is `LATE`."
-    )
-    stuck_after_ms: int = Field(
-        default=300_000, description="Age of a decision above which a transaction without its marker is `STUCK`."
-    )
-    in_doubt_after_ms: int = Field(default=900_000, description="Age above which an undecided two-phase commit is overdue.")
-    timeout_scan_interval_ms: int = Field(
-        default=10_000, description="How long the coordinator may take to act on a timeout after it has passed."
-    )
-    clock_tolerance_ms: int = Field(default=300_000, description="Tolerated difference between clocks.")
-    producer_id_expiration_ms: int = Field(default=86_400_000, description="How long brokers remember an idle producer.")
-    transactional_id_expiration_ms: int = Field(
-        default=604_800_000, description="How long coordinators remember an idle transactional id."
-    )
-    coordinator_partitions: int = Field(default=50, description="Number of partitions of `__transaction_state`.")
+    ] = 604_800_000
+    timeout_scan_interval_ms: Annotated[
+        int,
+        Setting(
+            key="thresholds.timeout_scan_interval_ms",
+            decides="The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`. An Ongoing transaction is `LATE` "
+            "once it has exceeded its own timeout by more than this.",
+            broker="transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        ),
+    ] = 10_000
+    application_patterns: Annotated[
+        tuple[str, ...],
+        AfterValidator(_matching),
+        Setting(
+            key="applications.patterns",
+            decides=(
+                "Regular expressions with a group `application` that match a whole transactional id. They are tried in order, "
+                "before those for Kafka Streams, Connect, Flink and numbered instances. No verdict depends on it."
+            ),
+            example=r"""['\w+\.(?P<application>\w+)\..*']""",
+        ),
+    ] = ()
     coordinator_partitions_basis: str = Field(
         default=CountBasis.DEFAULT.value,
-        description="How the number is known: GIVEN, DEFAULT, ASSUMED or AMBIGUOUS.",
+        description="Source of `coordinator_partitions`: GIVEN (also by the cluster's metadata log), DEFAULT, ASSUMED (the only "
+        "number that the captured ids allow) or AMBIGUOUS.",
     )
     metadata_known_ms: int | None = Field(
         default=None, description="Newest time in the metadata log, in epoch ms; null if none was captured."
@@ -289,7 +305,6 @@ class Settings(_Section):
         ),
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
-    application_patterns: tuple[str, ...] = Field(default=(), description="The `patterns` of the settings file.")
     start: str = Field(default="beginning", description="Where reading started: `--start`.")
     detail: str = Field(default=BATCHES, description="What a row of `record_batches` is: `--detail`.")
     continues: str | None = Field(default=None, description="The run from which it resumed; null if everything was read.")
@@ -342,16 +357,44 @@ class Settings(_Section):
         return f"{name}-{self.as_of_ms}"
 
 
+def _declared() -> dict[str, Setting]:
+    """Every setting by its field of Settings, in the order of the fields."""
+    return {
+        name: replace(each, default=field.default, kind=Annotated[field.annotation, *field.metadata])
+        for name, field in Settings.model_fields.items()
+        for each in field.metadata
+        if isinstance(each, Setting)
+    }
+
+
+SETTINGS: Final[Mapping[str, Setting]] = _declared()
 #: Setting -> the broker's name of it. Static ones are in `server.properties`, which no log contains.
-BROKER_SETTINGS: Final[Mapping[str, str]] = {
-    "transaction_max_timeout_ms": "transaction.max.timeout.ms",
-    "producer_id_expiration_ms": "producer.id.expiration.ms",
-    "transactional_id_expiration_ms": "transactional.id.expiration.ms",
-    "timeout_scan_interval_ms": "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+BROKER_SETTINGS: Final = {name: each.broker for name, each in SETTINGS.items() if each.broker}
+#: The broker's name of a setting -> its field of capture.json.
+NOTED: Final = {each.broker: name for name, each in SETTINGS.items() if each.broker and each.noted}
+#: The settings that are numbers and have an option, by `Setting.argument`.
+NUMBERS: Final = {each.argument: each for each in SETTINGS.values() if each.option and isinstance(each.default, int)}
+#: Sections of a settings file, and what they contain.
+SECTIONS: Final = {
+    "thresholds": "Limits for the verdicts.",
+    "cluster": "Broker settings that capture.json does not contain.",
+    "applications": "How applications are recognised by their transactional ids.",
 }
+#: Every key of a settings file, section by section -> the setting that it sets.
+KEYS: Final = {each.key: name for section in SECTIONS for name, each in SETTINGS.items() if each.section == section}
 
 
-def read_settings_file(path: Path) -> SettingsFile:
+def _section(section: str) -> Any:
+    own = [each for each in SETTINGS.values() if each.section == section]
+    kind = create_model(section, __base__=_Section, **{each.name: each.field(min_length=each.shortest) for each in own})
+    return kind, Field(default_factory=kind)
+
+
+#: The content of a settings file, with a field for each section.
+SettingsFile: Final = create_model("SettingsFile", __base__=_Section, **{name: _section(name) for name in SECTIONS})
+
+
+def read_settings_file(path: Path) -> BaseModel:
     """The settings in a TOML file. Raises ConfigError, which names the file, the key and the remedy."""
     try:
         content = tomllib.loads(path.read_text())
@@ -365,64 +408,21 @@ def read_settings_file(path: Path) -> SettingsFile:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise ConfigError(str(path), key, f"unknown key; expected one of {', '.join(known_keys())}") from error
+            raise ConfigError(str(path), key, f"unknown key; expected one of {', '.join(KEYS)}") from error
         raise ConfigError(str(path), key, first["msg"]) from error
 
 
-def decide(given: Mapping[str, int | None], file: SettingsFile, notes: Mapping[str, Any]) -> dict[str, Any]:
+def decide(given: Mapping[str, object], file: BaseModel, notes: object) -> dict[str, Any]:
     """The settings that are given anywhere, by their name in Settings: options over the settings file over capture.json.
 
-    `given`: the numbers of options by `SettingOption.key`. `notes`: the fields of capture.json.
+    `given`: by `Setting.argument`, in the units of the options. `file`: a SettingsFile. `notes`: those of capture.json, attributes
+    with the names and the units of the settings.
     """
     decided: dict[str, Any] = {}
-    for key, field in known_keys().items():
-        section, _, name = key.partition(".")
-        sources = _sources_of(field)
-        option = given.get(_key_of(sources["option"])) if sources["option"] else None
-        values = (option, getattr(getattr(file, section), name), notes.get(sources["capture_json"]))
-        value = next((value for value in values if value is not None and value != ()), None)
+    for name, each in SETTINGS.items():
+        in_units = (given.get(each.argument), getattr(getattr(file, each.section), each.name))
+        values = (*(value * each.unit if isinstance(value, int) else value for value in in_units), getattr(notes, name, None))
+        value = next((value for value in values if value not in (None, "")), None)
         if value is not None:
-            decided[sources["setting"]] = value * unit_of(key) if isinstance(value, int) else value
+            decided[name] = value
     return decided
-
-
-def options_of_settings() -> dict[str, SettingOption]:
-    """The options that set numbers, by `SettingOption.key`."""
-    found = [
-        _option_of(key, field)
-        for key, field in known_keys().items()
-        if _sources_of(field)["option"] and field.annotation != str | None
-    ]
-    return {option.key: option for option in found}
-
-
-def _option_of(key: str, field: FieldInfo) -> SettingOption:
-    sources = _sources_of(field)
-    limits = {name: value for each in field.metadata for name in ("ge", "le") if (value := getattr(each, name, None)) is not None}
-    about = sources["about"].format(default=default_of(sources["setting"]) // unit_of(key))
-    return SettingOption(sources["option"], sources["metavar"], about, limits["ge"], limits["le"])
-
-
-def _sources_of(field: FieldInfo) -> dict[str, Any]:
-    assert isinstance(field.json_schema_extra, dict)
-    return field.json_schema_extra
-
-
-def unit_of(key: str) -> int:
-    """Milliseconds in the unit of a key and of its option; 1 for anything that is no time in minutes."""
-    return 60_000 if key.endswith("_minutes") else 1
-
-
-def default_of(setting: str) -> int:
-    """The default of a number among Settings."""
-    return int(Settings.model_fields[setting].default)
-
-
-def known_keys() -> dict[str, FieldInfo]:
-    """Every key of a settings file, as `section.key`, with its description."""
-    sections: dict[str, type[_Section]] = {
-        "thresholds": ThresholdSettings,
-        "cluster": ClusterSettings,
-        "applications": ApplicationSettings,
-    }
-    return {f"{name}.{key}": field for name, section in sections.items() for key, field in section.model_fields.items()}

@@ -12,6 +12,7 @@ import pytest
 from tests.page.test_page import by_id, words
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.rows import Rows
 from txnlib.page import page_rows
 from txnlib.page.page_rows import SHOWN_CARDS, page_rows_of
 
@@ -131,17 +132,11 @@ def test_no_question_is_answered_with_more_rows_than_a_page_shows(tables):
     asked = open_tables(str(tables))
     answers: list[tuple[str, int]] = []
 
-    class Counted:
+    class Counted(Rows):
         root = str(tables)
-        number, one = asked.number, asked.one
 
-        def rows(self, name: str, *args: Any, **more: Any) -> list[Any]:
-            found = asked.rows(name, *args, **more)
-            answers.append((name, len(found)))
-            return found
-
-        def grouped(self, name: str, *args: Any, **more: Any) -> dict[Any, int]:
-            found = asked.grouped(name, *args, **more)
+        def ask(self, name: str, *question: Any) -> list[Any]:
+            found = asked.ask(name, *question)
             answers.append((name, len(found)))
             return found
 

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+import txnlib
 from tests.house.test_docs import ROOT
 from txnlib.pipeline import run
 from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.readers.capture import Capture
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.settings import (
-    ApplicationSettings,
-    ClusterSettings,
-    Settings,
-    SettingsFile,
-    ThresholdSettings,
-    known_keys,
-    read_settings_file,
-)
+from txnlib.settings import NUMBERS, SETTINGS, GivenNumbers, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
-
-KEYS = known_keys()
-MODELS = (ThresholdSettings, ClusterSettings, ApplicationSettings, Settings, CaptureNotes, PartitionNotes)
-SCAN_INTERVAL = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 
 
 def decided(setting: str, *, option: dict[str, Any], file: dict[str, Any], capture_json: dict[str, Any]) -> object:
@@ -38,40 +30,36 @@ def decided(setting: str, *, option: dict[str, Any], file: dict[str, Any], captu
     return getattr(settings, setting)
 
 
-def sayings(key: str) -> dict[str, tuple[dict[str, Any], object]]:
+def sayings(name: str) -> dict[str, tuple[dict[str, Any], object]]:
     """Who says it, the weakest first -> what is said, and what is then decided."""
-    section, _, name = key.partition(".")
-    said = KEYS[key].json_schema_extra
-    default = Settings.model_fields[said["setting"]].default
-    found = {}
-    for number, who in enumerate(("capture_json", "file", "option"), start=101):
-        value = number if isinstance(default, int) else (rf"(?P<application>\w+){number}",) if default == () else str(number)
-        if who == "file":
-            words = {section: {name: value}}
-        elif said[who] == "broker_settings":
-            words = {"broker_settings": {SCAN_INTERVAL: str(value)}}
-        elif said[who]:
-            words = {said[who].removeprefix("--").replace("-", "_"): value}
-        else:
-            continue
-        found[who] = (words, value * 60_000 if name.endswith("_minutes") else value)
+    each = SETTINGS[name]
+    values = {int: (101, 102, 103), tuple: [(rf"(?P<application>\w+){number}",) for number in (101, 102, 103)]}
+    noted, in_file, option = values.get(type(each.default), ("101", "102", "103"))
+    found: dict[str, tuple[dict[str, Any], object]] = {}
+    if each.noted:
+        found["capture_json"] = ({name: noted}, noted)
+    elif name == "timeout_scan_interval_ms":
+        found["capture_json"] = ({"broker_settings": {each.broker: str(noted)}}, noted)
+    found["file"] = ({each.section: {each.name: in_file}}, in_file * each.unit)
+    if each.option:
+        found["option"] = ({each.argument: option}, option * each.unit)
     return found
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_option_over_settings_file_over_capture_json_over_default(key):
-    setting = KEYS[key].json_schema_extra["setting"]
+@pytest.mark.parametrize("name", SETTINGS)
+def test_option_over_settings_file_over_capture_json_over_default(name):
     told: dict[str, dict[str, Any]] = {"option": {}, "file": {}, "capture_json": {}}
-    default = "blue" if key == "cluster.name" else Settings.model_fields[setting].default
-    assert decided(setting, **told) == default
-    for who, (words, then) in sayings(key).items():
+    assert decided(name, **told) == ("blue" if name == "cluster" else Settings.model_fields[name].default)
+    for who, (words, then) in sayings(name).items():
         told[who] = words
-        assert decided(setting, **told) == then, told
+        assert decided(name, **told) == then, told
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_every_field_says_what_it_is(model):
-    assert [name for name, field in model.model_fields.items() if not (field.description or "").endswith(".")] == []
+def test_every_field_says_what_it_is():
+    fields = [each for model in (Settings, CaptureNotes, PartitionNotes) for each in model.model_fields.items()]
+    said = {name: field.description for name, field in fields}
+    said |= {name: each.decides for name, each in SETTINGS.items()}
+    assert [name for name, about in said.items() if not (about or "").endswith(".")] == []
 
 
 @pytest.mark.parametrize("model", [CaptureNotes, PartitionNotes], ids=lambda model: model.__name__)
@@ -79,17 +67,59 @@ def test_every_field_of_capture_json_says_what_is_done_without_it(model):
     assert [name for name, field in model.model_fields.items() if not field.json_schema_extra["without"].endswith(".")] == []
 
 
-def test_the_settings_file_of_the_project_names_every_key_with_its_default(tmp_path):
-    text = (ROOT / "conf" / "audit.toml").read_text()
+#: A setting that there is not, and what follows from its declaration alone.
+PATIENCE = """
+    patience_ms: Annotated[
+        int,
+        Setting(key="thresholds.patience_minutes", decides="Told.", option="--patience", about="{default}", noted="Noted."),
+    ] = 120_000
+"""
+DERIVED = """
+import sys
+from types import ModuleType
+
+import txnlib.errors
+
+settings = sys.modules["txnlib.settings"] = ModuleType("txnlib.settings")
+exec(sys.argv[1], vars(settings))
+sys.path.append("docs")
+from configuration import configuration, settings_file
+from txnlib.jobs.options import parse, request_of
+from txnlib.readers.capture_notes import CaptureNotes
+
+request = request_of(parse("audit", "", ["--input", "i", "--output", "o", "--patience", "3"]))
+given, empty = settings.SettingsFile(thresholds={"patience_minutes": 4}), settings.SettingsFile()
+notes = CaptureNotes(patience_ms=5)
+said = ((request.settings, given, notes), ({}, given, notes), ({}, empty, notes))
+print([settings.decide(*each)["patience_ms"] for each in said])
+print(settings.Settings.model_fields["patience_ms"].default, "# patience_minutes = 2" in settings_file())
+print([word in configuration() for word in ("`patience_minutes`", "`patience_ms`", "--patience")])
+"""
+
+
+def test_a_setting_is_declared_in_one_file(repository):
+    before, last, after = (ROOT / "txnlib" / "settings.py").read_text().partition("    ] = ()\n")
+    code = [sys.executable, "-c", DERIVED, f"{before}{last}{PATIENCE}{after}"]
+    done = subprocess.run(code, cwd=repository, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["[180000, 240000, 5]", "120000 True", "[True, True, True]"], done.stderr
+
+
+def test_the_library_takes_the_numbers_of_all_options():
+    assert GivenNumbers.__annotations__.keys() == NUMBERS.keys()
+    for function in (partial(txnlib.audit, "capture", output="out"), partial(txnlib.judge, None)):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'stuck_afterwards'"):
+            function(stuck_afterwards=5)
+
+
+def test_the_settings_file_of_the_project_sets_nothing_and_shows_every_default(tmp_path):
     assert read_settings_file(ROOT / "conf" / "audit.toml") == SettingsFile(), "it sets something"
+    text = (ROOT / "conf" / "audit.toml").read_text()
     (tmp_path / "audit.toml").write_text(re.sub(r"^# (?=\w+ = )", "", text, flags=re.MULTILINE))
-    shown = read_settings_file(tmp_path / "audit.toml").model_dump()
-    assert {f"{section}.{key}" for section, keys in shown.items() for key, value in keys.items() if value} == set(KEYS)
-    for key, field in KEYS.items():
-        section, _, name = key.partition(".")
-        default = Settings.model_fields[field.json_schema_extra["setting"]].default
-        if isinstance(default, int):
-            assert shown[section][name] * (60_000 if name.endswith("_minutes") else 1) == default, key
+    shown = decide({}, read_settings_file(tmp_path / "audit.toml"), None)
+    assert shown.keys() == SETTINGS.keys()
+    assert {name: value for name, value in shown.items() if isinstance(value, int)} == {
+        name: each.default for name, each in SETTINGS.items() if isinstance(each.default, int)
+    }
 
 
 def test_the_socket_files_of_python_tasks_have_paths_that_are_short_enough():

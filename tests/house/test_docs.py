@@ -52,7 +52,7 @@ RENDERED = [
 PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
 
 
-@pytest.mark.parametrize("page", [*RENDERED, *PICTURES])
+@pytest.mark.parametrize("page", [*RENDERED, *PICTURES, "../conf/audit.toml"])
 def test_a_rendered_page_is_what_the_code_says(page):
     spec = spec_from_file_location("render", ROOT / "docs" / "render.py")
     render = module_from_spec(spec)

@@ -27,6 +27,7 @@ FILTERS: list[list[Filter]] = [
     [("lag_ms", "IS", None)],
     [("as_of", "IS NOT", None), ("partition", "IN", [0, 2])],
     [("is_late", "=", True), ("lag_ms", ">", 5), ("lag_ms", "<=", 9)],
+    [("topic", "IN", {EVIL, "\\", "'", None})],
 ]
 
 
@@ -52,8 +53,8 @@ def test_numbers_are_the_same(both):
     several = {"last": 'max("as_of")', "late": 'coalesce(bool_or("is_late" AND "lag_ms" IS NOT NULL), FALSE)'}
     by_spark, without = (rows.one("partitions", several) for rows in both)
     assert by_spark == without == {"last": at(NOW + 3), "late": True}
-    nobody: list[Filter] = [("topic", "=", "nobody")]
-    assert [rows.number("partitions", 'max("lag_ms")', nobody) for rows in both] == [None, None]
+    nobody: list[list[Filter]] = [[("topic", "=", "nobody")], [("topic", "IN", ())], [("topic", "=", None)]]
+    assert [rows.number("partitions", 'max("lag_ms")', where) for rows in both for where in nobody] == [None] * 6
     by_spark, without = (rows.grouped("partitions", ("topic",), 'max("lag_ms")') for rows in both)
     assert by_spark == without == {(EVIL,): 9, ("orders",): 7}
     highest, without = (rows.grouped("partitions", ("topic", "partition"), 'max("lag_ms")', most=2) for rows in both)

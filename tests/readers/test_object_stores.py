@@ -183,10 +183,10 @@ def test_an_object_that_breaks_off_fails_rather_than_passing_for_read(store):
     """Rows of half a file would be judged as if they were all of it."""
     uri = store.put(f"captures/broken/orders-0/{0:020}.log", bytes(50_000))
     with files.open_buffer(uri, block_bytes=1_000) as opened:
-        assert opened.buffer[0:10] == bytes(10)
+        assert opened[0:10] == bytes(10)
         store.delete(f"captures/broken/orders-0/{0:020}.log")
         with pytest.raises(UnreadableInputError, match="reading stopped at byte 30000") as caught:
-            opened.buffer[30_000:30_010]
+            opened[30_000:30_010]
     assert caught.value.path == uri
 
 
@@ -214,7 +214,7 @@ def test_an_object_that_can_be_seen_but_not_read_is_a_row(store):
     with files.open_buffer(uri) as opened:
         store.delete(f"captures/archived/orders-0/{0:020}.log")
         with pytest.raises(OSError, match=store.gone):
-            opened.buffer[0:10]
+            opened[0:10]
 
 
 def test_of_large_batches_in_a_store_only_headers_are_downloaded(store, monkeypatch):

@@ -66,8 +66,8 @@ def night_of(path: Path, content: bytes) -> tuple[list[dict[str, Any]], dict[str
 
 
 def position_in(path: Path, segment: dict[str, Any]) -> ReaderState | None:
-    with files.open_buffer(str(path)) as opened:
-        return resume_position(opened.buffer, opened.size, segment["landmarks"])
+    with files.open_buffer(str(path)) as buffer:
+        return resume_position(buffer, buffer.size, segment["landmarks"])
 
 
 def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, Any], at: ReaderState) -> None:

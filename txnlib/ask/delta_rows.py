@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from typing import Any, Final
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, ms
+from txnlib.ask.rows import RUNS, Filter, Row, Rows, StoredRun, ms, select
 from txnlib.core.instants import parse_instant
 from txnlib.errors import HAS_NOT_ENDED, UNFINISHED, MissingTableError, UnfinishedError, UnreadableInputError, UsageError
 
@@ -36,52 +36,18 @@ _SAY_WHAT_COUNTS: Final = (RUNS, "coverage")
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Rows):
     """The Delta tables under a folder, or under the URI of one in an object store."""
 
     root: str
     _opened: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
 
-    def rows(
-        self,
-        name: str,
-        columns: Sequence[str],
-        where: Sequence[Filter] = (),
-        *,
-        order: str = "",
-        limit: int | None = None,
-    ) -> list[Row]:
-        """Rows of a table, of all runs unless `where` says otherwise. Raises MissingTableError."""
-        chosen = ", ".join(_name(column) for column in columns)
-        query = f"SELECT {chosen} FROM rows{_where(where)}"
-        query += f" ORDER BY {order}" if order else ""
-        query += f" LIMIT {limit}" if limit is not None else ""
-        return self._ask(name, query)
-
-    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
-        """One aggregate of a table, such as `count(*)`."""
-        number = self._ask(name, f"SELECT {expression} AS number FROM rows{_where(where)}")[0]["number"]
-        return None if number is None else int(number)
-
-    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
-        """Several aggregates of a table, each under its name."""
-        chosen = ", ".join(f"{expression} AS {_name(alias)}" for alias, expression in expressions.items())
-        return self._ask(name, f"SELECT {chosen} FROM rows{_where(where)}")[0]
-
-    def grouped(
-        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
-    ) -> dict[tuple[Any, ...], int]:
-        """One aggregate for each combination of keys. `most`: only so many, those with the highest numbers."""
-        by = ", ".join(_name(key) for key in keys)
-        query = f"SELECT {by}, {expression} AS number FROM rows{_where(where)} GROUP BY {by}"
-        rows = self._ask(name, query if most is None else f'{query} ORDER BY "number" DESC NULLS LAST, {by} LIMIT {most}')
-        return {tuple(row[key] for key in keys): row["number"] for row in rows}
-
     def dataset(self, name: str) -> Any:
         """A table as a dataset of pyarrow, for other engines. Raises MissingTableError."""
         return self._open(name).to_pyarrow_dataset()
 
-    def _ask(self, name: str, query: str) -> list[Row]:
+    def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
+        query = select("rows", chosen, where, after)
         builder = QueryBuilder()
         rows_of_runs = self._rows_of_runs(name)
         if rows_of_runs is None:
@@ -295,29 +261,6 @@ def _store_options(root: str) -> dict[str, str] | None:
     if endpoint := os.environ.get("AZURE_STORAGE_SERVICE_ENDPOINT"):
         options |= {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
     return options if "://" in root else None
-
-
-def _where(filters: Sequence[Filter]) -> str:
-    if not filters:
-        return ""
-    return " WHERE " + " AND ".join(f"{_name(column)} {comparison} {_literal(value)}" for column, comparison, value in filters)
-
-
-def _name(column: str) -> str:
-    return f'"{column}"'
-
-
-def _literal(value: object) -> str:
-    """A value as SQL. Ids come from logs and may hold quotes; the engine knows no other escape than doubling them."""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, list | tuple | set | frozenset):
-        return f"({', '.join(_literal(each) for each in value)})"
-    if value is None:
-        return "NULL"
-    return "'" + str(value).replace("'", "''") + "'"
 
 
 def _first_line(error: Exception) -> str:

@@ -1,11 +1,13 @@
-"""Rows of tables: how queries ask for them. Imports no library that opens a table."""
+"""Rows of tables: how questions ask for them, in SQL. Imports no library that opens a table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 Row = dict[str, Any]
 #: column, comparison, value; rows must meet all of them.
@@ -13,29 +15,74 @@ Filter = tuple[str, str, Any]
 
 #: The table with a row for each run.
 RUNS: Final = "audit_runs"
+#: A text that means the same between quotes in every dialect of SQL.
+_PLAIN: Final = re.compile(r"[\w.:/ -]*")
 
 
-class Rows(Protocol):
-    """Queries of tables: by `Tables` without a JVM, or by `SparkRows` if only Spark can open them."""
+def select(source: str, chosen: str, where: Sequence[Filter], after: str) -> str:
+    """A query as deltalake and Spark understand it, but for the quotes of names, which are double: no value has one."""
+    conditions = " AND ".join(_condition(*each) for each in where)
+    return f"SELECT {chosen} FROM {source}{' WHERE ' if where else ''}{conditions}{after}"
 
-    @property
-    def root(self) -> str: ...
+
+def _condition(column: str, comparison: str, wanted: Any) -> str:
+    if comparison == "IN":
+        return f"{_names([column])} IN ({', '.join(map(_literal, wanted))})" if wanted else "FALSE"
+    return f"{_names([column])} {comparison} {_literal(wanted)}"
+
+
+def _literal(value: object) -> str:
+    """A value in SQL. Ids come from logs and may hold anything: where a text is not plain, its bytes stand for it."""
+    if value is None:
+        return "NULL"
+    text = str(value)
+    if isinstance(value, int):  # and True and False
+        return text
+    return f"'{text}'" if _PLAIN.fullmatch(text) else f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(f'"{column}"' for column in columns)
+
+
+class Rows(ABC):
+    """Tables that answer queries: `Tables` without a JVM, or `SparkRows` if only Spark can open them."""
+
+    #: The folder of the tables, the URI of one, or a catalog schema.
+    root: str
+
+    @abstractmethod
+    def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
+        """What `select` asks of a table. Raises MissingTableError."""
 
     def rows(
         self, name: str, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str = "", limit: int | None = None
-    ) -> list[Row]: ...
+    ) -> list[Row]:
+        """Rows of a table."""
+        after = f" ORDER BY {order}" if order else ""
+        return self.ask(name, _names(columns), where, after if limit is None else f"{after} LIMIT {limit}")
 
-    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None: ...
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
+        """Several aggregates of a table, each under its name."""
+        return self.ask(name, ", ".join(f'{expression} AS "{alias}"' for alias, expression in expressions.items()), where)[0]
 
-    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row: ...
+    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
+        """One aggregate of a table, such as `count(*)`."""
+        number = self.one(name, {"number": expression}, where)["number"]
+        return None if number is None else int(number)
 
     def grouped(
         self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
-    ) -> dict[tuple[Any, ...], int]: ...
+    ) -> dict[tuple[Any, ...], int]:
+        """One aggregate for each combination of keys. `most`: only so many, those with the highest numbers."""
+        by = _names(keys)
+        highest = "" if most is None else f' ORDER BY "number" DESC NULLS LAST, {by} LIMIT {most}'
+        rows = self.ask(name, f'{by}, {expression} AS "number"', where, f" GROUP BY {by}{highest}")
+        return {tuple(row[key] for key in keys): row["number"] for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Rows):
     """The rows of one run in every table, and its settings."""
 
     tables: Rows
@@ -46,28 +93,9 @@ class StoredRun:
     #: For stderr: that this run has not ended, or that a newer one has not.
     note: str = ""
 
-    def rows(
-        self,
-        name: str,
-        columns: Sequence[str],
-        where: Sequence[Filter] = (),
-        *,
-        order: str = "",
-        limit: int | None = None,
-    ) -> list[Row]:
-        """Rows of this run. Each run has files of its own, so no other run's are read."""
-        return self.tables.rows(name, columns, [("run_id", "=", self.run_id), *where], order=order, limit=limit)
-
-    def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
-        return self.tables.number(name, expression, [("run_id", "=", self.run_id), *where])
-
-    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
-        return self.tables.one(name, expressions, [("run_id", "=", self.run_id), *where])
-
-    def grouped(
-        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
-    ) -> dict[tuple[Any, ...], int]:
-        return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where], most=most)
+    def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
+        # Each run has files of its own, so no other run's are read.
+        return self.tables.ask(name, chosen, [("run_id", "=", self.run_id), *where], after)
 
 
 def in_transactions(counts: Mapping[str, Any]) -> Mapping[str, int]:

@@ -31,3 +31,7 @@ class FindingRule:
     meaning: str
     #: What to do, for the runbook. Findings of a topic with the same advice share an entry.
     advice: str
+    #: Names of the lines that brokers log about it (`broker_logs.kafka_lines`), with spaces between them.
+    logs: str
+    #: Why the fault itself is not logged; None if it is.
+    not_logged: str | None

@@ -20,7 +20,7 @@ from txnlib.jobs.progress import FORMATS, TEXT
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
 from txnlib.readers.snapshot_start import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
-from txnlib.settings import options_of_settings
+from txnlib.settings import NUMBERS
 
 #: All but OPEN, which needs no attention.
 _ALARMS: Final = tuple(name for name in URGENCY if name != "OPEN")
@@ -116,10 +116,7 @@ OPTIONS: Final = (
         "Instant at which to judge: ISO-8601, epoch ms, or 'capture', the newest capture instant (default)",
         {"metavar": "TIME"},
     ),
-    *[
-        Option(option.name, _READS, option.about, {"type": int, "metavar": option.metavar})
-        for option in options_of_settings().values()
-    ],
+    *[Option(str(each.option), _READS, each.help, {"type": int, "metavar": each.metavar}) for each in NUMBERS.values()],
     Option(
         "--fail-on",
         _REPORTS,
@@ -255,4 +252,4 @@ def request_of(options: argparse.Namespace) -> AuditRequest:
         given["input"] = tuple(given["input"])
     if not given["output"] and not given["schema"]:
         given["output"] = "nowhere"  # a dry run writes nothing
-    return AuditRequest(**given, settings={key: getattr(options, key, None) for key in options_of_settings()})
+    return AuditRequest(**given, settings={key: getattr(options, key, None) for key in NUMBERS})

@@ -10,7 +10,7 @@ from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.errors import UsageError
 from txnlib.readers.snapshot_start import BEGINNING, STARTS
-from txnlib.settings import options_of_settings
+from txnlib.settings import NUMBERS
 
 FULL: Final = "full"
 INCREMENTAL: Final = "incremental"
@@ -29,7 +29,7 @@ class AuditRequest:
     conf: str | None = None
     cluster: str | None = None
     as_of_ms: int | None = None
-    #: Numbers by `settings.SettingOption.key`, in the units of the options.
+    #: Numbers by `settings.Setting.argument`, in the units of the options.
     settings: Mapping[str, int | None] = field(default_factory=dict)
     start: str = BEGINNING
     mode: str = FULL
@@ -38,8 +38,8 @@ class AuditRequest:
 
     def __post_init__(self) -> None:
         check_number("--as-of ", self.as_of_ms, 0, LAST_INSTANT_MS)
-        for key, option in options_of_settings().items():
-            check_number(f"{option.name} ", self.settings.get(key), option.least, option.most)
+        for key, each in NUMBERS.items():
+            check_number(f"{each.option} ", self.settings.get(key), each.least, each.most)
         if self.mode == INCREMENTAL and self.start != BEGINNING:
             raise UsageError(f"--mode {INCREMENTAL} resumes from the last audit: leave out --start {self.start}")
         _check_choice("--mode", self.mode, MODES)

@@ -25,7 +25,7 @@ from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.readers.capture_notes import DEFAULT_INSTANT
-from txnlib.settings import BROKER_SETTINGS, default_of
+from txnlib.settings import BROKER_SETTINGS, NOTED, SETTINGS
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.metadata_log import reach
@@ -112,9 +112,7 @@ def note_contradictions(run: Run) -> None:
 COUNT: Final = "the number of partitions of __transaction_state"
 #: Name in the metadata log -> field of capture.json.
 _NOTED: Final = {
-    "transaction.max.timeout.ms": "transaction_max_timeout_ms",
-    "producer.id.expiration.ms": "producer_id_expiration_ms",
-    "transactional.id.expiration.ms": "transactional_id_expiration_ms",
+    **NOTED,
     TRANSACTION_VERSION: "transaction_version",
     COUNT: "coordinator_partitions",
 }
@@ -187,7 +185,7 @@ def _owners(records: DataFrame, most: int) -> list[tuple[str, int]]:
 def _count_partitions(owners: Sequence[tuple[str, int]], highest: int | None) -> tuple[int, CountBasis]:
     """The number of coordinator partitions by ids and their partitions, at least up to the highest one captured, and its basis."""
     at_least = 0 if highest is None else highest + 1
-    return count_partitions(owners, at_least=at_least, default=default_of("coordinator_partitions"))
+    return count_partitions(owners, at_least=at_least, default=SETTINGS["coordinator_partitions"].default)
 
 
 def count_coordinator_partitions(run: Run, records: DataFrame) -> int:

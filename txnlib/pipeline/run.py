@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -162,7 +164,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
 
 
 def _continue(
-    request: AuditRequest, given: SettingsFile, capture: Capture, store: Store, history: RunHistory, say: Callable[[str], object]
+    request: AuditRequest, given: BaseModel, capture: Capture, store: Store, history: RunHistory, say: Callable[[str], object]
 ) -> tuple[CaptureSource, EarlierRun | None, int | None]:
     """What to read of the capture, the run to continue, and the newest broker-stamped time, if it was searched for."""
     whole = CaptureSource(store.spark, capture, is_small(capture.size, len(capture.files)))
@@ -210,26 +212,30 @@ def _absolute(output: str) -> str:
     return output if "://" in output else str(Path(output.removeprefix("file:")).absolute())
 
 
-def _cluster(request: AuditRequest, given: SettingsFile, capture: Capture) -> str:
-    return str(request.cluster or given.cluster.name or capture.notes.cluster or Path(capture.inputs[0]).name)
+def _cluster(request: AuditRequest, given: BaseModel, capture: Capture) -> str:
+    return str(_given(request, given, capture)["cluster"])
+
+
+def _given(request: AuditRequest, given: BaseModel, capture: Capture) -> dict[str, Any]:
+    decided = decide({**request.settings, "cluster": request.cluster}, given, capture.notes)
+    return {"cluster": Path(capture.inputs[0]).name, **decided}
 
 
 def _decide(
     request: AuditRequest,
-    given: SettingsFile,
+    given: BaseModel,
     source: CaptureSource,
     earlier: EarlierRun | None,
     newest_ms: int | None,
 ) -> Settings:
     """The effective settings: options over settings file over capture.json over defaults."""
     capture, notes = source.capture, source.capture.notes
-    decided = decide(request.settings, given, {**notes.model_dump(), "broker_settings": notes.timeout_scan_interval_ms})
+    decided = _given(request, given, capture)
     as_of_ms, basis = _as_of(request, source, newest_ms)
     is_counted = "coordinator_partitions" in decided
     return Settings(
         **decided
         | {
-            "cluster": _cluster(request, given, capture),
             "as_of_ms": as_of_ms,
             "as_of_basis": basis,
             "coordinator_partitions_basis": CountBasis.GIVEN if is_counted else CountBasis.DEFAULT,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Below this, all tables of a capture are expected to fit in the driver.
 SMALL_CAPTURE_BYTES: Final = 32 << 20
 #: Tables with rows for batches, and for what producers did on partitions. All others are few if the logs of coordinators are small.
-OF_BATCHES: Final = frozenset({"record_batches", "producer_spans", "partition_transactions"})
+OF_BATCHES: Final = frozenset({"record_batches", "producer_spans", "partition_transactions", "transaction_outcomes"})
 #: Steps that sort rows of batches -> whether earlier runs have sorted their own. The most rows to interpret plans for.
 SORTING: Final[Mapping[str, bool]] = {"producer_spans": True, "partition_transactions": True, "checked_batches": False}
 MAX_SORTED_ROWS: Final = 200_000

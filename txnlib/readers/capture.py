@@ -382,11 +382,10 @@ def _merge(notes: list[CaptureNotes]) -> CaptureNotes:
     clusters = {note.cluster for note in notes if note.cluster is not None}
     if len(clusters) > 1:
         raise UsageError(f"the inputs belong to different clusters ({', '.join(sorted(clusters))}): audit one at a time")
-    if not notes:
-        return CaptureNotes()
     merged: dict[str, object] = {}
     for note in notes:
         for name, value in note.model_dump(exclude_unset=True).items():
             earlier = merged.get(name)
             merged[name] = {**earlier, **value} if isinstance(earlier, dict) and isinstance(value, dict) else value
-    return CaptureNotes.model_validate(merged)
+    together: CaptureNotes = CaptureNotes.model_validate(merged)
+    return together

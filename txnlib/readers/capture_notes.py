@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model, field_validator
 
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.core.kafka.checkpoint_file import number
-from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT16, MAX_INT32, MAX_INT64
+from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
 from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers.storage import files
+from txnlib.settings import BROKER_SETTINGS, SETTINGS
 
 CAPTURE_JSON: Final = "capture.json"
 #: Largest capture.json that is read, in bytes: 100 000 partitions take 25 MB.
@@ -28,7 +29,7 @@ _PARTITION: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}-([0-9]{1,10})")
 Instant = Annotated[int, Field(strict=True, ge=0, le=LAST_INSTANT_MS)]
 Offset = Annotated[int, Field(strict=True, ge=0, le=MAX_INT64)]
 BrokerId = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
-_SCAN_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+_SCAN_INTERVAL: Final = BROKER_SETTINGS["timeout_scan_interval_ms"]
 
 
 def _without(text: str) -> dict[str, JsonValue]:
@@ -91,16 +92,21 @@ class PartitionNotes(BaseModel):
     )
 
 
-class CaptureNotes(BaseModel):
-    """The content of `capture.json`; unknown fields are ignored."""
+_Settings = create_model(
+    "_Settings",
+    **{
+        name: each.field(description=each.noted, json_schema_extra=_without(each.without))
+        for name, each in SETTINGS.items()
+        if each.noted
+    },
+)
+
+
+class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
+    """The content of `capture.json`: the settings that it can give, and these fields. Unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    cluster: str | None = Field(
-        default=None,
-        description="Name of the cluster. Inputs with different names are refused.",
-        json_schema_extra=_without("The name of the first input's folder."),
-    )
     kafka_version: str | None = Field(
         default=None,
         description="Version of the brokers. It rules out causes that it fixed, and decides the form of commands.",
@@ -118,41 +124,6 @@ class CaptureNotes(BaseModel):
             "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. More transactions "
             "are `UNKNOWN` (`CAPTURE_SKEW`)."
         ),
-    )
-    coordinator_partitions: int | None = Field(
-        default=None,
-        strict=True,
-        ge=1,
-        le=MAX_COORDINATOR_PARTITIONS,
-        description="Number of partitions of `__transaction_state`.",
-        json_schema_extra=_without(
-            "The number in the metadata log. Else 50, unless the captured ids refute it; then the number that they allow, and no "
-            "abort that depends on it is safe."
-        ),
-    )
-    transaction_max_timeout_ms: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description="The brokers' `transaction.max.timeout.ms`.",
-        json_schema_extra=_without("The dynamic setting in the metadata log, else Kafka's default."),
-    )
-    transactional_id_expiration_ms: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description="The brokers' `transactional.id.expiration.ms`.",
-        json_schema_extra=_without("The dynamic setting in the metadata log, else Kafka's default."),
-    )
-    producer_id_expiration_ms: int | None = Field(
-        default=None,
-        strict=True,
-        ge=0,
-        le=MAX_INT32,
-        description="The brokers' `producer.id.expiration.ms`.",
-        json_schema_extra=_without("The dynamic setting in the metadata log, else Kafka's default."),
     )
     transaction_version: int | None = Field(
         default=None,
@@ -173,7 +144,7 @@ class CaptureNotes(BaseModel):
     broker_settings: dict[str, str] = Field(
         default_factory=dict,
         description=f"Settings of a broker, by Kafka's names. Only `{_SCAN_INTERVAL}` is used.",
-        json_schema_extra=_without("Kafka's default."),
+        json_schema_extra=_without(f"Kafka's default, `{SETTINGS['timeout_scan_interval_ms'].default:_}`."),
     )
     partitions: dict[str, PartitionNotes] = Field(
         default_factory=dict,
@@ -228,10 +199,11 @@ def _milliseconds(noted: str) -> int | None:
 def read_capture_notes(path: str) -> CaptureNotes:
     """The notes in one `capture.json`. Raises ConfigError, which names file and field, or UnreadableInputError."""
     try:
-        return CaptureNotes.model_validate_json(files.read_all(path, MOST_BYTES))
+        notes: CaptureNotes = CaptureNotes.model_validate_json(files.read_all(path, MOST_BYTES))
     except OSError as error:
         raise UnreadableInputError(path, f"cannot be opened: {error.strerror or error}", "Make it readable or remove it") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(path, key, f"{first['msg']}; correct it or remove the file") from error
+    return notes

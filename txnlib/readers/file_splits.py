@@ -100,8 +100,8 @@ def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
 
 
 def _reach(chunk: Chunk) -> Reached | None:
-    with files.open_buffer(chunk.file.path) as opened:
-        segment = open_segment(chunk.file, opened)
+    with files.open_buffer(chunk.file.path) as buffer:
+        segment = open_segment(chunk.file, buffer)
         at = _boundary(segment, chunk) if chunk.number else AT_START
         for goal in chunk.later():
             boundary = _boundary(segment, goal)

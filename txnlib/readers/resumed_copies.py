@@ -46,8 +46,8 @@ def unchanged_until(segment: Mapping[str, Any], path: str) -> ReaderState | None
     if any(is_harmful(each["reason"]) and each["position"] < landmarks[-1]["position"] for each in segment["unreadable"]):
         return None
     try:
-        with files.open_buffer(path) as opened:
-            return resume_position(opened.buffer, opened.size, landmarks)
+        with files.open_buffer(path) as buffer:
+            return resume_position(buffer, buffer.size, landmarks)
     except READ_ERRORS:
         return None
 

@@ -20,7 +20,7 @@ from txnlib.readers.file_parts import put_together
 from txnlib.readers.one_pass import TableBatches, one_pass
 from txnlib.readers.reader_state import AT_START
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
-from txnlib.readers.storage import files
+from txnlib.readers.storage import BlockBuffer, files
 from txnlib.readers.storage.local_files import is_link
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
@@ -114,18 +114,18 @@ Readers = Mapping[str, Callable[..., Any]]
 
 
 def _read_segment(file: CaptureFile, readers: Readers) -> TableBatches:
-    with files.open_buffer(file.path) as opened:
-        read = open_segment(file, opened)
+    with files.open_buffer(file.path) as buffer:
+        read = open_segment(file, buffer)
         yield from one_pass(read.blocks(), {table: rows(read) for table, rows in readers.items()})
 
 
-def open_segment(file: CaptureFile, opened: files.OpenFile) -> Segment:
+def open_segment(file: CaptureFile, buffer: BlockBuffer) -> Segment:
     """The segment in a file, or the part of it that `file.part` gives."""
     topic, partition, part = file.topic or "", file.partition or 0, file.part
     start = part.state if part is not None and part.state is not None else AT_START
     until = None if part is None else part.stop
     where = (file.path, file.source, topic, partition, file.offset)
-    return Segment(*where, opened.buffer, opened.size, opened.forget, start, until, file.size)
+    return Segment(*where, buffer, buffer.size, buffer.forget, start, until, file.size)
 
 
 def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches:

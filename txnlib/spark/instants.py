@@ -26,18 +26,13 @@ def clock_ms(ms: Column | str) -> Column:
     return F.when(is_shown(ms), _column(ms))
 
 
-def latest_ms(ms: Column | str) -> Column:
-    """`core.instants.latest_ms` over a column: a time that no clock shows becomes later than any other."""
-    return F.when(~is_shown(ms), F.lit(NO_INSTANT_MS)).otherwise(_column(ms))
-
-
 def clock_ms_sql(ms: str) -> str:
     """`clock_ms` as SQL."""
     return f"CASE WHEN {ms} BETWEEN {FIRST_MS} AND {LAST_MS} THEN {ms} END"
 
 
 def latest_ms_sql(ms: str) -> str:
-    """`latest_ms` as SQL."""
+    """`core.instants.latest_ms` as SQL: a time that no clock shows becomes later than any other."""
     return f"CASE WHEN NOT ({ms} BETWEEN {FIRST_MS} AND {LAST_MS}) THEN {NO_INSTANT_MS} ELSE {ms} END"
 
 

@@ -44,11 +44,6 @@ _NEEDED: Final = (
 _ASKED_FOR_SETTINGS: Final = 3
 #: Leaders that are fetched from at the same time.
 _THREADS: Final = 8
-_SETTING_FIELDS: Final = {
-    "transaction.max.timeout.ms": "transaction_max_timeout_ms",
-    "transactional.id.expiration.ms": "transactional_id_expiration_ms",
-    "producer.id.expiration.ms": "producer_id_expiration_ms",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +390,8 @@ class _Capture:
             files.write_lines(folder / files.DESCRIBED_PRODUCERS, rows)
 
     def _write_notes(self, settings: dict[str, str], *, is_complete: bool) -> None:
+        from txnlib.settings import NOTED  # pydantic, which no other command of txn-audit loads
+
         instants = dict(self._earlier.instants)
         for taken in self._taken.values() if is_complete else ():
             of = taken.partition
@@ -415,7 +412,7 @@ class _Capture:
         notes["features"] = features
         if self._coordinators:
             notes["coordinator_partitions"] = len(self._coordinators)
-        notes |= {name: int(settings[setting]) for setting, name in _SETTING_FIELDS.items() if settings.get(setting, "").isdigit()}
+        notes |= {name: int(settings[setting]) for setting, name in NOTED.items() if settings.get(setting, "").isdigit()}
         notes["broker_settings"] = settings
         notes["partitions"] = self._earlier.partitions | {each.partition.folder: noted(each) for each in self._taken.values()}
         notes["captured_at_ms"] = instants

@@ -25,7 +25,7 @@ from txnlib.core.broker_logs import (
     logs_of_cause,
     pattern,
 )
-from txnlib.core.broker_logs import transaction_lines as lines
+from txnlib.core.broker_logs.kafka_lines import KAFKA_LINES
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.verdicts.cause import CAUSES
 
@@ -41,6 +41,10 @@ def test_every_cause_has_an_entry_and_nothing_else_has():
 
 def test_every_finding_has_an_entry():
     assert [finding for finding in Finding if finding not in LOGS_OF_FINDINGS] == []
+
+
+def test_every_line_is_of_a_cause_or_a_finding():
+    assert [name for name, line in KAFKA_LINES.items() if line.shows not in {each.shows for each in LINES}] == []
 
 
 def test_an_entry_has_lines_or_says_why_nothing_is_logged():
@@ -94,13 +98,13 @@ def test_a_text_has_one_source_in_each_version(line):
     ],
 )
 def test_a_version_that_was_not_read_is_searched_for_every_form(version, ends):
-    texts = dict.fromkeys(form.text for form in forms_of(lines.COPIED_EPOCH, version))
+    texts = dict.fromkeys(form.text for form in forms_of(KAFKA_LINES["COPIED_EPOCH"], version))
     assert [text.rpartition("which ")[2] for text in texts] == ends
 
 
 def test_a_line_that_a_version_does_not_log_has_no_command():
-    logs = BrokerLogs((lines.REPEATED_MARKER, lines.ROLLED_BACK))
-    assert [each.line for each in grep_commands(logs, NAMES, "4.1.1")] == [lines.ROLLED_BACK]
+    logs = BrokerLogs((KAFKA_LINES["REPEATED_MARKER"], KAFKA_LINES["ROLLED_BACK"]))
+    assert [each.line for each in grep_commands(logs, NAMES, "4.1.1")] == [KAFKA_LINES["ROLLED_BACK"]]
     assert [each.line for each in grep_commands(logs, NAMES, "4.2.0")] == [*logs.lines]
 
 
@@ -155,7 +159,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_an_id_reaches_grep_as_it_is(name, tmp_path):
-    (each,) = grep_commands(BrokerLogs((lines.ROLLED_BACK,)), {**NAMES, "transactional_id": name})
+    (each,) = grep_commands(BrokerLogs((KAFKA_LINES["ROLLED_BACK"],)), {**NAMES, "transactional_id": name})
     own = f"Completed rollback of ongoing transaction for transactionalId {name} due to timeout"
     others = "Completed rollback of ongoing transaction for transactionalId other due to timeout\nb|a b due to timeout"
     assert searched(each.command, f"{others}\n{own}\n".encode(), tmp_path) == [own.encode()]
@@ -164,7 +168,7 @@ def test_an_id_reaches_grep_as_it_is(name, tmp_path):
 
 
 def test_an_id_with_a_line_feed_is_found_by_its_first_line_and_adds_no_pattern(tmp_path):
-    (each,) = grep_commands(BrokerLogs((lines.ROLLED_BACK,)), {**NAMES, "transactional_id": "a\nb"})
+    (each,) = grep_commands(BrokerLogs((KAFKA_LINES["ROLLED_BACK"],)), {**NAMES, "transactional_id": "a\nb"})
     log = (
         b"transaction for transactionalId a\nCompleted rollback of ongoing transaction for transactionalId a\nb due to timeout\nb\n"
     )
@@ -173,7 +177,7 @@ def test_an_id_with_a_line_feed_is_found_by_its_first_line_and_adds_no_pattern(t
 
 def test_an_id_that_no_command_line_can_carry_matches_any_text(tmp_path):
     for name in ("a\0b", "\ud800"):
-        (each,) = grep_commands(BrokerLogs((lines.ROLLED_BACK,)), {**NAMES, "transactional_id": name})
+        (each,) = grep_commands(BrokerLogs((KAFKA_LINES["ROLLED_BACK"],)), {**NAMES, "transactional_id": name})
         assert "transactionalId .* due to timeout" in each.command
 
 

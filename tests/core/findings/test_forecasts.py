@@ -52,8 +52,8 @@ def shown(forecast: Forecast | None) -> tuple[str, str | None] | None:
     """The severity and the date, to the minute."""
     if forecast is None:
         return None
-    due = forecast.expected_ms
-    return forecast.severity.name, None if due is None else f"{datetime.fromtimestamp(due / 1000, UTC):%m-%d %H:%M}"
+    due, severity = forecast.expected_ms, WARNING if forecast.is_urgent else INFO
+    return severity, None if due is None else f"{datetime.fromtimestamp(due / 1000, UTC):%m-%d %H:%M}"
 
 
 # Epochs: 32,766 of them, forecast from 16,383 on.
@@ -184,6 +184,12 @@ def test_clients_behind(behind: int, expected: tuple[str, None] | None) -> None:
     assert shown(client_is_behind(clients, SETTINGS)) == expected
 
 
+def still(**changes: object) -> StillPartition:
+    """A partition that has stood still for two days, blocked by an open transaction."""
+    given = {"offset": 5, "lag_offsets": 9, "runs": 3, "since_ms": AS_OF - 2 * DAY_MS, "verdict": "OPEN"}
+    return StillPartition(**given | changes)
+
+
 @pytest.mark.parametrize(
     ("runs", "hours", "verdict", "expected"),
     [
@@ -200,14 +206,8 @@ def test_clients_behind(behind: int, expected: tuple[str, None] | None) -> None:
 def test_verdicts_on_what_stands_still(
     runs: int, hours: float, verdict: str | None, expected: tuple[str, str | None] | None
 ) -> None:
-    partition = StillPartition(
-        last_stable_offset=5,
-        lag_offsets=9,
-        runs=runs,
-        since_ms=AS_OF - round(hours * HOUR_MS),
-        verdict=verdict,
-        last_timestamp_ms=AS_OF - 10 * MINUTE,
-    )
+    since_ms = AS_OF - round(hours * HOUR_MS)
+    partition = still(runs=runs, since_ms=since_ms, verdict=verdict, last_timestamp_ms=AS_OF - 10 * MINUTE)
     assert shown(stands_still(partition, SETTINGS)) == expected
 
 
@@ -228,12 +228,7 @@ def test_verdicts_on_what_stands_still(
     ],
 )
 def test_when_it_is_called(start: int | None, timeout: int | None, last: int | None, two_phase: bool, expected: str | None) -> None:
-    partition = StillPartition(
-        last_stable_offset=5,
-        lag_offsets=9,
-        runs=3,
-        since_ms=AS_OF - 2 * DAY_MS,
-        verdict="OPEN",
+    partition = still(
         is_two_phase_commit=two_phase,
         start_ms=None if start is None else AS_OF + start * MINUTE,
         timeout_ms=None if timeout is None else timeout * MINUTE,
@@ -243,28 +238,16 @@ def test_when_it_is_called(start: int | None, timeout: int | None, last: int | N
 
 
 def test_its_coordinator_scans_for_timeouts_now_and_then() -> None:
-    partition = StillPartition(
-        last_stable_offset=5, lag_offsets=9, runs=3, since_ms=0, verdict="OPEN", start_ms=AS_OF, timeout_ms=MINUTE
-    )
-    forecast = stands_still(partition, SETTINGS)
+    forecast = stands_still(still(start_ms=AS_OF, timeout_ms=MINUTE), SETTINGS)
     assert forecast is not None
     assert forecast.expected_ms == AS_OF + MINUTE + SETTINGS.timeout_scan_interval_ms
 
 
 def test_a_client_that_stamps_the_end_of_time_gives_no_date() -> None:
-    partition = StillPartition(last_stable_offset=5, lag_offsets=9, runs=3, since_ms=0, verdict="OPEN", last_timestamp_ms=LAST_MS)
-    assert shown(stands_still(partition, SETTINGS)) == (WARNING, None)
+    assert shown(stands_still(still(last_timestamp_ms=LAST_MS), SETTINGS)) == (WARNING, None)
 
 
-_STILL = StillPartition(
-    last_stable_offset=1_020,
-    lag_offsets=1,
-    runs=3,
-    since_ms=AS_OF - 2 * DAY_MS,
-    verdict="OPEN",
-    transactional_id="etl\n7",
-    producer_id=9,
-)
+_STILL = still(offset=1_020, lag_offsets=1, transactional_id="etl\n7", producer_id=9)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +314,7 @@ def test_the_arithmetic_is_a_sentence(forecast: Forecast | None, sentence: str) 
 
 
 def test_what_blocks_is_named_as_well_as_it_is_known() -> None:
-    blocked = {"last_stable_offset": 1, "lag_offsets": 2, "runs": 3, "since_ms": AS_OF}
+    blocked = {"offset": 1, "lag_offsets": 2, "runs": 3, "since_ms": AS_OF}
     unowned = stands_still(StillPartition(**blocked, producer_id=9, verdict="UNKNOWN"), SETTINGS)
     unseen = stands_still(StillPartition(**blocked), SETTINGS)
     prepared = stands_still(StillPartition(**blocked, verdict="OPEN", is_two_phase_commit=True), SETTINGS)
@@ -345,7 +328,6 @@ def test_what_blocks_is_named_as_well_as_it_is_known() -> None:
 def test_each_forecast_of_the_catalogue_is_made_and_shown_where_it_belongs() -> None:
     record = {"transactional_id": "billing-0", "coordinator_partition": 4, "offset": 9, "producer_id": 1}
     old = OldClients(application="shop", ids=5, ids_behind=1, transactions=9, newest_ms=AS_OF, raised_ms=0, **record)
-    still = StillPartition(topic="orders", partition=2, last_stable_offset=5, lag_offsets=9, runs=3, since_ms=0)
     asked = []
 
     def earlier(producers: Sequence[UsedProducerId]) -> list[EarlierEpoch]:
@@ -360,7 +342,7 @@ def test_each_forecast_of_the_catalogue_is_made_and_shown_where_it_belongs() -> 
             [HeldId(last_update_ms=AS_OF - DAY_MS, partitions=1, first="orders-0", **record)],
             [BrokerProducers(broker="1", kept=MANY_PRODUCERS)],
             [old],
-            [still],
+            [still(topic="orders", partition=2)],
             settings=SETTINGS,
         )
     )

@@ -18,8 +18,9 @@ from txnlib.core.findings.live_answers import (
     stable_questions,
     unexplained_stable_offsets,
 )
-from txnlib.core.findings.producer_batches import NewestSpan, OddProducer, ProducerChecks, StoredState, of_producers
+from txnlib.core.findings.producer_batches import NewestSpan, OddProducer, ProducerChecks, of_producers
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.producer_state import ProducerState
 
 BEGIN, END, MARK = 5, 100, 50
 #: Producer -> its transactions in the log (first offset, last offset, marker, epoch, whether the start is exact), what the leader
@@ -75,7 +76,7 @@ def told(name: str, copy: AnsweredCopy = COPY) -> list[tuple[int | None, str | N
     producers = [
         OddProducer("orders", 0, 7, (), None, NewestSpan(first, last, is_exact, marker, None, None, None, state))
         for first, last, marker, epoch, is_exact in transactions
-        for state in [StoredState(epoch, 4, last, 0, None, None if marker else first)]
+        for state in [ProducerState(epoch, 4, last, 0, None, None if marker else first)]
     ]
     found = [*lost_transactions(answers, spans), *of_producers(producers, checks)]
     assert {each.name for each in found} <= {"LIVE_PRODUCER_DISAGREES"}

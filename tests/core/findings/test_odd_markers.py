@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.findings.differing_copies import (
-    ComparedBatch,
-    CopiedBatch,
-    DifferingBatches,
+    CopiedRow,
+    DifferingCopies,
     IndexedAbort,
     UnindexedAbort,
     of_copies,
@@ -138,12 +137,10 @@ def test_an_abort_inside_an_ongoing_transaction_is_found_beyond_the_difference_o
 
 
 def test_the_first_three_copies_of_a_batch_are_shown() -> None:
-    read = ComparedBatch(9, 7, 3, 0, is_transactional=True, is_control=False, partition_leader_epoch=None, control_type=None)
-    copies = tuple(CopiedBatch(f"raw:{number}", replace(read, producer_id=number)) for number in (4, 2, 3, 1))
-    (one,) = of_copies([DifferingBatches("orders", 0, 5, 7, copies[:1], 1)])
-    shown = '{"last_offset":9,"producer_id":4,"producer_epoch":3,"base_sequence":0,"is_transactional":true,"is_control":false}'
-    assert one.evidence == f"raw:4 {shown}"
-    (many,) = of_copies([DifferingBatches("orders", 0, 5, 7, copies, 3)])
+    copies = tuple(CopiedRow(f"raw:{number}", f'{{"producer_id":{number}}}') for number in (4, 2, 3, 1))
+    (one,) = of_copies([DifferingCopies("orders", 0, 5, 7, copies[:1], 1)])
+    assert one.evidence == 'raw:4 {"producer_id":4}'
+    (many,) = of_copies([DifferingCopies("orders", 0, 5, 7, copies, 3)])
     assert [part.partition(" ")[0] for part in many.evidence.split("; ")] == ["raw:1", "raw:2", "raw:3", "and"]
     assert many.evidence.endswith("; and 2 more offsets")
 

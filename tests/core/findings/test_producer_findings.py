@@ -23,16 +23,16 @@ from txnlib.core.findings.producer_batches import (
     OddProducer,
     ProducerChecks,
     StoredBatch,
-    StoredState,
     Suspect,
     of_corrupt_batches,
     of_producers,
 )
+from txnlib.core.kafka.producer_state import ProducerState
 
 TS = 1_700_000_000_000
 NANOSECONDS = TS * 10**6
 CHECKS = ProducerChecks(as_of_ms=TS, clock_tolerance_ms=1_000, producer_id_expiration_ms=86_400_000)
-STATE = StoredState(producer_epoch=3, last_sequence=4, last_offset=14, current_txn_first_offset=10, last_timestamp=TS)
+STATE = ProducerState(producer_epoch=3, last_sequence=4, last_offset=14, current_txn_first_offset=10, last_timestamp=TS)
 OPEN = NewestSpan(
     10, 14, is_start_exact=True, marker_offset=None, marker_ms=None, first_timestamp_ms=TS, is_broker_clock=None, state=STATE
 )
@@ -50,7 +50,7 @@ def test_each_finding_of_a_suspect_batch_shows_it_and_the_state_before_it() -> N
     assert (name, offset) == ("INVALID_PRODUCER_EPOCH", 15)
     assert evidence == (
         'batch {"base_offset":15,"last_offset":16,"producer_epoch":2,"base_sequence":5,"max_timestamp_ms":1700000000000,'
-        '"is_transactional":true,"is_marker":false} after {"producer_epoch":3,"last_sequence":4,"last_offset":14,'
+        '"is_transactional":true,"is_marker":false} after {"producer_epoch":3,"last_sequence":4,"last_offset":14,"offset_delta":0,'
         '"current_txn_first_offset":10,"last_timestamp":1700000000000}'
     )
 
@@ -90,7 +90,7 @@ def test_suspect_batches_that_are_not_stored_are_counted(count: int | None, more
         (replace(OPEN, first_timestamp_ms=-1), [("INVALID_TIMESTAMP", 14, "first write stamped -1 ms")]),
         (replace(ENDED, first_timestamp_ms=-1), []),
         (
-            replace(ENDED, last_offset=None, state=StoredState(last_timestamp=0)),
+            replace(ENDED, last_offset=None, state=ProducerState(last_timestamp=0)),
             [("INVALID_TIMESTAMP", 15, "last write stamped 0 ms")],
         ),
         (replace(OPEN, state=replace(STATE, last_timestamp=None), first_timestamp_ms=None), []),

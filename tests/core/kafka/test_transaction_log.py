@@ -13,6 +13,7 @@ from tests.support.log_notation import rec
 from tests.support.samples import START, sample
 from txnlib.core.kafka.record_batch import HEADER, read_records
 from txnlib.core.kafka.transaction_log import (
+    VALUE,
     TopicPartition,
     TransactionLogEntry,
     UnknownVersionError,
@@ -90,6 +91,7 @@ def test_a_value_written_out_byte_by_byte_is_read_and_written_so(name: str) -> N
 
     assert read_transaction_log_value("orders-app-1", hex_bytes(text)) == entry
     assert encode_transaction_log_value(entry) == hex_bytes(text)
+    assert VALUE.write(entry.version, VALUE.read(entry.version, hex_bytes(text), 2)) == hex_bytes(text)[2:]
 
 
 HOSTILE = "pay,ments=1: [eu] payload: x"

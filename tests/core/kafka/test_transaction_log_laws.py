@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tests.support.log_bytes import encode_transaction_log_key, encode_transaction_log_value, tag_section
 from tests.support.log_notation import rec
 from txnlib.core.kafka.transaction_log import (
+    KEY,
+    VALUE,
     TopicPartition,
     TransactionLogEntry,
     UnknownVersionError,
@@ -51,6 +53,8 @@ def test_what_is_written_is_read(entry: TransactionLogEntry) -> None:
     key, value = encode_transaction_log_key(entry.transactional_id), encode_transaction_log_value(entry)
 
     assert read_transaction_log_value(read_transaction_log_key(key), value) == entry
+    assert KEY.write(0, KEY.read(0, key, 2)) == key[2:]
+    assert VALUE.write(entry.version, VALUE.read(entry.version, value, 2)) == value[2:]
 
 
 @pytest.mark.parametrize("name", tagged)

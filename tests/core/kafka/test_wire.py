@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from tests.support.log_bytes import uvarint, varint
 from txnlib.core.kafka import wire
-from txnlib.core.kafka.wire import CorruptRecordError, optional
+from txnlib.core.kafka.wire import UNKNOWN_TAGS, CorruptRecordError, Field, Message, optional
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
+read_string = wire.sized(wire.read_int16, wire.read_text)
+read_compact_string = wire.sized(wire.read_compact_length, wire.read_text)
 
 #: reader -> (value, its bytes) from both ends of its range, and what is easily read wrongly.
 EXAMPLES: list[tuple[Reader, Any, str]] = [
@@ -45,10 +47,10 @@ EXAMPLES: list[tuple[Reader, Any, str]] = [
     (wire.read_varlong, -86400000, "ffefb252"),
     (wire.read_varlong, 9223372036854775807, "feffffffffffffffff01"),
     (wire.read_varlong, -9223372036854775808, "ffffffffffffffffff01"),
-    (wire.read_string, "", "0000"),
-    (wire.read_string, "tx-😀", "0007 74782d f09f9880"),
-    (wire.read_compact_string, "", "01"),
-    (wire.read_compact_string, "payments", "09 7061796d656e7473"),
+    (read_string, "", "0000"),
+    (read_string, "tx-😀", "0007 74782d f09f9880"),
+    (read_compact_string, "", "01"),
+    (read_compact_string, "payments", "09 7061796d656e7473"),
 ]
 IDS = [f"{reader.__name__} {value}" for reader, value, _ in EXAMPLES]
 as_bytes = bytes.fromhex
@@ -74,10 +76,10 @@ NO_VALUES: list[tuple[Reader, str, str]] = [
     (wire.read_unsigned_varint, "ffffffffff00", "longer than 5 bytes"),
     (wire.read_varint, "808080808000", "longer than 5 bytes"),
     (wire.read_varlong, "8080808080808080808000", "longer than 10 bytes"),
-    (wire.read_string, "ffff", "-1 bytes are promised"),  # null, where none is allowed
-    (wire.read_compact_string, "00", "-1 bytes are promised"),
-    (wire.read_string, "0002 c328", "not UTF-8"),
-    (wire.read_string, "0002 fffe", "not UTF-8"),
+    (read_string, "ffff", "-1 bytes are promised"),  # null, where none is allowed
+    (read_compact_string, "00", "-1 bytes are promised"),
+    (read_string, "0002 c328", "not UTF-8"),
+    (read_string, "0002 fffe", "not UTF-8"),
 ]
 
 
@@ -103,7 +105,7 @@ def test_raw_bytes_are_as_many_as_promised() -> None:
 
 def test_the_error_tells_where_the_text_is_broken() -> None:
     with pytest.raises(CorruptRecordError) as error:
-        wire.read_string(as_bytes("aaaa 0003 61 c328"), 2)
+        read_string(as_bytes("aaaa 0003 61 c328"), 2)
 
     assert (error.value.position, error.value.problem) == (5, "text is not UTF-8")
     assert str(error.value) == "byte 5: text is not UTF-8"
@@ -128,3 +130,47 @@ def test_varlongs_and_int64_are_read_as_written(value: int) -> None:
 @pytest.mark.parametrize(("number", "value"), [(-(2**63), None), (-1, None), (0, 0), (2**63 - 1, 2**63 - 1)])
 def test_a_negative_number_means_none(number: int, value: int | None) -> None:
     assert optional(number) == value
+
+
+MESSAGE = Message(
+    "0-2",
+    "2+",
+    Field("always", "int8"),
+    Field("once", "string", "1", nullable="1"),
+    Field("until", "[]int16", "0-1"),
+    Field("since", "[]Pair", "1+", nullable="2+", fields=(Field("name", "string"), Field("later", "int8", "2+"))),
+    Field("tagged", "int8", "2+", tag=3),
+)
+#: Version, bytes -> the fields.
+VERSIONS: list[tuple[int, str, dict[str, Any]]] = [
+    (0, "05 00000000", {"always": 5, "until": []}),
+    (1, "05 ffff 00000001 0102 00000000", {"always": 5, "once": None, "until": [258], "since": []}),
+    (1, "05 0001 61 00000000 00000001 0001 62", {"always": 5, "once": "a", "until": [], "since": [{"name": "b"}]}),
+    (2, "05 00 00", {"always": 5, "since": None}),
+    (2, "05 02 02 62 07 00 01 03 01 09", {"always": 5, "since": [{"name": "b", "later": 7}], "tagged": 9}),
+]
+
+
+@pytest.mark.parametrize(("version", "text", "fields"), VERSIONS)
+def test_a_table_says_what_is_in_each_version(version: int, text: str, fields: dict[str, Any]) -> None:
+    assert MESSAGE.read(version, as_bytes("aa" + text), 1) == fields
+    assert MESSAGE.write(version, fields) == as_bytes(text)
+    assert MESSAGE.read_json(version, fields | {"other": 1}) == fields
+    for name in fields.keys() - {"tagged"}:
+        assert MESSAGE.read_json(version, {other: value for other, value in fields.items() if other != name}) is None
+
+
+@pytest.mark.parametrize(("text", "problem"), [("05 ffff ffffffff 00000000", "byte 7"), ("05 ffff 00000000 ffffffff", "byte 11")])
+def test_a_list_is_null_only_where_the_table_says_so(text: str, problem: str) -> None:
+    with pytest.raises(CorruptRecordError, match=f"{problem}: a list that may not be null is null"):
+        MESSAGE.read(1, as_bytes(text), 0)
+
+
+def test_a_tag_that_does_not_fit_is_corrupt_or_unknown() -> None:
+    lenient = Message("0", "0+", Field("tagged", "int8", tag=3), is_lenient=True)
+    assert lenient.read(0, as_bytes("02 03 02 0909 04 00"), 0) == {UNKNOWN_TAGS: [3, 4]}
+    assert lenient.read(0, as_bytes("01 03 00"), 0) == {UNKNOWN_TAGS: [3]}
+    for text in ("05 00 01 03 02 0909", "05 00 01 03 00"):
+        with pytest.raises(CorruptRecordError):
+            MESSAGE.read(2, as_bytes(text), 0)
+    assert MESSAGE.read(2, as_bytes("05 00 01 04 00"), 0) == {"always": 5, "since": None, UNKNOWN_TAGS: [4]}

@@ -90,5 +90,7 @@ def test_a_line_feed_in_an_id_stays_in_its_line():
 
 
 def test_version_0_has_a_size_of_its_own():
-    row = {"value_version": 0, "partitions": [{"topic": "orders", "partition": 1}, {"topic": "orders", "partition": 2}]}
+    numbers = ("producer_id", "producer_epoch", "transaction_timeout_ms", "last_update_ms", "start_ms")
+    partitions = [{"topic": "orders", "partition": 1}, {"topic": "orders", "partition": 2}]
+    row = {"value_version": 0, "state": "Ongoing", "partitions": partitions, **dict.fromkeys(numbers, 0)}
     assert value_size(row) == 37 + 2 + 6 + 4 + 4 * 2

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
-from txnlib.core.findings.differing_copies import DifferingBatches, DifferingRecords, of_copies, of_record_copies
+from txnlib.core.findings.differing_copies import DifferingCopies, of_copies
 from txnlib.readers import arrow_schemas
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.copy_findings import differing_batches, differing_records
@@ -26,7 +26,7 @@ def found(spark, copies, high_watermarks=None):
     marks = high_watermarks or {}
     known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
     coverage = frame(spark, COVERAGE, *known)
-    differing = rows_of(differing_batches(batches, coverage), DifferingBatches)
+    differing = rows_of(differing_batches(batches, coverage), DifferingCopies)
     return [(row.name, row.offset, row.evidence) for row in of_copies(differing)]
 
 
@@ -48,6 +48,14 @@ def test_a_batch_that_differs_in_one_copy_is_found_with_both_records(spark, at, 
     assert (name, offset) == ("COPIES_DISAGREE", LOG[at].base_offset)
     assert "raw:1 {" in evidence
     assert "raw:2 {" in evidence
+
+
+def test_a_batch_is_shown_as_json_without_what_a_tool_does_not_print(spark):
+    other = [replace(LOG[0], producer_id=9, partition_leader_epoch=None), *LOG[1:]]
+    ((_, _, evidence),) = found(spark, {"raw:1": LOG, "text:1": other})
+    shown = '"producer_epoch":0,"base_sequence":0,"is_transactional":true,"is_control":false'
+    mine = f'raw:1 {{"last_offset":4,"producer_id":1,{shown},"partition_leader_epoch":3}}'
+    assert evidence == f'{mine}; text:1 {{"last_offset":4,"producer_id":9,{shown}}}'
 
 
 def test_what_only_one_copy_has_is_no_disagreement(spark):
@@ -110,7 +118,7 @@ RECORD = {
 def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark, changed, differs):
     copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b"} | changed]
     coverage = frame(spark, COVERAGE, *[{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies])
-    rows = list(of_record_copies(rows_of(differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage), DifferingRecords)))
+    rows = list(of_copies(rows_of(differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage), DifferingCopies)))
     assert [(row.name, row.partition, row.offset) for row in rows] == [("COPIES_DISAGREE", 3, 7)] * differs
     assert all("raw:1 {" in row.evidence and "raw:2 {" in row.evidence for row in rows)
 

@@ -202,7 +202,7 @@ def test_partitions_with_the_same_last_stable_offset_in_three_runs(spark):
     opened = {"topic": "orders", "partition": 0, "producer_id": 1, "is_two_phase_commit": False, "transaction_start": at(AS_OF)}
     opened |= {"transaction_timeout_ms": 60_000, "last_timestamp": at(AS_OF + 1)}
     found = still_partitions(now, table(spark, "open_transactions", opened), of_runs(spark, "partitions", *earlier))
-    seen = {"topic": "orders", "last_stable_offset": 5, "lag_offsets": 4, "runs": 4, "since_ms": AS_OF - 3 * DAY_MS}
+    seen = {"topic": "orders", "offset": 5, "lag_offsets": 4, "runs": 4, "since_ms": AS_OF - 3 * DAY_MS}
     blocker = {"verdict": "OPEN", "transactional_id": "billing-0", "producer_id": 1}
     times = {"is_two_phase_commit": False, "start_ms": AS_OF, "timeout_ms": 60_000, "last_timestamp_ms": AS_OF + 1}
     assert rows_of(found, StillPartition) == [

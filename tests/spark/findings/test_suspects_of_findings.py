@@ -14,9 +14,9 @@ from txnlib.core.findings.producer_batches import (
     NewestSpan,
     OddProducer,
     ProducerChecks,
-    StoredState,
     of_producers,
 )
+from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.readers.typed_rows import arrow_rows
 from txnlib.spark.core_rows import rows_by_core, rows_of
 from txnlib.spark.findings.live_answer_findings import asked_ids, explained, told_spans
@@ -34,13 +34,13 @@ CHECKS = ProducerChecks(as_of_ms=NOW, clock_tolerance_ms=0, producer_id_expirati
 def newest_spans():
     kinds = product([None, 10], [None, 20], TIMES, TIMES, [True, False], [True, False, None])
     for producer_id, (first, marker, last_ms, first_ms, is_open, is_exact) in enumerate(kinds):
-        state = StoredState(3, 4, 14, 0, None, 10 if is_open else None, last_ms)
+        state = ProducerState(3, 4, 14, 0, None, 10 if is_open else None, last_ms)
         yield producer_id, NewestSpan(first, 14, is_exact, marker, NOW, first_ms, None, state)
 
 
 def span_row(producer_id, span):
     fields = {name: getattr(span, name) for name in NewestSpan.__dataclass_fields__ if name != "state"}
-    state = tuple(getattr(span.state, name) for name in StoredState.__dataclass_fields__)
+    state = tuple(getattr(span.state, name) for name in ProducerState.__dataclass_fields__)
     return PLACE | fields | {"producer_id": producer_id, "span": 0, "state": state, "is_newest": True}
 
 

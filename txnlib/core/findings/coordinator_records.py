@@ -9,7 +9,7 @@ from typing import Final
 
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.found import FindingRow, found, unshown
+from txnlib.core.findings.found import FindingRow, OnPartition, found, unshown
 from txnlib.core.findings.metadata import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
@@ -146,21 +146,17 @@ _SHOWN_PARTITIONS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class GoneCopy:
+class GoneCopy(OnPartition):
     """A row of `coverage`: whether checkpoints prove that the topic is deleted."""
 
-    topic: str
-    partition: int
     is_gone: bool | None
     checkpointed_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class TopicAssignment:
+class TopicAssignment(OnPartition):
     """A row of `partition_assignments`."""
 
-    topic: str
-    partition: int
     topic_id: str | None
     is_current: bool | None
     until_ms: int | None
@@ -249,11 +245,9 @@ def of_abandoned_ids(applications: Iterable[AbandonedIds]) -> Iterator[FindingRo
 
 
 @dataclass(frozen=True, slots=True)
-class AbandonedProducers:
+class AbandonedProducers(OnPartition):
     """The producer ids on a partition that each wrote one batch, and were abandoned."""
 
-    topic: str
-    partition: int
     count: int
     from_ms: int
     to_ms: int

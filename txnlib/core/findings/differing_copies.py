@@ -7,104 +7,44 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.found import FindingRow, as_json, found, known
-from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.findings.found import FindingRow, OfProducer, OnPartition, found, known
 
 #: Most copies that the evidence shows.
 _SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedBatch:
-    """The fields of a batch that compaction does not change, and every tool prints."""
-
-    last_offset: int | None
-    producer_id: int | None
-    producer_epoch: int | None
-    base_sequence: int | None
-    is_transactional: bool | None
-    is_control: bool | None
-    partition_leader_epoch: int | None
-    control_type: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedRecord:
-    """The fields of a coordinator's record that every tool prints."""
-
-    transactional_id: str | None
-    is_tombstone: bool | None
-    state: str | None
-    producer_id: int | None
-    producer_epoch: int | None
-    partitions: tuple[TopicPartition, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class CopiedBatch:
-    """A batch in one copy."""
+class CopiedRow:
+    """A batch, or a coordinator's record, in one copy: what is compared of it, as JSON."""
 
     source: str
-    read: ComparedBatch
+    read: str
 
 
 @dataclass(frozen=True, slots=True)
-class CopiedRecord:
-    """A coordinator's record in one copy."""
+class DifferingCopies(OnPartition):
+    """The first offset of a partition at which its copies have different batches or records."""
 
-    source: str
-    read: ComparedRecord
-
-
-@dataclass(frozen=True, slots=True)
-class DifferingBatches:
-    """The first offset of a partition at which its copies have different batches."""
-
-    topic: str
-    partition: int
     offset: int
     producer_id: int | None
-    copies: tuple[CopiedBatch, ...]
+    copies: tuple[CopiedRow, ...]
     #: Number of such offsets.
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class DifferingRecords:
-    """The same of a coordinator partition and its records."""
-
-    topic: str
-    partition: int
-    offset: int
-    producer_id: int | None
-    copies: tuple[CopiedRecord, ...]
-    count: int
-
-
-def of_copies(differing: Iterable[DifferingBatches]) -> Iterator[FindingRow]:
+def of_copies(differing: Iterable[DifferingCopies]) -> Iterator[FindingRow]:
     """A finding for each partition whose copies disagree."""
-    return map(_of_copies, differing)
-
-
-def of_record_copies(differing: Iterable[DifferingRecords]) -> Iterator[FindingRow]:
-    """A finding for each coordinator partition whose copies disagree."""
-    return map(_of_copies, differing)
-
-
-def _of_copies(each: DifferingBatches | DifferingRecords) -> FindingRow:
-    copies = sorted((copy.source, as_json(copy.read)) for copy in each.copies)
-    more = f"; and {each.count - 1} more offsets" if each.count > 1 else ""
-    shown = "; ".join(f"{source} {read}" for source, read in copies[:_SHOWN])
-    return found(Finding.COPIES_DISAGREE, shown + more, each)
+    for each in differing:
+        copies = sorted((copy.source, copy.read) for copy in each.copies)
+        more = f"; and {each.count - 1} more offsets" if each.count > 1 else ""
+        shown = "; ".join(f"{source} {read}" for source, read in copies[:_SHOWN])
+        yield found(Finding.COPIES_DISAGREE, shown + more, each)
 
 
 @dataclass(frozen=True, slots=True)
-class UnindexedAbort:
+class UnindexedAbort(OfProducer):
     """An ABORT marker that is not in the transaction index of its segment."""
 
-    topic: str
-    partition: int
-    producer_id: int
     marker_offset: int
 
 
@@ -116,12 +56,9 @@ def of_unindexed(aborts: Iterable[UnindexedAbort]) -> Iterator[FindingRow]:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedAbort:
+class IndexedAbort(OfProducer):
     """An entry of a transaction index whose marker is not in the log."""
 
-    topic: str
-    partition: int
-    producer_id: int
     first_offset: int | None
     marker_offset: int
     last_stable_offset: int | None

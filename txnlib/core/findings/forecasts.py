@@ -6,9 +6,9 @@ harm is real, and never an error: nothing is wrong yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from txnlib.core.display import counted, duration, instant, printable
 from txnlib.core.finding_catalogue import Finding, Severity, Topic
@@ -71,15 +71,6 @@ class ForecastSettings:
     timeout_scan_interval_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    severity: Severity
-    #: When it comes true, in epoch ms; None if that cannot be said.
-    expected_ms: int | None
-    #: The numbers and the date that follows from them, as one sentence.
-    arithmetic: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdRecord:
     """The record of a transactional id that a forecast is about; None if it is about none."""
@@ -114,36 +105,6 @@ class EarlierEpoch:
     ms: int
 
 
-def epochs_run_out(use: EpochUse, earlier: EarlierEpoch | None, settings: ForecastSettings) -> Forecast | None:
-    """When a producer id has used all epochs, so that its transactional id gets another one.
-
-    Kafka: `TransactionMetadata.isEpochExhausted`.
-    """
-    if use.epoch < FORECAST_FROM_EPOCH:
-        return None
-    at = f"epoch {use.epoch:,} of {EXHAUSTED_EPOCH:,}"
-    left = EXHAUSTED_EPOCH - use.epoch
-    used, period_ms = (0, 0) if earlier is None else (use.epoch - earlier.epoch, settings.as_of_ms - earlier.ms)
-    is_routine = used > 0 and EXHAUSTED_EPOCH * period_ms // used <= ROUTINE_MS
-    is_worth_a_look = bool(use.is_two_phase_commit) or not is_routine
-    if left <= 0:
-        severity = Severity.WARNING if is_worth_a_look else Severity.INFO
-        return Forecast(severity, settings.as_of_ms, f"{at}: exhausted, so the next change gives it a new producer id")
-    if earlier is None or period_ms <= 0:
-        return Forecast(Severity.INFO, None, f"{at}; no earlier epoch is known, so neither is the date of its exhaustion")
-    if used <= 0:
-        return None
-    ahead_ms = -(-left * period_ms // used)
-    if ahead_ms > HORIZON_MS:
-        return None
-    is_near = ahead_ms <= NEAR_MS and period_ms >= MEASURED_MS
-    return Forecast(
-        Severity.WARNING if is_near and is_worth_a_look else Severity.INFO,
-        settings.as_of_ms + ahead_ms,
-        f"{at}, {_a_day(used, period_ms)} epochs a day since {instant(earlier.ms)}: exhausted {_about(ahead_ms, settings)}",
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldId(IdRecord):
     """A transactional id that may expire although its producer id has open transactions."""
@@ -152,26 +113,6 @@ class HeldId(IdRecord):
     #: Number of partitions with an open transaction, and one of them.
     partitions: int
     first: str
-
-
-def id_expires(held: HeldId, settings: ForecastSettings) -> Forecast | None:
-    """When a transactional id expires that an open transaction belongs to.
-
-    Kafka: `TransactionStateManager.shouldExpire`; the coordinator's clock wrote the time of the last update.
-    """
-    after_ms = settings.transactional_id_expiration_ms
-    expected_ms = held.last_update_ms + after_ms
-    ahead_ms = expected_ms - settings.as_of_ms
-    # An id that is still there long after its time shows that the brokers have another setting.
-    if not -EXPIRY_SCAN_MS <= ahead_ms <= NEAR_MS:
-        return None
-    return Forecast(
-        Severity.WARNING if ahead_ms <= LAST_NIGHTS_MS else Severity.INFO,
-        expected_ms,
-        f"last updated {instant(held.last_update_ms)}, expires after {duration(after_ms)}: {_about(ahead_ms, settings)}; "
-        f"producer id {held.producer_id} has an open transaction on {counted(held.partitions, 'partition')}: "
-        f"{printable(held.first)}{' and others' if held.partitions > 1 else ''}",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,52 +131,6 @@ class BrokerProducers:
     allocated_ms: int | None = None
 
 
-def producers_fill_memory(producers: BrokerProducers, settings: ForecastSettings) -> Forecast | None:
-    """When a broker keeps MANY_PRODUCERS.
-
-    With a steady rate of new producer ids, a broker keeps as many as come within `producer.id.expiration.ms`. If these are fewer,
-    it never keeps that many. Kafka: `ProducerStateManager.removeExpiredProducers`.
-    """
-    if producers.kept < FEW_PRODUCERS:
-        return None
-    keeps = f"broker {producers.broker} keeps {producers.kept:,} producers (about {producers.kept * PRODUCER_BYTES // 10**6:,} MB)"
-    left = MANY_PRODUCERS - producers.kept
-    if left <= 0:
-        return Forecast(Severity.WARNING, settings.as_of_ms, f"{keeps}: more than {MANY_PRODUCERS:,} already")
-    steady, rate = _steady(producers, settings)
-    if steady is not None and steady < MANY_PRODUCERS:
-        return None
-    grown, period_ms = _since(producers.grown, settings.as_of_ms, 0, producers.earlier_ms)
-    if producers.earlier_ms is not None and period_ms >= MEASURED_MS:
-        if grown <= 0:
-            return None
-        growth = f"{_a_day(grown, period_ms)} more a day since {instant(producers.earlier_ms)}"
-        ahead_ms = -(-left * period_ms // grown)
-    elif steady is not None:
-        growth, ahead_ms = rate, -(-left * settings.producer_id_expiration_ms // steady)
-    else:
-        return None
-    if ahead_ms > HORIZON_MS:
-        return None
-    return Forecast(
-        Severity.WARNING if ahead_ms <= NEAR_MS and period_ms >= NIGHT_MS else Severity.INFO,
-        settings.as_of_ms + ahead_ms,
-        f"{keeps}, {growth}: {MANY_PRODUCERS:,} {_about(ahead_ms, settings)}",
-    )
-
-
-def _steady(producers: BrokerProducers, settings: ForecastSettings) -> tuple[int | None, str]:
-    """How many producers the broker will keep at the rate at which the cluster hands out their ids, and that rate."""
-    allocated, period_ms = _since(producers.allocated, settings.as_of_ms, 0, producers.allocated_ms)
-    if period_ms < MEASURED_MS or not producers.producer_ids:
-        return None, ""
-    expiration_ms = settings.producer_id_expiration_ms
-    # Each producer id is kept once per partition that it writes to.
-    steady = allocated * expiration_ms * producers.kept // (period_ms * producers.producer_ids)
-    rate = f"{_a_day(allocated, period_ms)} new producer ids a day, each kept for {duration(expiration_ms)}"
-    return (steady, rate) if steady > 0 else (0, rate)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldClients(IdRecord):
     """Transactional ids of an application whose newest transaction is of version 0 or 1, although version 2 applies."""
@@ -250,26 +145,14 @@ class OldClients(IdRecord):
     raised_ms: int
 
 
-def client_is_behind(clients: OldClients, settings: ForecastSettings) -> Forecast | None:
-    """An application that keeps late writes possible. There is no date: it stays so until the clients are upgraded."""
-    if clients.ids_behind <= 0:
-        return None
-    return Forecast(
-        Severity.INFO,
-        None,
-        f"{clients.ids_behind:,} of {counted(clients.ids, 'transactional id')} of application {printable(clients.application)}: "
-        f"{counted(clients.transactions, 'transaction')} of version 0 or 1, the newest {instant(clients.newest_ms)}, although "
-        f"version 2 has applied since {instant(clients.raised_ms)} or earlier",
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StillPartition:
     """A partition whose last stable offset was the same in several audits, and the transaction that blocks it, if known."""
 
     topic: str | None = None
     partition: int | None = None
-    last_stable_offset: int
+    #: The last stable offset.
+    offset: int
     lag_offsets: int
     #: Audits with that offset, including this one, and the instant of the first.
     runs: int
@@ -282,10 +165,99 @@ class StillPartition:
     timeout_ms: int | None = None
     last_timestamp_ms: int | None = None
 
-    @property
-    def offset(self) -> int:
-        """Where the forecast is shown."""
-        return self.last_stable_offset
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    #: Whether it is a WARNING.
+    is_urgent: bool
+    #: When it comes true, in epoch ms; None if that cannot be said.
+    expected_ms: int | None
+    #: The numbers and the date that follows from them, as one sentence.
+    arithmetic: str
+
+
+def epochs_run_out(use: EpochUse, earlier: EarlierEpoch | None, settings: ForecastSettings) -> Forecast | None:
+    """When a producer id has used all epochs, so that its transactional id gets another one.
+
+    Kafka: `TransactionMetadata.isEpochExhausted`.
+    """
+    if use.epoch < FORECAST_FROM_EPOCH:
+        return None
+    at, left = f"epoch {use.epoch:,} of {EXHAUSTED_EPOCH:,}", EXHAUSTED_EPOCH - use.epoch
+    used, period_ms = (0, 0) if earlier is None else (use.epoch - earlier.epoch, settings.as_of_ms - earlier.ms)
+    is_routine = used > 0 and EXHAUSTED_EPOCH * period_ms // used <= ROUTINE_MS
+    is_worth_a_look = bool(use.is_two_phase_commit) or not is_routine
+    if left <= 0:
+        return Forecast(is_worth_a_look, settings.as_of_ms, f"{at}: exhausted, so the next change gives it a new producer id")
+    if earlier is None or period_ms <= 0:
+        return Forecast(False, None, f"{at}; no earlier epoch is known, so neither is the date of its exhaustion")
+    rate = f"{at}, {_a_day(used, period_ms)} epochs a day since {instant(earlier.ms)}: exhausted"
+    is_urgent = is_worth_a_look and period_ms >= MEASURED_MS
+    return _at_this_rate(left, used, period_ms, settings, is_urgent=is_urgent, says=rate)
+
+
+def id_expires(held: HeldId, settings: ForecastSettings) -> Forecast | None:
+    """When a transactional id expires that an open transaction belongs to.
+
+    Kafka: `TransactionStateManager.shouldExpire`; the coordinator's clock wrote the time of the last update.
+    """
+    after_ms = settings.transactional_id_expiration_ms
+    expected_ms = held.last_update_ms + after_ms
+    ahead_ms = expected_ms - settings.as_of_ms
+    # An id that is still there long after its time shows that the brokers have another setting.
+    if not -EXPIRY_SCAN_MS <= ahead_ms <= NEAR_MS:
+        return None
+    return Forecast(
+        ahead_ms <= LAST_NIGHTS_MS,
+        expected_ms,
+        f"last updated {instant(held.last_update_ms)}, expires after {duration(after_ms)}: {_about(expected_ms, settings)}; "
+        f"producer id {held.producer_id} has an open transaction on {counted(held.partitions, 'partition')}: "
+        f"{printable(held.first)}{' and others' if held.partitions > 1 else ''}",
+    )
+
+
+def producers_fill_memory(producers: BrokerProducers, settings: ForecastSettings) -> Forecast | None:
+    """When a broker keeps MANY_PRODUCERS.
+
+    With a steady rate of new producer ids, a broker keeps as many as come within `producer.id.expiration.ms`. If these are fewer,
+    it never keeps that many. Kafka: `ProducerStateManager.removeExpiredProducers`.
+    """
+    if producers.kept < FEW_PRODUCERS:
+        return None
+    keeps = f"broker {producers.broker} keeps {producers.kept:,} producers (about {producers.kept * PRODUCER_BYTES // 10**6:,} MB)"
+    left = MANY_PRODUCERS - producers.kept
+    if left <= 0:
+        return Forecast(True, settings.as_of_ms, f"{keeps}: more than {MANY_PRODUCERS:,} already")
+    expiration_ms = settings.producer_id_expiration_ms
+    allocated, allocating_ms = _since(producers.allocated, producers.allocated_ms, settings)
+    is_steady = allocating_ms >= MEASURED_MS and bool(producers.producer_ids)
+    # Each producer id is kept once per partition that it writes to.
+    steady = allocated * expiration_ms * producers.kept // (allocating_ms * (producers.producer_ids or 1)) if is_steady else 0
+    if is_steady and steady < MANY_PRODUCERS:
+        return None
+    grown, period_ms = _since(producers.grown, producers.earlier_ms, settings)
+    is_urgent = period_ms >= NIGHT_MS
+    if producers.earlier_ms is not None and period_ms >= MEASURED_MS:
+        growth = f"{_a_day(grown, period_ms)} more a day since {instant(producers.earlier_ms)}"
+    elif is_steady:
+        growth = f"{_a_day(allocated, allocating_ms)} new producer ids a day, each kept for {duration(expiration_ms)}"
+        grown, period_ms = steady, expiration_ms
+    else:
+        return None
+    return _at_this_rate(left, grown, period_ms, settings, is_urgent=is_urgent, says=f"{keeps}, {growth}: {MANY_PRODUCERS:,}")
+
+
+def client_is_behind(clients: OldClients, settings: ForecastSettings) -> Forecast | None:
+    """An application that keeps late writes possible. There is no date: it stays so until the clients are upgraded."""
+    if clients.ids_behind <= 0:
+        return None
+    return Forecast(
+        False,
+        None,
+        f"{clients.ids_behind:,} of {counted(clients.ids, 'transactional id')} of application {printable(clients.application)}: "
+        f"{counted(clients.transactions, 'transaction')} of version 0 or 1, the newest {instant(clients.newest_ms)}, although "
+        f"version 2 has applied since {instant(clients.raised_ms)} or earlier",
+    )
 
 
 def stands_still(partition: StillPartition, settings: ForecastSettings) -> Forecast | None:
@@ -297,13 +269,13 @@ def stands_still(partition: StillPartition, settings: ForecastSettings) -> Forec
     blocker = next((printable(name) for name in names if name is not None), "an unknown transaction")
     expected_ms = _called_ms(partition, settings)
     if expected_ms is not None:
-        then = f"it is called {'HANGING' if partition.verdict == 'SUSPECT' else 'LATE'} {_at(expected_ms, settings)}"
+        then = f"it is called {'HANGING' if partition.verdict == 'SUSPECT' else 'LATE'} {_about(expected_ms, settings)}"
     else:
         then = "a two-phase commit is never called LATE" if partition.is_two_phase_commit else "no date follows from the logs"
     return Forecast(
-        Severity.WARNING if still_ms >= STILL_MS else Severity.INFO,
+        still_ms >= STILL_MS,
         expected_ms,
-        f"last stable offset {partition.last_stable_offset:,} in {partition.runs} audits since {instant(partition.since_ms)} "
+        f"last stable offset {partition.offset:,} in {partition.runs} audits since {instant(partition.since_ms)} "
         f"({duration(still_ms)}), {counted(partition.lag_offsets, 'offset')} behind; blocked by {blocker}, "
         f"{partition.verdict or 'without a verdict'}: {then}",
     )
@@ -326,11 +298,20 @@ def _plus(ms: int | None, more_ms: int | None) -> int | None:
     return None if ms is None or more_ms is None else clock_ms(ms + more_ms)
 
 
-def _since(now: int | None, now_ms: int, earlier: int | None, earlier_ms: int | None) -> tuple[int, int]:
-    """A difference, and the period in which it came about; zeros if one of the two is unknown."""
-    if now is None or earlier is None or earlier_ms is None:
-        return 0, 0
-    return now - earlier, now_ms - earlier_ms
+def _at_this_rate(
+    left: int, grown: int, period_ms: int, settings: ForecastSettings, *, is_urgent: bool, says: str
+) -> Forecast | None:
+    """The forecast of when what is left is used up, if as much is used in each period; None if never, or too far ahead."""
+    ahead_ms = -(-left * period_ms // grown) if grown > 0 else HORIZON_MS + 1
+    if ahead_ms > HORIZON_MS:
+        return None
+    expected_ms = settings.as_of_ms + ahead_ms
+    return Forecast(is_urgent and ahead_ms <= NEAR_MS, expected_ms, f"{says} {_about(expected_ms, settings)}")
+
+
+def _since(number: int | None, since_ms: int | None, settings: ForecastSettings) -> tuple[int, int]:
+    """A number, and the period since an instant; zeros if one of the two is unknown."""
+    return (0, 0) if number is None or since_ms is None else (number, settings.as_of_ms - since_ms)
 
 
 def _a_day(number: int, period_ms: int) -> str:
@@ -339,11 +320,7 @@ def _a_day(number: int, period_ms: int) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
 
 
-def _about(ahead_ms: int, settings: ForecastSettings) -> str:
-    return _at(settings.as_of_ms + ahead_ms, settings)
-
-
-def _at(expected_ms: int, settings: ForecastSettings) -> str:
+def _about(expected_ms: int, settings: ForecastSettings) -> str:
     """When something is expected: to the day, or to the second within the next two days."""
     shown = instant(expected_ms)
     return f"about {shown if expected_ms - settings.as_of_ms < 2 * DAY_MS else shown[:10]}"
@@ -362,16 +339,15 @@ def forecasts(
     """The rows of `findings` that say what will go wrong next."""
     asked = [UsedProducerId(use.producer_id) for use in used_epochs if use.producer_id is not None]
     earlier: dict[int | None, EarlierEpoch] = {each.producer_id: each for each in earlier_epochs(asked)}
-    epochs = [(use, epochs_run_out(use, earlier.get(use.producer_id), settings)) for use in used_epochs]
-    made: Mapping[Finding, Sequence[tuple[object, Forecast | None]]] = {
-        Finding.PRODUCER_EPOCHS_RUN_OUT: epochs,
-        Finding.TRANSACTIONAL_ID_EXPIRES: [(held, id_expires(held, settings)) for held in held_ids],
-        Finding.PRODUCER_IDS_FILL_MEMORY: [(kept, producers_fill_memory(kept, settings)) for kept in kept_producers],
-        Finding.CLIENT_BEHIND_TRANSACTION_VERSION: [(old, client_is_behind(old, settings)) for old in old_clients],
-        Finding.LAST_STABLE_OFFSET_STANDS_STILL: [(still, stands_still(still, settings)) for still in still_partitions],
-    }
-    for finding, of_finding in made.items():
-        for at, forecast in of_finding:
-            if forecast is not None:
-                severity, expected_ms = forecast.severity, forecast.expected_ms
-                yield found(finding, forecast.arithmetic, at, severity=severity, expected_ms=expected_ms)
+    rules: tuple[tuple[Finding, Sequence[Any], Callable[[Any], Forecast | None]], ...] = (
+        (Finding.PRODUCER_EPOCHS_RUN_OUT, used_epochs, lambda use: epochs_run_out(use, earlier.get(use.producer_id), settings)),
+        (Finding.TRANSACTIONAL_ID_EXPIRES, held_ids, lambda held: id_expires(held, settings)),
+        (Finding.PRODUCER_IDS_FILL_MEMORY, kept_producers, lambda kept: producers_fill_memory(kept, settings)),
+        (Finding.CLIENT_BEHIND_TRANSACTION_VERSION, old_clients, lambda old: client_is_behind(old, settings)),
+        (Finding.LAST_STABLE_OFFSET_STANDS_STILL, still_partitions, lambda still: stands_still(still, settings)),
+    )
+    for finding, rows, rule in rules:
+        for at in rows:
+            if (forecast := rule(at)) is not None:
+                severity = Severity.WARNING if forecast.is_urgent else Severity.INFO
+                yield found(finding, forecast.arithmetic, at, severity=severity, expected_ms=forecast.expected_ms)

@@ -30,6 +30,24 @@ class FindingRow:
     expected_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OnPartition:
+    """A row about a partition, from which a rule makes a finding."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfProducer(OnPartition):
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfTransaction(OfProducer):
+    transactional_id: str
+
+
 _PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.found import FindingRow, found, known
+from txnlib.core.findings.found import FindingRow, OfProducer, OnPartition, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
 
@@ -21,11 +21,9 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class LiveProducer:
+class LiveProducer(OnPartition):
     """A row of `live_producers`."""
 
-    topic: str
-    partition: int
     high_watermark: int | None
     producer_id: int | None
     producer_epoch: int | None
@@ -45,11 +43,9 @@ class LiveTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredCopy:
+class AnsweredCopy(OnPartition):
     """A row of `coverage`: what is known of a copy, and what the partition's leader answered."""
 
-    topic: str
-    partition: int
     is_judged: bool | None
     status: str | None
     is_gone: bool | None
@@ -125,12 +121,9 @@ def of_open_transaction(
 
 
 @dataclass(frozen=True, slots=True)
-class ToldSpan:
+class ToldSpan(OfProducer):
     """A span of `producer_spans` of a producer with an open transaction by its leader's answer."""
 
-    topic: str
-    partition: int
-    producer_id: int
     first_offset: int | None
     marker_offset: int | None
 

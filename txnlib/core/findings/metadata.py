@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.found import FindingRow, found
+from txnlib.core.findings.found import FindingRow, OnPartition, found
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 
 #: Producer ids that brokers may have been given between the end of the metadata log and the last copy: ten blocks.
@@ -16,11 +16,9 @@ SINCE_THEN: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class ElectedLeader:
+class ElectedLeader(OnPartition):
     """A row of `partition_assignments`."""
 
-    topic: str
-    partition: int
     leader: int | None
     leader_epoch: int | None
     is_unclean: bool | None
@@ -29,11 +27,9 @@ class ElectedLeader:
 
 
 @dataclass(frozen=True, slots=True)
-class LedCopy:
+class LedCopy(OnPartition):
     """A row of `coverage`: a copy of a partition, and what is said about its leader and its topic."""
 
-    topic: str
-    partition: int
     source: str | None
     topic_id: str | None
     is_deleted: bool | None

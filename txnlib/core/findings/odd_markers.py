@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.found import FindingRow, as_json, found, known
+from txnlib.core.findings.found import FindingRow, OfTransaction, as_json, found, known
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 
@@ -130,13 +130,9 @@ def _is_history_complete(marker: Marker) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class OddMarker:
+class OddMarker(OfTransaction):
     """A marker other than the first one that carries out a decision."""
 
-    topic: str
-    partition: int
-    producer_id: int
-    transactional_id: str
     offset: int
     #: First offset of the records that it ended; None if it ended nothing.
     first_offset: int | None
@@ -159,13 +155,9 @@ def _shown(each: OddMarker) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class UnmarkedPartition:
+class UnmarkedPartition(OfTransaction):
     """A partition of a completed transaction without a marker, in a log in which it could not have been overlooked."""
 
-    topic: str
-    partition: int
-    producer_id: int
-    transactional_id: str
     outcome: str
     completed_ms: int
 
@@ -183,13 +175,9 @@ def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]
 
 
 @dataclass(frozen=True, slots=True)
-class EarlyWrite:
+class EarlyWrite(OfTransaction):
     """Records of a transaction on a partition whose first batch may be older than the transaction."""
 
-    topic: str
-    partition: int
-    producer_id: int
-    transactional_id: str
     first_offset: int
     first_timestamp_ms: int
     is_broker_clock: bool | None
@@ -214,13 +202,9 @@ def of_early_writes(writes: Iterable[EarlyWrite]) -> Iterator[FindingRow]:
 
 
 @dataclass(frozen=True, slots=True)
-class UndecidedAbort:
+class UndecidedAbort(OfTransaction):
     """An ABORT marker of no captured decision, of a producer with an Ongoing transaction that lists the partition."""
 
-    topic: str
-    partition: int
-    producer_id: int
-    transactional_id: str
     marker_offset: int
     marker_epoch: int | None
     marker_ms: int | None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.found import FindingRow, as_json, found, is_unshown, unshown
+from txnlib.core.findings.found import FindingRow, OfProducer, OnPartition, as_json, found, is_unshown, unshown
 from txnlib.core.findings.live_answers import LiveAnswer, of_open_transaction
 from txnlib.core.findings.metadata import never_allocated
 from txnlib.core.instants import clock_ms
@@ -17,19 +17,6 @@ from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatc
 #: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
 #: producer must not fill a row.
 SUSPECTS_KEPT: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class StoredState:
-    """`state` and `suspect.before` of `producer_spans`: a ProducerState as it is stored and shown."""
-
-    producer_epoch: int | None = None
-    last_sequence: int | None = None
-    last_offset: int | None = None
-    offset_delta: int | None = None
-    coordinator_epoch: int | None = None
-    current_txn_first_offset: int | None = None
-    last_timestamp: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +38,7 @@ class StoredBatch:
 class Suspect:
     """`suspect` of `producer_spans`: a batch that a native predicate did not clear, and the state before it."""
 
-    before: StoredState
+    before: ProducerState
     batch: StoredBatch
 
 
@@ -66,7 +53,7 @@ class NewestSpan:
     marker_ms: int | None
     first_timestamp_ms: int | None
     is_broker_clock: bool | None
-    state: StoredState
+    state: ProducerState
 
     @property
     def is_open(self) -> bool:
@@ -74,12 +61,9 @@ class NewestSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class OddProducer:
+class OddProducer(OfProducer):
     """A producer on a partition with suspect batches, or with a newest span that may be odd."""
 
-    topic: str
-    partition: int
-    producer_id: int
     suspects: tuple[Suspect, ...]
     #: Including those that are not stored.
     suspects_count: int | None
@@ -112,25 +96,13 @@ def _of_suspect(producer: OddProducer, suspect: Suspect, checks: ProducerChecks)
     unkept = (producer.suspects_count or 0) - SUSPECTS_KEPT
     more = f"; and {unkept} more batches of the same producer" if unkept > 0 else ""
     appended = append(
-        _state(suspect.before),
+        suspect.before,
         _batch(suspect.batch, producer.producer_id),
         origin=append_origin(producer.topic),
         producer_id_expiration_ms=checks.producer_id_expiration_ms,
     )
     shown = f"batch {as_json(suspect.batch)} after {as_json(suspect.before)}{more}"
     yield from (found(finding, shown, producer, offset=suspect.batch.base_offset) for finding in appended.findings)
-
-
-def _state(stored: StoredState) -> ProducerState:
-    return ProducerState(
-        producer_epoch=stored.producer_epoch,
-        last_sequence=stored.last_sequence,
-        last_offset=stored.last_offset,
-        offset_delta=stored.offset_delta or 0,
-        coordinator_epoch=stored.coordinator_epoch,
-        current_txn_first_offset=stored.current_txn_first_offset,
-        last_timestamp=stored.last_timestamp,
-    )
 
 
 def _batch(stored: StoredBatch, producer_id: int) -> RecordBatch:
@@ -176,11 +148,9 @@ def _is_dated(span: NewestSpan, checks: ProducerChecks) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class CorruptBatch:
+class CorruptBatch(OnPartition):
     """A row of `checked_batches` whose CRC does not match."""
 
-    topic: str
-    partition: int
     path: str | None
     position: int | None
     size: int | None

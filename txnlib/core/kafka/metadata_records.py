@@ -15,26 +15,13 @@ from enum import StrEnum
 from typing import Any, Final
 
 from txnlib.core.kafka.wire import (
-    BOOL,
-    BROKER_IDS,
-    ENDPOINTS,
-    FEATURES,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
     MAX_INT16,
-    NULLABLE_TEXT,
-    TEXT,
-    UUID,
-    UUIDS,
     CorruptRecordError,
-    FieldType,
-    is_int,
+    Field,
+    Message,
     is_text,
     optional,
     read_int16,
-    read_tagged_fields,
     read_unsigned_varint,
 )
 
@@ -82,126 +69,113 @@ class MetadataRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
-    """A field: in versions from `since` on, as a tagged field if it has a tag."""
-
-    name: str
-    kind: FieldType
-    since: int = 0
-    tag: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RecordType:
-    """A type of record: its name, its newest version known here, and its fields. None: the content is not read."""
+    """A type of record: its name, and its fields. None: the content is not read."""
 
     name: str
-    newest_version: int = 0
-    fields: tuple[_Field, ...] | None = None
+    message: Message | None = None
 
 
-_PARTITION: Final = (_Field("partitionId", INT32), _Field("topicId", UUID))
+def _type(name: str, versions: str, *fields: Field) -> RecordType:
+    return RecordType(name, Message(versions, "0+", *fields, end="the record"))
+
+
+def _list(name: str, kind: str, versions: str = "0+", tag: int | None = None) -> Field:
+    """A list that may be null: many of Kafka's may be, and brokers do not write null in the others."""
+    return Field(name, f"[]{kind}", versions, nullable="0+", tag=tag)
+
+
+_ENDPOINT: Final = (Field("name", "string"), Field("host", "string"), Field("port", "uint16"), Field("securityProtocol", "int16"))
+_FEATURE: Final = (Field("name", "string"), Field("minSupportedVersion", "int16"), Field("maxSupportedVersion", "int16"))
+_BROKER: Final = (Field("brokerId", "int32"), Field("brokerEpoch", "int64"))
+_ID_AND_EPOCH: Final = (Field("id", "int32"), Field("epoch", "int64"))
+_PARTITION: Final = (Field("partitionId", "int32"), Field("topicId", "uuid"))
 
 #: Number of a type in a record's value -> the type.
 RECORD_TYPES: Final[Mapping[int, RecordType]] = {
-    0: RecordType(
+    0: _type(
         MetadataType.REGISTER_BROKER,
-        4,
-        (
-            _Field("brokerId", INT32),
-            _Field("isMigratingZkBroker", BOOL, since=2),
-            _Field("incarnationId", UUID),
-            _Field("brokerEpoch", INT64),
-            _Field("endPoints", ENDPOINTS),
-            _Field("features", FEATURES),
-            _Field("rack", NULLABLE_TEXT),
-            _Field("fenced", BOOL),
-            _Field("inControlledShutdown", BOOL, since=1),
-            _Field("logDirs", UUIDS, since=3, tag=0),
-            _Field("cordonedLogDirs", UUIDS, since=4, tag=1),
-        ),
+        "0-4",
+        Field("brokerId", "int32"),
+        Field("isMigratingZkBroker", "bool", "2+"),
+        Field("incarnationId", "uuid"),
+        Field("brokerEpoch", "int64"),
+        Field("endPoints", "[]BrokerEndpoint", fields=_ENDPOINT),
+        Field("features", "[]BrokerFeature", fields=_FEATURE),
+        Field("rack", "string", nullable="0+"),
+        Field("fenced", "bool"),
+        Field("inControlledShutdown", "bool", "1+"),
+        _list("logDirs", "uuid", "3+", tag=0),
+        _list("cordonedLogDirs", "uuid", "4+", tag=1),
     ),
-    1: RecordType(MetadataType.UNREGISTER_BROKER, 0, (_Field("brokerId", INT32), _Field("brokerEpoch", INT64))),
-    2: RecordType(MetadataType.TOPIC, 0, (_Field("name", TEXT), _Field("topicId", UUID))),
-    3: RecordType(
+    1: _type(MetadataType.UNREGISTER_BROKER, "0", *_BROKER),
+    2: _type(MetadataType.TOPIC, "0", Field("name", "string"), Field("topicId", "uuid")),
+    3: _type(
         MetadataType.PARTITION,
-        2,
-        (
-            *_PARTITION,
-            _Field("replicas", BROKER_IDS),
-            _Field("isr", BROKER_IDS),
-            _Field("removingReplicas", BROKER_IDS),
-            _Field("addingReplicas", BROKER_IDS),
-            _Field("leader", INT32),
-            _Field("leaderEpoch", INT32),
-            _Field("partitionEpoch", INT32),
-            _Field("directories", UUIDS, since=1),
-            _Field("leaderRecoveryState", INT8, tag=0),
-            _Field("eligibleLeaderReplicas", BROKER_IDS, since=2, tag=1),
-            _Field("lastKnownElr", BROKER_IDS, since=2, tag=2),
-        ),
+        "0-2",
+        *_PARTITION,
+        _list("replicas", "int32"),
+        _list("isr", "int32"),
+        _list("removingReplicas", "int32"),
+        _list("addingReplicas", "int32"),
+        Field("leader", "int32"),
+        Field("leaderEpoch", "int32"),
+        Field("partitionEpoch", "int32"),
+        _list("directories", "uuid", "1+"),
+        Field("leaderRecoveryState", "int8", tag=0),
+        _list("eligibleLeaderReplicas", "int32", "2+", tag=1),
+        _list("lastKnownElr", "int32", "2+", tag=2),
     ),
-    4: RecordType(
+    4: _type(
         MetadataType.CONFIG,
-        0,
-        (
-            _Field("resourceType", INT8),
-            _Field("resourceName", TEXT),
-            _Field("name", TEXT),
-            _Field("value", NULLABLE_TEXT),
-        ),
+        "0",
+        Field("resourceType", "int8"),
+        Field("resourceName", "string"),
+        Field("name", "string"),
+        Field("value", "string", nullable="0+"),
     ),
-    5: RecordType(
+    5: _type(
         MetadataType.PARTITION_CHANGE,
-        2,
-        (
-            *_PARTITION,
-            _Field("isr", BROKER_IDS, tag=0),
-            _Field("leader", INT32, tag=1),
-            _Field("replicas", BROKER_IDS, tag=2),
-            _Field("removingReplicas", BROKER_IDS, tag=3),
-            _Field("addingReplicas", BROKER_IDS, tag=4),
-            _Field("leaderRecoveryState", INT8, tag=5),
-            _Field("directories", UUIDS, since=1, tag=8),
-            _Field("eligibleLeaderReplicas", BROKER_IDS, since=2, tag=6),
-            _Field("lastKnownElr", BROKER_IDS, since=2, tag=7),
-        ),
+        "0-2",
+        *_PARTITION,
+        _list("isr", "int32", tag=0),
+        Field("leader", "int32", tag=1),
+        _list("replicas", "int32", tag=2),
+        _list("removingReplicas", "int32", tag=3),
+        _list("addingReplicas", "int32", tag=4),
+        Field("leaderRecoveryState", "int8", tag=5),
+        _list("directories", "uuid", "1+", tag=8),
+        _list("eligibleLeaderReplicas", "int32", "2+", tag=6),
+        _list("lastKnownElr", "int32", "2+", tag=7),
     ),
-    7: RecordType(MetadataType.FENCE_BROKER, 0, (_Field("id", INT32), _Field("epoch", INT64))),
-    8: RecordType(MetadataType.UNFENCE_BROKER, 0, (_Field("id", INT32), _Field("epoch", INT64))),
-    9: RecordType(MetadataType.REMOVE_TOPIC, 0, (_Field("topicId", UUID),)),
+    7: _type(MetadataType.FENCE_BROKER, "0", *_ID_AND_EPOCH),
+    8: _type(MetadataType.UNFENCE_BROKER, "0", *_ID_AND_EPOCH),
+    9: _type(MetadataType.REMOVE_TOPIC, "0", Field("topicId", "uuid")),
     10: RecordType("DELEGATION_TOKEN_RECORD"),
     11: RecordType("USER_SCRAM_CREDENTIAL_RECORD"),
-    12: RecordType(MetadataType.FEATURE_LEVEL, 0, (_Field("name", TEXT), _Field("featureLevel", INT16))),
+    12: _type(MetadataType.FEATURE_LEVEL, "0", Field("name", "string"), Field("featureLevel", "int16")),
     14: RecordType("CLIENT_QUOTA_RECORD"),
-    15: RecordType(
-        MetadataType.PRODUCER_IDS,
-        0,
-        (_Field("brokerId", INT32), _Field("brokerEpoch", INT64), _Field("nextProducerId", INT64)),
-    ),
-    17: RecordType(
+    15: _type(MetadataType.PRODUCER_IDS, "0", *_BROKER, Field("nextProducerId", "int64")),
+    17: _type(
         MetadataType.BROKER_REGISTRATION_CHANGE,
-        3,
-        (
-            _Field("brokerId", INT32),
-            _Field("brokerEpoch", INT64),
-            _Field("fenced", INT8, tag=0),
-            _Field("inControlledShutdown", INT8, since=1, tag=1),
-            _Field("logDirs", UUIDS, since=2, tag=2),
-            _Field("cordonedLogDirs", UUIDS, since=3, tag=3),
-        ),
+        "0-3",
+        *_BROKER,
+        Field("fenced", "int8", tag=0),
+        Field("inControlledShutdown", "int8", "1+", tag=1),
+        _list("logDirs", "uuid", "2+", tag=2),
+        _list("cordonedLogDirs", "uuid", "3+", tag=3),
     ),
     18: RecordType("ACCESS_CONTROL_ENTRY_RECORD"),
     19: RecordType("REMOVE_ACCESS_CONTROL_ENTRY_RECORD"),
-    20: RecordType(MetadataType.NO_OP, 0, ()),
+    20: _type(MetadataType.NO_OP, "0"),
     21: RecordType("ZK_MIGRATION_STATE_RECORD"),
     22: RecordType("REMOVE_USER_SCRAM_CREDENTIAL_RECORD"),
-    23: RecordType(MetadataType.BEGIN_TRANSACTION, 0, (_Field("name", NULLABLE_TEXT, tag=0),)),
-    24: RecordType(MetadataType.END_TRANSACTION, 0, ()),
-    25: RecordType(MetadataType.ABORT_TRANSACTION, 0, (_Field("reason", NULLABLE_TEXT, tag=0),)),
+    23: _type(MetadataType.BEGIN_TRANSACTION, "0", Field("name", "string", nullable="0+", tag=0)),
+    24: _type(MetadataType.END_TRANSACTION, "0"),
+    25: _type(MetadataType.ABORT_TRANSACTION, "0", Field("reason", "string", nullable="0+", tag=0)),
     26: RecordType("REMOVE_DELEGATION_TOKEN_RECORD"),
     27: RecordType("REGISTER_CONTROLLER_RECORD"),
-    28: RecordType(MetadataType.CLEAR_ELR, 0, (_Field("topicName", TEXT),)),
+    28: _type(MetadataType.CLEAR_ELR, "0", Field("topicName", "string")),
 }
 _BY_NAME: Final = {kind.name: kind for kind in RECORD_TYPES.values()}
 #: Type in the key of a control record -> name. Kafka: `ControlRecordType`.
@@ -237,25 +211,11 @@ def read_metadata_record(value: bytes) -> MetadataRecord:
     number, position = _read_short(value, position, "record type")
     version, position = _read_short(value, position, "record version")
     kind = RECORD_TYPES.get(number)
-    if kind is None or kind.fields is None:
+    if kind is None or kind.message is None:
         return MetadataRecord(f"RECORD_TYPE_{number}" if kind is None else kind.name, version, {})
-    if version > kind.newest_version:
+    if version not in kind.message.versions:
         raise CorruptRecordError(position, f"version {version} of {kind.name} is not known")
-    data: dict[str, Any] = {}
-    for field in kind.fields:
-        if field.tag is None and version >= field.since:
-            data[field.name], position = field.kind.read(value, position)
-    tagged, position = read_tagged_fields(value, position)
-    if position != len(value):
-        raise CorruptRecordError(position, "bytes are left after the record")
-    by_tag = {field.tag: field for field in kind.fields if field.tag is not None and version >= field.since}
-    for tag, content in tagged:
-        if tag in by_tag:
-            read, end = by_tag[tag].kind.read(content, 0)
-            if end != len(content):
-                raise CorruptRecordError(position, f"bytes are left in tagged field {tag}")
-            data[by_tag[tag].name] = read
-    return _record(kind, version, data)
+    return _record(kind, version, kind.message.read(version, value, position))
 
 
 def record_without_columns(number: int) -> MetadataRecord | None:
@@ -273,16 +233,19 @@ def read_metadata_json(text: bytes) -> MetadataRecord | None:
         name, version, data = printed["type"], printed["version"], printed["data"]
     except (ValueError, RecursionError, TypeError, KeyError):
         return None
-    if not is_text(name) or not is_int(16)(version) or version < 0 or type(data) is not dict or len(printed) != 3:
+    if (
+        not is_text(name)
+        or type(version) is not int
+        or not 0 <= version <= MAX_INT16
+        or type(data) is not dict
+        or len(printed) != 3
+    ):
         return None
     kind = _BY_NAME.get(name)
-    if kind is None or kind.fields is None or version > kind.newest_version:
-        return MetadataRecord(name, version, {}) if kind is None or kind.fields is None else None
-    fields = {field.name: field for field in kind.fields if version >= field.since}
-    if any(field.tag is None and name not in data for name, field in fields.items()):
-        return None
-    known = {name: value for name, value in data.items() if name in fields}
-    return _record(kind, version, known) if all(fields[name].kind.is_json(value) for name, value in known.items()) else None
+    if kind is None or kind.message is None:
+        return MetadataRecord(name, version, {})
+    fields = kind.message.read_json(version, data) if version in kind.message.versions else None
+    return None if fields is None else _record(kind, version, fields)
 
 
 def _read_short(value: bytes, offset: int, name: str) -> tuple[int, int]:

@@ -7,26 +7,37 @@ header of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.kafka.wire import (
-    CorruptRecordError,
-    optional,
-    read_compact_string,
-    read_int8,
-    read_int16,
-    read_int32,
-    read_int64,
-    read_string,
-    read_tagged_fields,
-    read_unsigned_varint,
-)
+from txnlib.core.kafka.wire import UNKNOWN_TAGS, CorruptRecordError, Field, Message, optional, read_int16
 
-KEY_VERSION: Final = 0
+KEY: Final = Message("0", "none", Field("transactionalId", "string"), end="the transactional id")
+_PARTITIONS: Final = (Field("topic", "string"), Field("partitionIds", "[]int32"))
+VALUE: Final = Message(
+    "0-1",
+    "1+",
+    Field("producerId", "int64"),
+    # The numbers of tags are those in Kafka's code; the text of KIP-939 has others.
+    Field("previousProducerId", "int64", "1+", tag=0),
+    Field("nextProducerId", "int64", "1+", tag=1),
+    Field("producerEpoch", "int16"),
+    Field("nextProducerEpoch", "int16", "1+", tag=3),
+    Field("lastProducerEpoch", "int16", "1+", tag=4),
+    Field("transactionTimeoutMs", "int32"),
+    Field("transactionStatus", "int8"),
+    Field("transactionPartitions", "[]PartitionsSchema", nullable="0+", fields=_PARTITIONS),
+    Field("transactionLastUpdateTimestampMs", "int64"),
+    Field("transactionStartTimestampMs", "int64"),
+    Field("clientTransactionVersion", "int16", "1+", tag=2),
+    is_lenient=True,
+)
+_STATES: Final = {state.value: state for state in TransactionState}
+#: Position of the status in a value of any version.
+_STATUS_AT: Final = 16
 #: The fields of a value that contain a producer id of the transactional id (the last two since 4.3, KIP-939).
 PRODUCER_ID_FIELDS: Final = ("producer_id", "previous_producer_id", "next_producer_id")
 
@@ -89,11 +100,9 @@ class TransactionLogEntry:
 def read_transaction_log_key(key: bytes) -> str:
     """The transactional id. Raises UnknownVersionError for other record types, CorruptRecordError for bad bytes."""
     version, position = read_int16(key, 0)
-    if version != KEY_VERSION:
+    if version not in KEY.versions:
         raise UnknownVersionError("key", version)
-    transactional_id, end = read_string(key, position)
-    if end != len(key):
-        raise CorruptRecordError(end, "bytes are left after the transactional id")
+    transactional_id: str = KEY.read(version, key, position)["transactionalId"]
     return transactional_id
 
 
@@ -103,101 +112,33 @@ def read_transaction_log_value(transactional_id: str, value: bytes) -> Transacti
     Raises UnknownVersionError, or CorruptRecordError (also for unknown state codes).
     """
     version, position = read_int16(value, 0)
-    if version not in _PARTITION_READERS:
+    if version not in VALUE.versions:
         raise UnknownVersionError("value", version)
-    producer_id, position = read_int64(value, position)
-    producer_epoch, position = read_int16(value, position)
-    timeout_ms, position = read_int32(value, position)
-    code, position = read_int8(value, position)
-    if code not in TransactionState.__members__.values():
-        raise CorruptRecordError(position - 1, f"transaction status {code} is not known")
-    partitions, position = _PARTITION_READERS[version](value, position)
-    last_update_ms, position = read_int64(value, position)
-    start_ms, position = read_int64(value, position)
-    tags: dict[str, int | None] = {}
-    unknown: tuple[int, ...] = ()
-    if version >= 1:
-        tags, unknown, position = _read_tags(value, position)
-    if position != len(value):
-        raise CorruptRecordError(position, "bytes are left after the value")
+    fields = VALUE.read(version, value, position)
+    if fields["transactionStatus"] not in _STATES:
+        raise CorruptRecordError(_STATUS_AT, f"transaction status {fields['transactionStatus']} is not known")
+    return entry_of(transactional_id, version, fields)
+
+
+def entry_of(transactional_id: str, version: int, fields: Mapping[str, Any]) -> TransactionLogEntry:
+    """The entry with the fields of a value, from bytes or JSON."""
+    listed = fields["transactionPartitions"]
     return TransactionLogEntry(
         transactional_id=transactional_id,
-        producer_id=optional(producer_id),
-        producer_epoch=optional(producer_epoch),
-        transaction_timeout_ms=timeout_ms,
-        transaction_state=TransactionState(code),
-        transaction_partitions=partitions,
-        last_update_timestamp_ms=optional(last_update_ms),
-        start_timestamp_ms=optional(start_ms),
+        producer_id=optional(fields["producerId"]),
+        producer_epoch=optional(fields["producerEpoch"]),
+        transaction_timeout_ms=fields["transactionTimeoutMs"],
+        transaction_state=_STATES[fields["transactionStatus"]],
+        transaction_partitions=None
+        if listed is None
+        else tuple(TopicPartition(topic["topic"], partition) for topic in listed for partition in topic["partitionIds"]),
+        last_update_timestamp_ms=optional(fields["transactionLastUpdateTimestampMs"]),
+        start_timestamp_ms=optional(fields["transactionStartTimestampMs"]),
         version=version,
-        unknown_tags=unknown,
-        **tags,
+        previous_producer_id=optional(fields.get("previousProducerId", -1)),
+        next_producer_id=optional(fields.get("nextProducerId", -1)),
+        client_transaction_version=optional(fields.get("clientTransactionVersion", 0)),
+        next_producer_epoch=optional(fields.get("nextProducerEpoch", -1)),
+        last_producer_epoch=optional(fields.get("lastProducerEpoch", -1)),
+        unknown_tags=tuple(fields.get(UNKNOWN_TAGS, ())),
     )
-
-
-Partitions = tuple[TopicPartition, ...] | None
-
-
-def _read_partitions_v0(value: bytes, position: int) -> tuple[Partitions, int]:
-    topics, position = read_int32(value, position)
-    if topics < 0:
-        return None, position
-    partitions: list[TopicPartition] = []
-    for _ in range(topics):
-        topic, position = read_string(value, position)
-        count, position = read_int32(value, position)
-        for _ in range(_not_null(count, position)):
-            partition, position = read_int32(value, position)
-            partitions.append(TopicPartition(topic, partition))
-    return tuple(partitions), position
-
-
-def _read_partitions_v1(value: bytes, position: int) -> tuple[Partitions, int]:
-    topics_plus_one, position = read_unsigned_varint(value, position)
-    if topics_plus_one == 0:
-        return None, position
-    partitions: list[TopicPartition] = []
-    for _ in range(topics_plus_one - 1):
-        topic, position = read_compact_string(value, position)
-        count_plus_one, position = read_unsigned_varint(value, position)
-        for _ in range(_not_null(count_plus_one - 1, position)):
-            partition, position = read_int32(value, position)
-            partitions.append(TopicPartition(topic, partition))
-        _tags, _unknown, position = _read_tags(value, position, known=False)
-    return tuple(partitions), position
-
-
-def _not_null(count: int, position: int) -> int:
-    """Checks that a list of partitions is not null. Only the list of topics may be null."""
-    if count < 0:
-        raise CorruptRecordError(position, "a topic without a list of partitions")
-    return count
-
-
-#: Value version -> reader of the partition list.
-_PARTITION_READERS: Final[Mapping[int, Callable[[bytes, int], tuple[Partitions, int]]]] = {
-    0: _read_partitions_v0,
-    1: _read_partitions_v1,
-}
-
-#: Tag -> (field, reader, size in bytes). The numbers are those in Kafka's code; the text of KIP-939 has others.
-TAGGED_FIELDS: Final[Mapping[int, tuple[str, Callable[[bytes, int], tuple[int, int]], int]]] = {
-    0: ("previous_producer_id", read_int64, 8),
-    1: ("next_producer_id", read_int64, 8),
-    2: ("client_transaction_version", read_int16, 2),
-    3: ("next_producer_epoch", read_int16, 2),
-    4: ("last_producer_epoch", read_int16, 2),
-}
-
-
-def _read_tags(value: bytes, position: int, *, known: bool = True) -> tuple[dict[str, int | None], tuple[int, ...], int]:
-    tagged, position = read_tagged_fields(value, position)
-    fields: dict[str, int | None] = {}
-    unknown: list[int] = []
-    for tag, content in tagged:
-        if known and tag in TAGGED_FIELDS and TAGGED_FIELDS[tag][2] == len(content):
-            name, read, _size = TAGGED_FIELDS[tag]
-            fields[name] = optional(read(content, 0)[0])
-        else:
-            unknown.append(tag)
-    return fields, tuple(unknown), position

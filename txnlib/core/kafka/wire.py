@@ -1,6 +1,6 @@
 """Kafka's primitive types, and messages as tables of fields. Every reader is `(buffer, offset) -> (value, next offset)`.
 
-Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`.
+Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`, and the JSON definitions from which it generates its messages.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import re
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, Final
 
 MIN_INT64: Final = -(2**63)
@@ -17,10 +18,9 @@ MAX_INT64: Final = 2**63 - 1
 MAX_INT32: Final = 2**31 - 1
 MAX_INT16: Final = 2**15 - 1
 
-_INT8: Final = struct.Struct(">b")
-_INT16: Final = struct.Struct(">h")
-_INT32: Final = struct.Struct(">i")
-_INT64: Final = struct.Struct(">q")
+Reader = Callable[[bytes, int], tuple[Any, int]]
+#: Types of one size -> their codes of `struct`.
+_CODES: Final = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q"}
 
 
 class CorruptRecordError(Exception):
@@ -47,20 +47,21 @@ def on_disk(value: int | None) -> int:
     return -1 if value is None else value
 
 
-def _fixed(layout: struct.Struct, name: str) -> Callable[[bytes, int], tuple[int, int]]:
+def _fixed(name: str) -> Callable[[bytes, int], tuple[int, int]]:
+    layout = struct.Struct(f">{_CODES[name]}")
+    size, unpack = layout.size, layout.unpack_from
+
     def read(buffer: bytes, offset: int) -> tuple[int, int]:
-        end = offset + layout.size
+        end = offset + size
         if offset < 0 or end > len(buffer):
             raise CorruptRecordError(offset, f"{name} reaches past the end")
-        return layout.unpack_from(buffer, offset)[0], end
+        return unpack(buffer, offset)[0], end
 
     return read
 
 
-read_int8 = _fixed(_INT8, "int8")
-read_int16 = _fixed(_INT16, "int16")
-read_int32 = _fixed(_INT32, "int32")
-read_int64 = _fixed(_INT64, "int64")
+_FIXED: Final = {name: _fixed(name) for name in _CODES}
+read_int8, read_int16, read_int32, read_int64 = (_FIXED[f"int{bits}"] for bits in (8, 16, 32, 64))
 
 
 def read_unsigned_varint(buffer: bytes, offset: int, max_bytes: int = 5) -> tuple[int, int]:
@@ -106,16 +107,20 @@ def read_text(buffer: bytes, offset: int, length: int) -> tuple[str, int]:
         raise CorruptRecordError(offset + error.start, "text is not UTF-8") from error
 
 
-def read_string(buffer: bytes, offset: int) -> tuple[str, int]:
-    """STRING: int16 length, then UTF-8."""
-    length, offset = read_int16(buffer, offset)
-    return read_text(buffer, offset, length)
+def read_compact_length(buffer: bytes, offset: int) -> tuple[int, int]:
+    """An unsigned varint of length + 1: -1 for null."""
+    length_plus_one, end = read_unsigned_varint(buffer, offset)
+    return length_plus_one - 1, end
 
 
-def read_compact_string(buffer: bytes, offset: int) -> tuple[str, int]:
-    """COMPACT_STRING: unsigned varint of length + 1, then UTF-8."""
-    length_plus_one, offset = read_unsigned_varint(buffer, offset)
-    return read_text(buffer, offset, length_plus_one - 1)
+def sized(read_length: Reader, read_content: Callable[[bytes, int, int], tuple[Any, int]], *, is_nullable: bool = False) -> Reader:
+    """The reader of a length, then of a content that has it: STRING, COMPACT_STRING, ARRAY, COMPACT_ARRAY."""
+
+    def read(buffer: bytes, offset: int) -> tuple[Any, int]:
+        length, start = read_length(buffer, offset)
+        return (None, start) if length < 0 and is_nullable else read_content(buffer, start, length)
+
+    return read
 
 
 def read_tagged_fields(buffer: bytes, offset: int) -> tuple[list[tuple[int, bytes]], int]:
@@ -136,19 +141,155 @@ def read_tagged_fields(buffer: bytes, offset: int) -> tuple[list[tuple[int, byte
     return fields, offset
 
 
-# ---- Types of Kafka's messages: how their bytes are read, and what their JSON is
+# ---- Messages
 
 
 @dataclass(frozen=True, slots=True)
-class FieldType:
-    """A type of Kafka's messages: how its bytes are read, and what its JSON looks like."""
+class Field:
+    """A field, by the name that Kafka's tools print in JSON.
 
-    read: Callable[[bytes, int], tuple[Any, int]]
-    is_json: Callable[[Any], bool]
+    `type`: a key of `_CODES`, `uuid`, `string`, or `raw string` if it need not be UTF-8; any name of a structure that has `fields`.
+    `[]` before it makes a list. `versions` and `nullable` are `2+`, `0-3`, `1` or `none`. A field with a `tag` is a tagged field.
+    """
+
+    name: str
+    type: str
+    versions: str = "0+"
+    nullable: str = "none"
+    tag: int | None = None
+    fields: tuple[Field, ...] = ()
 
 
-def is_int(bits: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+class Message:
+    """A table of fields, with a reader for each version.
+
+    `versions`, `flexible`: `validVersions` and `flexibleVersions`. `end`: what errors name before bytes that are left.
+    A tagged field of another size than its type is corrupt, or, with `is_lenient`, an unknown one.
+    """
+
+    def __init__(self, versions: str, flexible: str, *fields: Field, end: str = "the value", is_lenient: bool = False) -> None:
+        self.versions, self._flexible, self._fields, self._end = _range(versions), _range(flexible), fields, end
+        self._readers = {each: _structure(fields, each, each in self._flexible, is_lenient) for each in self.versions}
+
+    def read(self, version: int, buffer: bytes, offset: int) -> dict[str, Any]:
+        """The fields of one of `versions`, by name, from an offset to the end. Tagged fields that are not written are absent.
+
+        The numbers of unknown tags are under UNKNOWN_TAGS, if there are any. Raises CorruptRecordError, also if bytes are left.
+        """
+        fields, end = self._readers[version](buffer, offset)
+        if end != len(buffer):
+            raise CorruptRecordError(end, f"bytes are left after {self._end}")
+        return fields
+
+    def read_json(self, version: int, data: Any) -> dict[str, Any] | None:
+        """The same from JSON that Kafka's tools printed, of any version; None if a field is missing or cannot be on disk."""
+        return _read_json(self._fields, version, data)
+
+    def write(self, version: int, fields: Mapping[str, Any]) -> bytes:
+        """The bytes of a version, of which `read` returns the fields. Numbers, strings and lists can be written."""
+        return _write(self._fields, version, version in self._flexible, fields)
+
+
+#: Kafka: `Message.unknownTaggedFields`.
+UNKNOWN_TAGS: Final = "_unknownTaggedFields"
+
+
+@lru_cache
+def _range(versions: str) -> range:
+    if versions == "none":
+        return range(0)
+    first, _, last = versions.rstrip("+").partition("-")
+    return range(int(first), 1 + (MAX_INT16 if versions.endswith("+") else int(last or first)))
+
+
+def _read_uuid(buffer: bytes, offset: int) -> tuple[str, int]:
+    """A UUID as Kafka prints it. Kafka: `Uuid.toString`."""
+    raw, end = read_bytes(buffer, offset, 16)
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode(), end
+
+
+def _read_elements(read: Reader, buffer: bytes, offset: int, count: int) -> tuple[list[Any], int]:
+    if count < 0:
+        raise CorruptRecordError(offset, "a list that may not be null is null")
+    values = []
+    for _ in range(count):
+        value, offset = read(buffer, offset)
+        values.append(value)
+    return values, offset
+
+
+#: Types with a length before them -> what reads their content.
+_SIZED: Final = {"string": read_text, "raw string": read_bytes}
+_UUID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+def _structure(
+    fields: Sequence[Field], version: int, is_flexible: bool, is_lenient: bool
+) -> Callable[[bytes, int], tuple[dict[str, Any], int]]:
+    def reader_of(field: Field) -> Reader:
+        kind, is_nullable = field.type.removeprefix("[]"), version in _range(field.nullable)
+        read: Reader
+        if field.fields:
+            read = _structure(field.fields, version, is_flexible, is_lenient)
+        elif kind in _SIZED:
+            read = sized(read_compact_length if is_flexible else read_int16, _SIZED[kind], is_nullable=is_nullable)
+        else:
+            read = _read_uuid if kind == "uuid" else _FIXED[kind]
+        if kind == field.type:
+            return read
+        return sized(read_compact_length if is_flexible else read_int32, partial(_read_elements, read), is_nullable=is_nullable)
+
+    present = [field for field in fields if version in _range(field.versions)]
+    plain = tuple((field.name, reader_of(field)) for field in present if field.tag is None)
+    tagged = {field.tag: (field.name, reader_of(field)) for field in present if field.tag is not None}
+    skipped = (KeyError, CorruptRecordError) if is_lenient else (KeyError,)
+
+    def read_structure(buffer: bytes, offset: int) -> tuple[dict[str, Any], int]:
+        values: dict[str, Any] = {}
+        for name, read in plain:
+            values[name], offset = read(buffer, offset)
+        if not is_flexible:
+            return values, offset
+        contents, offset = read_tagged_fields(buffer, offset)
+        for tag, content in contents:
+            try:
+                name, read = tagged[tag]
+                value, size = read(content, 0)
+                if size != len(content):
+                    raise CorruptRecordError(offset, f"bytes are left in tagged field {tag}")
+                values[name] = value
+            except skipped:
+                values.setdefault(UNKNOWN_TAGS, []).append(tag)
+        return values, offset
+
+    return read_structure
+
+
+def _read_json(fields: Sequence[Field], version: int, data: Any) -> dict[str, Any] | None:
+    if type(data) is not dict:
+        return None
+    present = [field for field in fields if version in _range(field.versions) and (field.tag is None or field.name in data)]
+    is_whole = all(field.name in data and _is_json(field, version, data[field.name]) for field in present)
+    return {field.name: data[field.name] for field in present} if is_whole else None
+
+
+def _is_json(field: Field, version: int, value: Any) -> bool:
+    if value is None:
+        return version in _range(field.nullable)
+    if field.type.startswith("[]"):
+        element = replace(field, type=field.type.removeprefix("[]"), nullable="none")
+        return type(value) is list and all(_is_json(element, version, each) for each in value)
+    if field.fields:
+        return _read_json(field.fields, version, value) is not None
+    if field.type in _SIZED:
+        return is_text(value)
+    if field.type == "uuid":
+        return type(value) is str and _UUID_TEXT.fullmatch(value) is not None
+    try:
+        struct.pack(_CODES[field.type], value)
+    except struct.error:
+        return False
+    return type(value) is (bool if field.type == "bool" else int)
 
 
 def is_text(value: Any) -> bool:
@@ -162,70 +303,34 @@ def is_text(value: Any) -> bool:
     return True
 
 
-def _is_list_of_int32(value: Any) -> bool:
-    return type(value) is list and all(map(is_int(32), value))
+def write_unsigned_varint(value: int) -> bytes:
+    """The reverse of `read_unsigned_varint`."""
+    groups = bytearray()
+    while value >= 0x80:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*groups, value])
 
 
-def _read_bool(buffer: bytes, offset: int) -> tuple[bool, int]:
-    value, end = read_int8(buffer, offset)
-    return value != 0, end
+def _write(fields: Sequence[Field], version: int, is_flexible: bool, values: Mapping[str, Any]) -> bytes:
+    def written(field: Field, kind: str, value: Any) -> bytes:
+        if kind in _CODES:
+            return struct.pack(f">{_CODES[kind]}", value)
+        if kind.startswith("[]"):
+            content = b"".join(written(field, kind.removeprefix("[]"), each) for each in value or ())
+            return size(4, -1 if value is None else len(value)) + content
+        if field.fields:
+            return _write(field.fields, version, is_flexible, value)
+        content = (value or "").encode()
+        return size(2, -1 if value is None else len(content)) + content
 
+    def size(width: int, length: int) -> bytes:
+        return write_unsigned_varint(length + 1) if is_flexible else (length % 256**width).to_bytes(width, "big")
 
-def _read_uuid(buffer: bytes, offset: int) -> tuple[str, int]:
-    """A UUID as Kafka prints it. Kafka: `Uuid.toString`."""
-    raw, end = read_bytes(buffer, offset, 16)
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode(), end
-
-
-def _read_nullable_string(buffer: bytes, offset: int) -> tuple[str | None, int]:
-    length_plus_one, end = read_unsigned_varint(buffer, offset)
-    return (None, end) if length_plus_one == 0 else read_compact_string(buffer, offset)
-
-
-def _list_of(read: Callable[[bytes, int], tuple[Any, int]]) -> Callable[[bytes, int], tuple[list[Any] | None, int]]:
-    def read_list(buffer: bytes, offset: int) -> tuple[list[Any] | None, int]:
-        count_plus_one, offset = read_unsigned_varint(buffer, offset)
-        if count_plus_one == 0:
-            return None, offset
-        if count_plus_one - 1 > len(buffer):
-            raise CorruptRecordError(offset, f"a list of {count_plus_one - 1} elements")
-        values = []
-        for _ in range(count_plus_one - 1):
-            value, offset = read(buffer, offset)
-            values.append(value)
-        return values, offset
-
-    return read_list
-
-
-def _read_broker_endpoint(buffer: bytes, offset: int) -> tuple[None, int]:
-    _name, offset = read_compact_string(buffer, offset)
-    _host, offset = read_compact_string(buffer, offset)
-    _port, offset = read_int16(buffer, offset)
-    _protocol, offset = read_int16(buffer, offset)
-    _tagged, offset = read_tagged_fields(buffer, offset)
-    return None, offset
-
-
-def _read_broker_feature(buffer: bytes, offset: int) -> tuple[None, int]:
-    _name, offset = read_compact_string(buffer, offset)
-    _lowest, offset = read_int16(buffer, offset)
-    _highest, offset = read_int16(buffer, offset)
-    _tagged, offset = read_tagged_fields(buffer, offset)
-    return None, offset
-
-
-_UUID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
-INT8: Final = FieldType(read_int8, is_int(8))
-INT16: Final = FieldType(read_int16, is_int(16))
-INT32: Final = FieldType(read_int32, is_int(32))
-INT64: Final = FieldType(read_int64, is_int(64))
-BOOL: Final = FieldType(_read_bool, lambda value: type(value) is bool)
-TEXT: Final = FieldType(read_compact_string, lambda value: is_text(value))
-NULLABLE_TEXT: Final = FieldType(_read_nullable_string, lambda value: value is None or is_text(value))
-UUID: Final = FieldType(_read_uuid, lambda value: type(value) is str and _UUID_TEXT.fullmatch(value) is not None)
-BROKER_IDS: Final = FieldType(_list_of(read_int32), lambda value: value is None or _is_list_of_int32(value))
-#: Lists that are only passed over.
-UUIDS: Final = FieldType(_list_of(_read_uuid), lambda value: value is None or type(value) is list)
-ENDPOINTS: Final = FieldType(_list_of(_read_broker_endpoint), lambda value: type(value) is list)
-FEATURES: Final = FieldType(_list_of(_read_broker_feature), lambda value: type(value) is list)
+    present = [field for field in fields if version in _range(field.versions) and (field.tag is None or field.name in values)]
+    plain = b"".join(written(field, field.type, values[field.name]) for field in present if field.tag is None)
+    if not is_flexible:
+        return plain
+    tagged = sorted((field.tag, written(field, field.type, values[field.name])) for field in present if field.tag is not None)
+    contents = [write_unsigned_varint(tag) + write_unsigned_varint(len(content)) + content for tag, content in tagged]
+    return plain + write_unsigned_varint(len(contents)) + b"".join(contents)

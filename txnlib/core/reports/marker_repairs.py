@@ -1,6 +1,6 @@
 """`marker_repairs`: the partitions of decided transactions without their marker.
 
-`core.verdicts.marker_repair` has what each of them needs.
+`core.verdicts.lost_marker` has what each of them needs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.reports.keys import TransactionKey
-from txnlib.core.verdicts.marker_repair import Fate, LostMarker, repair
+from txnlib.core.verdicts.lost_marker import Fate, LostMarker, repair
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 #: The states of a marker that is due and not there.

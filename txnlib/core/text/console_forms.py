@@ -18,7 +18,7 @@ from enum import Enum
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final, NamedTuple
 
-from txnlib.core.kafka.transaction_log import KEY_VERSION, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import KEY, TransactionLogEntry
 from txnlib.core.text.console_events import ConsoleOutput, Printed, is_blank, is_chatter
 from txnlib.core.text.coordinator_text import read_json_value, read_printed_value
 from txnlib.core.text.long_line import LONGEST_LINE
@@ -377,7 +377,7 @@ def _read_object(printed: dict[str, Any]) -> tuple[str, TransactionLogEntry | No
         key, value = printed["key"], printed["value"]
         # 3.9 calls it `version`, as it is called on disk; 4.0 calls it `type`.
         version = key["type"] if "type" in key else key["version"]
-        if type(version) is not int or version != KEY_VERSION:
+        if type(version) is not int or version not in KEY.versions:
             raise _NotARecord(UnreadableReason.UNKNOWN_KEY_VERSION)
         transactional_id = key["data"]["transactionalId"]
         # JSON can contain an escaped unpaired surrogate, but a log cannot.

@@ -20,7 +20,7 @@ from txnlib.core.kafka.metadata_records import (
     read_metadata_json,
     record_without_columns,
 )
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import VALUE, TopicPartition, TransactionLogEntry, entry_of
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, TransactionState
 from txnlib.core.kafka.wire import optional
 
@@ -152,56 +152,17 @@ def _read_json(text: bytes) -> TransactionLogText | None:
 
 
 def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]) -> TransactionLogEntry | None:
-    """The entry with the `data` of a value; None if a field on disk cannot have one of the values.
+    """The entry with the `data` of a value; None if a field is missing or cannot be on disk.
 
-    Raises KeyError, TypeError, ValueError or AttributeError if `data` does not have the structure of a value.
+    Raises KeyError, TypeError or ValueError if there is no status, or none that Kafka knows.
     Kafka: `TransactionLogValueJsonConverter.write`.
     """
     status = data["transactionStatus"]
     state = BY_KAFKA_NAME.get(status) if isinstance(status, str) and not status.isdecimal() else TransactionState(int(status))
-    topics = data["transactionPartitions"]
-    numbers = _numbers(
-        (data["producerId"], 63),
-        (data["producerEpoch"], 15),
-        (data["transactionTimeoutMs"], 31),
-        (data["transactionLastUpdateTimestampMs"], 63),
-        (data["transactionStartTimestampMs"], 63),
-        (data.get("previousProducerId", -1), 63),
-        (data.get("nextProducerId", -1), 63),
-        (data.get("clientTransactionVersion", 0), 15),
-        (data.get("nextProducerEpoch", -1), 15),
-        (data.get("lastProducerEpoch", -1), 15),
-        (version, 15),
-    )
-    if state is None or numbers is None:
+    if state is None or type(version) is not int:
         return None
-    return TransactionLogEntry(
-        transactional_id=transactional_id,
-        producer_id=optional(numbers[0]),
-        producer_epoch=optional(numbers[1]),
-        transaction_timeout_ms=numbers[2],
-        transaction_state=state,
-        transaction_partitions=None if topics is None else _read_json_partitions(topics),
-        last_update_timestamp_ms=optional(numbers[3]),
-        start_timestamp_ms=optional(numbers[4]),
-        version=version,
-        previous_producer_id=optional(numbers[5]),
-        next_producer_id=optional(numbers[6]),
-        # Version 0 has no tagged fields, so it does not show the client's version.
-        client_transaction_version=numbers[7] if version >= 1 else None,
-        next_producer_epoch=optional(numbers[8]),
-        last_producer_epoch=optional(numbers[9]),
-    )
-
-
-def _read_json_partitions(topics: list[Mapping[str, Any]]) -> tuple[TopicPartition, ...]:
-    partitions = []
-    for topic in topics:
-        for partition in topic["partitionIds"]:
-            if _numbers((partition, 31)) is None:
-                raise ValueError(partition)
-            partitions.append(TopicPartition(topic["topic"].encode(errors="replace").decode(), partition))
-    return tuple(partitions)
+    fields = VALUE.read_json(version, {**data, "transactionStatus": int(state)})
+    return entry_of(transactional_id, version, fields) if fields else None
 
 
 def _numbers(*values_and_bits: tuple[int, int]) -> tuple[int, ...] | None:

@@ -7,22 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from txnlib.core.display import printable
+from txnlib.core.kafka.transaction_log import VALUE
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
 from txnlib.core.kafka.wire import on_disk
 
 Row = Mapping[str, Any]
-
-#: Tagged fields of a value, tags 0 to 4: name in the tool's JSON -> column, value of "not written", size in bytes.
-_TAGGED: Final[Mapping[str, tuple[str, int | None, int]]] = {
-    "previousProducerId": ("previous_producer_id", -1, 8),
-    "nextProducerId": ("next_producer_id", -1, 8),
-    "clientTransactionVersion": ("client_transaction_version", 0, 2),
-    "nextProducerEpoch": ("next_producer_epoch", -1, 2),
-    "lastProducerEpoch": ("last_producer_epoch", -1, 2),
-}
 
 
 def batch_line(batch: Row) -> str:
@@ -68,29 +60,31 @@ def coordinator_line(record: Row) -> str:
     if record["is_tombstone"]:
         size, payload = -1, "<DELETE>"
     elif record["value_version"] is None:
-        size, payload = _size_v0(record), _text_value(record)
+        size, payload = value_size(record), _text_value(record)
     else:
-        size, payload = value_size(record), _json({"version": str(record["value_version"]), "data": _json_value(record)})
+        size, payload = value_size(record), _json({"version": str(record["value_version"]), "data": _fields(record)})
     is_text = not record["is_tombstone"] and record["value_version"] is None
     key = f"transaction_metadata::transactionalId={name}" if is_text else _json({"type": "0", "data": {"transactionalId": name}})
     return printable(f"{head} valueSize: {size} sequence: -1 headerKeys: [] key: {key} payload: {payload}")
 
 
-def _json_value(record: Row) -> dict[str, Any]:
-    written = {name: record[column] for name, (column, absent, _) in _TAGGED.items() if record.get(column) not in (absent, None)}
-    # Fields are in the order of Kafka's schema.
-    return {
-        "producerId": record["producer_id"],
-        **{name: written[name] for name in ("previousProducerId", "nextProducerId") if name in written},
-        "producerEpoch": record["producer_epoch"],
-        **{name: written[name] for name in ("nextProducerEpoch", "lastProducerEpoch") if name in written},
+def _fields(record: Row) -> dict[str, Any]:
+    """The fields of the value, in the order of Kafka's schema."""
+    fields = {
+        "producerId": on_disk(record["producer_id"]),
+        "previousProducerId": record.get("previous_producer_id"),
+        "nextProducerId": record.get("next_producer_id"),
+        "producerEpoch": on_disk(record["producer_epoch"]),
+        "nextProducerEpoch": record.get("next_producer_epoch"),
+        "lastProducerEpoch": record.get("last_producer_epoch"),
         "transactionTimeoutMs": record["transaction_timeout_ms"],
         "transactionStatus": BY_KAFKA_NAME[record["state"]].value,
         "transactionPartitions": _topics(record),
-        "transactionLastUpdateTimestampMs": record["last_update_ms"],
+        "transactionLastUpdateTimestampMs": on_disk(record["last_update_ms"]),
         "transactionStartTimestampMs": on_disk(record["start_ms"]),
-        **{name: written[name] for name in ("clientTransactionVersion",) if name in written},
+        "clientTransactionVersion": record.get("client_transaction_version") or None,
     }
+    return {name: value for name, value in fields.items() if value is not None or name == "transactionPartitions"}
 
 
 def _topics(record: Row) -> list[dict[str, Any]] | None:
@@ -112,30 +106,8 @@ def _text_value(record: Row) -> str:
 
 
 def value_size(record: Row) -> int:
-    """Size of the value on disk, in bytes. Version 1 writes lengths as varints, and tagged fields."""
-    if record["value_version"] == 0:
-        return _size_v0(record)
-    topics = _topics(record) or []
-    listed = sum(_compact(len(t["topic"].encode())) + _compact(0) + 4 * len(t["partitionIds"]) + _tags(()) for t in topics)
-    present = [width for column, absent, width in _TAGGED.values() if record.get(column) not in (absent, None)]
-    return 2 + 8 + 2 + 4 + 1 + _varint(len(topics) + 1) + listed + 8 + 8 + _tags(present)
-
-
-def _size_v0(record: Row) -> int:
-    topics = _topics(record) or []
-    return 2 + 8 + 2 + 4 + 1 + 4 + sum(2 + len(t["topic"].encode()) + 4 + 4 * len(t["partitionIds"]) for t in topics) + 8 + 8
-
-
-def _compact(length: int) -> int:
-    return _varint(length + 1) + length
-
-
-def _tags(widths: tuple[int, ...] | list[int]) -> int:
-    return 1 + sum(1 + 1 + width for width in widths)
-
-
-def _varint(value: int) -> int:
-    return max(1, (value.bit_length() + 6) // 7)
+    """Size of the value on disk, in bytes. Brokers whose tools print no version write version 0."""
+    return 2 + len(VALUE.write(record["value_version"] or 0, _fields(record)))
 
 
 def _json(value: object) -> str:

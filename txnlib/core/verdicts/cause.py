@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
@@ -19,6 +19,63 @@ from txnlib.core.verdicts import evidence_records as events
 from txnlib.core.verdicts.evidence import Evidence, PartitionSide
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Reason
+
+
+class CauseName(StrEnum):
+    """A known cause. The value is what it says; `{…}` are fields of the evidence."""
+
+    UNCLEAN_ELECTION = "an unclean election removed the newest records of the partition, and with them the marker of the decision"
+    UNDATED_ELECTION = "the leader of the partition was elected without being in sync, and may have lost the marker of the decision"
+    TOPIC_CREATED_AGAIN = "the topic was deleted and created again after the decision, and its markers were deleted with it"
+    DROPPED_WITHOUT_LEADER = (
+        "the partition had no leader when its coordinator ended the transaction, and the marker was dropped (brokers from 4.2 on)"
+    )
+    TRANSACTION_VERSION_LOWERED = "transaction.version was lowered while the transaction, or the one before it, was open"
+    MARKER_LOST = (
+        "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created again, the log "
+        "was truncated (unclean election), or the copy is an older one"
+    )
+    NO_LEADER = "the partition has no leader, so nobody can write the marker"
+    NO_COORDINATOR = "the coordinator's partition has no leader, so nobody acts for {transactional_id}"
+    COORDINATOR_FENCED = "the broker that was the coordinator was fenced, and its successor has not finished the transaction"
+    OLD_TIMES = "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write"
+    OFFSET_COMMIT_RACED = "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)"
+    LATE_PRODUCE = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
+    ENDED_EARLY = "a repeated marker of the previous transaction ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)"
+    OTHER_CLIENT_CONTINUED = "a client other than Kafka's own continued to write after its EndTxn (KAFKA-18957)"
+    PARTITION_NOT_ADDED = (
+        "a client wrote without adding the partition to its transaction (KAFKA-12671; brokers before 3.6, or with "
+        "transaction.partition.verification.enable off)"
+    )
+    PARTITION_NOT_ADDED_TO_NEWEST = (
+        "a client wrote without adding the partition to its newest transaction (KAFKA-12671; brokers before 3.6, or with "
+        "transaction.partition.verification.enable off)"
+    )
+    FOREIGN_PRODUCER_ID = "no coordinator made the producer id: a client made it up, or the records are from another cluster"
+    COORDINATOR_LOST_RECORDS = "a coordinator partition lost its records (disk lost, topic created again, log truncated)"
+    ID_EXPIRED = "its transactional id expired, and compaction removed its tombstone"
+    RECORDS_LOST_OR_ID_MADE_UP = "a coordinator partition lost its records, or a client made up its producer id"
+    HUNG_UNTIL_EXPIRY = "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile"
+    LATE_WITH_FORMER_PRODUCER_ID = (
+        "late produce request with a producer id that its transactional id has given up (epochs exhausted, or the id was created "
+        "again)"
+    )
+    COORDINATOR_UNCLEAN_ELECTION = "an unclean election of its coordinator's partition removed the coordinator's newest records"
+    EPOCH_MADE_UP = "a client wrote with an epoch that its coordinator never assigned (accepted without verification, before 4.0)"
+    COORDINATOR_LOST_NEWEST_RECORDS = "the coordinator lost its newest records (unclean election, or a restored older copy)"
+    EPOCH_AHEAD = "the partition has seen a newer producer epoch than the decision's, so it refuses every retry of the marker"
+    COORDINATOR_EPOCH_AHEAD = (
+        "the partition has seen a newer coordinator epoch, as after a marker by a zombie coordinator or by hand (KAFKA-9144 and "
+        "similar), so it refuses every retry of the marker"
+    )
+    LEADER_UNREACHABLE = "the partition's leader is not reachable"
+    FORGOTTEN = "the coordinator stopped sending markers (KAFKA-16352, fixed in 3.8.0; KAFKA-9777, fixed in 2.6.0; KAFKA-10080)"
+    REPEATED_MARKER_REFUSED = "a repeated marker is refused under transactions v2 (KAFKA-19999; 4.2 before its fix)"
+    EPOCH_EXHAUSTED = "the epoch is exhausted, so its coordinator cannot fence it (KAFKA-20090)"
+    TIMEOUT_SCAN_STOPPED = (
+        "its coordinator does not run the timeout scan: __transaction_state-{coordinator_partition} has no leader, or one that "
+        "is overloaded"
+    )
 
 
 class Likelihood(IntEnum):
@@ -128,79 +185,70 @@ def _explained(evidence: Evidence) -> bool:
 
 _PROVEN, _L, _P = Likelihood.PROVEN, Likelihood.LIKELY, Likelihood.POSSIBLE
 
-_LATE_PRODUCE: Final = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
+_AFTER_MARKER: Final = "the open batches are after the {marker_type} marker at offset {marker_offset}"
+_NO_RECORD: Final = "no record of any coordinator names producer {producer_id}"
+_EPOCHS: Final = "epoch {producer_epoch} in the partition, {coordinator_producer_epoch} at the coordinator"
+_RECORD: Final = "{transactional_id} at offset {record_offset} of __transaction_state-{coordinator_partition}"
+
 _LATE_AT_MARKERS_EPOCH: Final = CauseRule(
-    _LATE_PRODUCE,
-    _L,
-    "the open batches are after the {marker_type} marker at offset {marker_offset}, with its epoch {marker_epoch}",
-    _is_same_epoch,
+    CauseName.LATE_PRODUCE, _L, _AFTER_MARKER + ", with its epoch {marker_epoch}", _is_same_epoch
 )
 _OFFSETS: Final = CauseRule(
-    "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)",
+    CauseName.OFFSET_COMMIT_RACED,
     _L,
     "the partition belongs to __consumer_offsets; the last marker of this producer there: {marker_offset}",
     _is_offsets_topic,
     (3, 7),
 )
-_UNCLEAN: Final = "an unclean election removed the newest records of the partition, and with them the marker of the decision"
 _UNCLEAN_SHOWS: Final = "{unclean_election}{lost_offsets}; before, {transactional_id} was decided ({decision})"
 #: Causes of a missing marker that the metadata log shows.
 _SHOWN_LOSSES: Final = (
-    CauseRule(_UNCLEAN, _PROVEN, _UNCLEAN_SHOWS, _lost_after_completion),
-    CauseRule(_UNCLEAN, _L, _UNCLEAN_SHOWS, lambda evidence: _lost_by_election(evidence) and not _lost_after_completion(evidence)),
+    CauseRule(CauseName.UNCLEAN_ELECTION, _PROVEN, _UNCLEAN_SHOWS, _lost_after_completion),
     CauseRule(
-        "the leader of the partition was elected without being in sync, and may have lost the marker of the decision",
+        CauseName.UNCLEAN_ELECTION,
+        _L,
+        _UNCLEAN_SHOWS,
+        lambda evidence: _lost_by_election(evidence) and not _lost_after_completion(evidence),
+    ),
+    CauseRule(
+        CauseName.UNDATED_ELECTION,
         _L,
         "{undated_unclean_election}; {transactional_id} was decided ({decision}), at an unknown time before or after",
         _may_be_lost_by_election,
     ),
     CauseRule(
-        "the topic was deleted and created again after the decision, and its markers were deleted with it",
+        CauseName.TOPIC_CREATED_AGAIN,
         _PROVEN,
         "{topic_created}; before, {transactional_id} was decided ({decision})",
         _lost_by_creation,
     ),
     CauseRule(
-        "the partition had no leader when its coordinator ended the transaction, and the marker was dropped (brokers from 4.2 on)",
+        CauseName.DROPPED_WITHOUT_LEADER,
         _L,
         "{leaderless}; {transactional_id} was decided ({decision}) and completed without this marker",
         _dropped_without_leader,
     ),
 )
 _LOWERED: Final = CauseRule(
-    "transaction.version was lowered while the transaction, or the one before it, was open",
-    _L,
-    "{lowered_feature}",
-    lambda evidence: events.lowered_feature(evidence) is not None,
+    CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered_feature}", lambda evidence: events.lowered_feature(evidence) is not None
 )
 _LOST_MARKER: Final = CauseRule(
-    "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created again, the log was "
-    "truncated (unclean election), or the copy is an older one",
+    CauseName.MARKER_LOST,
     _L,
     "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows it here",
     lambda evidence: _lacks_marker(evidence) and not _explained(evidence),
 )
 
-_NO_LEADER: Final = CauseRule(
-    "the partition has no leader, so nobody can write the marker",
-    _PROVEN,
-    "{leaderless}",
-    events.is_leaderless,
-)
-_NO_COORDINATOR: Final = CauseRule(
-    "the coordinator's partition has no leader, so nobody acts for {transactional_id}",
-    _PROVEN,
-    "{coordinator_leaderless}",
-    events.is_coordinator_leaderless,
-)
+_NO_LEADER: Final = CauseRule(CauseName.NO_LEADER, _PROVEN, "{leaderless}", events.is_leaderless)
+_NO_COORDINATOR: Final = CauseRule(CauseName.NO_COORDINATOR, _PROVEN, "{coordinator_leaderless}", events.is_coordinator_leaderless)
 _FENCED_COORDINATOR: Final = CauseRule(
-    "the broker that was the coordinator was fenced, and its successor has not finished the transaction",
+    CauseName.COORDINATOR_FENCED,
     _L,
     "{fenced_coordinator}",
     lambda evidence: events.fenced_coordinator(evidence) is not None and not events.is_coordinator_leaderless(evidence),
 )
 _OLD_TIMESTAMPS: Final = CauseRule(
-    "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write",
+    CauseName.OLD_TIMES,
     _L,
     "the timestamp of the last write is older than the transaction's start at the coordinator",
     _is_in_time_at_coordinator,
@@ -214,18 +262,13 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         _OFFSETS,
         _LATE_AT_MARKERS_EPOCH,
         CauseRule(
-            "a repeated marker of the previous transaction ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)",
+            CauseName.ENDED_EARLY,
             _P,
             "transactions v2, and the marker at offset {marker_offset} has the epoch of the data, {marker_epoch}",
             lambda evidence: _is_v2(evidence) and _is_same_epoch(evidence),
             (4, 2),
         ),
-        CauseRule(
-            "a client other than Kafka's own continued to write after its EndTxn (KAFKA-18957)",
-            _P,
-            "the open batches are after the {marker_type} marker at offset {marker_offset}",
-            _has_marker,
-        ),
+        CauseRule(CauseName.OTHER_CLIENT_CONTINUED, _P, _AFTER_MARKER, _has_marker),
     ),
     Reason.PARTITION_NOT_IN_TRANSACTION: (
         *_SHOWN_LOSSES,
@@ -233,16 +276,14 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         _OFFSETS,
         _LOST_MARKER,
         CauseRule(
-            "a client wrote without adding the partition to its transaction (KAFKA-12671; brokers before 3.6, or with "
-            "transaction.partition.verification.enable off)",
+            CauseName.PARTITION_NOT_ADDED,
             _L,
             "no current record of {transactional_id} lists {topic}-{partition}, and the partition has no marker of the producer",
             lambda evidence: not _has_marker(evidence) and not _lacks_marker(evidence),
         ),
         _LATE_AT_MARKERS_EPOCH,
         CauseRule(
-            "a client wrote without adding the partition to its newest transaction (KAFKA-12671; brokers before 3.6, or with "
-            "transaction.partition.verification.enable off)",
+            CauseName.PARTITION_NOT_ADDED_TO_NEWEST,
             _P,
             "the producer's last marker here, at offset {marker_offset}, ended an earlier transaction",
             lambda evidence: _has_marker(evidence) and not _lacks_marker(evidence),
@@ -250,48 +291,36 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     ),
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
         CauseRule(
-            "no coordinator made the producer id: a client made it up, or the records are from another cluster",
+            CauseName.FOREIGN_PRODUCER_ID,
             _PROVEN,
             "producer {producer_id} is beyond every block of producer ids that the cluster handed out",
             lambda evidence: evidence.in_cluster.is_never_allocated,
         ),
         CauseRule(
-            "a coordinator partition lost its records (disk lost, topic created again, log truncated)",
+            CauseName.COORDINATOR_LOST_RECORDS,
             _P,
-            "no record of any coordinator names producer {producer_id}, although a coordinator wrote its marker at offset "
-            "{marker_offset}",
+            _NO_RECORD + ", although a coordinator wrote its marker at offset {marker_offset}",
             _has_marker,
         ),
+        CauseRule(CauseName.ID_EXPIRED, _P, _NO_RECORD),
         CauseRule(
-            "its transactional id expired, and compaction removed its tombstone",
+            CauseName.RECORDS_LOST_OR_ID_MADE_UP,
             _P,
-            "no record of any coordinator names producer {producer_id}",
-        ),
-        CauseRule(
-            "a coordinator partition lost its records, or a client made up its producer id",
-            _P,
-            "no record of any coordinator names producer {producer_id}, and the partition has no marker of it",
+            _NO_RECORD + ", and the partition has no marker of it",
             lambda evidence: not _has_marker(evidence),
         ),
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
         *_SHOWN_LOSSES,
         _LOST_MARKER,
-        CauseRule(
-            "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile",
-            _L,
-            "tombstone of {transactional_id} at offset {record_offset} of __transaction_state-{coordinator_partition}",
-        ),
-        CauseRule(
-            _LATE_PRODUCE, _P, "the open batches are after the {marker_type} marker at offset {marker_offset}", _is_same_epoch
-        ),
+        CauseRule(CauseName.HUNG_UNTIL_EXPIRY, _L, "tombstone of " + _RECORD),
+        CauseRule(CauseName.LATE_PRODUCE, _P, _AFTER_MARKER, _is_same_epoch),
     ),
     Reason.PRODUCER_ID_ROTATED: (
         *_SHOWN_LOSSES,
         _LOST_MARKER,
         CauseRule(
-            "late produce request with a producer id that its transactional id has given up (epochs exhausted, or the id was "
-            "created again)",
+            CauseName.LATE_WITH_FORMER_PRODUCER_ID,
             _L,
             "{transactional_id} had producer {producer_id} before, not now",
             lambda evidence: not _lacks_marker(evidence),
@@ -300,33 +329,23 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
         _LOWERED,
         CauseRule(
-            "an unclean election of its coordinator's partition removed the coordinator's newest records",
+            CauseName.COORDINATOR_UNCLEAN_ELECTION,
             _PROVEN,
             "{coordinator_unclean}",
             lambda evidence: events.unclean_coordinator(evidence) is not None,
         ),
-        CauseRule(
-            "a client wrote with an epoch that its coordinator never assigned (accepted without verification, before 4.0)",
-            _L,
-            "epoch {producer_epoch} in the partition, {coordinator_producer_epoch} at the coordinator",
-            fixed_in=(4, 0),
-        ),
-        CauseRule(
-            "the coordinator lost its newest records (unclean election, or a restored older copy)",
-            _P,
-            "epoch {producer_epoch} in the partition, {coordinator_producer_epoch} at the coordinator",
-        ),
+        CauseRule(CauseName.EPOCH_MADE_UP, _L, _EPOCHS, fixed_in=(4, 0)),
+        CauseRule(CauseName.COORDINATOR_LOST_NEWEST_RECORDS, _P, _EPOCHS),
     ),
     Reason.MARKER_REFUSED: (
         CauseRule(
-            "the partition has seen a newer producer epoch than the decision's, so it refuses every retry of the marker",
+            CauseName.EPOCH_AHEAD,
             _L,
             "producer epoch {producer_epoch} in the partition, {coordinator_producer_epoch} in the Prepare record",
             _is_epoch_ahead,
         ),
         CauseRule(
-            "the partition has seen a newer coordinator epoch, as after a marker by a zombie coordinator or by hand (KAFKA-9144 "
-            "and similar), so it refuses every retry of the marker",
+            CauseName.COORDINATOR_EPOCH_AHEAD,
             _L,
             "coordinator epoch {coordinator_epoch} in the partition, {newest_coordinator_epoch} is the newest in "
             "__transaction_state-{coordinator_partition}",
@@ -339,19 +358,19 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         _NO_COORDINATOR,
         _FENCED_COORDINATOR,
         CauseRule(
-            "the partition's leader is not reachable",
+            CauseName.LEADER_UNREACHABLE,
             _P,
             "no marker since the decision at offset {record_offset}",
             lambda evidence: not events.is_leaderless(evidence),
         ),
         CauseRule(
-            "the coordinator stopped sending markers (KAFKA-16352, fixed in 3.8.0; KAFKA-9777, fixed in 2.6.0; KAFKA-10080)",
+            CauseName.FORGOTTEN,
             _P,
             "no marker since the decision at offset {record_offset} of __transaction_state-{coordinator_partition}",
             fixed_in=(3, 8),
         ),
         CauseRule(
-            "a repeated marker is refused under transactions v2 (KAFKA-19999; 4.2 before its fix)",
+            CauseName.REPEATED_MARKER_REFUSED,
             _P,
             "transactions v2; decided at offset {record_offset} of __transaction_state-{coordinator_partition}",
             _is_v2,
@@ -362,18 +381,8 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         _NO_COORDINATOR,
         _FENCED_COORDINATOR,
         _OLD_TIMESTAMPS,
-        CauseRule(
-            "the epoch is exhausted, so its coordinator cannot fence it (KAFKA-20090)",
-            _L,
-            "epoch {coordinator_producer_epoch} at the coordinator",
-            _is_exhausted,
-        ),
-        CauseRule(
-            "its coordinator does not run the timeout scan: __transaction_state-{coordinator_partition} has no leader, or one "
-            "that is overloaded",
-            _P,
-            "{transactional_id} at offset {record_offset} of __transaction_state-{coordinator_partition}",
-        ),
+        CauseRule(CauseName.EPOCH_EXHAUSTED, _L, "epoch {coordinator_producer_epoch} at the coordinator", _is_exhausted),
+        CauseRule(CauseName.TIMEOUT_SCAN_STOPPED, _P, _RECORD),
     ),
 }
 

@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -24,7 +23,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer, Buffer
+from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer
 from txnlib.readers.storage.local_files import (
     FOLDER,
     FileShrunk,
@@ -56,15 +55,6 @@ _AUTHORITY: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
-    """The bytes of an open file. `forget` releases those before a position."""
-
-    buffer: Buffer
-    size: int
-    forget: Callable[[int], None]
-
-
 def locate(given: str) -> str:
     """The place that an option names, as an absolute path or a URI. Opens nothing. Raises UsageError for other schemes."""
     found = URI.fullmatch(given)
@@ -94,12 +84,7 @@ def is_file(place: str) -> bool:
         if kind not in (None, FOLDER):
             raise UnreadableInputError(place, f"it is a {kind}", "Name a file or a folder")
         return kind is None
-    with _as_an_input(place):
-        remote = remote_file(place)
-        kind = remote.filesystem.get_file_info(remote.name).type
-    if kind == fs.FileType.NotFound:
-        raise _missing(place)
-    return bool(kind == fs.FileType.File)
+    return bool(_info(place).type == fs.FileType.File)
 
 
 def list_files(
@@ -117,7 +102,7 @@ def list_files(
             is_file(place)
             local.append(place)
         elif is_file(place):
-            yield FolderEntry(place, place, _size(place))
+            yield FolderEntry(place, place, int(_info(place).size or 0))
         else:
             yield from _list_remote(place)
     yield from Walk(local, follow_links=follow_links, enters_link=enters_link).entries()
@@ -147,20 +132,17 @@ def read_range(path: str, position: int, count: int) -> bytes:
 
 @contextmanager
 def open_stream(path: str) -> Iterator[BinaryIO]:
-    """A file to read once from front to back, unbuffered. Raises OSError if it cannot be opened."""
+    """A file to read once from front to back. Raises OSError if it cannot be opened."""
     if not is_remote(path):
         with open_regular(path) as stream:
             yield stream
         return
-    with as_os_error():
-        remote = remote_file(path)
-        opened = remote.filesystem.open_input_stream(remote.name, compression=None, buffer_size=STREAM_BYTES)
-    with opened:
-        yield _RemoteStream(path, opened)  # type: ignore[misc]
+    with _open_ranges(path) as (read_at, size):
+        yield io.BufferedReader(_Stream(read_at, size), STREAM_BYTES)
 
 
 @contextmanager
-def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[OpenFile]:
+def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[BlockBuffer]:
     """The bytes of a file, read on access. Raises OSError if it cannot be opened.
 
     At most `held_bytes` are in memory, fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped
@@ -168,10 +150,9 @@ def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HEL
     """
     with _open_ranges(path) as (read_at, size):
         if is_remote(path):
-            ranges = BlockBuffer(read_at, size, block_bytes, held_bytes)
+            yield BlockBuffer(read_at, size, block_bytes, held_bytes)
         else:  # the system reads ahead
-            ranges = BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), held_bytes, ahead=0)
-        yield OpenFile(ranges, size, ranges.forget)
+            yield BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), held_bytes, ahead=0)
 
 
 def _local_path(given: str) -> Path:
@@ -182,11 +163,14 @@ def _local_path(given: str) -> Path:
     return Path(path if path.startswith("/Volumes/") else f"/dbfs{path}")
 
 
-def _size(path: str) -> int:
-    """Size of a file in a store, in bytes."""
-    with _as_an_input(path):
-        remote = remote_file(path)
-        return int(remote.filesystem.get_file_info(remote.name).size or 0)
+def _info(place: str) -> Any:
+    """What a store says of a place. Raises UnreadableInputError if nothing is there."""
+    with _as_an_input(place):
+        remote = remote_file(place)
+        found = remote.filesystem.get_file_info(remote.name)
+    if found.type == fs.FileType.NotFound:
+        raise _missing(place)
+    return found
 
 
 def _list_remote(folder: str) -> Iterator[FolderEntry]:
@@ -233,21 +217,19 @@ def _read_at(path: str, opened: Any, position: int, count: int) -> bytes:
     return content
 
 
-class _RemoteStream(io.RawIOBase):
-    """A stream whose failures name the file."""
+class _Stream(io.RawIOBase):
+    """The bytes of a file from front to back, by its ranges."""
 
-    def __init__(self, path: str, opened: Any) -> None:
-        self._path, self._opened = path, opened
+    def __init__(self, read_at: Callable[[int, int], bytes], size: int) -> None:
+        self._read_at, self._size, self._position = read_at, size, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target: Any) -> int:
-        try:
-            content = self._opened.read(len(target))
-        except (OSError, pa.ArrowException) as error:
-            raise _failed(self._path, self._opened.tell(), error) from None
+        content = self._read_at(self._position, min(len(target), self._size - self._position))
         target[: len(content)] = content
+        self._position += len(content)
         return len(content)
 
 

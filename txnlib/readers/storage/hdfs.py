@@ -1,19 +1,18 @@
-"""HDFS through hdfs-native, as a pyarrow filesystem. Needs neither a Hadoop installation nor a JVM per task.
+"""HDFS through hdfs-native. Needs neither a Hadoop installation nor a JVM per task.
 
-It reads core-site.xml and hdfs-site.xml from HADOOP_CONF_DIR or HADOOP_HOME, the user from HADOOP_USER_NAME, and Kerberos tickets
-from the cache of `kinit`, as Hadoop's own tools do.
+Not through fsspec: its listing leaves out folders that it cannot list, and its paths end at a question mark.
+hdfs-native reads core-site.xml and hdfs-site.xml from HADOOP_CONF_DIR or HADOOP_HOME, the user from HADOOP_USER_NAME, and Kerberos
+tickets from the cache of `kinit`, as Hadoop's own tools do.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
-import pyarrow as pa
 from pyarrow import fs
 
 #: Number of attempts at a namenode that does not answer. Delays grow, half a minute in all. The library's default is 15.
@@ -24,61 +23,36 @@ _SAID_BY_SERVER: Final = re.compile(r'RPCError\("(?:\w+\.)*(?P<exception>\w+)", 
 _LONGEST: Final = 200
 
 
-def hdfs(authority: str) -> Any:
-    """The filesystem of a cluster, for pyarrow. Without a host: `fs.defaultFS` of core-site.xml. Without a port: a name service.
-
-    Raises OSError if that setting is missing, ImportError without hdfs-native.
-    """
-    from hdfs_native import Client  # 11 MB that few need; every Python worker imports this file
-
-    with _as_os_error():
-        client = Client(f"hdfs://{authority}" if authority else None, {"dfs.client.failover.max.attempts": str(ATTEMPTS)})
-    return fs.PyFileSystem(_Handler(client))
-
-
 def settings() -> tuple[str | None, ...]:
     """The environment variables that decide which cluster is accessed, and as which user."""
     return tuple(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_USER_NAME"))
 
 
-class _Handler(fs.FileSystemHandler):  # type: ignore[misc]
-    """The part of a filesystem that an audit needs: listing and reading."""
+class Hdfs:
+    """A cluster, with what an audit needs of a pyarrow filesystem: listing and reading. Errors are OSErrors.
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    `authority`: without a host, `fs.defaultFS` of core-site.xml; without a port, a name service. Raises OSError if that setting is
+    missing, ImportError without hdfs-native.
+    """
 
-    def get_type_name(self) -> str:
-        return "hdfs"
+    def __init__(self, authority: str) -> None:
+        from hdfs_native import Client  # 11 MB that few need; every Python worker imports this file
 
-    def normalize_path(self, path: str) -> str:
-        return path
-
-    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
-        return [self._info(path) for path in paths]
-
-    def _info(self, path: str) -> fs.FileInfo:
-        try:
-            with _as_os_error():
-                return _as_info(self._client.get_file_info(path))
-        except FileNotFoundError:
-            return fs.FileInfo(path, fs.FileType.NotFound)
-
-    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         with _as_os_error():
-            return [_as_info(status) for status in self._client.list_status(selector.base_dir, selector.recursive)]
+            self._client = Client(f"hdfs://{authority}" if authority else None, {"dfs.client.failover.max.attempts": str(ATTEMPTS)})
 
-    def open_input_stream(self, path: str) -> pa.PythonFile:
-        return self.open_input_file(path)
-
-    def open_input_file(self, path: str) -> pa.PythonFile:
+    def get_file_info(self, asked: str | fs.FileSelector) -> fs.FileInfo | list[fs.FileInfo]:
         with _as_os_error():
-            return pa.PythonFile(_HdfsReader(self._client.read(path)), mode="r")
+            if isinstance(asked, fs.FileSelector):
+                return [_as_info(status) for status in self._client.list_status(asked.base_dir, asked.recursive)]
+            try:
+                return _as_info(self._client.get_file_info(asked))
+            except FileNotFoundError:
+                return fs.FileInfo(asked, fs.FileType.NotFound)
 
-    def _refuse(self, *_: Any) -> None:
-        raise io.UnsupportedOperation("captures are only read")
-
-    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = move = copy_file = _refuse
-    open_output_stream = open_append_stream = _refuse
+    def open_input_file(self, path: str) -> AbstractContextManager[Any]:
+        with _as_os_error():
+            return _HdfsFile(self._client.read(path))
 
 
 def _as_info(status: Any) -> fs.FileInfo:
@@ -87,29 +61,19 @@ def _as_info(status: Any) -> fs.FileInfo:
     return fs.FileInfo(status.path, fs.FileType.File, size=status.length)
 
 
-class _HdfsReader(io.RawIOBase):
-    """A file whose errors are OSErrors."""
-
+class _HdfsFile(AbstractContextManager["_HdfsFile"]):
     def __init__(self, opened: Any) -> None:
         self._opened = opened
 
-    def readable(self) -> bool:
-        return True
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
 
-    def seekable(self) -> bool:
-        return True
+    def size(self) -> int:
+        return len(self._opened)
 
-    def tell(self) -> int:
-        return int(self._opened.tell())
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._opened.seek(offset, whence)
-        return self.tell()
-
-    def read(self, size: int | None = -1) -> bytes:
+    def read_at(self, count: int, position: int) -> bytes:
         with _as_os_error():
-            content: bytes = self._opened.read(-1 if size is None else size)
-        return content
+            return bytes(self._opened.read_range(position, count))
 
 
 @contextmanager

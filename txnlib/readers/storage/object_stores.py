@@ -167,7 +167,7 @@ def _abfss(host: str, endpoint: str | None, key: str | None, token: str | None) 
 
 @lru_cache(maxsize=16)
 def _hdfs(authority: str, _: tuple[str | None, ...]) -> Any:
-    return hdfs.hdfs(authority)
+    return hdfs.Hdfs(authority)
 
 
 def _scheme_and_host(endpoint: str, default: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark import windows
-from txnlib.spark.coverage import BEGINS_AT_SNAPSHOT
+from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import settled
@@ -207,14 +207,9 @@ def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: D
         .where(F.col("marker_offset").isNull() & ~F.col("is_followed"))
     )
     # Copies in which holes, damage, a snapshot, or the instant of the copy hide nothing.
-    whole = coverage.where(
-        F.col("is_judged")
-        & F.col("gap_offset").isNull()
-        & F.col("damaged_offset").isNull()
-        & F.col("is_decoded")
-        & ~F.expr(BEGINS_AT_SNAPSHOT)
-        & (F.col("log_start_offset") == 0)
-    ).select(*TOPIC_PARTITION, F.unix_millis("known_until").alias("known_until_ms"))
+    whole = coverage.where(f"is_judged AND {SHOWS_MARKERS} AND NOT {BEGINS_LATE}").selectExpr(
+        *TOPIC_PARTITION, "unix_millis(known_until) AS known_until_ms"
+    )
     stamps = markers_of(producer_spans).groupBy(*TOPIC_PARTITION).agg(F.min("at_ms").alias("oldest_ms"))
     return (
         unmarked.join(broadcast(whole), on=list(TOPIC_PARTITION), how="inner")

@@ -21,6 +21,8 @@ from txnlib.spark.schemas import TRANSACTIONS, conform
 
 _ONGOING: Final = TransactionState.ONGOING.kafka_name
 _INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
+#: When a row was decided, in ms: the time in its Prepare record, else the append time of that record. SQL.
+DECIDED_MS: Final = "coalesce(unix_millis(start) + time_to_decide_ms, unix_millis(prepared))"
 
 
 def transactions(

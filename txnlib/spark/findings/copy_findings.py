@@ -8,21 +8,24 @@ one pass.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.differing_copies import ComparedBatch, ComparedRecord
 from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.coverage import sound_copies
 from txnlib.spark.joins import broadcast, bucket_of
 from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
-COMPARED: Final = tuple(field.name for field in fields(ComparedBatch))
-_COMPARED_RECORD: Final = tuple(field.name for field in fields(ComparedRecord))
+#: The fields of a batch that compaction does not change, and every tool prints.
+COMPARED: Final = (
+    *("last_offset", "producer_id", "producer_epoch", "base_sequence"),
+    *("is_transactional", "is_control", "partition_leader_epoch", "control_type"),
+)
+#: The fields of a coordinator's record that every tool prints.
+_COMPARED_RECORD: Final = ("transactional_id", "is_tombstone", "state", "producer_id", "producer_epoch", "partitions")
 
 
 def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -70,7 +73,8 @@ def _first_difference(rows: DataFrame, key: list[str], compared: tuple[str, ...]
         F.min(F.struct("offset", "producer_id", F.sort_array("copies").alias("copies"))).alias("first"),
         F.count("*").alias("count"),
     )
-    return first.select(*TOPIC_PARTITION, "first.*", "count")
+    copies = "transform(copies, copy -> named_struct('source', copy.source, 'read', to_json(copy.read)))"
+    return first.select(*TOPIC_PARTITION, "first.*", "count").withColumn("copies", F.expr(copies))
 
 
 def _living(coverage: DataFrame) -> DataFrame:
@@ -82,13 +86,12 @@ def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     copies = _living(coverage)
     several = copies.groupBy(*TOPIC_PARTITION).agg(F.count("*").alias("count")).where("count > 1").drop("count")
     bounds = settled(copies.join(several, on=list(TOPIC_PARTITION), how="left_semi").select(*COPY, "high_watermark"))
-    is_stable = F.coalesce(F.col("last_offset") < F.col("high_watermark"), F.lit(True))
+    is_stable = F.expr("coalesce(last_offset < high_watermark, TRUE)")
     # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
-    is_divided = F.coalesce((F.col("base_offset") < F.col("high_watermark")) & ~is_stable, F.lit(False))
+    is_divided = F.expr("coalesce(base_offset < high_watermark AND last_offset >= high_watermark, FALSE)")
     each = single_batches(record_batches.join(broadcast(bounds), on=list(COPY), how="inner"), is_divided)
-    compared = (*COPY, "base_offset", *COMPARED)
-    runs = ("batches_count", "packed_batches")
-    return each.where(is_stable).select(*compared, *runs, bucket_of("base_offset"), batch_hash().alias("hash"))
+    columns = (*COPY, "base_offset", *COMPARED, "batches_count", "packed_batches")
+    return each.where(is_stable).select(*columns, bucket_of("base_offset"), batch_hash().alias("hash"))
 
 
 def _differs(names: tuple[str, ...]) -> Column:
@@ -105,8 +108,8 @@ _ABORT = (*TOPIC_PARTITION, "producer_id", "marker_offset")
 
 
 def _index(aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
-    whole = sound_copies(coverage).select(
-        *COPY, "end_offset", "gap_offset", F.coalesce("read_from_offset", F.lit(0)).alias("read_from_offset")
+    whole = sound_copies(coverage).selectExpr(
+        *COPY, "end_offset", "gap_offset", "coalesce(read_from_offset, 0) AS read_from_offset"
     )
     return aborted_transactions.join(broadcast(whole), on=list(COPY), how="inner").withColumnRenamed("last_offset", "marker_offset")
 
@@ -124,19 +127,15 @@ def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame,
     files = index.groupBy(*TOPIC_PARTITION).agg(
         F.min("segment_base_offset").alias("first_segment"), F.max("marker_offset").alias("newest_entry")
     )
-    aborts = _aborts(producer_spans, index).where(F.col("first_offset").isNotNull()).select(*_ABORT)
-    lost = aborts.join(index.select(*_ABORT), on=list(_ABORT), how="left_anti").join(
-        broadcast(files), on=list(TOPIC_PARTITION), how="inner"
-    )
-    is_indexed = (F.col("marker_offset") < F.col("newest_entry")) & (F.col("marker_offset") >= F.col("first_segment"))
-    return lost.where(is_indexed).select(*_ABORT)
+    aborts = _aborts(producer_spans, index).where("first_offset IS NOT NULL").select(*_ABORT)
+    lost = aborts.join(index, on=list(_ABORT), how="left_anti").join(broadcast(files), on=list(TOPIC_PARTITION), how="inner")
+    return lost.where("marker_offset < newest_entry AND marker_offset >= first_segment").select(*_ABORT)
 
 
 def lost_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
     """Index entries whose marker is not in the part of the log that was read. Below a hole, compaction may have removed it."""
     index = _index(aborted_transactions, coverage)
-    is_read = (F.col("marker_offset") >= F.col("read_from_offset")) & (F.col("marker_offset") < F.col("end_offset"))
-    is_behind_holes = F.coalesce(F.col("marker_offset") > F.col("gap_offset"), F.lit(True))
-    entries = index.where(F.col("producer_id").isNotNull() & is_read & is_behind_holes)
+    is_read = "marker_offset >= read_from_offset AND marker_offset < end_offset AND coalesce(marker_offset > gap_offset, TRUE)"
+    entries = index.where(f"producer_id IS NOT NULL AND {is_read}")
     lost = entries.join(_aborts(producer_spans, index).select(*_ABORT), on=list(_ABORT), how="left_anti")
     return lost.select(*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "last_stable_offset")

@@ -133,7 +133,7 @@ def still_partitions(partitions: DataFrame, open_transactions: DataFrame, earlie
       GROUP BY topic, partition, last_stable_offset
     )
     SELECT /*+ BROADCAST(still) */
-      topic, partition, last_stable_offset, blocked.lag_offsets, still.runs, still.since_ms,
+      topic, partition, last_stable_offset AS offset, blocked.lag_offsets, still.runs, still.since_ms,
       blocked.blocking_verdict AS verdict, blocked.blocking_transactional_id AS transactional_id,
       producer_id, open.is_two_phase_commit, unix_millis(open.transaction_start) AS start_ms,
       open.transaction_timeout_ms AS timeout_ms, unix_millis(open.last_timestamp) AS last_timestamp_ms

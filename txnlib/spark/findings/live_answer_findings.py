@@ -57,11 +57,9 @@ def told_spans(producer_spans: DataFrame, answers: Mapping[Place, LiveAnswer]) -
         return []
     schema = "topic string, partition int, producer_id long, live_start long, begin_offset long, high_watermark long"
     opened = broadcast(local_rows(producer_spans.sparkSession, told, schema))
-    has_ended_since = (F.col("marker_offset") >= F.col("high_watermark")) & (F.col("live_start") < F.col("begin_offset"))
-    near = producer_spans.join(opened, on=list(PRODUCER), how="inner").where(
-        (F.col("first_offset") == F.col("live_start")) | has_ended_since
-    )
-    return rows_of(near, ToldSpan)
+    has_ended_since = "(marker_offset >= high_watermark AND live_start < begin_offset)"
+    near = producer_spans.join(opened, on=list(PRODUCER), how="inner")
+    return rows_of(near.where(f"first_offset = live_start OR {has_ended_since}"), ToldSpan)
 
 
 def explained(producer_spans: DataFrame, questions: Mapping[Place, AnsweredCopy]) -> set[Place]:
@@ -73,10 +71,12 @@ def explained(producer_spans: DataFrame, questions: Mapping[Place, AnsweredCopy]
         return set()
     asked = [(*place, copy.answered_stable_offset) for place, copy in questions.items()]
     told = broadcast(local_rows(producer_spans.sparkSession, asked, "topic string, partition int, stable_offset long"))
-    begun = F.coalesce(F.when(F.col("is_start_exact"), F.col("first_offset")), F.lit(0))
-    has_transaction = F.col("first_offset").isNotNull() | F.col("marker_offset").isNotNull()
-    is_open_there = (begun <= F.col("stable_offset")) & F.coalesce(F.col("marker_offset") >= F.col("stable_offset"), F.lit(True))
-    found = producer_spans.where(has_transaction).join(told, on=list(TOPIC_PARTITION)).where(is_open_there)
+    found = (
+        producer_spans.where("first_offset IS NOT NULL OR marker_offset IS NOT NULL")
+        .join(told, on=list(TOPIC_PARTITION))
+        .where("coalesce(if(is_start_exact, first_offset, NULL), 0) <= stable_offset")
+        .where("coalesce(marker_offset >= stable_offset, TRUE)")
+    )
     return {(row["topic"], row["partition"]) for row in found.select(*TOPIC_PARTITION).distinct().collect()}
 
 

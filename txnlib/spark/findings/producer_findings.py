@@ -96,7 +96,7 @@ def abandoned_producers(producer_spans: DataFrame) -> DataFrame:
     """The partitions with such producer ids: outside of transactions, with one batch, of epoch 0, from sequence 0 on."""
     state = F.col("state")
     is_first_batch = (state["producer_epoch"] == 0) & (state["last_sequence"] == state["offset_delta"])
-    is_plain = F.col("marker_offset").isNull() & F.col("first_offset").isNull() & (F.col("span") == 0)
+    is_plain = F.expr("marker_offset IS NULL AND first_offset IS NULL AND span = 0")
     once = (
         newest_spans(producer_spans)
         .where(is_first_batch & is_plain)

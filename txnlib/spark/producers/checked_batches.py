@@ -18,6 +18,7 @@ from txnlib.spark.batch_runs import batch_at, batches_count, is_divided_at, last
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.coverage import paths_of_segments
 from txnlib.spark.joins import broadcast, bucket_of
+from txnlib.spark.local_rows import local_relation, relaxed
 from txnlib.spark.producers.producer_spans import newest_spans, open_spans
 from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
 
@@ -45,7 +46,9 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
         .select(*COPY, "producer_id", "start_offset", "row.place", "row.batch.*")
         .where(F.col("base_offset").isNotNull())
     )
-    odd = _odd_batches(producer_spans).join(judged, on=list(TOPIC_PARTITION), how="inner")
+    # Gathered, because there are hardly ever any: then Spark need not look for them among all batches.
+    found = relaxed(_odd_batches(producer_spans))
+    odd = local_relation(found.sparkSession, found.toArrow(), found.schema).join(judged, on=list(TOPIC_PARTITION), how="inner")
     # Of a run, the size is that of all its batches, so that it may have one above a page.
     unchecked = record_batches.where(F.col("source").startswith("raw:") & (F.col("size") > PAGE) & ~F.col("is_control"))
     is_within = F.col("odd_offset").between(F.col("base_offset"), last_batch_offset())

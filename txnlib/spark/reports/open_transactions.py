@@ -33,7 +33,7 @@ from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import windows
 from txnlib.spark.core_rows import rows_of, struct_of
-from txnlib.spark.instants import instant, latest_ms
+from txnlib.spark.instants import instant, latest_ms_sql
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.reports.dossiers import ALARMING_FINDINGS, dossiers, open_now
@@ -107,7 +107,7 @@ def _coordinator_logs(coordinator_states: DataFrame) -> DataFrame:
         F.max("coordinator_epoch").alias("newest_coordinator_epoch"),
         F.max("offset").alias("last_offset"),
         F.max("hole_offset").alias("hole_offset"),
-        F.max(latest_ms("hole_ms")).alias("hole_ms"),
+        F.max(F.expr(latest_ms_sql("hole_ms"))).alias("hole_ms"),
     )
 
 

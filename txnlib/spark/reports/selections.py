@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.spark.batch_runs import first_timestamp_ms, is_divided_at, single_batches
+from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.coverage import broker
 from txnlib.spark.instants import clock_ms, clock_ms_sql
 from txnlib.spark.joins import broadcast, select
@@ -87,8 +88,7 @@ def marker_delays(transactions: DataFrame) -> DataFrame:
     FROM (
       SELECT topic, partition, max_by(struct(coordinator_partition, at_ms, marker_ms, clock_offset_ms), at_ms) AS newest
       FROM (
-        SELECT producer_id, coordinator_partition,
-          coalesce(unix_millis(start) + time_to_decide_ms, unix_millis(prepared)) AS at_ms, inline(markers)
+        SELECT producer_id, coordinator_partition, {DECIDED_MS} AS at_ms, inline(markers)
         FROM {{transactions}} WHERE completed IS NOT NULL
       )
       WHERE marker_offset IS NOT NULL AND at_ms IS NOT NULL

@@ -25,7 +25,8 @@ from txnlib.core.verdicts.transaction_outcome import (
     MarkerState,
 )
 from txnlib.spark.coordinators.transaction_markers import lost_markers
-from txnlib.spark.coverage import BEGINS_AT_SNAPSHOT
+from txnlib.spark.coordinators.transactions import DECIDED_MS
+from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms_sql, instant, instant_sql
 from txnlib.spark.joins import select
 from txnlib.spark.local_rows import settled
@@ -96,8 +97,8 @@ _EVIDENCE: Final = _case(
 PLACED: Final = f"""
 WITH decided AS (
   SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome, {_DECISION_STATE} AS decision_state,
-    unix_millis(start) AS start_ms, coalesce(unix_millis(start) + time_to_decide_ms, unix_millis(prepared)) AS decided_ms,
-    unix_millis(completed) AS completed_ms, coalesce(decided_epoch, producer_epoch) AS epoch, markers, partitions
+    unix_millis(start) AS start_ms, {DECIDED_MS} AS decided_ms, unix_millis(completed) AS completed_ms,
+    coalesce(decided_epoch, producer_epoch) AS epoch, markers, partitions
   FROM {{transactions}}
 ), listed AS (
   SELECT {_KEY}, 'COORDINATOR' AS known_from, inline(coalesce(
@@ -156,8 +157,7 @@ odd AS (
   GROUP BY of, topic, partition
 ), of_copy AS (
   SELECT topic, partition, unix_millis(known_until) AS known_ms,
-    gap_offset IS NULL AND damaged_offset IS NULL AND is_decoded AS is_whole,
-    {BEGINS_AT_SNAPSHOT} OR log_start_offset > 0 AS begins_late,
+    {SHOWS_MARKERS} AS is_whole, {BEGINS_LATE} AS begins_late,
     greatest(read_from_offset, log_start_offset) AS from_offset, TRUE AS is_captured
   FROM {{coverage}} WHERE is_judged
 ), gone AS (

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.verdicts.marker_repair import CONSUMERS_SAW, TOOLS, Fate, LostMarker, repair
+from txnlib.core.verdicts.lost_marker import CONSUMERS_SAW, TOOLS, Fate, LostMarker, repair
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 LOST = LostMarker(
