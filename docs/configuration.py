@@ -7,12 +7,13 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from markdown_table import table
 from pydantic import BaseModel
 
 from txnlib.ask.acknowledgements import Acknowledgement
 from txnlib.jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.settings import KEYS, SECTIONS, SETTINGS, Settings, SettingsFile
+from txnlib.settings import KEYS, NUMBERS, SECTIONS, SETTINGS, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = (AUDIT, INGEST, RECONSTRUCT, REPORT)
@@ -25,16 +26,16 @@ An audit needs only `--input` and `--output`. Everything else has a default.
 
 The first source that has a setting decides:
 
-1. An option on the command line; in a notebook, an argument of [`audit`](api.md).
-1. The settings file, `--conf FILE`, in TOML. [conf/audit.toml](../conf/audit.toml) names every key. An unknown key, a wrong type
-   or a value out of range is an error (exit code 2); the message names the file and the key.
-1. `capture.json` in the capture. Fields that this version does not know are ignored.
-1. The default. If Kafka has the setting, it is Kafka's default.
+1. An option of the command line; in a notebook, an argument of [`audit`](api.md).
+1. The settings file, `--conf FILE`, in TOML. [conf/audit.toml](../conf/audit.toml) names every key. What is wrong in it is an error
+   (exit code 2) that names file and key.
+1. `capture.json` in the capture. Unknown fields are ignored.
+1. The cluster's metadata log, if the setting is dynamic; else Kafka's default.
 
-`audit_runs.settings` contains the resulting settings, which `reconstruct_state` and `report_transactions` read from there. The
-instant of the audit is not a setting: it is `--as-of`, else the newest instant in `capture.json`, else the newest broker-stamped
-time in the capture.
+`audit_runs.settings` has the result, which `reconstruct_state` and `report_transactions` read. The instant of the audit is no
+setting: it is `--as-of`, else the newest instant in `capture.json`, else the newest broker-stamped time in the capture.
 """
+
 
 SETTINGS_FILE = """\
 # Settings of an audit: `--conf conf/audit.toml`. Every key is optional. Options on the command line override this file,
@@ -44,9 +45,8 @@ SETTINGS_FILE = """\
 ACKNOWLEDGEMENTS = """\
 ### Acknowledgements
 
-`--acknowledged FILE.toml` names what is known. What an entry matches does not count for `--fail-on`, and moves from its section
-of the report to the section `ACKNOWLEDGED`. The counts of the report, the tables, the metrics and the abort plan still have it. An
-entry that has ended, or that matches nothing, is shown there, too.
+What an entry of `--acknowledged FILE.toml` matches does not count for `--fail-on`, and moves to the section `ACKNOWLEDGED` of
+the report; so does an entry that has ended or matches nothing. Counts, tables, metrics and the abort plan still have it.
 
 ```toml
 [[acknowledged]]
@@ -65,8 +65,17 @@ by = "ada"
 why = "the topic is deleted in December"
 ```
 
-An entry names at least one of topic, transactional id, producer id, start offset and finding. It matches what has all that it
+An entry names at least one of topic, transactional id, producer id, start offset and finding, and matches what has all that it
 names.
+"""
+
+
+OTHER_OPTIONS = """\
+`audit` and `ingest_dumps` also take the options of [settings](#settings-file). `--master URL`, and all after `--`, goes to
+spark-submit ([on a cluster](operations.md#on-a-cluster)). [txn-audit](cli.md) has its own options.
+
+`--fail-on` takes verdicts (`hanging`, `stuck`, `late`, `suspect`, `unknown`), any or one of these on a transaction that no audit
+saw before (`new`, `new-hanging`, …), `in-doubt`, `critical` findings, and `coverage` that is not complete.
 """
 
 
@@ -88,82 +97,83 @@ def settings_file() -> str:
 
 
 def _keys() -> list[str]:
-    lines = ["## Settings file\n"]
+    lines = [
+        "## Settings file\n",
+        "Numbers are integers up to 2_147_483_647. `also`: the option, and the field of [capture.json](#notes-of-a-capture).\n",
+    ]
     for section, about in SECTIONS.items():
-        lines += [f"### [{section}]\n", f"{about}\n"]
-        lines += ["| key | type | default | decides | option | `capture.json` |", "|---|---|---|---|---|---|"]
-        kinds = _properties(SettingsFile.model_fields[section].annotation)
-        for name in (name for name in KEYS.values() if SETTINGS[name].section == section):
-            each = SETTINGS[name]
-            noted = name if each.noted else "broker_settings" if hasattr(CaptureNotes, name) else ""
-            also = " | ".join(f"`{said}`" if said else "" for said in (each.option, noted))
-            lines.append(f"| `{each.name}` | {_kind(kinds[each.name])} | {default(name)} | {each.decides} | {also} |")
-        lines.append("")
+        names = [name for name in KEYS.values() if SETTINGS[name].section == section]
+        lines += [f"### [{section}]\n", f"{about}\n", *table(("key", "default", "decides", "also"), map(_key, names))]
     return lines
+
+
+def _key(name: str) -> tuple[str, str, str, str]:
+    each = SETTINGS[name]
+    noted = name if each.noted else "broker_settings" if hasattr(CaptureNotes, name) else ""
+    return f"`{each.name}`", default(name), each.decides, ", ".join(f"`{said}`" for said in (each.option, noted) if said)
 
 
 def default(name: str) -> str:
     """What holds where nobody says anything, in the unit of the key."""
     each = SETTINGS[name]
-    if each.noted:
-        return each.without.rstrip(".")
-    return f"`{each.default // each.unit:_}`" if isinstance(each.default, int) else "none"
+    if isinstance(each.default, int):
+        return f"`{each.default // each.unit:_}`"
+    return each.without.rstrip(".") if each.noted else "none"
 
 
 def _options() -> list[str]:
-    lines = [
-        "## Options of the jobs\n",
-        "Options of `./spark-submit.sh JOB`. `x`: the job has the option. The three jobs after `audit` are its stages.\n",
-        f"| option | {' | '.join(f'`{job}`' for job in JOBS)} | meaning |",
-        "|---" * (len(JOBS) + 2) + "|",
-    ]
+    """Without the options that are settings, by the jobs that take them."""
+    settings = {each.option for each in NUMBERS.values()}
+    by_jobs: dict[frozenset[str], list[Option]] = {}
     for option in OPTIONS:
-        taken = " | ".join("x" if job in option.jobs else "" for job in JOBS)
-        lines.append(f"| `{_called(option)}` | {taken} | {option.about} |")
-    more = "`--master URL` and all options after `--` go to spark-submit: [on a cluster](operations.md#on-a-cluster)."
-    return [*lines, "", more, "The commands of `txn-audit` have their own options: [txn-audit](cli.md).\n"]
+        if option.name not in settings:
+            by_jobs.setdefault(option.jobs, []).append(option)
+    rows = [
+        (", ".join(f"`{job}`" for job in JOBS if job in jobs), ", ".join(f"`{_called(option)}`" for option in options))
+        for jobs, options in by_jobs.items()
+    ]
+    return [
+        "## Options of the jobs\n",
+        "`./spark-submit.sh JOB --help` describes them. The three jobs after `audit` are its stages.\n",
+        *table(("jobs", "options"), rows),
+        OTHER_OPTIONS,
+    ]
 
 
 def _called(option: Option) -> str:
     value = option.how.get("metavar") or "|".join(option.how.get("choices", ()))
-    return f"{option.name} {value}".strip().replace("|", "\\|")
+    return f"{option.name} {value}".strip()
 
 
 def _acknowledgements() -> list[str]:
-    fields = [f"| `{name}` | {field.description} |" for name, field in Acknowledgement.model_fields.items()]
-    return [ACKNOWLEDGEMENTS, "| key | meaning |", "|---|---|", *fields, ""]
+    fields = [(f"`{name}`", field.description) for name, field in Acknowledgement.model_fields.items()]
+    return [ACKNOWLEDGEMENTS, *table(("key", "meaning"), fields)]
 
 
 def _notes() -> list[str]:
-    lines = [
+    return [
         "## Notes of a capture\n",
-        "There can be one `capture.json` in each broker's folder, or one for all; [`scripts/capture.sh`](capture.md) writes it.",
-        "An audit merges the files of its input. Every field is optional.\n",
+        "`capture.json` is in each broker's folder, or there is one for all; an audit merges them.",
+        "[`scripts/capture.sh`](capture.md) writes it. Every field is optional.\n",
         *_noted(CaptureNotes),
-        "\nFields of each partition in `partitions`:\n",
+        "Fields of each partition in `partitions`:\n",
         *_noted(PartitionNotes),
     ]
-    return [*lines, ""]
 
 
 def _noted(model: type[BaseModel]) -> list[str]:
-    lines = ["| field | type | meaning | without it |", "|---|---|---|---|"]
-    for name, said in _properties(model).items():
-        lines.append(f"| `{name}` | {_kind(said)} | {said['description']} | {said['without']} |")
-    return lines
+    rows = [(f"`{name}`", _kind(said), said["description"], said["without"]) for name, said in _properties(model).items()]
+    return table(("field", "type", "meaning", "without it"), rows)
 
 
 def _decided() -> list[str]:
-    lines = [
+    others = [f"`{name}`" for name in Settings.model_fields if name not in SETTINGS]
+    return [
         "## Effective settings of an audit\n",
-        "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings).\n",
-        "| field | type | meaning |",
-        "|---|---|---|",
+        "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings):",
+        "the settings above, times in ms, and what was decided besides; `txnlib/settings.py` describes it:",
+        f"{', '.join(others)}.\n",
     ]
-    for name, said in _properties(Settings).items():
-        about = f"`{SETTINGS[name].key}` of the settings file." if name in SETTINGS else said["description"]
-        lines.append(f"| `{name}` | {_kind(said)} | {about} |")
-    return [*lines, ""]
 
 
 def _properties(model: type[BaseModel]) -> dict[str, Any]:
@@ -171,39 +181,34 @@ def _properties(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _kind(said: dict[str, Any]) -> str:
-    """A type in words, with its limits."""
+    """A type in words."""
     if "anyOf" in said:
         (said,) = [each for each in said["anyOf"] if each != {"type": "null"}]
     if "items" in said:
         return f"list of {_kind(said['items'])}"
     if "additionalProperties" in said:
-        return f"object: name to {_kind(said['additionalProperties'])}"
+        return f"object of {_kind(said['additionalProperties'])}"
     if "$ref" in said:
         return "object"
-    limits = [f"{word} {said[limit]:_}" for limit, word in (("minimum", "from"), ("maximum", "to")) if limit in said]
-    return " ".join(["text" if said["type"] == "string" else said["type"], *limits])
+    return "text" if said["type"] == "string" else said["type"]
 
 
 def _environment() -> list[str]:
     """As the headers of the two scripts have it."""
-    lines = [
+    submit = [
+        (f"`{name}`", "" if value == "-" else value, meaning)
+        for name, value, meaning in _header("spark-submit.sh", "Environment variable", 3)
+    ]
+    installs = [(_ticked(names), meaning) for names, meaning in _header("bootstrap.sh", "Variables it reads", 2)]
+    return [
         "## Environment variables\n",
-        "[Operations](operations.md#where-a-capture-may-lie) lists the variables of stores (`AWS_…`, `AZURE_…`,",
-        "`GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_HOME`).\n",
+        "Those of stores are in [Operations](operations.md#where-a-capture-may-lie).\n",
         "### spark-submit.sh\n",
-        "| variable | default | meaning |",
-        "|---|---|---|",
+        *table(("variable", "default", "meaning"), submit),
+        "### bootstrap.sh\n",
+        "Both entry scripts use these when they install packages.\n",
+        *table(("variable", "meaning"), installs),
     ]
-    for name, value, meaning in _header("spark-submit.sh", "Environment variable", 3):
-        lines.append(f"| `{name}` | {'' if value == '-' else value} | {meaning} |")
-    lines += [
-        "\n### bootstrap.sh\n",
-        "Both entry scripts use these variables when they install packages.\n",
-        "| variable | meaning |",
-        "|---|---|",
-    ]
-    lines += [f"| {_ticked(names)} | {meaning} |" for names, meaning in _header("bootstrap.sh", "Variables it reads", 2)]
-    return [*lines, ""]
 
 
 def _ticked(names: str) -> str:

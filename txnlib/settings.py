@@ -30,7 +30,7 @@ class _Section(BaseModel):
 
 
 #: What an audit does without a field of capture.json.
-_DYNAMIC: Final = "The dynamic setting in the cluster's metadata log, else Kafka's default."
+_DYNAMIC: Final = "The dynamic setting in the metadata log, else Kafka's default."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,10 @@ class Settings(_Section):
         str,
         Setting(
             key="cluster.name",
-            decides="Name of the cluster in every table and in `run_id`. Only one audit per name runs at a time; an incremental "
-            "audit resumes from the last audit with the same name, and `--keep-days` deletes only audits with the same name.",
+            decides=(
+                "Name of the cluster in every table and in `run_id`. One audit per name runs at a time; an incremental audit "
+                "resumes, and `--keep-days` deletes, audits of the same name."
+            ),
             shortest=1,
             option="--cluster",
             noted="Name of the cluster. Inputs with different names are refused.",
@@ -134,22 +136,27 @@ class Settings(_Section):
         int,
         Setting(
             key="thresholds.max_transaction_timeout_minutes",
-            decides="An orphaned transaction is `HANGING` if its last write is older than this, and `SUSPECT` otherwise. For "
-            "`safe_to_abort`, brokers' clocks must prove that age. The same as `--max-transaction-timeout` of "
-            "`kafka-transactions.sh find-hanging`.",
+            decides=(
+                "An orphaned transaction is `HANGING` if its last write is older than this, else `SUSPECT`. For `safe_to_abort`, "
+                "brokers' clocks must prove that age. As `kafka-transactions.sh find-hanging --max-transaction-timeout`."
+            ),
             option="--max-transaction-timeout",
             metavar="MINUTES",
-            about="Report an orphaned transaction as hanging once its last write is older than this many minutes. The same as "
-            "--max-transaction-timeout of kafka-transactions.sh find-hanging (default: {default})",
+            about=(
+                "Report an orphaned transaction as hanging once its last write is older than this many minutes, as find-hanging "
+                "of kafka-transactions.sh does (default: {default})"
+            ),
         ),
     ] = 900_000
     transaction_max_timeout_ms: Annotated[
         int,
         Setting(
             key="thresholds.transaction_max_timeout_ms",
-            decides="The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and counts in "
-            "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit that "
-            "is open for longer than this is listed in `abort_plan`.",
+            decides=(
+                "The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and in "
+                "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit "
+                "that is open for longer is in `abort_plan`."
+            ),
             option="--transaction-max-timeout-ms",
             metavar="MS",
             about="The brokers' transaction.max.timeout.ms (default: {default})",
@@ -161,8 +168,10 @@ class Settings(_Section):
         int,
         Setting(
             key="thresholds.stuck_after_minutes",
-            decides="A transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision (PrepareCommit, PrepareAbort) "
-            "is older than this, and `OPEN` (`MARKER_PENDING`) otherwise.",
+            decides=(
+                "A decided transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision is older than this, else "
+                "`OPEN` (`MARKER_PENDING`)."
+            ),
             option="--stuck-after",
             metavar="MINUTES",
             about="Report a decided transaction as stuck if its marker is still missing after this many minutes "
@@ -173,8 +182,10 @@ class Settings(_Section):
         int,
         Setting(
             key="thresholds.in_doubt_after_minutes",
-            decides="An undecided two-phase commit counts for `--fail-on in-doubt`, and is overdue in `in_doubt_transactions`, "
-            "once it is open for longer than this.",
+            decides=(
+                "An undecided two-phase commit that is open for longer than this counts for `--fail-on in-doubt`, and is overdue in "
+                "`in_doubt_transactions`."
+            ),
             option="--in-doubt-after",
             metavar="MINUTES",
             about="Report a two-phase commit as in doubt for too long once it has been open for more than this many minutes "
@@ -185,34 +196,40 @@ class Settings(_Section):
         int,
         Setting(
             key="thresholds.clock_tolerance_ms",
-            decides="A client's timestamp proves that a transaction began before its coordinator was copied only if it is within "
-            "this distance of a broker's timestamp at a lower offset. Otherwise the transaction is `UNKNOWN` (`CAPTURE_SKEW`). If "
-            "a write's timestamp is later than the instant of the audit by more than this, it gives no age.",
+            decides=(
+                "A client's timestamp proves that a transaction began before its coordinator was copied only if it is this close "
+                "to a broker's at a lower offset; else it is `UNKNOWN` (`CAPTURE_SKEW`). A timestamp further than this after the "
+                "audit gives no age."
+            ),
         ),
     ] = 300_000
     coordinator_partitions: Annotated[
         int,
         Setting(
             key="cluster.coordinator_partitions",
-            decides="Number of partitions of `__transaction_state` (`transaction.state.log.num.partitions`). While one of them is "
-            "missing or incomplete, a transaction whose producer id no coordinator knows is `UNKNOWN` "
-            "(`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`.",
+            decides=(
+                "`transaction.state.log.num.partitions`. While one of them is missing or incomplete, a transaction whose producer "
+                "id no coordinator knows is `UNKNOWN` (`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`."
+            ),
             least=1,
             most=MAX_COORDINATOR_PARTITIONS,
             option="--coordinator-partitions",
             about="Number of partitions of __transaction_state (default: from capture.json, else inferred from the captured ids)",
             noted="Number of partitions of `__transaction_state`.",
-            without="The number in the cluster's metadata log. Without one: 50, unless the captured ids refute it; then the number "
-            "that they allow, and no abort that depends on it is safe.",
+            without=(
+                "The number in the metadata log. Else 50, unless the captured ids refute it; then the number that they allow, and "
+                "no abort that depends on it is safe."
+            ),
         ),
     ] = 50
     producer_id_expiration_ms: Annotated[
         int,
         Setting(
             key="cluster.producer_id_expiration_ms",
-            decides="The brokers' `producer.id.expiration.ms`. A producer without an open transaction is removed from "
-            "`producer_states` this long after its last write, and its later batches are not checked against the old sequence and "
-            "epoch. No verdict depends on it.",
+            decides=(
+                "The brokers' `producer.id.expiration.ms`. An idle producer leaves `producer_states` after this time, and its "
+                "later batches are not checked against the old sequence and epoch. No verdict depends on it."
+            ),
             least=1,
             broker="producer.id.expiration.ms",
             noted="The brokers' `producer.id.expiration.ms`.",
@@ -222,8 +239,7 @@ class Settings(_Section):
         int,
         Setting(
             key="cluster.transactional_id_expiration_ms",
-            decides="The brokers' `transactional.id.expiration.ms`. Forecasts say when an idle transactional id expires that an "
-            "open transaction belongs to. No verdict depends on it.",
+            decides="The brokers' `transactional.id.expiration.ms`, for forecasts. No verdict depends on it.",
             least=1,
             broker="transactional.id.expiration.ms",
             noted="The brokers' `transactional.id.expiration.ms`.",
@@ -243,10 +259,10 @@ class Settings(_Section):
         AfterValidator(_matching),
         Setting(
             key="applications.patterns",
-            decides="Regular expressions that name the application of a transactional id: each has a group `application` and "
-            "matches the whole id. They are tried in order, before the patterns for Kafka Streams, Connect, Flink and numbered "
-            "instances. Tables and reports show the application, and one finding counts new ids by application. No verdict "
-            "depends on it.",
+            decides=(
+                "Regular expressions with a group `application` that match a whole transactional id. They are tried in order, "
+                "before those for Kafka Streams, Connect, Flink and numbered instances. No verdict depends on it."
+            ),
             example=r"""['\w+\.(?P<application>\w+)\..*']""",
         ),
     ] = ()
@@ -256,48 +272,43 @@ class Settings(_Section):
         "number that the captured ids allow) or AMBIGUOUS.",
     )
     metadata_known_ms: int | None = Field(
-        default=None, description="Newest time in the cluster's metadata log, in epoch ms; null if none was captured."
+        default=None, description="Newest time in the metadata log, in epoch ms; null if none was captured."
     )
     metadata_basis: LeaderBasis | None = Field(
         default=None,
         description="What leaders in that log are worth: `METADATA_LOG`, `METADATA_LOG_UNCONFIRMED`, `METADATA_LOG_STALE` or "
         "`METADATA_LOG_DAMAGED`.",
     )
-    is_metadata_complete: bool = Field(
-        default=False, description="Whether that log has a beginning, so that it names every topic that existed."
-    )
+    is_metadata_complete: bool = Field(default=False, description="Whether that log has a beginning, so that it names every topic.")
     metadata_reach_ms: int | None = Field(
         default=None,
-        description="Instant up to which copies may have been taken, in epoch ms, for that log to show their leaders for certain.",
+        description="Instant, in epoch ms, up to which that log shows the leaders of copies for certain.",
     )
-    has_metadata_end: bool = Field(
-        default=True, description="Whether no copy of that log shows that newer records are lost, by damage or behind a hole."
-    )
+    has_metadata_end: bool = Field(default=True, description="Whether no copy of that log shows that newer records are lost.")
     is_metadata_whole: bool = Field(
         default=False,
-        description="Whether nothing is missing at the end of that log: no damage, no record after a hole, and no folder that was "
-        "copied later.",
+        description="Whether nothing is missing at the end of that log, and no folder was copied later.",
     )
     contradictions: tuple[str, ...] = Field(
-        default=(), description="Fields of capture.json that the cluster's metadata log contradicts, in words."
+        default=(), description="Fields of capture.json that the metadata log contradicts, in words."
     )
     transaction_version: int | None = Field(
         default=None,
-        description="Level of the feature `transaction.version`, from capture.json or the cluster's metadata log; null if unknown.",
+        description="Level of the feature `transaction.version`; null if unknown.",
     )
     assumed: tuple[str, ...] = Field(
         default=(),
-        description="Broker settings that were neither given nor set dynamically, so that Kafka's defaults are assumed. A larger "
-        "timeout in the coordinators' records replaces the default of `transaction.max.timeout.ms`.",
+        description=(
+            "Broker settings of which Kafka's defaults are assumed. A larger timeout in the coordinators' records replaces that "
+            "of `transaction.max.timeout.ms`."
+        ),
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
     start: str = Field(default="beginning", description="Where reading started: `--start`.")
     detail: str = Field(default=BATCHES, description="What a row of `record_batches` is: `--detail`.")
-    continues: str | None = Field(
-        default=None, description="The run from which an incremental audit resumed; null if everything was read."
-    )
+    continues: str | None = Field(default=None, description="The run from which it resumed; null if everything was read.")
     chain: str | None = Field(default=None, description="The chain of runs to which the audit belongs.")
-    night: int = Field(default=0, description="Number of the audit in its chain; 0 if everything was read.")
+    night: int = Field(default=0, description="Its number in the chain; 0 if everything was read.")
 
     @property
     def is_metadata_confirmed(self) -> bool:

@@ -39,7 +39,16 @@ def commands() -> list[str]:
     return [line for line in lines if line]
 
 
-RENDERED = ["tables.md", "workings.md", "rules/reference.md", "runbook.md", "api.md", "configuration.md", "numbers.md"]
+RENDERED = [
+    "tables.md",
+    "workings.md",
+    "rules/reference.md",
+    "runbook.md",
+    "log-lines.md",
+    "api.md",
+    "configuration.md",
+    "numbers.md",
+]
 PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
 
 

@@ -1,4 +1,4 @@
-"""The queries of the documents, alike on Spark and on DuckDB."""
+"""Queries of the documents and views, alike on Spark and on DuckDB."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ IN_THE_NIGHTS = {
 
 
 class Question(NamedTuple):
-    """A query of a document, as each engine is to be asked, and the heading it stands under."""
+    """A query of a document, as each engine is to be asked, and the heading it stands under; or a view, by its name."""
 
     heading: str
     on: dict[str, str]
 
 
 def questions() -> list[Question]:
-    found: list[Question] = []
+    """Those of the pages, and the views."""
+    found = [Question(name, dict.fromkeys(("spark", "duckdb"), view.named(str))) for name, view in VIEWS.items()]
     for page in PAGES:
         text = page.read_text()
         for match in QUERY.finditer(text):

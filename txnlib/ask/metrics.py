@@ -62,7 +62,7 @@ def _ratio(part: int, whole: int) -> float | None:
 #: Every gauge, in the order of the file. docs/numbers.md is rendered from this.
 METRICS: Final[Mapping[str, Metric]] = {
     "txnlib_audit_success": Metric(
-        "1 if the audit completed, regardless of what it found; 0 if it failed and has no results.",
+        "1 if the audit completed, whatever it found; 0 if it failed.",
         (),
         _one(lambda run: int(run.error is None)),
     ),
@@ -79,7 +79,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         "When the audit ended, by the same clock.", (), _one(lambda run: run.finished_ms / 1000)
     ),
     "txnlib_audit_duration_seconds": Metric(
-        "Duration of the audit in seconds, excluding the start of Python.",
+        "Duration of the audit, excluding the start of Python.",
         (),
         _one(lambda run: (run.finished_ms - run.started_ms) / 1000),
     ),
@@ -87,20 +87,18 @@ METRICS: Final[Mapping[str, Metric]] = {
         "Instant of the audit: ages and verdicts are as of then.", (), _of(lambda results: results.summary.as_of_ms / 1000)
     ),
     "txnlib_audit_newest_capture_timestamp_seconds": Metric(
-        "When the newest copy was taken; absent if no capture.json contains it.",
+        "When the newest copy was taken; absent if not noted.",
         (),
         _of(lambda results: _seconds(results.summary.captured_to_ms)),
     ),
-    "txnlib_audit_newest_capture_age_seconds": Metric(
-        "Age of the newest copy when the audit ended; absent if no capture.json contains it.", (), lambda run: _capture_age(run)
-    ),
+    "txnlib_audit_newest_capture_age_seconds": Metric("Age of that copy when the audit ended.", (), lambda run: _capture_age(run)),
     "txnlib_audit_table_rows": Metric(
         "Number of rows that the audit wrote to a table.",
         ("table",),
         lambda run: iter([((name,), written.rows) for name, written in sorted(run.written.items())]),
     ),
     "txnlib_audit_table_seconds": Metric(
-        "Seconds to compute and write a table. Several tables are written at a time, so the values do not add up.",
+        "Seconds to compute and write a table. They overlap.",
         ("table",),
         lambda run: iter([((name,), written.seconds) for name, written in sorted(run.written.items())]),
     ),
@@ -120,7 +118,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         _each(lambda results: [((row["broker"],), row["partitions_with_late_transactions"]) for row in results.brokers]),
     ),
     "txnlib_active_transaction_open_time_max_seconds": Metric(
-        "Age of the oldest Ongoing transaction of the coordinators on a broker at as_of.",
+        "Age of the oldest Ongoing transaction of its coordinators at as_of.",
         ("broker",),
         _each(
             lambda results: [((row["broker"],), _seconds(row["active_transaction_open_time_max_ms"])) for row in results.brokers]
@@ -147,7 +145,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         _of(lambda results: results.lag.get("offsets") or 0),
     ),
     "txnlib_lso_lag_max_seconds": Metric(
-        "Largest age of the record at a last stable offset that is below its high watermark.",
+        "Largest age of the record at such a last stable offset.",
         (),
         _of(lambda results: (results.lag.get("ms") or 0) / 1000),
     ),

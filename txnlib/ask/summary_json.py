@@ -67,8 +67,8 @@ class Lag(_Part):
     """How far read_committed consumers lag because of open transactions."""
 
     partitions: int = Field(description="Number of partitions whose last stable offset is below their high watermark.")
-    max_offsets: int = Field(description="Largest lag of these partitions, in offsets.")
-    max_seconds: float | None = Field(description="Largest lag of these partitions, in seconds; null if none is known.")
+    max_offsets: int = Field(description="Largest lag of these, in offsets.")
+    max_seconds: float | None = Field(description="Largest lag of these, in seconds; null if none is known.")
     longest: list[LaggingPartition] = Field(description=f"The {SHOWN_LAGS} partitions that lag longest.")
 
 
@@ -78,7 +78,7 @@ class Broker(_Part):
     broker: str = Field(description="Name of its folder in the capture.")
     partitions_with_late_transactions: int = Field(description="PartitionsWithLateTransactionsCount of the broker at as_of.")
     active_transaction_open_time_max_seconds: float | None = Field(
-        description="How long the oldest Ongoing transaction of its coordinators has been open; null if there is none."
+        description="Age of the oldest Ongoing transaction of its coordinators; null if there is none."
     )
 
 
@@ -86,10 +86,10 @@ class Coverage(_Part):
     """What was captured of the cluster and could be read."""
 
     partitions_known: int = Field(description="Number of partitions known to exist.")
-    partitions_quiet: int = Field(description="Number of partitions without a copy of which the leader said that nothing was open.")
-    partitions_read: int = Field(description="Number of partitions of which a copy was read.")
-    coordinators_known: int = Field(description="Number of partitions of __transaction_state known to exist.")
-    coordinators_read: int = Field(description="Number of partitions of __transaction_state of which a copy was read.")
+    partitions_quiet: int = Field(description="Those without a copy of which the leader said that nothing was open.")
+    partitions_read: int = Field(description="Those of which a copy was read.")
+    coordinators_known: int = Field(description="Partitions of __transaction_state known to exist.")
+    coordinators_read: int = Field(description="Those of which a copy was read.")
     partitions: dict[str, int] = Field(
         description=f"Number of partitions by the status of their judged copy: {', '.join(STATUSES)}."
     )
@@ -99,7 +99,7 @@ class Coverage(_Part):
 class NamedFindings(_Part):
     """Findings of one name."""
 
-    name: str = Field(description="Name of the finding, from docs/rules/reference.md.")
+    name: str = Field(description="Name of the finding (docs/rules/reference.md).")
     severity: str = Field(description="Severity of the finding.")
     count: int = Field(description="Number of findings of this name.")
 
@@ -143,7 +143,7 @@ class Findings(_Part):
 
     as_of: str = Field(description="Instant of the audit: ages and verdicts are as of then. ISO-8601 in UTC.")
     as_of_basis: str = Field(description="Source of that instant, in words.")
-    newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null if no capture.json contains it.")
+    newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null if not noted.")
     newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended, if that is known.")
     tables: str = Field(description="Location of the tables.")
     verdicts: dict[str, int] = Field(description=f"Number of rows of `open_transactions` by verdict: {', '.join(URGENCY)}.")
@@ -154,9 +154,7 @@ class Findings(_Part):
     transactions: list[OpenTransactionEntry] = Field(
         description=f"The first {SHOWN_TRANSACTIONS} of these, in that order; within a verdict, those that block most come first."
     )
-    transactions_left_out: int = Field(
-        description="Number of open transactions not listed here; the table `open_transactions` has all."
-    )
+    transactions_left_out: int = Field(description="Number of open transactions not listed here.")
     ended: list[EndedTransactionEntry] = Field(
         description=f"The first {SHOWN} transactions that the previous run warned of and that are no longer open."
     )
@@ -172,15 +170,15 @@ class Numbers(_Part):
     """The content of the file."""
 
     schema_version: Literal[1] = Field(default=SCHEMA_VERSION, description="Version of this schema.")
-    success: bool = Field(description="Whether the audit completed, regardless of what it found.")
+    success: bool = Field(description="Whether the audit completed, whatever it found.")
     exit_code: int = Field(description="Exit code: 0 done, 1 failed, 2 bad usage or no readable input, 3 `--fail-on` matched.")
     error: str | None = Field(description="Why the audit failed; null if it did not.")
     cluster: str = Field(description="Name of the cluster.")
-    run_id: str | None = Field(description="Id of the run in the tables; null if the audit failed before it had one.")
+    run_id: str | None = Field(description="Id of the run; null if the audit failed before it had one.")
     version: str = Field(description="Version of txnlib.")
-    started: str = Field(description="When the audit began, ISO-8601, by the clock of the machine that ran it.")
+    started: str = Field(description="When the audit began, ISO-8601, by the clock of its machine.")
     finished: str = Field(description="When the audit ended, by the same clock.")
-    duration_seconds: float = Field(description="Seconds from beginning to end, excluding the start of Python.")
+    duration_seconds: float = Field(description="Seconds in between, excluding the start of Python.")
     written: dict[str, TableCount] = Field(description="Tables written, by name.")
     found: Findings | None = Field(description="Results of the audit; null if it failed.")
 

@@ -103,7 +103,7 @@ OPTIONS: Final = (
     Option(
         "--input",
         _READS,
-        "Folder or file with copies of Kafka logs: local, s3://, gs://, abfss:// or hdfs://. Can be given more than once",
+        "Folder or file with copies of Kafka logs: local, s3://, gs://, abfss:// or hdfs://. Can be given several times",
         {"action": "append", "metavar": "PATH"},
     ),
     Option("--output", _ALL, "Folder of the Delta tables", {"metavar": "PATH"}),
@@ -113,7 +113,7 @@ OPTIONS: Final = (
     Option(
         "--as-of",
         _ALL,
-        "Instant at which to judge: ISO-8601, epoch ms, or 'capture' for the newest capture instant (default: capture)",
+        "Instant at which to judge: ISO-8601, epoch ms, or 'capture', the newest capture instant (default)",
         {"metavar": "TIME"},
     ),
     *[Option(str(each.option), _READS, each.help, {"type": int, "metavar": each.metavar}) for each in NUMBERS.values()],
@@ -121,86 +121,85 @@ OPTIONS: Final = (
         "--fail-on",
         _REPORTS,
         "Exit with code 3 if any of these was found: a verdict (hanging, stuck, late, suspect, unknown); any of these on a "
-        "transaction that no audit saw before (new), or one of them (new-hanging, ...); a two-phase commit that is undecided for "
-        "longer than --in-doubt-after (in-doubt); a finding of that severity (critical); a copy that is missing, damaged or not "
-        "complete (coverage)",
+        "transaction that no audit saw before (new), or one of them (new-hanging, ...); a two-phase commit that is open for "
+        "longer than --in-doubt-after (in-doubt); a critical finding (critical); a copy that is not complete (coverage)",
         {"metavar": "CONDITIONS"},
     ),
     Option(
         "--acknowledged",
         _REPORTS,
-        "What is known, until when, who says so and why (TOML). It does not count for --fail-on, and moves down in the report",
+        "What is known, until when, by whom and why (TOML): it does not count for --fail-on, and moves down in the report",
         {"metavar": "FILE.toml"},
     ),
-    Option("--report", _REPORTS, "Also write the report as a self-contained HTML page", {"metavar": "FILE.html"}),
+    Option("--report", _REPORTS, "Also write the report as an HTML page", {"metavar": "FILE.html"}),
     Option(
         "--metrics",
         _REPORTS,
-        "Also write the result as Prometheus gauges, for the textfile collector of node_exporter",
+        "Also write Prometheus gauges, for node_exporter's textfile collector",
         {"metavar": "FILE.prom"},
     ),
     Option(
         "--summary",
         _REPORTS,
-        "Also write a summary of the report as JSON; '-' prints it to stdout in place of the report",
+        "Also write the report in numbers, as JSON; '-' prints it in place of the report",
         {"metavar": "FILE.json"},
     ),
     Option(
         "--start",
         _READS,
-        "Where to start reading each log: at its beginning (default), or at its newest producer snapshot. A snapshot is faster and "
-        "finds the same open transactions, but no transactions that ended before it",
+        "Read each log from its beginning (default), or from its newest producer snapshot: faster, with the same open "
+        "transactions, but without those that ended before",
         {"choices": STARTS, "default": BEGINNING},
     ),
     Option(
         "--mode",
         _READS,
-        "What to read: every log in full (default), or only what was appended since the last audit of the cluster (incremental). "
-        "Both write the same tables",
+        "Read every log in full (default), or only what was appended since the cluster's last audit (incremental). The tables are "
+        "the same",
         {"choices": MODES, "default": FULL},
     ),
     Option(
         "--detail",
         _READS,
-        "What a row of record_batches is: a run of consecutive batches of one producer that merely continue each other (runs, the "
-        "default), or always one batch (batches). All other tables are the same",
+        "A row of record_batches is a run of batches that merely continue each other (runs, default), or one batch (batches). "
+        "Other tables are the same",
         {"choices": DETAILS, "default": DEFAULT_DETAIL},
     ),
     Option(
         "--follow-links",
         _READS,
-        "Follow symbolic links that lead out of the input (default: list them in quarantine)",
+        "Follow links that lead out of the input (default: list them in quarantine)",
         {"action": "store_true"},
     ),
     Option(
         "--keep-days",
         _REPORTS,
-        "Delete audits of this cluster more than DAYS days older than this one (default: keep all)",
+        "Delete audits of this cluster that are more than DAYS days older than this one (default: keep all)",
         {"type": int, "metavar": "DAYS"},
     ),
     Option(
         "--take-over",
         _ALL,
-        "Proceed even though another audit is marked as running. Use only if you know it has died",
+        "Proceed although another audit is marked as running. Use only if you know that it died",
         {"action": "store_true"},
     ),
     Option("--quiet", _ALL, "Print no progress; errors are printed", {"action": "store_true"}),
     Option(
         "--log-format",
         _ALL,
-        "How progress and errors are printed: as text (default), or as JSON with time, level and message in each line",
+        "Print progress and errors as text (default), or as lines of JSON with time, level and message",
         {"choices": FORMATS, "default": TEXT},
     ),
     Option(
         "--debug",
         _ALL,
-        "On failure, print stack traces, including those in Spark's log (default: write them to a file and print its name)",
+        "Print stack traces of a failure (default: write them to a file)",
         {"action": "store_true"},
     ),
     Option(
         "--dry-run",
         _READS,
-        "Print what would be read, and the instant at which it would be judged, and exit",
+        "Print what would be read, and judged as of when, and exit",
         {"action": "store_true"},
     ),
 )

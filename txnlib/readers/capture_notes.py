@@ -47,17 +47,17 @@ class PartitionNotes(BaseModel):
         strict=True,
         ge=-1,
         le=MAX_INT32,
-        description="Id of the broker that leads the partition; -1 if none does.",
+        description="Broker that leads the partition; -1 if none does.",
         json_schema_extra=_without(
-            "The leader in the cluster's metadata log. Without one: of several undamaged copies, the one with the newest leader "
-            "epoch is judged, then the longest, and no abort is safe."
+            "The leader in the metadata log. Else the undamaged copy with the newest leader epoch, then the longest, is judged, "
+            "and no abort is safe."
         ),
     )
     replicas: list[BrokerId] = Field(
         default_factory=list,
-        description="Ids of the brokers that have a replica of the partition.",
+        description="Brokers that have a replica.",
         json_schema_extra=_without(
-            "The replicas in the metadata log. Without one: a partition that was not captured cannot be proven deleted."
+            "The replicas in the metadata log. Else a partition that was not captured cannot be proven deleted."
         ),
     )
     log_start_offset: Offset | None = Field(
@@ -72,13 +72,12 @@ class PartitionNotes(BaseModel):
     )
     last_stable_offset: Offset | None = Field(
         default=None,
-        description="Last stable offset, as the leader answered it at `answered_at_ms`: nothing below it was open.",
+        description="Last stable offset that the leader answered: nothing below it was open.",
         json_schema_extra=_without("What is open is known from the log alone."),
     )
     high_watermark_before: Offset | None = Field(
         default=None,
-        description="High watermark, as the leader answered it just before the last stable offset: if that is lower, something was "
-        "open.",
+        description="High watermark that it answered just before: if the last stable offset is lower, something was open.",
         json_schema_extra=_without("`high_watermark` is compared."),
     )
     answered_at_ms: Instant | None = Field(
@@ -88,7 +87,7 @@ class PartitionNotes(BaseModel):
     )
     fetched_from: Offset | None = Field(
         default=None,
-        description="First offset of the copy, if it was fetched from there on by choice (`txn-audit capture --scope open`).",
+        description="First offset, if the copy was fetched from there on by choice (`txn-audit capture --scope open`).",
         json_schema_extra=_without("A copy begins where its log began."),
     )
 
@@ -110,20 +109,20 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
 
     kafka_version: str | None = Field(
         default=None,
-        description="Version of the brokers. It rules out causes that are fixed in this version, and decides which form of a "
-        "command is printed.",
+        description="Version of the brokers. It rules out causes that it fixed, and decides the form of commands.",
         json_schema_extra=_without(
-            "No cause is ruled out. Both forms of a command are printed. A producer epoch that is one ahead of its coordinator is "
-            "`UNKNOWN`."
+            "No cause is ruled out, both forms of a command are printed, and an epoch one ahead of its coordinator is `UNKNOWN`."
         ),
     )
     captured_at_ms: dict[str, Instant] = Field(
         default_factory=dict,
-        description="When each folder was copied, in epoch ms: `default` for all folders, `<broker>/<folder>` for one folder, "
-        "`<broker>/first/<folder>` for a copy in a folder `first`. The newest instant is `as_of`, unless `--as-of` is given.",
+        description=(
+            "When folders were copied, in epoch ms: `default` for all, `<broker>/<folder>` for one, `<broker>/first/<folder>` for "
+            "a first copy. The newest is `as_of`, unless `--as-of` is given."
+        ),
         json_schema_extra=_without(
-            "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. The report says "
-            "so. More transactions are `UNKNOWN` (`CAPTURE_SKEW`)."
+            "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. More transactions "
+            "are `UNKNOWN` (`CAPTURE_SKEW`)."
         ),
     )
     transaction_version: int | None = Field(
@@ -133,13 +132,13 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
         le=MAX_INT16,
         description="Finalized level of the feature `transaction.version`, which decides how coordinators abort.",
         json_schema_extra=_without(
-            "The level in the cluster's metadata log. Without one: taken from the clients' records, and with Kafka 4.2 and later, "
-            "an epoch that is one ahead may be `UNKNOWN`."
+            "The level in the metadata log. Else that of clients' records, and from Kafka 4.2 on, an epoch that is one ahead may "
+            "be `UNKNOWN`."
         ),
     )
     dump_tool_version: str | None = Field(
         default=None,
-        description="Version of the tool that printed the text. For the record only: the reader detects the format.",
+        description="Version of the tool that printed the text. Not used.",
         json_schema_extra=_without("Nothing changes."),
     )
     broker_settings: dict[str, str] = Field(
@@ -151,8 +150,8 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
         default_factory=dict,
         description="Notes by `<topic>-<partition>`. A partition without a copy is `MISSING` in `coverage`.",
         json_schema_extra=_without(
-            "The partitions in the cluster's metadata log. Without one: leaders are unknown, and only partitions of "
-            "`__transaction_state`, and those that its records list, can be `MISSING`."
+            "The partitions in the metadata log. Else leaders are unknown, and only partitions of `__transaction_state`, and "
+            "those that its records list, can be `MISSING`."
         ),
     )
 

@@ -5,7 +5,7 @@ accepted boundary arrives there in the same state. So accepted boundaries follow
 file, and a guess inside damage or in a payload that imitates batches is dropped. A reader that confirms no guess within a few
 chunks reads to the end.
 
-Text is never split: one task reads it (docs/decisions/0011). Small files are bundled, many to a task.
+Text is never split: one task reads it (docs/decisions/0013). Small files are bundled, many to a task.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ PARTITION_COLUMNS: Final = (
 )
 COPY_COLUMNS: Final = (
     *PARTITION_COLUMNS,
-    Column("source", STRING, "Copy of the partition: raw or text, and the log directory in the capture."),
+    Column("source", STRING, "Copy: raw or text, and the log directory in the capture."),
 )
 AS_OF: Final = Column("as_of", TIMESTAMP, "Instant of the audit: ages and verdicts are as of then.")
 #: Partitions of a transaction.

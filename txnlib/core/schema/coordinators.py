@@ -7,47 +7,57 @@ from typing import Final
 from txnlib.core.schema.columns import BOOLEAN, INT, LONG, PARTITION_LIST, STRING, TIMESTAMP, Array, Column, Table, struct
 
 _ID_COLUMNS: Final = (
-    Column("transactional_id", STRING, "Transactional id."),
+    Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
     Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
 )
 
 COORDINATOR_STATES: Final = Table(
-    comment="Each record of __transaction_state, with the state before it and whether the step is legal.",
+    comment="Each coordinator record, with the state before it and whether the step is legal.",
     columns=(
         *_ID_COLUMNS,
         Column("offset", LONG, "Offset of the record."),
         Column("timestamp_ms", LONG, "Append time by the coordinator's clock."),
-        Column("coordinator_epoch", INT, "Leader epoch of the record's batch."),
+        Column("coordinator_epoch", INT, "Leader epoch of the batch, which is the coordinator epoch."),
         Column("is_tombstone", BOOLEAN, "Whether the id expired with this record."),
-        Column("state_before", STRING, "State in the previous record of the id; NULL if there is none, or a tombstone."),
-        Column("state", STRING, "State in this record; NULL for a tombstone."),
+        Column("state_before", STRING, "State in the id's previous record, and in this one; NULL for none and for a tombstone."),
+        Column("state", STRING, "State in the id's previous record, and in this one; NULL for none and for a tombstone."),
         Column("transition", STRING, "The step in words."),
-        Column("is_consecutive", BOOLEAN, "Whether no record can be missing between the previous record of the id and this one."),
+        Column("is_consecutive", BOOLEAN, "Whether no record of the id can be missing between the one before it and this one."),
         Column("legality", STRING, "LEGAL, RETRY, TRANSACTIONS_V2, ILLEGAL, or UNKNOWN if records may be missing."),
         Column(
             "transaction_number",
             LONG,
-            "Number of the transaction, counted per id; NULL for records outside of a transaction.",
+            "Number of the transaction, counted per id; NULL if none is known.",
         ),
-        Column("value_version", INT, "Version of the value; NULL if text does not show it."),
+        Column("value_version", INT, "Version of the value: 0, or 1 with tagged fields; NULL if text does not show it."),
         Column("producer_id", LONG, "Producer id."),
-        Column("previous_producer_id", LONG, "Producer id before this transition, if the record contains it."),
-        Column("next_producer_id", LONG, "Producer id after an epoch overflow, if the record contains it."),
+        Column(
+            "previous_producer_id",
+            LONG,
+            "Tags 0 and 1: producer id before this transition (since Kafka 4.3), and after an epoch overflow.",
+        ),
+        Column(
+            "next_producer_id",
+            LONG,
+            "Tags 0 and 1: producer id before this transition (since Kafka 4.3), and after an epoch overflow.",
+        ),
         Column("producer_epoch", INT, "Producer epoch."),
-        Column("transaction_timeout_ms", INT, "Timeout of the id."),
+        Column("transaction_timeout_ms", INT, "Timeout that the client requested; 2147483647 for two-phase commit."),
         Column("partitions", PARTITION_LIST, "Partitions of the transaction."),
         Column("last_update_ms", LONG, "Time of the transition, by the coordinator's clock."),
         Column("start_ms", LONG, "Start of the transaction; NULL if neither recorded nor derivable."),
-        Column("client_transaction_version", INT, "Transaction version, if the record contains it."),
-        Column(
-            "is_superseded", BOOLEAN, "Whether the current copy of the log extends beyond the record but no longer contains it."
-        ),
+        Column("client_transaction_version", INT, "Tag 2: transaction version of the client, or of the cluster if it aborted."),
+        Column("is_superseded", BOOLEAN, "Whether the current copy reaches beyond the record and lacks it."),
         Column(
             "hole_ms",
             LONG,
-            "Time of the newest record, up to this one, that follows a hole. The records that are missing in the hole are older.",
+            "Time and offset of the newest record behind a hole, up to this one: what is missing there is older.",
         ),
-        Column("hole_offset", LONG, "Offset of that record."),
+        Column(
+            "hole_offset",
+            LONG,
+            "Time and offset of the newest record behind a hole, up to this one: what is missing there is older.",
+        ),
         Column("findings", Array(STRING), "Names of the findings about the record."),
     ),
 )
@@ -56,18 +66,18 @@ TRANSACTIONAL_IDS: Final = Table(
     comment="The last state of each transactional id.",
     columns=(
         *_ID_COLUMNS,
-        Column("producer_id", LONG, "Producer id in the last value."),
-        Column("producer_epoch", INT, "Producer epoch in the last value."),
-        Column("state", STRING, "Kafka's name of the state; NULL after a tombstone."),
-        Column("transaction_timeout_ms", INT, "Timeout; 2147483647 for two-phase commit."),
+        Column("producer_id", LONG, "Producer id and epoch in the last value."),
+        Column("producer_epoch", INT, "Producer id and epoch in the last value."),
+        Column("state", STRING, "State; NULL after a tombstone."),
+        Column("transaction_timeout_ms", INT, "Timeout that the client requested; 2147483647 for two-phase commit."),
         Column("transaction_start", TIMESTAMP, "Start of the last transaction; NULL in Empty."),
-        Column("partitions", PARTITION_LIST, "Partitions of the transaction that do not have the marker of its decision yet."),
+        Column("partitions", PARTITION_LIST, "Partitions without the marker of the decision."),
         Column("last_update", TIMESTAMP, "Time of the last transition, by the coordinator's clock."),
-        Column("record_offset", LONG, "Offset of the last record."),
-        Column("record_timestamp", TIMESTAMP, "Append time of the last record."),
-        Column("coordinator_epoch", INT, "Coordinator epoch of the last record."),
-        Column("is_two_phase_commit", BOOLEAN, "Whether transactions of the id never time out (KIP-939)."),
-        Column("application", STRING, "Application of the id, derived from its form."),
+        Column("record_offset", LONG, "Of its last record: offset, append time, and coordinator epoch."),
+        Column("record_timestamp", TIMESTAMP, "Of its last record: offset, append time, and coordinator epoch."),
+        Column("coordinator_epoch", INT, "Of its last record: offset, append time, and coordinator epoch."),
+        Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
+        Column("application", STRING, "Application, derived from the form of the transactional id."),
     ),
 )
 
@@ -94,18 +104,18 @@ TRANSACTIONS: Final = Table(
     comment="The transactions of each transactional id: how they ended, and when each partition was marked.",
     columns=(
         *_ID_COLUMNS,
-        Column("transaction_number", LONG, "Number of the transaction, counted per id in the surviving records."),
+        Column("transaction_number", LONG, "Number of the transaction, counted per id; NULL if none is known."),
         Column("producer_id", LONG, "Producer id."),
         Column("producer_epoch", INT, "Producer epoch at the beginning."),
         Column("state", STRING, "State in the last record."),
-        Column("start", TIMESTAMP, "When the transaction began."),
-        Column("prepared", TIMESTAMP, "When the transaction was decided: append time of the Prepare record."),
+        Column("start", TIMESTAMP, "When it began; when all markers were acknowledged: append time of the Complete record."),
+        Column("prepared", TIMESTAMP, "When it was decided: append time of the Prepare record."),
         Column(
             "decided",
             TIMESTAMP,
-            "When it was decided, by the value of the Prepare record, else of the Complete record: when Prepare was acknowledged.",
+            "When it was decided: the time in the Prepare record, else in the Complete record.",
         ),
-        Column("completed", TIMESTAMP, "When all markers were acknowledged: append time of the Complete record."),
+        Column("completed", TIMESTAMP, "When it began; when all markers were acknowledged: append time of the Complete record."),
         Column("partitions", PARTITION_LIST, "Partitions of the transaction."),
         Column("outcome", STRING, "COMMIT, ABORT or OPEN."),
         Column(
@@ -113,28 +123,33 @@ TRANSACTIONS: Final = Table(
             STRING,
             "CLIENT, TIMEOUT, NEW_PRODUCER (or an administrator), COORDINATOR (TIMEOUT or NEW_PRODUCER) or UNKNOWN.",
         ),
-        Column("time_to_decide_ms", LONG, "Time from the beginning to the decision."),
-        Column("time_to_write_markers_ms", LONG, "Time from the decision to the Complete record, which follows the last marker."),
-        Column("decided_epoch", INT, "Producer epoch of the Prepare record and of the markers."),
-        Column("decided_coordinator_epoch", INT, "Leader epoch of the batch of the Prepare record."),
+        Column("time_to_decide_ms", LONG, "Time from the beginning to the decision, and from there to the Complete record."),
+        Column("time_to_write_markers_ms", LONG, "Time from the beginning to the decision, and from there to the Complete record."),
+        Column(
+            "decided_epoch", INT, "Producer epoch of the Prepare record and of the markers; leader epoch of that record's batch."
+        ),
+        Column(
+            "decided_coordinator_epoch",
+            INT,
+            "Producer epoch of the Prepare record and of the markers; leader epoch of that record's batch.",
+        ),
         Column(
             "markers",
             MARKERS,
-            "The partitions. Each has the marker that carries the decision (NULL if none was found), the first offset that the "
-            "marker ended and the time of that offset, whether any marker of the producer follows the decision, the estimated "
-            "difference between the clocks of the partition's leader and of the coordinator, and how far the two clocks may still "
-            "differ.",
+            "Each partition: the decision's marker (NULL if none was found), the first offset that it ended with its time, "
+            "whether any marker of the producer follows the decision, how far the leader's clock is off the coordinator's, and "
+            "the error of that.",
         ),
-        Column("transaction_timeout_ms", INT, "Timeout that the client requested."),
-        Column("is_two_phase_commit", BOOLEAN, "Whether the transaction never times out (KIP-939)."),
+        Column("transaction_timeout_ms", INT, "Timeout that the client requested; 2147483647 for two-phase commit."),
+        Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("transaction_version", INT, "Transaction version, if a record contains it."),
         Column(
             "cluster_transaction_version",
             INT,
-            "Level of the feature transaction.version when the transaction ended, or now; NULL if it is not known.",
+            "Level of the feature transaction.version at its end, or now; NULL if not known.",
         ),
-        Column("first_record_offset", LONG, "Offset of the first surviving record of the transaction."),
-        Column("last_record_offset", LONG, "Offset of the last record of the transaction."),
+        Column("first_record_offset", LONG, "Offsets of its first surviving and its last record."),
+        Column("last_record_offset", LONG, "Offsets of its first surviving and its last record."),
     ),
 )
 
@@ -143,7 +158,7 @@ PRODUCER_ID_OWNERS: Final = Table(
     columns=(
         Column("producer_id", LONG, "Producer id."),
         *_ID_COLUMNS,
-        Column("known_from", STRING, "Field that names the producer id: producer_id, previous_producer_id or next_producer_id."),
+        Column("known_from", STRING, "Field that names it: producer_id, previous_producer_id or next_producer_id."),
         Column(
             "owner",
             STRING,
@@ -152,11 +167,11 @@ PRODUCER_ID_OWNERS: Final = Table(
         Column(
             "given_up",
             STRING,
-            "Why the producer id is no longer in use: EPOCHS_EXHAUSTED, EXPIRED or UNKNOWN; NULL for the current one.",
+            "Why it is no longer in use: EPOCHS_EXHAUSTED, EXPIRED or UNKNOWN; NULL for the current one.",
         ),
-        Column("first_record_offset", LONG, "Offset of the first surviving record that names the producer id."),
-        Column("last_record_offset", LONG, "Offset of the last record that names the producer id."),
-        Column("first_seen", TIMESTAMP, "Append time of the first of these records."),
-        Column("last_seen", TIMESTAMP, "Append time of the last of these records."),
+        Column("first_record_offset", LONG, "Offsets of the first surviving and of the last record that names it."),
+        Column("last_record_offset", LONG, "Offsets of the first surviving and of the last record that names it."),
+        Column("first_seen", TIMESTAMP, "Append times of these two."),
+        Column("last_seen", TIMESTAMP, "Append times of these two."),
     ),
 )

@@ -27,128 +27,136 @@ COVERAGE: Final = Table(
     comment="A row for each copy of a partition: what the copy shows, and up to when. Missing partitions have a row, too.",
     columns=(
         *COPY_COLUMNS,
-        Column("broker", STRING, "Broker from which the copy was taken, by the name of its folder."),
+        Column("broker", STRING, "Broker, by the name of its folder."),
         Column(
             "is_judged",
             BOOLEAN,
-            "Whether verdicts are based on this copy: the leader's copy, else the longest copy with the newest leader epoch.",
+            "Whether verdicts rest on this copy: the leader's, else the longest with the newest leader epoch.",
         ),
-        Column("leader", STRING, "Broker that leads the partition; -1 if none does; NULL if it is not known."),
+        Column("leader", STRING, "Broker that leads the partition; -1 if none; NULL if not known."),
         Column(
             "leader_basis",
             STRING,
             "How the leader is known: CAPTURE_JSON; METADATA_LOG, which was growing when it was copied; METADATA_LOG_UNCONFIRMED, "
-            "of which that is not known; METADATA_LOG_STALE, which had ended long before, so that it names no leader; or "
-            "METADATA_LOG_DAMAGED, of which the record that names the leader may be lost.",
+            "if that is not known; METADATA_LOG_STALE, if it had ended long before; METADATA_LOG_DAMAGED, if the record with the "
+            "leader may be lost.",
         ),
-        Column("noted_leader", STRING, "Leader according to capture.json; -1 if none."),
-        Column("assigned_leader", STRING, "Leader according to the cluster's metadata log; -1 if none."),
-        Column("in_sync", Array(STRING), "In-sync and eligible leader replicas, from the cluster's metadata log."),
-        Column("is_leader", BOOLEAN, "Whether the copy is the leader's; NULL if the leader is not known."),
-        Column("topic_id", STRING, "Topic id in the partition.metadata of the copy; NULL if it was not captured."),
+        Column("noted_leader", STRING, "Leader by capture.json, and by the metadata log; -1 if none."),
+        Column("assigned_leader", STRING, "Leader by capture.json, and by the metadata log; -1 if none."),
+        Column("in_sync", Array(STRING), "In-sync and eligible leader replicas, from the metadata log."),
+        Column("is_leader", BOOLEAN, "Whether the copy is the leader's; NULL if not known."),
+        Column("topic_id", STRING, "Topic id in partition.metadata; NULL if it was not captured."),
         Column(
             "is_deleted",
             BOOLEAN,
-            "Whether the copy is of a topic that was deleted, perhaps to be created again. Such a copy is not judged.",
+            "Whether the copy is of a deleted topic; such a copy is not judged.",
         ),
-        Column("checkpoint_leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint; NULL if none was captured."),
-        Column("leader_epoch", INT, "Newest leader epoch in the batches and the leader-epoch-checkpoint of the copy."),
+        Column("checkpoint_leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint, and in that and the batches."),
+        Column("leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint, and in that and the batches."),
         Column(
             "role",
             STRING,
-            "LEADER; LAST_LEADER (no broker leads the partition, and the broker of this copy would be elected); FURTHEST (the "
-            "leader, or the broker of the copy, is unknown, and no other copy reaches further); or OTHER.",
+            "LEADER, LAST_LEADER (of a partition without leader), FURTHEST (leader unknown, and no copy reaches further) or OTHER.",
         ),
         Column(
             "is_current",
             BOOLEAN,
-            "Whether the copy shows everything up to the instant at which it was taken; if not, only up to its newest broker "
-            "timestamp.",
+            "Whether the copy shows everything up to its instant; if not, only up to its newest broker stamp.",
         ),
         Column(
             "truncated",
             TRUNCATED,
-            "Leader epochs whose batches a newer leader truncated, each with the first truncated offset; NULL if there are none.",
+            "Leader epochs that a newer leader truncated, each with the first truncated offset; NULL if none.",
         ),
-        Column("first_offset", LONG, "Offset of the first batch that was read."),
-        Column("end_offset", LONG, "Offset after the last batch that was read."),
+        Column("first_offset", LONG, "Offset of the first batch that was read, and after the last."),
+        Column("end_offset", LONG, "Offset of the first batch that was read, and after the last."),
         Column("survives_until", LONG, "Offset after the last batch that no newer leader truncated."),
-        Column("log_start_offset", LONG, "Log start offset from the checkpoint, else the base offset of the first segment."),
+        Column("log_start_offset", LONG, "Log start offset from the checkpoint, else of the first segment."),
         Column(
             "read_from_offset",
             LONG,
-            "Base offset of the first segment that was read. If it is above the log start, a snapshot replaces the segments before "
-            "it.",
+            "Base offset of the first segment that was read; if above the log start, a snapshot replaces what is before.",
         ),
-        Column("high_watermark", LONG, "High watermark from the checkpoint; NULL if none was captured."),
+        Column(
+            "high_watermark",
+            LONG,
+            "High watermark in its checkpoint, and the highest in any broker's that is not younger than the copy.",
+        ),
         Column(
             "noted_high_watermark",
             LONG,
-            "Highest high watermark of the partition in the checkpoints of any broker, except checkpoints captured after the copy.",
+            "High watermark in its checkpoint, and the highest in any broker's that is not younger than the copy.",
         ),
         Column(
             "ends",
             STRING,
-            "How the copy ends: WHOLE, TORN (inside a batch) or SHORT (below noted_high_watermark, or in unreadable bytes).",
+            "How it ends: WHOLE, TORN (inside a batch) or SHORT (below noted_high_watermark, or in unreadable bytes).",
         ),
-        Column("checkpointed_at", TIMESTAMP, "When the checkpoint was copied, from capture.json."),
-        Column("captured_at", TIMESTAMP, "When the copy was taken, from capture.json."),
+        Column("checkpointed_at", TIMESTAMP, "When the copy and the checkpoint were taken, from capture.json."),
+        Column("captured_at", TIMESTAMP, "When the copy and the checkpoint were taken, from capture.json."),
         Column("newest_stamp", TIMESTAMP, "Newest broker-stamped time in the copy."),
         Column(
-            "known_until", TIMESTAMP, "Instant up to which the copy shows everything; assumed from its own records if necessary."
+            "known_until",
+            TIMESTAMP,
+            "Instant up to which the copy shows everything, and whether that is only its newest broker-stamped record.",
         ),
-        Column("is_instant_assumed", BOOLEAN, "Whether known_until comes from the newest broker-stamped record."),
-        Column("bytes", LONG, "Bytes of the segments."),
-        Column("batches", LONG, "Batches that were read."),
-        Column("unreadable_bytes", LONG, "Bytes that could not be read; see quarantine."),
-        Column("gap_offset", LONG, "Highest base offset that does not directly follow the batch before it."),
         Column(
-            "overlap_offset", LONG, "Lowest offset from which two segments may have the same offsets; NULL if no segments overlap."
+            "is_instant_assumed",
+            BOOLEAN,
+            "Instant up to which the copy shows everything, and whether that is only its newest broker-stamped record.",
         ),
+        Column("bytes", LONG, "Bytes of the segments, and batches that were read."),
+        Column("batches", LONG, "Bytes of the segments, and batches that were read."),
+        Column("unreadable_bytes", LONG, "Bytes that could not be read; see quarantine."),
+        Column("gap_offset", LONG, "Highest base offset that does not follow the batch before it."),
+        Column("overlap_offset", LONG, "Lowest offset from which segments overlap; NULL if none do."),
         Column("damaged_offset", LONG, "Highest offset below which something was unreadable."),
         Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN or CORRUPT."),
-        Column("is_decoded", BOOLEAN, "Whether the copy shows markers and coordinator records: printed (text) or decoded (raw)."),
-        Column("status", STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING."),
-        Column("detail", STRING, "What is missing, in words."),
+        Column("is_decoded", BOOLEAN, "Whether the copy shows markers and coordinator records."),
+        Column("status", STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING, and what is missing, in words."),
+        Column("detail", STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING, and what is missing, in words."),
         Column(
             "is_gone",
             BOOLEAN,
-            "For a MISSING partition: whether the metadata log, or the brokers' checkpoints with capture.json, prove that its "
-            "topic no longer exists; NULL if they prove nothing.",
+            "If MISSING: whether the metadata log, or checkpoints with capture.json, prove that the topic is gone; NULL if they "
+            "prove nothing.",
         ),
         Column(
             "answered_at",
             TIMESTAMP,
-            "When the leader answered what its last stable offset was, from capture.json; NULL if it was not asked.",
+            "When the leader was asked, its last stable offset, below which nothing was open, and its high watermark just before.",
         ),
         Column(
             "answered_stable_offset",
             LONG,
-            "Last stable offset at answered_at: by the leader's word, nothing below it was open then.",
+            "When the leader was asked, its last stable offset, below which nothing was open, and its high watermark just before.",
         ),
         Column(
             "answered_high_watermark",
             LONG,
-            "High watermark that the leader answered just before the last stable offset, from capture.json.",
+            "When the leader was asked, its last stable offset, below which nothing was open, and its high watermark just before.",
         ),
         Column(
             "is_nothing_open",
             BOOLEAN,
-            "For a MISSING partition: whether its leader answered that nothing was open, because its last stable offset was its "
-            "high watermark, so that its log was not fetched.",
+            "If MISSING: whether its leader answered that nothing was open, so that its log was not fetched.",
         ),
         Column(
             "batches_since",
             INT,
-            "Night of the chain since which the earlier runs' rows of record_batches count for this copy; NULL if the run read the "
-            "copy from its beginning.",
+            "Night and first segment since which earlier rows of record_batches count for this copy; NULL if the run read all of "
+            "it.",
         ),
-        Column("batches_from", LONG, "Base offset of the first segment whose rows count: segments before it are gone."),
+        Column(
+            "batches_from",
+            LONG,
+            "Night and first segment since which earlier rows of record_batches count for this copy; NULL if the run read all of "
+            "it.",
+        ),
         Column(
             "spans_since",
             INT,
-            "The same night for producer_spans and partition_transactions of the partition, in the row of its judged copy; NULL if "
-            "the run's windows began at the beginning.",
+            "The same for producer_spans and partition_transactions, in the row of the judged copy.",
         ),
     ),
     checks={
@@ -158,15 +166,15 @@ COVERAGE: Final = Table(
 )
 
 QUARANTINE: Final = Table(
-    comment="The ranges of bytes and the batches that could not be read or trusted, and why.",
+    comment="The bytes and batches that could not be read or trusted, and why.",
     columns=(
         *COPY_COLUMNS,
-        Column("path", STRING, "File that contains the bytes."),
-        Column("position", LONG, "Position of the first unreadable byte."),
-        Column("length", LONG, "Number of unreadable bytes."),
-        Column("reason", STRING, "Why the bytes could not be read."),
-        Column("sample", STRING, "The first bytes, as hex or text."),
-        Column("next_offset", LONG, "Offset of the first batch read after these bytes; NULL if none followed."),
+        Column("path", STRING, "File, position of the first unreadable byte, and number of bytes."),
+        Column("position", LONG, "File, position of the first unreadable byte, and number of bytes."),
+        Column("length", LONG, "File, position of the first unreadable byte, and number of bytes."),
+        Column("reason", STRING, "Why they could not be read, and the first bytes, as hex or text."),
+        Column("sample", STRING, "Why they could not be read, and the first bytes, as hex or text."),
+        Column("next_offset", LONG, "Offset of the first batch after these bytes; NULL if none."),
     ),
     checks={"stretch_is_located": are_present("path", "position", "length", "reason")},
 )

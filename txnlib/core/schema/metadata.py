@@ -8,34 +8,46 @@ from txnlib.core.schema.columns import BOOLEAN, INT, LONG, PARTITION_COLUMNS, ST
 
 #: From when to when a row applies. Offsets are those of `__cluster_metadata`.
 _SINCE: Final = (
-    Column("since_offset", LONG, "Offset of the metadata record from which the row applies; NULL if only a snapshot shows it."),
-    Column("since", TIMESTAMP, "Time of that record; NULL if only a snapshot shows it."),
-    Column("until_offset", LONG, "Offset of the metadata record that ended it; NULL if it still applies."),
-    Column("until", TIMESTAMP, "Time of that record; NULL if it still applies."),
+    Column(
+        "since_offset", LONG, "Offset and time of the metadata record from which the row applies; NULL if only a snapshot shows it."
+    ),
+    Column(
+        "since", TIMESTAMP, "Offset and time of the metadata record from which the row applies; NULL if only a snapshot shows it."
+    ),
+    Column("until_offset", LONG, "Offset and time of the record that ended it; NULL if it still applies."),
+    Column("until", TIMESTAMP, "Offset and time of the record that ended it; NULL if it still applies."),
     Column("is_current", BOOLEAN, "Whether it still applied at the end of the captured metadata log."),
 )
 
 PARTITION_ASSIGNMENTS: Final = Table(
-    comment="The leader and replicas of each partition over time, from the cluster's metadata log.",
+    comment="The leader and replicas of each partition over time.",
     columns=(
         *PARTITION_COLUMNS,
-        Column("topic_id", STRING, "Id of the topic: a topic that is deleted and created again gets another one."),
-        Column("leader", INT, "Leader of the partition; NULL if it has none."),
-        Column("leader_epoch", INT, "Leader epoch of the partition."),
-        Column("isr", Array(INT), "In-sync replicas. Without a leader: those that were in sync last."),
+        Column("topic_id", STRING, "Topic id, as Kafka prints it."),
+        Column("leader", INT, "Leader of the partition, NULL if it has none, and its epoch."),
+        Column("leader_epoch", INT, "Leader of the partition, NULL if it has none, and its epoch."),
+        Column("isr", Array(INT), "In-sync replicas; without a leader, the last ones."),
         Column("replicas", Array(INT), "Replicas of the partition."),
         Column("eligible_leader_replicas", Array(INT), "Replicas that may lead although they are not in sync (KIP-966)."),
-        Column("is_unclean", BOOLEAN, "Whether the leader was elected although it was not in sync: records may be lost."),
+        Column("is_unclean", BOOLEAN, "Whether the leader was elected without being in sync: records may be lost."),
         *_SINCE,
     ),
     checks={"partition_is_named": are_present("topic_id", "partition")},
 )
 
 CLUSTER_SETTINGS: Final = Table(
-    comment="The dynamic settings and the feature levels over time, from the cluster's metadata log.",
+    comment="The dynamic settings and the feature levels over time.",
     columns=(
-        Column("scope", STRING, "What the setting applies to, such as FEATURE, BROKER or TOPIC."),
-        Column("scope_name", STRING, "Topic, broker or group; NULL for features, and for the default of all brokers."),
+        Column(
+            "scope",
+            STRING,
+            "What it applies to, such as FEATURE or TOPIC, and its name; NULL for features and for the default of all brokers.",
+        ),
+        Column(
+            "scope_name",
+            STRING,
+            "What it applies to, such as FEATURE or TOPIC, and its name; NULL for features and for the default of all brokers.",
+        ),
         Column("name", STRING, "Name of the setting or feature."),
         Column("value", STRING, "Value, or level of the feature; [hidden] if it may be secret."),
         *_SINCE,
@@ -44,27 +56,29 @@ CLUSTER_SETTINGS: Final = Table(
 )
 
 BROKER_SESSIONS: Final = Table(
-    comment="The registrations of each broker, and when it was fenced, from the cluster's metadata log.",
+    comment="The registrations of each broker, and when it was fenced.",
     columns=(
-        Column("broker_id", INT, "Broker that registered."),
-        Column("broker_epoch", LONG, "Epoch of the registration."),
-        Column("incarnation_id", STRING, "Id of the broker's process."),
-        Column("is_fenced", BOOLEAN, "Whether the broker is fenced: it leads no partition."),
-        Column("is_in_controlled_shutdown", BOOLEAN, "Whether the broker is shutting down."),
+        Column("broker_id", INT, "Broker that registered; the epoch of that; its process."),
+        Column("broker_epoch", LONG, "Broker that registered; the epoch of that; its process."),
+        Column("incarnation_id", STRING, "Broker that registered; the epoch of that; its process."),
+        Column("is_fenced", BOOLEAN, "Whether it is fenced, and so leads no partition; whether it is shutting down."),
+        Column(
+            "is_in_controlled_shutdown", BOOLEAN, "Whether it is fenced, and so leads no partition; whether it is shutting down."
+        ),
         *_SINCE,
     ),
     checks={"broker_is_named": are_present("broker_id")},
 )
 
 PRODUCER_ID_BLOCKS: Final = Table(
-    comment="The blocks of producer ids that brokers were given, from the cluster's metadata log.",
+    comment="The blocks of producer ids that brokers were given.",
     columns=(
-        Column("first_producer_id", LONG, "First producer id of the block."),
-        Column("last_producer_id", LONG, "Last producer id of the block."),
-        Column("broker_id", INT, "Broker that got the block: one of its coordinators made the producer ids in it."),
-        Column("broker_epoch", LONG, "Epoch of that broker."),
-        Column("offset", LONG, "Offset of the metadata record; NULL if only a snapshot shows it."),
-        Column("allocated_at", TIMESTAMP, "Time of that record; NULL if only a snapshot shows it."),
+        Column("first_producer_id", LONG, "First and last producer id of the block."),
+        Column("last_producer_id", LONG, "First and last producer id of the block."),
+        Column("broker_id", INT, "Broker that got the block, and its epoch."),
+        Column("broker_epoch", LONG, "Broker that got the block, and its epoch."),
+        Column("offset", LONG, "Offset and time of the metadata record; NULL if only a snapshot shows it."),
+        Column("allocated_at", TIMESTAMP, "Offset and time of the metadata record; NULL if only a snapshot shows it."),
     ),
     checks={"block_is_in_order": "first_producer_id <= last_producer_id"},
 )

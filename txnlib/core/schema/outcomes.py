@@ -20,7 +20,7 @@ from txnlib.core.schema.columns import (
     is_one_of,
     struct,
 )
-from txnlib.core.verdicts.transaction_outcome import MEANINGS, MarkerState
+from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 TRANSACTION_COLUMNS: Final = (
     Column("transactional_id", STRING, "Transactional id; NULL if no captured coordinator has the producer id, or several do."),
@@ -28,14 +28,14 @@ TRANSACTION_COLUMNS: Final = (
     Column(
         "transaction_number",
         LONG,
-        "Number of the transaction in `transactions`; NULL if no record of its coordinator survives.",
+        "Number of the transaction, counted per id; NULL if none is known.",
     ),
     Column("producer_id", LONG, "Producer id."),
     Column("producer_epoch", INT, "Producer epoch at the beginning."),
 )
 
 TRANSACTION_OUTCOMES: Final = Table(
-    comment="Each transaction on each partition that it touched: its decided outcome, its marker, and what it wrote there.",
+    comment="Each transaction on each partition that it touched: decision, marker, and what it wrote there.",
     columns=(
         AS_OF,
         *TRANSACTION_COLUMNS,
@@ -43,21 +43,21 @@ TRANSACTION_OUTCOMES: Final = Table(
         Column(
             "known_from",
             STRING,
-            "COORDINATOR (its records list the partition), MARKER_TIME (the list is lost; the marker was written between start and "
-            "completion) or PARTITION (no record of the coordinator explains what the partition shows).",
+            "COORDINATOR (listed by its records), MARKER_TIME (the list is lost; the marker was written between start and "
+            "completion) or PARTITION (only the partition shows it).",
         ),
-        Column("is_two_phase_commit", BOOLEAN, "Whether the transaction never times out (KIP-939)."),
-        Column("decided_outcome", STRING, "Decision of the coordinator: COMMIT, ABORT or OPEN; NULL if no record of it survives."),
-        Column("decided", TIMESTAMP, "When the transaction was decided, by the coordinator's clock."),
-        Column("marker", STRING, " ".join(f"{state.value}: {meaning}." for state, meaning in MEANINGS.items())),
+        Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
+        Column("decided_outcome", STRING, "Decision: COMMIT, ABORT or OPEN; NULL if no record of it survives."),
+        Column("decided", TIMESTAMP, "When it was decided, by the coordinator's clock."),
+        Column("marker", STRING, f"State of the marker: {', '.join(MarkerState)} (docs/rules/reference.md)."),
         Column("marker_offset", LONG, "Offset of that marker; NULL if there is none."),
-        Column("marker_epoch", INT, "Producer epoch of the marker."),
-        Column("marker_coordinator_epoch", INT, "Coordinator epoch of the marker."),
-        Column("marked", TIMESTAMP, "Time of the marker, by the clock of the partition's leader."),
-        Column("outcome", STRING, "How the transaction ended on the partition: COMMIT, ABORT or OPEN; NULL if it is not known."),
-        Column("first_offset", LONG, "Offset of its first record on the partition; NULL if it wrote none, or none is left."),
-        Column("records", LONG, "Records of the transaction on the partition; NULL if they were not counted."),
-        Column("bytes", LONG, "Bytes of their batches."),
+        Column("marker_epoch", INT, "Producer epoch and coordinator epoch of the marker."),
+        Column("marker_coordinator_epoch", INT, "Producer epoch and coordinator epoch of the marker."),
+        Column("marked", TIMESTAMP, "Time of the marker, by a broker's clock."),
+        Column("outcome", STRING, "How it ended here: COMMIT, ABORT or OPEN; NULL if not known."),
+        Column("first_offset", LONG, "Offset of its first record here; NULL if it wrote none, or none is left."),
+        Column("records", LONG, "Its records here, and bytes of their batches; NULL if not counted."),
+        Column("bytes", LONG, "Its records here, and bytes of their batches; NULL if not counted."),
         Column("says", STRING, "What is odd about the marker, as a sentence; NULL if nothing is."),
     ),
     checks={
@@ -70,68 +70,78 @@ TRANSACTION_OUTCOMES: Final = Table(
 COPY_OF_MARKER: Final = struct(broker=STRING, source=STRING, offset=LONG)
 
 MARKER_REPAIRS: Final = Table(
-    comment="What each partition of a decided transaction needs that lacks its marker. The product never writes to a cluster.",
+    comment="What each partition needs that lacks the marker of a decision.",
     columns=(
         AS_OF,
         *(column for column in TRANSACTION_COLUMNS if column.name != "producer_epoch"),
         *PARTITION_COLUMNS,
-        Column("decided_outcome", STRING, "Decision of the coordinator: COMMIT or ABORT."),
-        Column("decided", TIMESTAMP, "When the transaction was decided, by the coordinator's clock."),
+        Column("decided_outcome", STRING, "Decision: COMMIT or ABORT."),
+        Column("decided", TIMESTAMP, "When it was decided, by the coordinator's clock."),
         Column("marker", STRING, "MISSING, PENDING or CONTRADICTING, as in `transaction_outcomes`."),
         Column(
             "copies",
             Array(COPY_OF_MARKER),
-            "Captured copies that have the marker, such as that of an old leader; NULL if none has.",
+            "Copies that have the marker, such as an old leader's; NULL if none.",
         ),
-        Column("marker_epoch", INT, "Producer epoch of the decision, which its coordinator gives the marker."),
-        Column("coordinator_epoch", INT, "Newest coordinator epoch of that coordinator partition."),
-        Column("transaction_version", INT, "Transaction version of the transaction, if a record or a feature shows it."),
-        Column("seen_epoch", INT, "Producer epoch that the partition has seen; NULL if it does not know the producer."),
-        Column("seen_coordinator_epoch", INT, "Coordinator epoch of the last marker that the partition has of the producer."),
+        Column("marker_epoch", INT, "Producer epoch of the decision, and newest epoch of its coordinator."),
+        Column("coordinator_epoch", INT, "Producer epoch of the decision, and newest epoch of its coordinator."),
+        Column("transaction_version", INT, "Transaction version, if a record or a feature shows it."),
+        Column(
+            "seen_epoch", INT, "Producer and coordinator epoch that the partition has seen; NULL if it has forgotten the producer."
+        ),
+        Column(
+            "seen_coordinator_epoch",
+            INT,
+            "Producer and coordinator epoch that the partition has seen; NULL if it has forgotten the producer.",
+        ),
         Column("is_accepted", STRING, "Whether the partition accepts these epochs: ACCEPTED, REFUSED or DEPENDS_ON_VERSION."),
         Column(
             "request",
             STRING,
-            "Body of the WriteTxnMarkers request that would write the marker, as JSON with Kafka's names. Where the partition "
-            "refuses the decided epochs, the request has the lowest that it accepts. NULL if another marker has ended the records.",
+            "Body of the WriteTxnMarkers request that would write it, as JSON, with the lowest epochs that the partition accepts. "
+            "NULL if another marker has ended the records.",
         ),
         Column("tool", STRING, "Who can send the request, or why no shipped tool can."),
         Column("fate", STRING, "What became of the records: OPEN; COMMIT or ABORT, by another marker; or NONE, if there are none."),
-        Column("first_offset", LONG, "Offset of the first of these records; NULL if there are none."),
-        Column("ended_at_offset", LONG, "Offset of the marker that ended them; NULL if none did."),
+        Column(
+            "first_offset", LONG, "Offset of the first of these records, and of the marker that ended them; NULL if there is none."
+        ),
+        Column(
+            "ended_at_offset",
+            LONG,
+            "Offset of the first of these records, and of the marker that ended them; NULL if there is none.",
+        ),
         Column("consumers_saw", STRING, "What consumers have seen meanwhile, as a sentence."),
     ),
 )
 
 IN_DOUBT_TRANSACTIONS: Final = Table(
-    comment="Undecided transactions of two-phase commit (KIP-939): only the application's transaction manager may decide them.",
+    comment="Undecided two-phase commits (KIP-939): only the application's transaction manager may decide them.",
     columns=(
         AS_OF,
         *TRANSACTION_COLUMNS,
-        Column("application", STRING, "Application of the transactional id, derived from its form."),
-        Column("state", STRING, "State at the coordinator. Kafka does not record when a client prepares: the state stays Ongoing."),
-        Column("open_since", TIMESTAMP, "When the transaction began, by the coordinator's clock."),
-        Column("last_update", TIMESTAMP, "Time of its last record at the coordinator: it was prepared after that, or not yet."),
-        Column("open_ms", LONG, "Time from open_since to as_of; NULL if open_since is unknown."),
+        Column("application", STRING, "Application, derived from the form of the transactional id."),
+        Column("state", STRING, "State at the coordinator; it stays Ongoing when a client prepares."),
+        Column("open_since", TIMESTAMP, "When it began, by the coordinator's clock, and how long that is before as_of."),
+        Column("last_update", TIMESTAMP, "Time of its last coordinator record: it was prepared after that, or not yet."),
+        Column("open_ms", LONG, "When it began, by the coordinator's clock, and how long that is before as_of."),
         Column(
             "is_overdue",
             BOOLEAN,
-            "Whether it is open for longer than `in_doubt_after_minutes`; true if nobody knows since when it is open.",
+            "Whether it is open for longer than `in_doubt_after_minutes`, or nobody knows since when.",
         ),
         Column("partitions", PARTITION_LIST, "Partitions that it holds."),
-        Column("records", LONG, "Records that it holds on these partitions; NULL if they were not counted."),
-        Column("bytes", LONG, "Bytes of their batches."),
-        Column(
-            "is_kept", BOOLEAN, "Whether a client has come back and kept the transaction as prepared; NULL if no record says so."
-        ),
+        Column("records", LONG, "Records that it holds there, and bytes of their batches; NULL if not counted."),
+        Column("bytes", LONG, "Records that it holds there, and bytes of their batches; NULL if not counted."),
+        Column("is_kept", BOOLEAN, "Whether a client came back and kept it as prepared; NULL if no record says so."),
         Column(
             "kept_producer_id",
             LONG,
-            "Producer id that InitProducerId with keepPreparedTxn would return; NULL for a new one. The transaction keeps its own.",
+            "What InitProducerId with keepPreparedTxn would return; no id for a new one.",
         ),
-        Column("kept_producer_epoch", INT, "Producer epoch that it would return."),
-        Column("first_seen", TIMESTAMP, "as_of of the first audit that saw the transaction undecided."),
-        Column("runs_seen", INT, "Number of audits that saw it, including this one."),
+        Column("kept_producer_epoch", INT, "What InitProducerId with keepPreparedTxn would return; no id for a new one."),
+        Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it, and number of audits that did."),
+        Column("runs_seen", INT, "as_of of the first audit that saw it, and number of audits that did."),
     ),
     checks={"transaction_is_named": are_present("as_of", "transactional_id", "producer_id")},
 )

@@ -43,27 +43,25 @@ OPEN_TRANSACTIONS: Final = Table(
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
         Column("producer_epoch", INT, "Producer epoch known to the partition."),
-        Column(
-            "coordinator_epoch", INT, "Coordinator epoch of the producer's last marker on the partition; NULL if there is none."
-        ),
-        Column("start_offset", LONG, "First offset of the open transaction."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of the producer's last marker."),
+        Column("start_offset", LONG, "First offset of the transaction."),
         Column("last_timestamp", TIMESTAMP, "Time of the producer's last write, by the client's clock in CreateTime topics."),
         Column(
             "last_timestamp_ms",
             LONG,
-            "last_timestamp in epoch ms, as in the log, even if it is out of range and last_timestamp therefore NULL.",
+            "The same in epoch ms, even if it is out of range and last_timestamp therefore NULL.",
         ),
-        Column("duration_minutes", LONG, "Whole minutes since last_timestamp, as find-hanging prints it."),
-        Column("transactional_id", STRING, "Transactional id that has or had the producer id."),
+        Column("duration_minutes", LONG, "Whole minutes since last_timestamp, as in find-hanging."),
+        Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
         Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
         Column("coordinator_state", STRING, "State of the id; NULL if unknown or expired."),
-        Column("transaction_start", TIMESTAMP, "Start of the transaction, according to its coordinator."),
-        Column("transaction_timeout_ms", LONG, "Timeout of the id."),
-        Column("is_two_phase_commit", BOOLEAN, "Whether the id uses two-phase commit."),
+        Column("transaction_start", TIMESTAMP, "When it began, by the coordinator's clock."),
+        Column("transaction_timeout_ms", LONG, "Timeout that the client requested; 2147483647 for two-phase commit."),
+        Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("verdict", STRING, "HANGING, SUSPECT, STUCK, LATE, OPEN or UNKNOWN."),
-        Column("reason", STRING, "Name of the reason."),
-        Column("explanation", STRING, "The reason as one sentence."),
-        Column("kafka_find_hanging", BOOLEAN, "Whether the live find-hanging would print the transaction; NULL if undecidable."),
+        Column("reason", STRING, "Name of the reason, and the same as a sentence."),
+        Column("explanation", STRING, "Name of the reason, and the same as a sentence."),
+        Column("kafka_find_hanging", BOOLEAN, "Whether the live find-hanging would print it; NULL if undecidable."),
         Column("causes", Array(CAUSE), "Probable causes, most likely first."),
         Column("evidence", Array(EVIDENCE_RECORD), "Records that support the verdict."),
         Column("late_by", STRING, "Which limit was exceeded: LAST_WRITE, COORDINATOR_START or BOTH; NULL unless LATE."),
@@ -71,24 +69,26 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("broker_clock_age_ms", LONG, "Age proven by brokers' clocks; NULL if none is proven."),
         Column("safe_to_abort", BOOLEAN, "Whether the abort command may be run."),
         Column("abort_command", STRING, "The exact command; NULL if a marker by hand would be wrong."),
-        Column("do_not_abort_because", STRING, "Why the transaction must not be aborted, or not yet."),
-        Column("blocked_offsets", LONG, "Offsets from the start of the transaction to the high watermark."),
-        Column("blocked_bytes", LONG, "Bytes of the batches from the start of the transaction on."),
-        Column("blocks_since", TIMESTAMP, "Time since which the transaction blocks consumers, by the best available clock."),
-        Column("first_seen", TIMESTAMP, "as_of of the first audit that saw the transaction."),
-        Column("runs_seen", INT, "Number of audits that saw the transaction, including this one."),
-        Column("application", STRING, "Application of the transactional id, derived from its form."),
-        Column("safe_from", TIMESTAMP, "When an abort becomes safe, if only the age is not proven yet; NULL otherwise."),
+        Column("do_not_abort_because", STRING, "Why no marker may be written by hand, or not yet."),
+        Column(
+            "blocked_offsets", LONG, "Offsets from its start to the high watermark, and bytes of the batches from its start on."
+        ),
+        Column("blocked_bytes", LONG, "Offsets from its start to the high watermark, and bytes of the batches from its start on."),
+        Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
+        Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it, and number of audits that did."),
+        Column("runs_seen", INT, "as_of of the first audit that saw it, and number of audits that did."),
+        Column("application", STRING, "Application, derived from the form of the transactional id."),
+        Column("safe_from", TIMESTAMP, "When an abort becomes safe, if only the age is missing."),
         Column(
             "safety",
             Array(PROOF),
-            "The proof that an abort is safe: each statement, whether it holds, what holds or what is missing, and its witnesses.",
+            "The proof that an abort is safe: each statement, whether it holds, what holds or is missing, and its witnesses.",
         ),
-        Column("records", LONG, "Records of the open transaction, which an abort discards; NULL if they were not counted."),
+        Column("records", LONG, "Records that an abort discards; NULL if not counted."),
         Column("committed_siblings", Array(STRING), "Other partitions on which the producer has committed since, at most 20."),
-        Column("copied_at", TIMESTAMP, "Instant up to which the copies show that it was open; NULL if that is unknown."),
-        Column("topic_id", STRING, "Topic id of the copy, by which a later audit recognises the transaction."),
-        Column("first_batch_crc", LONG, "CRC of the first batch, by which a later audit recognises the transaction."),
+        Column("copied_at", TIMESTAMP, "Instant up to which the copies show that it was open."),
+        Column("topic_id", STRING, "Topic id of the copy and CRC of its first batch, by which a later audit recognises it."),
+        Column("first_batch_crc", LONG, "Topic id of the copy and CRC of its first batch, by which a later audit recognises it."),
     ),
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
 )
@@ -101,7 +101,7 @@ HANGING_TRANSACTIONS: Final = replace(
 
 LATE_TRANSACTIONS: Final = replace(
     OPEN_TRANSACTIONS,
-    comment="The open transactions that their coordinator should have ended before the instant of the audit.",
+    comment="The open transactions that their coordinator should have ended.",
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", Verdict.LATE)},
 )
 
@@ -122,47 +122,41 @@ ABORT_PLAN: Final = Table(
         ),
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
-        Column("start_offset", LONG, "First offset of the open transaction."),
-        Column("transactional_id", STRING, "Transactional id, if known."),
+        Column("start_offset", LONG, "First offset of the transaction."),
+        Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
         Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
-        Column("verdict", STRING, "Verdict on the transaction."),
-        Column("reason", STRING, "Reason of the verdict."),
+        Column("verdict", STRING, "Verdict on the transaction, and its reason."),
+        Column("reason", STRING, "Verdict on the transaction, and its reason."),
         Column("do_not_abort_because", STRING, "Why no marker may be written by hand, or not yet."),
         Column("before", STEPS, "Commands to run first, and what they must print."),
-        Column("command", STRING, "The command that ends the transaction; NULL if none should be run."),
-        Column(
-            "command_for_old_brokers", STRING, "The same command for brokers before 3.0, if the version of the brokers is unknown."
-        ),
+        Column("command", STRING, "The command that ends it; NULL if none should be run."),
+        Column("command_for_old_brokers", STRING, "The same for brokers before 3.0, if their version is unknown."),
         Column("after", STEPS, "Commands that show whether the command took effect."),
         Column(
             "effect",
             STRING,
-            "What the step does to records, here and on the other partitions of the transaction; NULL if it ends nothing.",
+            "What the step does to records, on all partitions; NULL if it ends nothing.",
         ),
-        Column(
-            "notes", Array(STRING), "What to know before you run the command: the permissions it needs, and the order of steps."
-        ),
-        Column(
-            "is_holder", BOOLEAN, "Whether the transaction blocks the last stable offset; if not, another transaction blocks first."
-        ),
-        Column("places", Array(STRING), "Every partition on which the step ends the transaction, with its start offset there."),
-        Column("blocked_offsets", LONG, "Offsets from the start of the transaction to the high watermark."),
-        Column("blocks_since", TIMESTAMP, "Time since which the transaction blocks consumers."),
+        Column("notes", Array(STRING), "Permissions that the command needs, and the order of steps."),
+        Column("is_holder", BOOLEAN, "Whether it blocks the last stable offset; if not, another one blocks first."),
+        Column("places", Array(STRING), "Every partition on which the step ends it, with its start offset there."),
+        Column("blocked_offsets", LONG, "Offsets from its start to the high watermark."),
+        Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
     ),
 )
 
 ENDED_TRANSACTIONS: Final = Table(
-    comment="Transactions that were open in an earlier run and are no longer open, and how they ended.",
+    comment="Transactions that were open in an earlier run, and how they ended.",
     columns=(
         AS_OF,
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
         Column("start_offset", LONG, "First offset of the transaction."),
-        Column("transactional_id", STRING, "Transactional id, if known."),
-        Column("verdict", STRING, "Verdict of the last run that saw the transaction open."),
-        Column("reason", STRING, "Reason of that verdict."),
-        Column("run_id_then", STRING, "Run that reached that verdict."),
-        Column("last_seen", TIMESTAMP, "as_of of that run."),
+        Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
+        Column("verdict", STRING, "Verdict of the last run that saw it open, its reason, that run, and its as_of."),
+        Column("reason", STRING, "Verdict of the last run that saw it open, its reason, that run, and its as_of."),
+        Column("run_id_then", STRING, "Verdict of the last run that saw it open, its reason, that run, and its as_of."),
+        Column("last_seen", TIMESTAMP, "Verdict of the last run that saw it open, its reason, that run, and its as_of."),
         Column(
             "how",
             STRING,
@@ -170,56 +164,63 @@ ENDED_TRANSACTIONS: Final = Table(
             "decision), MARKED (a marker of unknown origin), LOG_START_MOVED, TOPIC_GONE, GONE, or NOT_CAPTURED, which the "
             "next audit reports again.",
         ),
-        Column("outcome", STRING, "COMMIT or ABORT, according to the marker."),
-        Column("marker_offset", LONG, "Offset of the marker."),
-        Column("ended_at", TIMESTAMP, "Time of the marker."),
+        Column("outcome", STRING, "COMMIT or ABORT, offset and time, by its marker."),
+        Column("marker_offset", LONG, "COMMIT or ABORT, offset and time, by its marker."),
+        Column("ended_at", TIMESTAMP, "COMMIT or ABORT, offset and time, by its marker."),
         Column("says", STRING, "How the transaction ended, as a sentence."),
     ),
 )
 
 BROKERS: Final = Table(
-    comment="Kafka's metrics of each broker, as of the instant of the audit.",
+    comment="Kafka's metrics of each broker, as of the audit.",
     columns=(
         AS_OF,
         Column("broker", STRING, "Broker, by the name of its folder."),
+        Column("is_leadership_assumed", BOOLEAN, "Whether the leader of some of its partitions is not known."),
         Column(
-            "is_leadership_assumed", BOOLEAN, "Whether capture.json does not name the leader of some of the broker's partitions."
+            "replicas", LONG, "Copies captured from it; partitions that it leads; partitions of __transaction_state that it leads."
         ),
-        Column("replicas", LONG, "Number of copies of partitions captured from the broker."),
-        Column("partitions_led", LONG, "Number of partitions that the broker leads."),
+        Column(
+            "partitions_led",
+            LONG,
+            "Copies captured from it; partitions that it leads; partitions of __transaction_state that it leads.",
+        ),
         Column("partitions_with_late_transactions", LONG, "Kafka's PartitionsWithLateTransactionsCount at as_of."),
-        Column("coordinators_led", LONG, "Number of partitions of __transaction_state that the broker leads."),
+        Column(
+            "coordinators_led",
+            LONG,
+            "Copies captured from it; partitions that it leads; partitions of __transaction_state that it leads.",
+        ),
         Column(
             "active_transaction_open_time_max_ms",
             LONG,
-            "KIP-939's active-transaction-open-time-max of the broker's coordinators: age of their oldest Ongoing transaction; "
-            "NULL if there is none.",
+            "KIP-939's active-transaction-open-time-max: age of the oldest Ongoing transaction of its coordinators.",
         ),
     ),
 )
 
 BROKER_CLOCKS: Final = Table(
-    comment="How far the clocks of two brokers differ, estimated from coordinators' decisions and the markers that followed.",
+    comment="How far the clocks of two brokers differ, by decisions and the markers that followed.",
     columns=(
         AS_OF,
-        Column("broker", STRING, "Broker, by its id."),
-        Column("other_broker", STRING, "The other broker."),
-        Column("offset_ms", LONG, "Clock of the other broker minus that of the broker: the middle of lower_ms and upper_ms."),
-        Column("error_ms", LONG, "How far the true offset may be from offset_ms."),
-        Column("lower_ms", LONG, "Lowest possible offset: no marker is older than its decision."),
-        Column("upper_ms", LONG, "Highest possible offset."),
+        Column("broker", STRING, "The two brokers, by their ids."),
+        Column("other_broker", STRING, "The two brokers, by their ids."),
+        Column("offset_ms", LONG, "The other broker's clock minus the broker's, and how far the true offset may be from that."),
+        Column("error_ms", LONG, "The other broker's clock minus the broker's, and how far the true offset may be from that."),
+        Column("lower_ms", LONG, "Lowest and highest possible offset: no marker is older than its decision."),
+        Column("upper_ms", LONG, "Lowest and highest possible offset: no marker is older than its decision."),
         Column(
             "basis",
             STRING,
-            "TWO_WAY (markers in both directions enclose the offset), ONE_WAY (the fastest marker is assumed to have been written "
-            "within a second) or CONTRADICTORY (a clock was set, or a leader moved, between two markers).",
+            "TWO_WAY (markers in both directions enclose it), ONE_WAY (the fastest marker is assumed to take at most a second) or "
+            "CONTRADICTORY (a clock was set, or a leader moved).",
         ),
-        Column("samples", LONG, "Decisions of the broker that the other one marked."),
-        Column("samples_back", LONG, "Decisions of the other broker that the broker marked."),
+        Column("samples", LONG, "Decisions of the broker that the other one marked, and the other way round."),
+        Column("samples_back", LONG, "Decisions of the broker that the other one marked, and the other way round."),
         Column(
             "applied_ms",
             LONG,
-            "The offset that was applied when markers were matched with decisions; 0 if clocks are near or too few samples agree.",
+            "The offset that was applied to match markers; 0 if clocks are near or too few samples agree.",
         ),
         Column("is_far", BOOLEAN, "Whether the clocks certainly differ by more than a second."),
     ),
@@ -230,32 +231,50 @@ PARTITIONS: Final = Table(
     columns=(
         AS_OF,
         *PARTITION_COLUMNS,
-        Column("end_offset", LONG, "Offset after the last batch."),
-        Column("log_start_offset", LONG, "Lowest offset that can be read."),
-        Column("high_watermark", LONG, "High watermark from the checkpoint, else the end offset."),
+        Column("end_offset", LONG, "Offset after the last batch, and lowest offset that can be read."),
+        Column("log_start_offset", LONG, "Offset after the last batch, and lowest offset that can be read."),
+        Column("high_watermark", LONG, "High watermark in the checkpoint, else the end offset."),
         Column(
             "is_high_watermark_assumed",
             BOOLEAN,
-            "Whether the high watermark is the end offset, because no checkpoint was captured.",
+            "Whether it is the end offset, because no checkpoint was captured.",
         ),
         Column("last_stable_offset", LONG, "Last stable offset: read_committed consumers stop here."),
-        Column("lag_offsets", LONG, "High watermark minus last stable offset."),
-        Column("lag_bytes", LONG, "Bytes of the batches from the last stable offset on."),
-        Column("lag_ms", LONG, "as_of minus the timestamp of the batch at the last stable offset."),
-        Column("blocking_producer_id", LONG, "Producer whose open transaction blocks the last stable offset."),
-        Column("blocking_transactional_id", STRING, "Transactional id of that transaction."),
+        Column(
+            "lag_offsets", LONG, "High watermark minus last stable offset; bytes from there on; age of the batch there, at as_of."
+        ),
+        Column(
+            "lag_bytes", LONG, "High watermark minus last stable offset; bytes from there on; age of the batch there, at as_of."
+        ),
+        Column("lag_ms", LONG, "High watermark minus last stable offset; bytes from there on; age of the batch there, at as_of."),
+        Column(
+            "blocking_producer_id",
+            LONG,
+            "Producer and transactional id of the open transaction that blocks the last stable offset.",
+        ),
+        Column(
+            "blocking_transactional_id",
+            STRING,
+            "Producer and transactional id of the open transaction that blocks the last stable offset.",
+        ),
         Column(
             "blocking_verdict",
             STRING,
-            "Verdict on that transaction; UNKNOWN without a producer if only the leader's answer shows that something is open.",
+            "Verdict on it; UNKNOWN without a producer if only the leader's answer shows that something is open.",
         ),
         Column(
             "next_blocking_offset",
             LONG,
-            "Start of the open transaction that blocks next, once the blocking one has ended; NULL if there is none.",
+            "Start, producer and transactional id of the one that blocks next; NULL if none.",
         ),
-        Column("next_blocking_producer_id", LONG, "Producer of that transaction."),
-        Column("next_blocking_transactional_id", STRING, "Transactional id of that transaction, if known."),
+        Column(
+            "next_blocking_producer_id", LONG, "Start, producer and transactional id of the one that blocks next; NULL if none."
+        ),
+        Column(
+            "next_blocking_transactional_id",
+            STRING,
+            "Start, producer and transactional id of the one that blocks next; NULL if none.",
+        ),
         Column("is_late", BOOLEAN, "Whether brokers count the partition in PartitionsWithLateTransactionsCount."),
     ),
 )
@@ -264,15 +283,31 @@ BLOCKED_GROUPS: Final = Table(
     comment="The consumer groups that wait at a last stable offset.",
     columns=(
         AS_OF,
-        Column("group_id", STRING, "Consumer group that has read everything up to the last stable offset and waits."),
+        Column("group_id", STRING, "Group that has read up to the last stable offset and waits."),
         *PARTITION_COLUMNS,
-        Column("committed_offset", LONG, "Offset that the group would read next, from its last effective commit."),
+        Column(
+            "committed_offset",
+            LONG,
+            "Offset that the group would read next, and time of that commit, by the group coordinator's clock.",
+        ),
         Column("last_stable_offset", LONG, "Last stable offset: read_committed consumers stop here."),
         Column("high_watermark", LONG, "High watermark of the partition."),
         Column("lag_offsets", LONG, "High watermark minus committed offset."),
-        Column("committed_at", TIMESTAMP, "Time of the commit, by the group coordinator's clock; NULL if not recorded."),
-        Column("blocking_producer_id", LONG, "Producer whose open transaction blocks the last stable offset."),
-        Column("blocking_transactional_id", STRING, "Transactional id of that transaction."),
+        Column(
+            "committed_at",
+            TIMESTAMP,
+            "Offset that the group would read next, and time of that commit, by the group coordinator's clock.",
+        ),
+        Column(
+            "blocking_producer_id",
+            LONG,
+            "Producer and transactional id of the open transaction that blocks the last stable offset.",
+        ),
+        Column(
+            "blocking_transactional_id",
+            STRING,
+            "Producer and transactional id of the open transaction that blocks the last stable offset.",
+        ),
     ),
 )
 
@@ -284,10 +319,14 @@ FINDINGS: Final = Table(
         *PARTITION_COLUMNS,
         Column("offset", LONG, "Offset of the record that shows the finding."),
         Column("producer_id", LONG, "Producer id."),
-        Column("transactional_id", STRING, "Transactional id."),
-        Column("message", STRING, "Meaning of the finding."),
-        Column("evidence", STRING, "The record and the state before it; for a forecast, its arithmetic."),
-        Column("expected", TIMESTAMP, "When a forecast comes true, if that can be said; NULL for other findings."),
+        Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
+        Column(
+            "message", STRING, "Meaning of the finding, and the record with the state before it; of a forecast, its arithmetic."
+        ),
+        Column(
+            "evidence", STRING, "Meaning of the finding, and the record with the state before it; of a forecast, its arithmetic."
+        ),
+        Column("expected", TIMESTAMP, "When a forecast comes true, if that can be said."),
     ),
     checks={
         "severity_is_known": is_one_of("severity", *(severity.name for severity in Severity)),

@@ -10,8 +10,7 @@ from txnlib.core.schema.columns import AS_OF, INT, STRING, TIMESTAMP, Column, Ta
 CHAIN: Final = Column(
     "chain",
     STRING,
-    "Chain of runs: the id of its first run, which read everything. Each later run continues the one before it. NULL in rows of "
-    "versions without chains.",
+    "Chain of runs: the id of its first run. NULL in rows of versions without chains.",
 )
 NIGHT: Final = Column("night", INT, "Number of the run in its chain; 0 for the first.")
 
@@ -19,8 +18,8 @@ AUDIT_RUNS: Final = Table(
     comment="The audits of each cluster: their instants, settings and outcomes.",
     columns=(
         AS_OF,
-        Column("started_at", TIMESTAMP, "When the run began."),
-        Column("finished_at", TIMESTAMP, "When the run ended; NULL while it is running, or if it died."),
+        Column("started_at", TIMESTAMP, "When it began and ended; no end while it runs, or if it died."),
+        Column("finished_at", TIMESTAMP, "When it began and ended; no end while it runs, or if it died."),
         Column(
             "status",
             STRING,
@@ -31,7 +30,7 @@ AUDIT_RUNS: Final = Table(
         Column("settings", STRING, "Settings as JSON."),
         Column("version", STRING, "Version of txnlib."),
         Column("counts", STRING, "Number of rows of every table, and per verdict, as JSON."),
-        Column("owner", STRING, "Process that ran the audit: host, process id, and start in epoch seconds."),
+        Column("owner", STRING, "Process of the audit: host, process id, and start in epoch seconds."),
         CHAIN,
         NIGHT,
     ),
@@ -44,7 +43,7 @@ RUN_COLUMNS: Final = (
     Column(
         "run_id",
         STRING,
-        "Id of the audit run: cluster and as_of. A second audit of the same cluster and instant replaces its rows.",
+        "Id of the run: cluster and as_of. A second audit of both replaces its rows.",
     ),
 )
 #: Columns after these, in tables with rows of the log.

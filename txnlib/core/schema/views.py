@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
-from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS, WHOLE_OUTCOMES, MarkerState
+from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState
 
 #: The tables of reports, of which the newest rows are what most questions are about.
 OF_REPORT: Final = (
@@ -90,9 +90,8 @@ WHERE age = 1
     },
     **{f"latest_{name}": _latest(name, f"{name}_of_runs", "the newest finished run of each cluster has") for name in OF_LOG},
     "whole_transactions": View(
-        "Each transaction that a coordinator's record shows, over all of its partitions, in each run. whole_outcome is "
-        + "; ".join(f"{outcome.value} ({meaning})" for outcome, meaning in WHOLE_MEANINGS.items())
-        + ". A later name applies only if no earlier one does.",
+        "Each transaction that a coordinator's record shows, over all of its partitions, in each run. whole_outcome is the first "
+        f"that applies of {', '.join(WHOLE_OUTCOMES)} (docs/rules/reference.md).",
         f"""
 SELECT cluster, run_id, as_of, transactional_id, coordinator_partition, transaction_number,
        producer_id, producer_epoch, is_two_phase_commit, decided_outcome, max(decided) AS decided,
