@@ -26,7 +26,7 @@ from txnlib.errors import (
 from txnlib.version import __version__
 
 if TYPE_CHECKING:
-    from txnlib.api import Audit, audit, diff, explain, judge, open_audit, runs
+    from txnlib.api import Audit, Episode, audit, diff, explain, judge, open_audit, runs
 
 __all__ = [
     "audit",
@@ -36,6 +36,7 @@ __all__ = [
     "runs",
     "diff",
     "Audit",
+    "Episode",
     "TxnlibError",
     "UsageError",
     "ConfigError",

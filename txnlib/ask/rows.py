@@ -70,6 +70,11 @@ class StoredRun:
         return self.tables.grouped(name, keys, expression, [("run_id", "=", self.run_id), *where], most=most)
 
 
+def column_names(names: str) -> tuple[str, ...]:
+    """Names of columns, with spaces between them."""
+    return tuple(names.split())
+
+
 def ms(instant: datetime | None) -> int | None:
     """Epoch milliseconds of a timestamp column."""
     return None if instant is None else round(instant.timestamp() * 1000)

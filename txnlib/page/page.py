@@ -20,10 +20,10 @@ from markupsafe import Markup, escape
 from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
 from txnlib.ask.atomic_file import write_whole_file
-from txnlib.ask.broken_transactions import BrokenTransaction
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import cards
+from txnlib.ask.whole_transaction import WholeTransaction
 from txnlib.core.display import counted, duration, instant, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
@@ -83,7 +83,7 @@ def partition_anchor(kind: str, row: Row) -> str:
     return f"{kind}:{encoded(row['topic'])}-{row['partition']}"
 
 
-def broken_anchor(broken: BrokenTransaction) -> str:
+def broken_anchor(broken: WholeTransaction) -> str:
     """`split:payments-batch-7-3`: a transaction that is split or half-marked, by its id and number."""
     return f"split:{encoded(broken.transactional_id)}-{broken.number}"
 
@@ -166,7 +166,7 @@ def explain_command(page: Page, row: Row) -> str:
     return with_places("txn-audit explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page))
 
 
-def transaction_command(page: Page, broken: BrokenTransaction) -> str | None:
+def transaction_command(page: Page, broken: WholeTransaction) -> str | None:
     """The command that shows one transaction whole, with what a repair needs; None if it cannot be written on a command line."""
     if page.tables is None or refusal(broken.transactional_id) is not None:
         return None
