@@ -116,10 +116,10 @@ def test_a_transaction_is_data_that_prints_as_the_command_does(tables):
     assert str(whole) == shown(ID, tables=tables)
     assert [(row["log"], row["event"]) for row in whole.rows] == [
         ("__transaction_state-3", "Ongoing"),
-        ("orders-1", "begins"),
         ("__transaction_state-3", "PrepareCommit"),
+        ("orders-1", "begins"),
         ("payments-0", "COMMIT marker"),
-    ]
+    ], "all of its records are of one instant"
 
 
 @pytest.mark.parametrize(("words", "says"), [(("nobody",), "'nobody'"), ((ID, "--number", "9"), "no transaction 9")])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Final
 
 from txnlib.ask.episode import (
@@ -294,7 +294,7 @@ def span_events(
         else:
             keys.append(max(0 if is_stamped else started.get(offset, 0), min(at or 0, highest)))
     opened: set[int] = set()
-    for (offset, row, is_begin), key in zip(ends, reversed(keys), strict=True):
+    for (offset, row, is_begin), key in zip(ends, accumulate(reversed(keys), max), strict=True):
         at, is_stamped = _time_of(row, is_begin)
         first, epoch = row["first_offset"], row["producer_epoch"]
         if is_begin:
