@@ -26,7 +26,8 @@ from txnlib.errors import (
 from txnlib.version import __version__
 
 if TYPE_CHECKING:
-    from txnlib.api import Audit, Episode, audit, diff, explain, judge, open_audit, runs
+    from txnlib.api import Audit, audit, diff, explain, judge, open_audit, runs
+    from txnlib.ask.episode import Episode
 
 __all__ = [
     "audit",

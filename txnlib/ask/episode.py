@@ -133,7 +133,7 @@ class Episode(Generic[Told]):
     outcome: Told
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[dict[str, Any]]:
         """The events as rows, for instance for `pandas.DataFrame`.
 
         Columns: log, offset, last_offset, written_by, event, detail, at_ms (the time that the record bears) and clock (whose time

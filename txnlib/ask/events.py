@@ -157,16 +157,13 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
         low, high = (-NO_INSTANT_MS if after is None else after), (NO_INSTANT_MS if before is None else before)
         # Without a time, or with a wrong one, an open transaction was written as late as possible: nothing says otherwise.
         ms = at if at is not None and low <= at <= high else high if is_open else low
-        said = {}
-        if is_marker:
-            coordinator = "not printed" if batch["coordinator_epoch"] is None else batch["coordinator_epoch"]
-            said = {"detail": f"epoch {batch['producer_epoch']}, coordinator epoch {coordinator}"}
+        coordinator = "not printed" if batch["coordinator_epoch"] is None else batch["coordinator_epoch"]
         yield Event(
             log=f"{place['topic']}-{place['partition']}",
             offset=first,
             last_offset=last,
             event=f"{batch['control_type'] or 'transaction'} marker" if is_marker else "batch",
-            **said,
+            detail=f"epoch {batch['producer_epoch']}, coordinator epoch {coordinator}" if is_marker else "",
             at_ms=at,
             clock=BROKER if is_stamped(batch) else CLIENT,
             after_ms=after,

@@ -111,16 +111,22 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     records = run.rows("coordinator_states", RECORD, of, order='"offset"', limit=RECORDS) if own else []
     repairs = run.rows("marker_repairs", REPAIR, of, order='"topic", "partition"') if own else []
     numbers = [row["transaction_number"] for row in own]
-    whole = _whole(chosen, chosen["outcome"], records, partitions, numbers, repairs, unexplained)
+    more = {"numbers": numbers, "repairs": repairs, "unexplained": unexplained}
+    whole = _whole(chosen, chosen["outcome"], records, partitions, **more)
     return Episode(run.cluster, run.run_id, run.as_of_ms, _events(whole), whole)
 
 
-def _whole(
-    key: Row, decided: str | None, records: Sequence[Row], partitions: Sequence[Row], *more: Sequence[Any]
-) -> WholeTransaction:
-    states = [MarkerState(row["marker"]) for row in partitions]
-    of = (key[name] for name in (*_KEY, "producer_id", "producer_epoch"))
-    return WholeTransaction(*of, whole_outcome(states), decided, records, partitions, *more)
+def _whole(key: Row, decided: str | None, records: Sequence[Row], partitions: Sequence[Row], **more: Any) -> WholeTransaction:
+    return WholeTransaction(
+        *(key[name] for name in _KEY),
+        producer_id=key["producer_id"],
+        producer_epoch=key["producer_epoch"],
+        outcome=whole_outcome(MarkerState(row["marker"]) for row in partitions),
+        decided_outcome=decided,
+        records=records,
+        partitions=partitions,
+        **more,
+    )
 
 
 def _outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int, more: Sequence[str] = ()) -> list[Row]:

@@ -85,7 +85,7 @@ def partition_anchor(kind: str, row: Row) -> str:
 
 def broken_anchor(broken: WholeTransaction) -> str:
     """`split:payments-batch-7-3`: a transaction that is split or half-marked, by its id and number."""
-    return f"split:{encoded(broken.transactional_id)}-{broken.number}"
+    return f"split:{encoded(str(broken.transactional_id))}-{broken.number}"
 
 
 class Ids:
@@ -168,9 +168,10 @@ def explain_command(page: Page, row: Row) -> str:
 
 def transaction_command(page: Page, broken: WholeTransaction) -> str | None:
     """The command that shows one transaction whole, with what a repair needs; None if it cannot be written on a command line."""
-    if page.tables is None or refusal(broken.transactional_id) is not None:
+    own = str(broken.transactional_id)
+    if page.tables is None or refusal(own) is not None:
         return None
-    return with_places("txn-audit transaction", [broken.transactional_id], f"--number {broken.number} {_run_of(page)}".rstrip())
+    return with_places("txn-audit transaction", [own], f"--number {broken.number} {_run_of(page)}".rstrip())
 
 
 def abort_script(page: Page) -> Markup | None:
