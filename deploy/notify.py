@@ -31,6 +31,8 @@ PAGERDUTY_EVENTS_URL = "https://events.pagerduty.com/v2/enqueue"
 #: Exit code of an audit that found what --fail-on names.
 FOUND = 3
 SHOWN_TRANSACTIONS = 10
+#: Reasons of transactions that are late only by old timestamps of their clients.
+LOOKS_LATE = ("TIMEOUT_NOT_PASSED",)
 MAX_SUMMARY = 1024  # characters of a summary in PagerDuty
 TIMEOUT_SECONDS = 30
 
@@ -63,7 +65,9 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
         return News(cluster, "failed", f"{cluster}: no audit has ended for {hours:.0f} hours", [])
     if not summary["success"]:
         return News(cluster, "failed", f"{cluster}: the audit failed (exit code {summary['exit_code']})", [summary["error"] or ""])
-    verdicts = ", ".join(f"{count} {name}" for name, count in found["verdicts"].items() if count and name != "OPEN")
+    # An audit of an earlier version counted a transaction once for each of its partitions.
+    counted = found.get("transactions_by_verdict") or found["verdicts"]
+    verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counted.items() if count and name != "OPEN")
     critical = found["findings"].get("CRITICAL", 0)
     coverage = found["coverage"]
     said = "; ".join(
@@ -73,7 +77,7 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
             f"read {coverage['partitions_read']} of {coverage['partitions_known']} partitions",
         ]
     )
-    urgent = [each for each in found["transactions"] if each["verdict"] != "OPEN"]
+    urgent = [each for each in found["transactions"] if each["verdict"] != "OPEN" and each["reason"] not in LOOKS_LATE]
     lines = [
         f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer {each['producer_id']} "
         f"{each['transactional_id'] or 'no transactional id'}, safe to abort: {'yes' if each['safe_to_abort'] else 'no'}"

@@ -68,16 +68,39 @@ def summary(run: StoredRun) -> Summary:
 
 
 def test_transactions_and_partitions_are_counted_once(summary):
-    reasons, applications = (("R1", 2), ("R2", 1)), (("app", 2), ("other", 1))
-    hanging = VerdictExtent(3, 2, 2, 1, 2, 2, NOW - 90, True, 1, 2, NOW + 20, reasons, applications)
+    reasons, applications = (("R1", 1), ("R2", 1)), (("app", 1), ("other", 1))
+    safe = {"safe": 1, "safe_rows": 1, "safe_later": 2, "safe_from_ms": NOW + 20}
+    hanging = VerdictExtent(3, 2, 2, 1, 2, 2, NOW - 90, True, **safe, reasons=reasons, applications=applications)
     assert summary.extents == {
         "HANGING": hanging,
-        "LATE": VerdictExtent(1, 1, 1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),)),
+        "LATE": VerdictExtent(1, 1, 1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),), applications=((None, 1),)),
         "UNKNOWN": VerdictExtent(1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
     }
     assert summary.counts["verdicts"] == {"HANGING": 3, "LATE": 1, "UNKNOWN": 1}
     assert summary.counts["transactions"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
     assert summary.counts["new"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
+
+
+def test_what_only_looks_late_is_counted_apart(run, tmp_path):
+    old = {"verdict": "LATE", "reason": "TIMEOUT_NOT_PASSED"}
+    write(
+        tmp_path,
+        "open_transactions",
+        opened(7, 20, NOW - 200, **old, safe_from=None),
+        opened(8, 20, NOW - 300, **old),
+        opened(8, 21, NOW - 10, verdict="LATE", reason="OVERDUE"),
+    )
+    holds = [{"topic": "t", "partition": n, "blocking_producer_id": 20, "blocking_verdict": "LATE"} for n in (7, 8)]
+    write(tmp_path, "partitions", *holds)
+    summary = summarise(open_run(open_tables(str(tmp_path))))
+    late, looks_late = summary.extents["LATE"], summary.extents["LOOKS_LATE"]
+    assert (late.transactions, late.rows, late.held, late.holding, late.since_ms) == (2, 2, 1, 1, NOW - 60)
+    assert (looks_late.transactions, looks_late.rows) == (1, 2)
+    assert (looks_late.held, looks_late.holding, looks_late.since_ms) == (2, 1, NOW - 300)
+    assert summary.counts["verdicts"]["LATE"] == 4, "rows of the table"
+    assert {name: summary.counts["alarms"][name] for name in ("LATE", "LOOKS_LATE")} == {"LATE": 2, "LOOKS_LATE": 2}
+    assert {name: summary.counts["transactions"][name] for name in ("LATE", "LOOKS_LATE")} == {"LATE": 2, "LOOKS_LATE": 1}
+    assert (late.reasons, looks_late.reasons) == ((("OVERDUE", 1), ("R1", 1)), (("TIMEOUT_NOT_PASSED", 1),))
 
 
 def test_an_age_is_that_of_the_oldest_transaction_that_holds_a_partition(run, tmp_path):

@@ -278,20 +278,38 @@ def test_what_is_new_since_the_audit_before_comes_first_and_is_marked():
 
 
 def test_a_section_that_is_cut_says_what_it_is_in_all():
-    extent = VerdictExtent(900, 700, 12, safe=2, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100)))
+    extent = VerdictExtent(900, 700, 12, safe=2, safe_rows=3, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100)))
     apps = tuple((f"app{n}", 9 - n) for n in range(7))
     rows = [ROW | {"partition": n, "producer_id": n} for n in range(20)]
     counts = {"verdicts": {"HANGING": 900}}
     cut = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
-    text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}))
+    text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}), 200)
     assert line(text, "in all") == (
-        "in all   700 transactions on 12 partitions; 2 safe to abort now; 5 once they are old enough, the last from "
-        "2026-11-21 06:42:41Z on"
+        "in all   700 transactions on 12 partitions (900 rows); 2 safe to abort now (on 3 partitions); 5 once they are old enough, "
+        "the last from 2026-11-21 06:42:41Z on"
     )
     assert line(text, "reasons") == "reasons  800 R1, 100 R2"
-    assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4 and 2 others"
+    assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 7 in 2 others"
     whole = replace(cut, counts={"verdicts": {"HANGING": 2}}, transactions={"HANGING": rows[:2]}, extents={"HANGING": extent})
     assert "in all" not in render(whole)
+
+
+def test_what_only_looks_late_has_a_line_of_its_own():
+    counts = {"verdicts": {"LATE": 5}, "transactions": {"LATE": 2, "LOOKS_LATE": 3}}
+    reach = {"LATE": VerdictExtent(2, 2, 2), "LOOKS_LATE": VerdictExtent(3, 3, 3, held=3, holding=3)}
+    text = render(Summary("c", AS_OF, "given", "/out", counts=counts, extents=reach), 200)
+    assert line(text, "2 LATE").startswith("2 LATE        their coordinators still expect them")
+    assert line(text, "3 LOOKS LATE") == (
+        "3 LOOKS LATE  only look late: their clients' timestamps are old, and their coordinators still wait: 3 partitions held"
+    )
+
+
+def test_good_news_says_that_no_coordinator_was_read():
+    text = render(Summary("c", AS_OF, "given", "/out", coordinators_known=5))
+    assert line(text, "0 of 5") == "0 of 5 coordinator partitions read: what coordinators expect is not known"
+    assert "0 of 5 coordinator partitions read:" not in render(
+        Summary("c", AS_OF, "given", "/out", coordinators_known=5, coordinators_read=1)
+    )
 
 
 def test_critical_findings_are_in_the_headline_with_their_places():

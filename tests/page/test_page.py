@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.crowded_pages import big_page, crowded_page
 from tests.support.pages import AS_OF, full_page, held, page, tainted, transaction
+from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.summary import PREPARED, SECTIONS
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.page import render_page, shown
@@ -155,8 +156,9 @@ def test_history_has_a_row_for_each_audit_and_says_what_became_of_warnings():
 def test_what_is_new_since_the_last_audit_is_said_and_what_has_ended():
     rows = [transaction(), transaction(start_offset=30, runs_seen=4), held("OPEN", start_offset=40)]
     ended = {"topic": "orders", "partition": 1, "start_offset": 3, "producer_id": 9, "verdict": "LATE", "says": "it was committed"}
-    counts = {"verdicts": {"HANGING": 2, "OPEN": 1}, "new": {"HANGING": 1, "OPEN": 1}}
-    html = render_page(page(*rows, summary={"counts": counts}, ended=(ended,)))
+    counts = {"verdicts": {"HANGING": 2, "OPEN": 1}}
+    reach = {"HANGING": VerdictExtent(2, 2, 1, new=1), "OPEN": VerdictExtent(1, 1, 1, new=1)}
+    html = render_page(page(*rows, summary={"counts": counts, "extents": reach}, ended=(ended,)))
     assert words(found(html, "nav")).startswith("New 2 Hanging 2 ")
     new = by_id(html, "new")
     said = words(new)

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
+from txnlib.ask.extents import name_of
 from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.core.finding_catalogue import Finding
 from txnlib.errors import ConfigError
@@ -25,7 +26,7 @@ MOST_MATCHED: Final = 10_000
 #: Keys of an entry that rows must match, if given.
 _MATCHED: Final = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
 _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
-_TRANSACTION: Final = (*_KEY, "transactional_id", "verdict", "runs_seen")
+_TRANSACTION: Final = (*_KEY, "transactional_id", "verdict", "reason", "runs_seen")
 _FINDING: Final = ("name", "severity", "topic", "partition", "offset", "producer_id", "transactional_id", "evidence")
 #: topic, partition, producer_id, start_offset of an open transaction.
 Key = tuple[Any, ...]
@@ -120,7 +121,8 @@ class Acknowledged:
         rows = [row for row, _ in self.transactions.values()]
         known = {
             "verdicts": Counter(row["verdict"] for row in rows),
-            "new": Counter(row["verdict"] for row in rows if row["runs_seen"] == 1),
+            "alarms": Counter(name_of(row["verdict"], row["reason"]) for row in rows),
+            "new": Counter(name_of(row["verdict"], row["reason"]) for row in rows if row["runs_seen"] == 1),
             "findings": self.severities,
         }
         return {

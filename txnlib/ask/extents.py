@@ -1,27 +1,36 @@
-"""How far the open transactions of each verdict reach."""
+"""How far the open transactions of each verdict reach, and of those that only look late."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from txnlib.ask.rows import Row, StoredRun, among, ms
+from txnlib.ask.rows import Filter, Row, StoredRun, among, ms
+from txnlib.core.verdicts.reason import Reason
 
-#: Most reasons, and most applications, of all verdicts together. Those with the fewest rows are left out.
+#: Where a verdict stands: LATE transactions whose coordinator still waits. Only the old timestamps of their client make them late.
+LOOKS_LATE: Final = "LOOKS_LATE"
+_OLD_TIMESTAMPS: Final = Reason.TIMEOUT_NOT_PASSED.value
+#: Most reasons, and most applications, of all verdicts together. Those with the fewest transactions are left out.
 MOST_GROUPS: Final = 1_000
 #: Most transactions of a verdict among which the first is searched that holds a partition, the oldest ones.
 MOST_SEARCHED: Final = 1_000
+#: Most partitions held by LATE transactions of which is looked up whether their holders only look late.
+MOST_HELD: Final = 10_000
 #: A producer has one transaction at a time, however many partitions it has.
 _TRANSACTION: Final = "concat(\"producer_id\", ':', coalesce(\"transactional_id\", ''))"
+_IS_SAFE_LATER: Final = 'NOT coalesce("safe_to_abort", FALSE) AND "safe_from" IS NOT NULL'
 #: One transaction per producer, one place per partition.
 _EXTENT: Final[Mapping[str, str]] = {
     "transactions": f"count(DISTINCT {_TRANSACTION})",
     "new": f'count(DISTINCT CASE WHEN "runs_seen" = 1 THEN {_TRANSACTION} END)',
     "partitions": 'count(DISTINCT concat("topic", \'-\', "partition"))',
-    "safe": 'count(CASE WHEN "safe_to_abort" THEN 1 END)',
-    "safe_later": 'count(CASE WHEN NOT coalesce("safe_to_abort", FALSE) THEN "safe_from" END)',
-    "safe_from": 'max(CASE WHEN NOT coalesce("safe_to_abort", FALSE) THEN "safe_from" END)',
+    "safe": f'count(DISTINCT CASE WHEN "safe_to_abort" THEN {_TRANSACTION} END)',
+    "safe_rows": 'count(CASE WHEN "safe_to_abort" THEN 1 END)',
+    "safe_later": f"count(DISTINCT CASE WHEN {_IS_SAFE_LATER} THEN {_TRANSACTION} END)",
+    "safe_from": f'max(CASE WHEN {_IS_SAFE_LATER} THEN "safe_from" END)',
 }
 
 
@@ -40,52 +49,78 @@ class VerdictExtent:
     #: Since when the first of these partitions is held, and whether brokers' clocks prove it.
     since_ms: int | None = None
     is_since_proven: bool = False
-    #: Rows that may be aborted now; rows that become safe if they stay open; and when the last of these does.
+    #: Transactions that may be aborted now on some partition, and on how many; transactions that become safe if they stay open; and
+    #: when the last of these does.
     safe: int = 0
+    safe_rows: int = 0
     safe_later: int = 0
     safe_from_ms: int | None = None
-    #: Rows by reason, and by application; most first. Rows without an application are not counted.
-    reasons: tuple[tuple[str, int], ...] = ()
-    applications: tuple[tuple[str, int], ...] = ()
+    #: Transactions by reason, and by application (None: not known); most first. One may have a reason for each partition.
+    reasons: tuple[tuple[str | None, int], ...] = ()
+    applications: tuple[tuple[str | None, int], ...] = ()
 
 
-def extents(run: StoredRun, verdicts: Mapping[str, int]) -> dict[str, VerdictExtent]:
-    """The extent of each verdict. `verdicts`: the number of rows of each."""
-    reasons = _by_verdict(run, "reason")
-    applications = _by_verdict(run, "application")
-    held = run.grouped("partitions", ("blocking_verdict",), "count(*)")
-    holding = run.grouped("partitions", ("blocking_verdict",), 'count(DISTINCT "blocking_producer_id")')
-    return {
-        verdict: _extent(
-            rows,
-            run.one("open_transactions", _EXTENT, [("verdict", "=", verdict)]),
-            {"held": held.get((verdict,), 0), "holding": holding.get((verdict,), 0), **_first_hold(run, verdict)},
-            reasons.get(verdict, ()),
-            applications.get(verdict, ()),
-        )
-        for verdict, rows in verdicts.items()
-    }
+def name_of(verdict: str, reason: str | None) -> str:
+    """What a transaction counts as: its verdict, or LOOKS_LATE."""
+    return LOOKS_LATE if verdict == "LATE" and reason == _OLD_TIMESTAMPS else verdict
+
+
+def extents(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, VerdictExtent]:
+    """The extent of each verdict, and of what only looks late. `numbers`: of the rows of each (`name_of`)."""
+    reasons = _by_name(run, "reason")
+    applications = _by_name(run, "application")
+    holds = _holds(run, numbers)
+    found = {}
+    for name, rows in numbers.items():
+        where = _rows_of(name)
+        first = _first_hold(run, where)
+        extent = run.one("open_transactions", _EXTENT, where)
+        found[name] = _extent(rows, extent, {**holds.get(name, {}), **first}, reasons.get(name, ()), applications.get(name, ()))
+    return found
+
+
+def _rows_of(name: str) -> list[Filter]:
+    if name == LOOKS_LATE:
+        return [("verdict", "=", "LATE"), ("reason", "=", _OLD_TIMESTAMPS)]
+    return [("verdict", "=", name), *([("reason", "<>", _OLD_TIMESTAMPS)] if name == "LATE" else [])]
+
+
+def _holds(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """How many partitions the transactions of each name hold, and how many of them hold any.
+
+    `partitions` has the verdict of each holder, not its reason. So holders that only look late are looked up, at most MOST_HELD.
+    """
+    held = run.grouped("partitions", ("blocking_verdict",), "count(*)", _IS_HELD)
+    holding = run.grouped("partitions", ("blocking_verdict",), 'count(DISTINCT "blocking_producer_id")', _IS_HELD)
+    found = {verdict: {"held": number, "holding": holding[verdict,]} for (verdict,), number in held.items()}
+    if LOOKS_LATE in numbers and "LATE" in found:
+        late = run.rows("partitions", _HOLDER, [*_IS_HELD, ("blocking_verdict", "=", "LATE")], limit=MOST_HELD)
+        near = run.rows("open_transactions", _PLACE, [*_rows_of(LOOKS_LATE), *among(late, *_HOLDER[:2])])
+        old = {tuple(row.values()) for row in near} & {tuple(row.values()) for row in late}
+        producers = {producer for *_, producer in old}
+        others = {row["blocking_producer_id"] for row in late} - producers
+        found[LOOKS_LATE] = {"held": len(old), "holding": len(producers)}
+        found["LATE"] = {"held": found["LATE"]["held"] - len(old), "holding": len(others)}
+    return found
 
 
 _PLACE: Final = ("topic", "partition", "producer_id")
+_HOLDER: Final = ("topic", "partition", "blocking_producer_id")
+_IS_HELD: Final[Sequence[Filter]] = [("blocking_producer_id", "IS NOT", None)]
 
 
-def _first_hold(run: StoredRun, verdict: str) -> Row:
-    """Since when the first partition is held by a transaction of a verdict, and whether brokers' clocks prove it."""
+def _first_hold(run: StoredRun, where: Sequence[Filter]) -> Row:
+    """Since when the first partition is held by one of these transactions, and whether brokers' clocks prove it."""
     opened = run.rows(
         "open_transactions",
         (*_PLACE, "blocks_since", "broker_clock_age_ms"),
-        [("verdict", "=", verdict), ("blocks_since", "IS NOT", None)],
+        [*where, ("blocks_since", "IS NOT", None)],
         order='"blocks_since"',
         limit=MOST_SEARCHED,
     )
     if not opened:
         return {}
-    columns = ("topic", "partition", "blocking_producer_id")
-    holders = {
-        tuple(row.values())
-        for row in run.rows("partitions", columns, [("blocking_verdict", "=", verdict), *among(opened, *columns[:2])])
-    }
+    holders = {tuple(row.values()) for row in run.rows("partitions", _HOLDER, [*_IS_HELD, *among(opened, *_HOLDER[:2])])}
     first = next((row for row in opened if tuple(row[name] for name in _PLACE) in holders), None)
     if first is None:
         return {}
@@ -93,26 +128,29 @@ def _first_hold(run: StoredRun, verdict: str) -> Row:
 
 
 def _extent(
-    rows: int, found: Row, holds: Row, reasons: tuple[tuple[str, int], ...], applications: tuple[tuple[str, int], ...]
+    rows: int,
+    found: Row,
+    holds: Row,
+    reasons: tuple[tuple[str | None, int], ...],
+    applications: tuple[tuple[str | None, int], ...],
 ) -> VerdictExtent:
+    safe_from_ms = ms(found.pop("safe_from"))
     return VerdictExtent(
-        rows=rows,
-        transactions=found["transactions"],
-        partitions=found["partitions"],
-        new=found["new"],
+        rows,
+        **found,
         **holds,
-        safe=found["safe"],
-        safe_later=found["safe_later"],
-        safe_from_ms=ms(found["safe_from"]),
+        safe_from_ms=safe_from_ms,
         reasons=reasons,
         applications=applications,
     )
 
 
-def _by_verdict(run: StoredRun, column: str) -> dict[str, tuple[tuple[str, int], ...]]:
-    """Verdict -> the values of a column with the number of their rows, most first."""
-    found: dict[str, list[tuple[str, int]]] = {}
-    counted = run.grouped("open_transactions", ("verdict", column), "count(*)", [(column, "IS NOT", None)], most=MOST_GROUPS)
-    for (verdict, value), number in counted.items():
-        found.setdefault(verdict, []).append((value, number))
-    return {verdict: tuple(each) for verdict, each in found.items()}
+def _by_name(run: StoredRun, column: str) -> dict[str, tuple[tuple[Any, int], ...]]:
+    """Verdict, or LOOKS_LATE -> the values of a column with the number of their transactions, most first."""
+    keys = dict.fromkeys(("verdict", "reason", column))
+    counted = run.grouped("open_transactions", tuple(keys), f"count(DISTINCT {_TRANSACTION})", most=MOST_GROUPS)
+    found: dict[str, Counter[Any]] = {}
+    for key, number in counted.items():
+        verdict, reason, *_ = key
+        found.setdefault(name_of(verdict, reason), Counter())[key[-1]] += number
+    return {name: tuple(sorted(values.items(), key=lambda each: (-each[1], str(each[0])))) for name, values in found.items()}

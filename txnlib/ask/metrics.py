@@ -14,6 +14,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
+from txnlib.ask.extents import LOOKS_LATE
+from txnlib.ask.rows import in_transactions
 from txnlib.ask.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, URGENCY, Outcome, Results
 from txnlib.ask.summary import STATUSES
 from txnlib.core.display import printable
@@ -103,9 +105,14 @@ METRICS: Final[Mapping[str, Metric]] = {
         lambda run: iter([((name,), written.seconds) for name, written in sorted(run.written.items())]),
     ),
     "txnlib_open_transactions": Metric(
-        "Number of open transactions on partitions, by verdict.",
+        "Number of open transactions on partitions, by verdict: one on three partitions counts three times.",
         ("verdict",),
         _each(lambda results: _counts(results.summary.counts["verdicts"], URGENCY)),
+    ),
+    "txnlib_transactions": Metric(
+        "Number of open transactions, by verdict. LOOKS_LATE: LATE only by old timestamps of clients, not counted as LATE here.",
+        ("verdict",),
+        _each(lambda results: _counts(in_transactions(results.summary.counts), (*URGENCY, LOOKS_LATE))),
     ),
     "txnlib_partitions_with_late_transactions": Metric(
         f"PartitionsWithLateTransactionsCount of the broker at as_of. At most {SHOWN_BROKERS:,} brokers.",

@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, chosen_runs
-from txnlib.ask.rows import Filter, Row, StoredRun
+from txnlib.ask.rows import Filter, Row, StoredRun, in_transactions
 from txnlib.core.finding_catalogue import Severity
 
 LATE: Final = (
@@ -131,7 +131,7 @@ def listed_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None 
 
 
 def _verdicts(row: Row) -> str:
-    counts = json.loads(row["counts"] or "{}").get("verdicts", {})
+    counts = in_transactions(json.loads(row["counts"] or "{}"))
     return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
 
 

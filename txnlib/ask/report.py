@@ -63,7 +63,7 @@ _HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^  (\S.*?)   producer \d+ epoch", re.MULTILINE)
 _LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
 _COMMAND: Final = re.compile(r"^  (?:do|then) +(.*)$", re.MULTILINE)
-_OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green"}
+_OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green", "LOOKS LATE": "dim"}
 
 
 def program() -> str:

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.report_entries import (
     INDENT,
@@ -25,7 +25,7 @@ from txnlib.ask.report_entries import (
     where,
     whole_transaction,
 )
-from txnlib.ask.rows import Row
+from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
 from txnlib.core.display import counted, duration, printable, size, utc_time
 from txnlib.core.verdicts.copies import LeaderBasis
@@ -54,6 +54,7 @@ HEADLINES: Final[Mapping[str, str]] = {
     "SUSPECT": "nobody will end it, but it is young",
     PREPARED: "two-phase commits that have been open for long: their owners decide",
     "UNKNOWN": "the captured files do not allow a verdict",
+    LOOKS_LATE: "only looks late: its client's timestamps are old, and its coordinator still waits",
     "OPEN": "in time",
 }
 #: The same for several, where it differs.
@@ -62,12 +63,18 @@ _OF_SEVERAL: Final[Mapping[str, str]] = {
     "STUCK": "their coordinators decided, but markers do not arrive",
     "LATE": "their coordinators still expect them, and they are counted as late",
     "SUSPECT": "nobody will end them, but they are young",
+    LOOKS_LATE: "only look late: their clients' timestamps are old, and their coordinators still wait",
 }
 
 
 def headline(verdict: str, transactions: int) -> str:
     """What a verdict means for a number of transactions."""
     return HEADLINES[verdict] if transactions == 1 else _OF_SEVERAL.get(verdict, HEADLINES[verdict])
+
+
+def in_words(name: str) -> str:
+    """A verdict, or what else a transaction counts as, as it is printed."""
+    return name.replace("_", " ")
 
 
 def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
@@ -107,8 +114,16 @@ def _head(summary: Summary) -> list[Line]:
     return [(f"txnlib audit  cluster {cluster}  as of {utc_time(summary.as_of_ms)}  ({captured}{brokers}{version})", 14), ""]
 
 
+def unread_coordinators(summary: Summary) -> str:
+    """That no coordinator was read, if there is one: then good news is about the partitions alone."""
+    if summary.coordinators_read or not summary.coordinators_known:
+        return ""
+    known = counted(summary.coordinators_known, "coordinator partition")
+    return f"0 of {known} read: what coordinators expect is not known"
+
+
 def _answer(summary: Summary) -> list[Line]:
-    verdicts = summary.counts.get("transactions") or summary.counts.get("verdicts", {})
+    verdicts = in_transactions(summary.counts)
     alarming = {name: verdicts.get(name, 0) for name in HEADLINES if verdicts.get(name, 0) and name != "OPEN"}
     opened = verdicts.get("OPEN", 0)
     critical = _critical(summary)
@@ -120,11 +135,11 @@ def _answer(summary: Summary) -> list[Line]:
         number = "1 open transaction" if opened == 1 else f"{opened} open transactions, all"
         return [(f"{said}{number} in time{oldest}.", 2), *critical]
     names = [*alarming, *(["OPEN"] if opened else [])]
-    width = max(len(str(verdicts[name])) for name in names)
+    width, longest = max(len(str(verdicts[name])) for name in names), max(8, *(len(in_words(name)) for name in names))
     lines: list[Line] = [
         (
-            f"  {verdicts[name]:>{width}} {name:<8}  {headline(name, verdicts[name])}{_extent(name, summary)}",
-            width + 13,
+            f"  {verdicts[name]:>{width}} {in_words(name):<{longest}}  {headline(name, verdicts[name])}{_extent(name, summary)}",
+            width + longest + 5,
         )
         for name in names
     ]
@@ -132,9 +147,11 @@ def _answer(summary: Summary) -> list[Line]:
 
 
 def _critical(summary: Summary) -> list[Line]:
-    """The findings that cannot wait, by name, with their first places."""
+    """What belongs to the answer beside verdicts: findings that cannot wait, with their first places, and coordinators not read."""
     found = [row for row in summary.findings if row["severity"] == "CRITICAL"]
-    return [(f"  CRITICAL  {row['count']} {row['name']}: {_places(row)}", 12) for row in found]
+    unread = unread_coordinators(summary)
+    lines: list[Line] = [(f"  CRITICAL  {row['count']} {row['name']}: {_places(row)}", 12) for row in found]
+    return [*lines, *([(f"  {unread}", 4)] if unread else [])]
 
 
 def _new(summary: Summary, alarming: Mapping[str, int]) -> list[Line]:
@@ -142,7 +159,7 @@ def _new(summary: Summary, alarming: Mapping[str, int]) -> list[Line]:
     if summary.earlier_ms is None:
         return []
     new = {name: extent.new for name in alarming if (extent := summary.extents.get(name)) is not None and extent.new}
-    said = ", ".join(f"{number} {name}" for name, number in new.items()) or "nothing"
+    said = ", ".join(f"{number} {in_words(name)}" for name, number in new.items()) or "nothing"
     return [(f"  new since the audit as of {utc_time(summary.earlier_ms)}: {said}", 4)]
 
 
@@ -234,10 +251,12 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
         groups.sort(key=lambda group: not is_new(group[0]))
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
     in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
-    hidden = total - sum(map(len, groups[: in_full + IN_BRIEF]))
+    shown = [row for group in groups[: in_full + IN_BRIEF] for row in group]
+    hidden = total - len(shown)
     lines: list[Line] = ["", verdict]
-    if hidden and verdict in summary.extents:
-        lines += _in_all(summary.extents[verdict])
+    reach = [summary.extents[name] for name in names_of(verdict) if name in summary.extents]
+    if hidden:
+        lines += [line for extent in reach for line in _in_all(extent)]
     for number, group in enumerate(groups[:in_full]):
         lines += [""] if number or len(lines) > 2 else []
         lines += whole_transaction(group, summary) if verdict in ("LATE", PREPARED) else transaction(group[0], summary)
@@ -246,8 +265,22 @@ def _section(verdict: str, summary: Summary) -> list[Line]:
     for group in in_brief:
         lines += brief(group, summary)
     if hidden:
-        lines.append(f"  and {hidden} more, which block less: txn-audit open --verdict {total_of(verdict)}")
+        lines.append(f"  and {_more(hidden, shown, reach)}: txn-audit open --verdict {total_of(verdict)}")
     return lines
+
+
+def names_of(verdict: str) -> tuple[str, ...]:
+    """What the transactions of a section count as in the first lines."""
+    return ("LATE", LOOKS_LATE) if verdict == "LATE" else (verdict,)
+
+
+def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> str:
+    """What a section does not list, in transactions; in rows if these are of the listed transactions, or nobody counted them."""
+    listed = len({(row["producer_id"], row["transactional_id"]) for row in shown})
+    transactions = sum(extent.transactions for extent in reach) - listed
+    if transactions <= 0:
+        return f"{counted(rows, 'more partition')} of these" if reach else f"{rows} more, which block less"
+    return f"{transactions} more, which block less" if rows == transactions else f"{transactions} more on {rows} partitions"
 
 
 def _unknown(verdict: str, summary: Summary, default: int) -> int:
@@ -263,10 +296,12 @@ def total_of(section: str) -> str:
 
 def _in_all(extent: VerdictExtent) -> list[Line]:
     """The transactions of a verdict in sums: how many may be aborted when, why they have the verdict, and whose they are."""
-    places = f"{counted(extent.transactions, 'transaction')} on {counted(extent.partitions, 'partition')}"
+    rows = "" if extent.rows == extent.transactions else f" ({extent.rows} rows)"
+    places = f"{counted(extent.transactions, 'transaction')} on {counted(extent.partitions, 'partition')}{rows}"
     safe = []
     if extent.safe or extent.safe_later:
-        safe.append(f"{extent.safe} safe to abort now")
+        on = "" if extent.safe_rows == extent.safe else f" (on {counted(extent.safe_rows, 'partition')})"
+        safe.append(f"{extent.safe} safe to abort now{on}")
     if extent.safe_later:
         safe.append(f"{extent.safe_later} once they are old enough, the last from {utc_time(extent.safe_from_ms)} on")
     return [
@@ -276,10 +311,15 @@ def _in_all(extent: VerdictExtent) -> list[Line]:
     ]
 
 
-def _most(groups: Sequence[tuple[str, int]]) -> str:
-    """The largest groups with their sizes."""
-    shown = ", ".join(f"{number} {printable(name)}" for name, number in groups[:SHOWN_IN_ALL])
-    return f"{shown} and {len(groups) - SHOWN_IN_ALL} others" if len(groups) > SHOWN_IN_ALL else shown
+def _most(groups: Sequence[tuple[str | None, int]]) -> str:
+    """The largest groups with their sizes, and the size of all others; empty if nothing is known of any."""
+    if all(name is None for name, _ in groups):
+        return ""
+    named = [f"{number} {'not known' if name is None else printable(name)}" for name, number in groups[:SHOWN_IN_ALL]]
+    others = groups[SHOWN_IN_ALL:]
+    if others:
+        named.append(f"{sum(number for _, number in others)} in {len(others)} others")
+    return ", ".join(named)
 
 
 def _ended(summary: Summary) -> list[Line]:

@@ -75,6 +75,12 @@ def column_names(names: str) -> tuple[str, ...]:
     return tuple(names.split())
 
 
+def in_transactions(counts: Mapping[str, Any]) -> Mapping[str, int]:
+    """Transactions by verdict, of the counts of a run; of a run of an earlier version, rows of open_transactions."""
+    found: Mapping[str, int] = counts.get("transactions") or counts.get("verdicts", {})
+    return found
+
+
 def ms(instant: datetime | None) -> int | None:
     """Epoch milliseconds of a timestamp column."""
     return None if instant is None else round(instant.timestamp() * 1000)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.extents import VerdictExtent, extents
+from txnlib.ask.extents import LOOKS_LATE, VerdictExtent, extents, name_of
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
 from txnlib.ask.whole_transaction import WholeTransaction as BrokenTransaction
 from txnlib.ask.whole_transaction import broken_transactions
@@ -92,13 +93,13 @@ class Summary:
     as_of_basis: str
     output: str
     kafka_version: str | None = None
-    #: Counts: rows by verdict, transactions by verdict, rows that no earlier audit saw, findings by severity, undecided two-phase
-    #: commits that are overdue or in time, coverage by status, rows of tables.
+    #: Counts: rows by verdict; transactions, rows (alarms) and new rows by verdict, where LOOKS_LATE is apart from LATE; findings
+    #: by severity; undecided two-phase commits that are overdue or in time; coverage by status; rows of tables.
     counts: Mapping[str, Any] = field(default_factory=dict)
     #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`; without those
     #: that are acknowledged.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    #: Verdict -> how far its transactions reach.
+    #: Verdict, or LOOKS_LATE -> how far its transactions reach.
     extents: Mapping[str, VerdictExtent] = field(default_factory=dict)
     #: What is acknowledged; None if nothing was given.
     known: Acknowledged | None = None
@@ -146,9 +147,9 @@ def summarise(
     `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section and of the ended
     transactions, `shown_copies` that of incomplete copies.
     """
-    verdicts = {key[0]: number for key, number in sorted(run.grouped("open_transactions", ("verdict",), "count(*)").items())}
-    new = run.grouped("open_transactions", ("verdict",), "count(*)", _IS_NEW)
-    reach = extents(run, verdicts)
+    rows, new = _by_name(run), _by_name(run, _IS_NEW)
+    verdicts = _with_all_late(rows)
+    reach = extents(run, rows)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run, shown_copies)
     severities: dict[str, int] = {}
@@ -157,7 +158,8 @@ def summarise(
         severities[severity] = severities.get(severity, 0) + number
     counts = {
         "verdicts": verdicts,
-        "new": {key[0]: number for key, number in sorted(new.items())},
+        "alarms": rows,
+        "new": new,
         "transactions": {verdict: extent.transactions for verdict, extent in reach.items()},
         "findings": severities,
         "in_doubt": _in_doubt(run),
@@ -194,6 +196,22 @@ def summarise(
         clocks=_clocks(run),
         **covered,
     )
+
+
+def _by_name(run: StoredRun, where: Sequence[Filter] = ()) -> dict[str, int]:
+    """The number of open transactions on partitions by verdict; what only looks late is counted by itself (`extents.name_of`)."""
+    numbers: Counter[str] = Counter()
+    for (verdict, reason), number in run.grouped("open_transactions", ("verdict", "reason"), "count(*)", where).items():
+        numbers[name_of(verdict, reason)] += number
+    return dict(sorted(numbers.items()))
+
+
+def _with_all_late(numbers: Mapping[str, int]) -> dict[str, int]:
+    """The number of rows of each verdict: those that only look late are LATE, too."""
+    verdicts: Counter[str] = Counter()
+    for name, number in numbers.items():
+        verdicts["LATE" if name == LOOKS_LATE else name] += number
+    return dict(sorted(verdicts.items()))
 
 
 _CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")

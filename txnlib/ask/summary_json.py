@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.grid import escaped_json, instant_json
-from txnlib.ask.rows import Row
+from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, URGENCY, Outcome, Results
 from txnlib.ask.summary import SHOWN, STATUSES
 
@@ -145,7 +146,11 @@ class Findings(_Part):
     newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null if no capture.json contains it.")
     newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended, if that is known.")
     tables: str = Field(description="Location of the tables.")
-    verdicts: dict[str, int] = Field(description=f"Number of open transactions by verdict: {', '.join(URGENCY)}.")
+    verdicts: dict[str, int] = Field(description=f"Number of rows of `open_transactions` by verdict: {', '.join(URGENCY)}.")
+    transactions_by_verdict: dict[str, int] = Field(
+        description="Number of transactions by verdict, each counted once however many partitions it has. LOOKS_LATE: LATE only by "
+        "old timestamps of clients, not counted as LATE here."
+    )
     transactions: list[OpenTransactionEntry] = Field(
         description=f"The first {SHOWN_TRANSACTIONS} of these, in that order; within a verdict, those that block most come first."
     )
@@ -212,6 +217,7 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
         newest_capture_age_seconds=None if newest_ms is None or finished_ms is None else (finished_ms - newest_ms) / 1000,
         tables=summary.output,
         verdicts=verdicts,
+        transactions_by_verdict={name: in_transactions(summary.counts).get(name, 0) for name in (*URGENCY, LOOKS_LATE)},
         transactions=[_transaction(row, summary.known) for row in results.transactions],
         transactions_left_out=sum(verdicts.values()) - len(results.transactions),
         ended=[EndedTransactionEntry(**{name: row[name] for name in EndedTransactionEntry.model_fields}) for row in summary.ended],

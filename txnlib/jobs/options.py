@@ -32,7 +32,7 @@ def _has(kind: str, *names: str) -> Callable[[Mapping[str, Any]], bool]:
 
 #: What `--fail-on` may name -> whether the counts of a run (`Summary.counts`) have any of it.
 CONDITIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
-    **{name.lower(): _has("verdicts", name) for name in _ALARMS},
+    **{name.lower(): _has("alarms", name) for name in _ALARMS},
     "new": _has("new", *_ALARMS),
     **{f"new-{name.lower()}": _has("new", name) for name in _ALARMS},
     "in-doubt": _has("in_doubt", "OVERDUE"),

@@ -21,7 +21,7 @@ from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.collect_plan import needed_for
-from txnlib.ask.rows import Row
+from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
 from txnlib.ask.whole_transaction import WholeTransaction
 from txnlib.core.display import counted, duration, instant, printable, size, utc_time
@@ -231,6 +231,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "widths": {"wide": page_timeline.WIDE, "narrow": page_timeline.NARROW},
     "acknowledged_pieces": page_head.acknowledged_pieces,
     "advice": advice,
+    "all_open": page_head.all_open,
     "anchor": transaction_anchor,
     "behind": report_entries.behind,
     "broken_anchor": broken_anchor,
@@ -249,6 +250,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "has_acknowledged": page_head.has_acknowledged,
     "heading": page_head.heading,
     "history_of": page_charts.history,
+    "in_transactions": in_transactions,
     "instant": time_of,
     "is_offered": is_offered,
     "lines": story_text.lines,

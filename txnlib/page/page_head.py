@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.report_entries import where
-from txnlib.ask.report_text import HEADLINES
-from txnlib.ask.rows import Row
+from txnlib.ask.report_text import HEADLINES, names_of, unread_coordinators
+from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS
 from txnlib.core.display import duration, printable, utc_time
 from txnlib.core.verdicts.abort_plan import Action
@@ -36,7 +37,7 @@ TO_DO: Final = {
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
 }
 #: Section -> its anchor on the page.
-ANCHORS: Final = {**{name: name.lower() for name in SECTIONS}, "OPEN": "transactions"}
+ANCHORS: Final = {**{name: name.lower() for name in SECTIONS}, LOOKS_LATE: "late", "OPEN": "transactions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,7 @@ class FirstScreen:
 
 def answer(page: Page) -> FirstScreen:
     """The first screen of a page."""
-    verdicts = page.summary.counts.get("verdicts", {})
-    counted = page.summary.counts.get("transactions") or verdicts
+    counted = in_transactions(page.summary.counts)
     return FirstScreen(
         level=_level(page),
         headline=_headline(page),
@@ -89,7 +89,9 @@ def answer(page: Page) -> FirstScreen:
             if page.actions.get(action)
         ],
         tiles=[
-            Tile(name, counted[name], HEADLINES[name], _anchor(name, page)) for name in (*SECTIONS, "OPEN") if verdicts.get(name)
+            Tile(name, counted[name], HEADLINES[name], _anchor(name, page))
+            for name in (*SECTIONS, LOOKS_LATE, "OPEN")
+            if counted.get(name)
         ],
         unseen=_unseen(page),
     )
@@ -104,8 +106,13 @@ def pieces(section: str, page: Page) -> int:
 
 def counted(section: str, page: Page) -> int:
     """The number of transactions of a section, each counted once if its coordinator ends it on all its partitions."""
-    transactions: Mapping[str, int] = page.summary.counts.get("transactions") or {}
-    return transactions.get(section, pieces(section, page))
+    transactions = in_transactions(page.summary.counts)
+    return sum(transactions.get(name, 0) for name in names_of(section)) or pieces(section, page)
+
+
+def all_open(page: Page) -> int:
+    """The number of open transactions, each counted once however many partitions it has."""
+    return sum(in_transactions(page.summary.counts).values())
 
 
 def acknowledged_pieces(section: str, page: Page) -> int:
@@ -121,7 +128,7 @@ def has_acknowledged(page: Page) -> bool:
 
 def _anchor(section: str, page: Page) -> str | None:
     """The anchor of what shows the transactions of a verdict."""
-    if section == "OPEN" or page.transactions.get(section):
+    if section == "OPEN" or page.transactions.get("LATE" if section == LOOKS_LATE else section):
         return ANCHORS[section]
     return "acknowledged" if acknowledged_pieces(section, page) else None
 
@@ -133,8 +140,8 @@ def shown_sections(page: Page) -> list[str]:
 
 def new_since(page: Page) -> dict[str, int]:
     """Verdict -> number of transactions that no earlier audit has seen."""
-    counted = page.summary.counts.get("new", {})
-    return {name: counted[name] for name in (*SECTIONS, "OPEN") if counted.get(name)}
+    new = {name: extent.new for name, extent in page.summary.extents.items()}
+    return {name: new[name] for name in (*SECTIONS, LOOKS_LATE, "OPEN") if new.get(name)}
 
 
 def navigation(page: Page) -> list[NavigationEntry]:
@@ -146,7 +153,7 @@ def navigation(page: Page) -> list[NavigationEntry]:
         *((name.lower(), name.capitalize(), counted(name, page), True) for name in shown_sections(page)),
         ("split", "Split", len(page.broken), bool(page.broken)),
         ("plan", "Action plan", sum(page.actions.values()), bool(page.plan)),
-        ("transactions", "All open", sum(summary.counts.get("verdicts", {}).values()), bool(page.opened)),
+        ("transactions", "All open", all_open(page), bool(page.opened)),
         ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),
         ("lag", "LSO lag", page.lagging, True),
         ("two-phase", "Two-phase commit", page.two_phase_open, bool(page.two_phase_open)),
@@ -158,14 +165,20 @@ def navigation(page: Page) -> list[NavigationEntry]:
 
 
 def _level(page: Page) -> str:
-    verdicts = page.summary.counts.get("verdicts", {})
-    if any(verdicts.get(name) for name in ALARMS):
+    verdicts = in_transactions(page.summary.counts)
+    if any(verdicts.get(name) for name in ALARMS) or _critical(page):
         return "alarm"
-    return "warning" if any(verdicts.get(name) for name in ("LATE", "SUSPECT", "UNKNOWN")) else "calm"
+    is_doubtful = any(verdicts.get(name) for name in ("LATE", "SUSPECT", "UNKNOWN")) or unread_coordinators(page.summary)
+    return "warning" if is_doubtful else "calm"
+
+
+def _critical(page: Page) -> int:
+    """The number of findings that cannot wait."""
+    return int(page.summary.counts.get("findings", {}).get("CRITICAL", 0))
 
 
 def _headline(page: Page) -> str:
-    verdicts = page.summary.counts.get("transactions") or page.summary.counts.get("verdicts", {})
+    verdicts = in_transactions(page.summary.counts)
     counted = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
     phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in counted.items()]
     is_calm = not phrases
@@ -173,6 +186,10 @@ def _headline(page: Page) -> str:
         phrases = ["Nothing hangs, nothing is late, nothing is stuck"]
     elif not verdicts.get("HANGING"):
         phrases[0] = f"Nothing hangs, but {phrases[0]}"
+    if old := verdicts.get(LOOKS_LATE, 0):
+        phrases.append(f"{old} only look{'s' if old == 1 else ''} late")
+    if critical := _critical(page):
+        phrases.append(f"{critical} finding{'' if critical == 1 else 's'} CRITICAL")
     unknown = verdicts.get("UNKNOWN", 0)
     if unknown:
         phrases.append(f"{'but' if is_calm else 'and'} {unknown} could not be judged")
@@ -192,7 +209,7 @@ def _since(page: Page) -> str:
 def _unseen(page: Page) -> list[str]:
     """What the audit did not see, as the end of the sentence."""
     summary = page.summary
-    unseen = []
+    unseen = [unread] if (unread := unread_coordinators(summary)) else []
     if summary.missing_coordinators:
         more = ", …" if len(summary.missing_coordinators) > 20 else ""
         named = ", ".join(map(str, summary.missing_coordinators[:20]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.episode import Episode
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, column_names, ms
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, column_names, in_transactions, ms
 from txnlib.ask.story import explain
 from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, SHOWN, SHOWN_COPIES, Summary, cards, summarise
@@ -150,7 +150,6 @@ def page_rows_of(
     """
     whole = summarise(run, known, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE)
     summary = _as_reported(whole)
-    reasons = run.grouped("open_transactions", ("verdict", "reason"), "count(*)")
     plans = run.rows("abort_plan", _PLAN, order='"number"', limit=MOST_ROWS)
     is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
     oldest_first = '"transaction_start", "topic", "partition"'
@@ -168,7 +167,11 @@ def page_rows_of(
         ended=whole.ended,
         incomplete=whole.incomplete,
         findings=finding_places(run),
-        reasons=[{"verdict": verdict, "reason": reason, "count": count} for (verdict, reason), count in sorted(reasons.items())],
+        reasons=[
+            {"verdict": verdict, "reason": reason, "count": count}
+            for verdict, extent in sorted(summary.extents.items())
+            for reason, count in sorted(extent.reasons)
+        ],
         oldest=_oldest(run),
         stories=_stories(run, summary, stories),
         broken=broken_transactions(run, SHOWN_CARDS),
@@ -304,7 +307,7 @@ def _runs(run: StoredRun) -> tuple[list[Row], Row]:
         {
             "run_id": row["run_id"],
             "as_of_ms": row["as_of"],
-            "verdicts": json.loads(row["counts"] or "{}").get("verdicts", {}),
+            "verdicts": in_transactions(json.loads(row["counts"] or "{}")),
             "lag_ms": lag.get((row["run_id"],)),
         }
         for row in finished
