@@ -99,6 +99,8 @@ def test_an_audit_answers_as_the_command_line_does(found):
 
 def test_a_notebook_shows_the_report_and_completes_tables(found):
     assert found._repr_html_() == f"<pre>{escape(found.report())}</pre>"
+    story = found.explain("payments", 0, 24)
+    assert story._repr_html_() == f"<pre>{escape(str(story))}</pre>"
     assert {"open_transactions", "findings"} <= set(dir(found.tables))
     assert found.tables.brokers.count() == 2
     with pytest.raises(AttributeError, match="no table nothing"):

@@ -157,13 +157,12 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
         low, high = (-NO_INSTANT_MS if after is None else after), (NO_INSTANT_MS if before is None else before)
         # Without a time, or with a wrong one, an open transaction was written as late as possible: nothing says otherwise.
         ms = at if at is not None and low <= at <= high else high if is_open else low
-        coordinator = "not printed" if batch["coordinator_epoch"] is None else batch["coordinator_epoch"]
         yield Event(
             log=f"{place['topic']}-{place['partition']}",
             offset=first,
             last_offset=last,
             event=f"{batch['control_type'] or 'transaction'} marker" if is_marker else "batch",
-            detail=f"epoch {batch['producer_epoch']}, coordinator epoch {coordinator}" if is_marker else "",
+            detail=_epochs(batch) if is_marker else "",
             at_ms=at,
             clock=BROKER if is_stamped(batch) else CLIENT,
             after_ms=after,
@@ -175,6 +174,11 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
             key=(*min(max((ms, DATA), lowest), highest), first),
             batch=None if is_marker else batch,
         )
+
+
+def _epochs(marker: Row) -> str:
+    coordinator = "not printed" if marker["coordinator_epoch"] is None else marker["coordinator_epoch"]
+    return f"epoch {marker['producer_epoch']}, coordinator epoch {coordinator}"
 
 
 def _folded(events: Iterable[Event]) -> Iterator[Event]:

@@ -118,7 +118,9 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
 
 def _whole(key: Row, decided: str | None, records: Sequence[Row], partitions: Sequence[Row], **more: Any) -> WholeTransaction:
     return WholeTransaction(
-        *(key[name] for name in _KEY),
+        transactional_id=key["transactional_id"],
+        coordinator_partition=key["coordinator_partition"],
+        number=key["transaction_number"],
         producer_id=key["producer_id"],
         producer_epoch=key["producer_epoch"],
         outcome=whole_outcome(MarkerState(row["marker"]) for row in partitions),
