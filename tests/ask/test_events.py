@@ -276,13 +276,13 @@ def test_a_log_keeps_its_order_whatever_clients_claim(claimed):
 def test_a_decision_stands_before_its_marker_and_the_end_behind_it():
     """All in one millisecond, as happens: only what each means tells the order."""
     records = [kept(1, 5, "Ongoing"), kept(2, 20, "PrepareCommit"), kept(3, 20, "CompleteCommit", partitions=())]
-    told = in_order(span_events("orders-0", [span(10, 20)], {}, {10: 5}, 0, {}), record_events(records))
+    told = in_order(span_events("orders-0", [span(10, 20)], {}, {10: (5, 1, 10)}, 0, {}), record_events(records))
     assert seen(told) == [("Ongoing", 1), ("begins", 10), ("PrepareCommit", 2), ("COMMIT marker", 20), ("CompleteCommit", 3)]
 
 
 def test_data_never_stands_before_its_coordinator_opened_it():
     records = [kept(1, 50, "Ongoing")]
-    assert seen(in_order(span_events("orders-0", [span(10, None)], {}, {10: 50}, 0, {}), record_events(records))) == [
+    assert seen(in_order(span_events("orders-0", [span(10, None)], {}, {10: (50, 1, 10)}, 0, {}), record_events(records))) == [
         ("Ongoing", 1),
         ("begins", 10),
     ]

@@ -25,6 +25,7 @@ from txnlib.ask.episode import (
     EXPIRES,
     STATE_AFTER,
     Event,
+    Key,
     in_order,
 )
 from txnlib.ask.rows import Row
@@ -273,27 +274,28 @@ def span_events(
     log: str,
     spans: Sequence[Row],
     owners: Mapping[int, str | None],
-    started: Mapping[int, int],
+    started: Mapping[int, Key],
     exact_from: int | None,
     verdicts: Mapping[int, str],
 ) -> Iterator[Event]:
     """Beginnings and markers of one partition, by offset, with the last stable offset after each.
 
-    `spans` are rows of producer_spans, with None for times that no clock shows; `started` maps a first offset to the coordinator's
-    time of its Ongoing record, `verdicts` to the verdict. Below `exact_from`, not all transactions are loaded, so the last stable
+    `spans` are rows of producer_spans, with None for times that no clock shows; `started` maps a first offset to the key behind
+    its Ongoing record, `verdicts` to the verdict. Below `exact_from`, not all transactions are loaded, so the last stable
     offset is unknown; it is unknown everywhere if that is None.
     """
     ends = [(row[name], row, name == "first_offset") for name in ("first_offset", "marker_offset") for row in spans]
     ends = sorted((each for each in ends if each[0] is not None), key=lambda each: each[0])
-    keys: list[int] = []
+    keys: list[Key] = []
     highest = NO_INSTANT_MS  # a client's time counts up to the next broker's time
     for offset, row, is_begin in reversed(ends):
         at, is_stamped = _time_of(row, is_begin)
         if at is not None and is_stamped:
             highest = min(highest, at)
-            keys.append(at)
+            keys.append((at, DATA, offset))
         else:
-            keys.append(max(0 if is_stamped else started.get(offset, 0), min(at or 0, highest)))
+            claimed = (min(at or 0, highest), DATA, offset)
+            keys.append(claimed if is_stamped else max(claimed, started.get(offset, claimed)))
     opened: set[int] = set()
     for (offset, row, is_begin), key in zip(ends, accumulate(reversed(keys), max), strict=True):
         at, is_stamped = _time_of(row, is_begin)
@@ -321,7 +323,7 @@ def span_events(
             producer_epoch=epoch,
             last_stable_offset=None if exact_from is None or offset < exact_from else min(opened, default=offset + 1),
             mark=verdicts.get(offset, "") if is_begin else "",
-            key=(key, DATA, offset),
+            key=key,
         )
 
 

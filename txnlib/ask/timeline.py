@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.episode import CLIENT, Episode, Event, in_order, the_day
+from txnlib.ask.episode import CLIENT, DATA, Episode, Event, Key, in_order, the_day
 from txnlib.ask.events import PREPARED, coordinator_events, leader_events, lists, span_events
 from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.report_entries import named_producer
@@ -93,7 +93,8 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
     records = [row for row in records if _number(row) in decided]
     offsets = {row[name] for row in shown for name in ("first_offset", "marker_offset")} - {None}
     verdicts = {row["start_offset"]: row["verdict"] for row in run.rows("open_transactions", ("start_offset", "verdict"), here)}
-    starts = started(shown, owners, records)
+    at_coordinator = record_events(records)
+    starts = _behind(started(shown, owners, records), at_coordinator)
     of_log = span_events(f"{topic}-{partition}", [*opened, *ended], owners, starts, exact_from, verdicts)
     events = [event for event in of_log if event.offset in offsets]
     elections = leader_events(leader_changes(run, topic, partition, _first_ms(events)))
@@ -106,7 +107,7 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
         partition=offsets_now[0] if offsets_now else None,
         is_of_partition=True,
     )
-    return _episode(run, history, elections, record_events(records), events)
+    return _episode(run, history, elections, at_coordinator, events)
 
 
 def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[Timeline]:
@@ -128,10 +129,11 @@ def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[
         log = f"{row['topic']}-{row['partition']}"
         logs.setdefault(log, ([], {}))[0].extend(spans)
         verdicts.setdefault(log, {})[row["start_offset"]] = row["verdict"]
-    events = record_events(records)
+    events = at_coordinator = record_events(records)
     for log, (spans, starts) in logs.items():
         owners = {row["producer_id"]: transactional_id for row in spans}
-        events += span_events(log, spans, owners, starts, None, verdicts.get(log, {}))
+        of_log = span_events(log, spans, owners, _behind(starts, at_coordinator), None, verdicts.get(log, {}))
+        events = [*events, *of_log]
     places = {(TRANSACTION_STATE_TOPIC, row["coordinator_partition"]) for row in records}
     places |= {(row["topic"], row["partition"]) for row in opened}
     since_ms = _first_ms(events)
@@ -142,6 +144,12 @@ def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[
 
 def _episode(run: StoredRun, history: Timeline, *logs: Iterable[Event]) -> Episode[Timeline]:
     return Episode(run.cluster, run.run_id, run.as_of_ms, in_order(*logs), history)
+
+
+def _behind(starts: Mapping[int, int], at_coordinator: Sequence[Event]) -> dict[int, Key]:
+    """First offset -> the key behind the Ongoing record of that time."""
+    ongoing = {event.at_ms: event.key for event in in_order(at_coordinator) if event.event == "Ongoing"}
+    return {offset: max((at, DATA, offset), ongoing[at]) for offset, at in starts.items()}
 
 
 def _first_ms(events: Sequence[Event]) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from txnlib.ask import episode
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.episode import COORDINATOR, Episode, Event, in_order
+from txnlib.ask.episode import COORDINATOR, DATA, Episode, Event, in_order
 from txnlib.ask.events import coordinator_events, span_events
 from txnlib.ask.grid import WIDTH, instant_json
 from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names, ms
@@ -151,7 +151,16 @@ def _events(whole: WholeTransaction) -> list[Event]:
         times = {"marker_ms": row["marked"], "first_timestamp_ms": None, "is_broker_clock": False}
         span = {**row, **times, "marker_type": row["outcome"], "records": None}
         owner = {row["producer_id"]: whole.transactional_id}
-        logs.append(span_events(f"{row['topic']}-{row['partition']}", [span], owner, {row["first_offset"]: began}, None, {}))
+        logs.append(
+            span_events(
+                f"{row['topic']}-{row['partition']}",
+                [span],
+                owner,
+                {row["first_offset"]: (began, DATA, row["first_offset"])},
+                None,
+                {},
+            )
+        )
     return in_order(*logs)
 
 
