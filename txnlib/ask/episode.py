@@ -1,6 +1,7 @@
 """One episode of the logs: its events in order of time, and its outcome.
 
-Each log keeps its own order. Between logs, brokers' clocks decide; within one millisecond, the protocol does.
+Each partition and each transactional id keeps the order of its log. Apart from that brokers' clocks decide, and within one
+millisecond the protocol does.
 """
 
 from __future__ import annotations
@@ -98,12 +99,16 @@ ROW: Final = column_names(
 
 
 def in_order(*logs: Iterable[Event]) -> list[Event]:
-    """The events of several logs as one list. An event with an earlier key than one before it in its log follows that one."""
-    reached: dict[str, Key] = {}
+    """The events of several logs as one list. An event with an earlier key than one before it in its log follows that one.
+
+    The records of a coordinator's log keep their order for each transactional id. Those of others may be of the same millisecond.
+    """
+    reached: dict[tuple[str, str | None], Key] = {}
     placed = []
     for event in chain(*logs):
-        reached[event.log] = max(event.key, reached.get(event.log, event.key))
-        placed.append(replace(event, key=reached[event.log]))
+        of = event.log, event.transactional_id
+        reached[of] = max(event.key, reached.get(of, event.key))
+        placed.append(replace(event, key=reached[of]))
     return sorted(placed, key=lambda event: event.key)
 
 
