@@ -46,10 +46,10 @@ _SHOWN_PARTITIONS: Final = 6
 def coordinator_events(records: Iterable[Row], detail: Callable[[Row], str]) -> Iterator[Event]:
     """Events of rows of coordinator_states, by offset in their partition, each with the number `left_out` before it, if any."""
     for record in records:
-        log = f"{TRANSACTION_STATE_TOPIC}-{record['coordinator_partition']}"
+        log, owner = f"{TRANSACTION_STATE_TOPIC}-{record['coordinator_partition']}", record["transactional_id"]
         if record.get("left_out"):
-            name = printable(record["transactional_id"])
-            yield Event(log=log, detail=f"… {record['left_out']} records of {name} left out", key=(-NO_INSTANT_MS, DECISION, 0))
+            says = f"… {record['left_out']} records of {printable(owner)} left out"
+            yield Event(log=log, detail=says, transactional_id=owner, key=(-NO_INSTANT_MS, DECISION, 0))
         at = clock_ms(record["timestamp_ms"])
         state = EXPIRES if record["is_tombstone"] else record["state"]
         rank = COMPLETION if state in _COMPLETE else DECISION
@@ -63,7 +63,7 @@ def coordinator_events(records: Iterable[Row], detail: Callable[[Row], str]) -> 
             clock=COORDINATOR,
             after_ms=at,
             before_ms=at,
-            transactional_id=record["transactional_id"],
+            transactional_id=owner,
             producer_id=record["producer_id"],
             producer_epoch=record["producer_epoch"],
             state_after=STATE_AFTER.get(state, state),
