@@ -133,7 +133,7 @@ def broken() -> WholeTransaction:
     places = [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
     records = [{"offset": 24, "timestamp_ms": START, "state": "Ongoing", "partitions": places}]
     rows = [own | {"partition": 0} | odd, own | {"partition": 1}]
-    return WholeTransaction("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", rows, records)
+    return WholeTransaction("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", records, rows)
 
 
 def planned(row: Mapping[str, Any]) -> dict[str, Any]:
