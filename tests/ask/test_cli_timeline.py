@@ -68,22 +68,19 @@ def test_a_transaction_is_told_from_both_sides(tables):
 def test_a_transaction_that_follows_within_a_millisecond_begins_behind_both_records(tables):
     """The one before ends in the millisecond in which it is added; its client's clock is behind."""
     common = {"transactional_id": "pay", "coordinator_partition": 3, "producer_id": 7, "partitions": [PLACE]}
-    later = [
-        ("PrepareCommit", 40, 7, 6995),
-        ("CompleteCommit", 41, 7, 7000),
-        ("Ongoing", 42, 8, 7000),
-        ("PrepareCommit", 43, 8, 7004),
-    ]
+    before = [("Ongoing", 40, 7, 6990), ("PrepareCommit", 41, 7, 6995), ("CompleteCommit", 42, 7, 7000)]
+    later = [*before, ("Ongoing", 43, 8, 7000), ("PrepareCommit", 44, 8, 7004)]
     rows = [
         {"state": state, "offset": at, "transaction_number": number, "timestamp_ms": NOW + ms} for state, at, number, ms in later
     ]
     write(tables, "coordinator_states", *[common | row for row in rows])
-    write(tables, "producer_spans", ended(8, first_timestamp_ms=NOW + 6990, marker_ms=NOW + 7005))
-    assert [event[1:] for event in told(tables, "orders", 0, "--last", 1)[-5:]] == [
-        ("CompleteCommit", 41),
-        ("Ongoing", 42),
+    seven = ended(7, first_timestamp_ms=NOW + 6991, marker_ms=NOW + 6998)
+    write(tables, "producer_spans", seven, ended(8, first_timestamp_ms=NOW + 6985, marker_ms=NOW + 7005))
+    assert [event[1:] for event in told(tables, "orders", 0, "--last", 2)[-5:]] == [
+        ("CompleteCommit", 42),
+        ("Ongoing", 43),
         ("begins", 80),
-        ("PrepareCommit", 43),
+        ("PrepareCommit", 44),
         ("COMMIT marker", 81),
     ]
 
