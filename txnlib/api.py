@@ -22,7 +22,7 @@ from txnlib.ask.report_text import render
 from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import Summary, summarise
 from txnlib.ask.timeline import Timeline, timeline_of
-from txnlib.ask.whole_transaction import WholeTransaction, whole_transaction
+from txnlib.ask.whole_transaction import ExplainedTransaction, whole_transaction
 from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
@@ -157,7 +157,7 @@ class Audit:
         """
         return timeline_of(query_run(self._run), list(map(str, where)), last)
 
-    def transaction(self, name: str | int, number: int | None = None) -> Episode[WholeTransaction]:
+    def transaction(self, name: str | int, number: int | None = None) -> Episode[ExplainedTransaction]:
         """One transaction on all of its partitions: the newest, or the one with a number. `print` prints it as the command does.
 
         `name`: a transactional id or a producer id. Raises UsageError if no captured log has it.

@@ -8,11 +8,11 @@ from datetime import date
 from typing import Any
 
 from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
+from txnlib.ask.broken_transactions import WholeTransaction
 from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, story_events
 from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import PREPARED, Summary
-from txnlib.ask.whole_transaction import WholeTransaction
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.transaction_outcome import WholeOutcome
 from txnlib.page.page_rows import FindingPlaces, Page, Story

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from txnlib.ask.broken_transactions import WholeTransaction as BrokenTransaction
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import Summary
-from txnlib.ask.whole_transaction import WholeTransaction as BrokenTransaction
 from txnlib.core.display import counted, duration, printable, size, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE

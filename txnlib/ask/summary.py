@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from txnlib.ask.broken_transactions import WholeTransaction as BrokenTransaction
+from txnlib.ask.broken_transactions import broken_transactions
 from txnlib.ask.extents import LOOKS_LATE, VerdictExtent, extents, name_of
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
-from txnlib.ask.whole_transaction import WholeTransaction as BrokenTransaction
-from txnlib.ask.whole_transaction import broken_transactions
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION

@@ -1,78 +1,39 @@
-"""One transaction over all of its partitions, with its coordinator's records; and those that are split or half-marked."""
+"""One transaction over all of its partitions, with its coordinator's records."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
 
 from txnlib.ask import episode
+from txnlib.ask.broken_transactions import KEY, OUTCOME, RECORD, WholeTransaction, outcomes
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import COORDINATOR, DATA, Episode, Event, in_order
 from txnlib.ask.events import coordinator_events, span_events
 from txnlib.ask.grid import WIDTH, instant_json
-from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names, ms
+from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.core.display import counted, precise_time, printable, utc_time
 from txnlib.core.verdicts.transaction_outcome import (
     WHOLE_MEANINGS,
-    WHOLE_OUTCOMES,
     MarkerState,
-    WholeOutcome,
     whole_outcome,
 )
-from txnlib.errors import MissingTableError, UsageError
+from txnlib.errors import UsageError
 
-#: What identifies a transaction.
-_KEY: Final = ("transactional_id", "coordinator_partition", "transaction_number")
-#: The rows of a whole transaction: one per partition.
-OUTCOME: Final = column_names(
-    "topic partition marker marker_offset outcome records first_offset bytes marked known_from transaction_number producer_id "
-    "producer_epoch marker_epoch marker_coordinator_epoch decided_outcome decided is_two_phase_commit says"
-)
-#: Columns of a coordinator record that show what it changed.
-RECORD: Final = column_names(
-    "offset timestamp_ms state is_tombstone producer_id producer_epoch coordinator_epoch partitions transition"
-)
 REPAIR: Final = ("topic", "partition", "marker", "copies", "request", "is_accepted", "tool", "fate", "consumers_saw")
 #: Most records of a coordinator, partitions, and partitions that no coordinator's record explains.
 RECORDS, PARTITIONS, UNEXPLAINED = 100, 1_000, 20
-#: Most records and partitions to read for all transactions that are split or half-marked.
-BROKEN_ROWS: Final = 5_000
 _BY_PLACE: Final = '"topic", "partition", "first_offset"'
-_BROKEN: Final = [
-    state.value for whole in (WholeOutcome.SPLIT, WholeOutcome.HALF_MARKED) for state in sorted(WHOLE_OUTCOMES[whole])
-]
 
 
 @dataclass(frozen=True, slots=True)
-class WholeTransaction:
-    """One transaction on all of its partitions, and what else is known of its producer. Instants in epoch ms."""
+class ExplainedTransaction(WholeTransaction):
+    """One transaction that prints as `txn-audit transaction` does."""
 
-    transactional_id: str | None
-    coordinator_partition: int | None
-    #: Its number; None if no record of its coordinator survives.
-    number: int | None
-    producer_id: int | None
-    producer_epoch: int | None
-    outcome: WholeOutcome | None
-    decided_outcome: str | None
-    #: Rows with the columns RECORD, OUTCOME and REPAIR.
-    records: Sequence[Row]
-    partitions: Sequence[Row]
-    #: Numbers of all transactions of the id, newest first; empty if no record of its coordinator survives.
-    numbers: Sequence[int] = ()
-    repairs: Sequence[Row] = ()
-    #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns OUTCOME.
-    unexplained: Sequence[Row] = ()
-
-    @property
-    def is_only_pending(self) -> bool:
-        """Whether the transaction only waits for its markers, which the verdict STUCK tells if it lasts."""
-        return all(row["marker"] in (MarkerState.FOUND, MarkerState.PENDING, MarkerState.UNKNOWN) for row in self.partitions)
-
-    def output(self, told: Episode[WholeTransaction], /) -> CommandOutput:
+    def output(self, told: Episode[ExplainedTransaction], /) -> CommandOutput:
         """The partitions as a table, the coordinator's records above it, and what is missing below."""
         rows = self.partitions or self.unexplained
         return CommandOutput(
@@ -86,12 +47,12 @@ class WholeTransaction:
         )
 
 
-def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> Episode[WholeTransaction]:
+def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> Episode[ExplainedTransaction]:
     """The newest transaction, or the one with a number, of a transactional id or a producer id.
 
     Raises UsageError if nothing is known of it.
     """
-    columns = (*_KEY, "producer_id", "producer_epoch", "outcome")
+    columns = (*KEY, "producer_id", "producer_epoch", "outcome")
     newest = '"coordinator_partition", "transaction_number" DESC'
     named: Filter = ("transactional_id", "=", name)
     own = run.rows("transactions", columns, [named], order=newest)
@@ -103,38 +64,24 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     none = dict.fromkeys(columns) | {named[0]: named[2]}
     chosen = next((row for row in own if number in (None, row["transaction_number"])), none)
     newest = '"marked" DESC NULLS FIRST, "topic", "partition"'
-    unexplained = _outcomes(run, [named, ("known_from", "=", "PARTITION")], newest, UNEXPLAINED)
+    unexplained = outcomes(run, [named, ("known_from", "=", "PARTITION")], newest, UNEXPLAINED)
     if not own and not unexplained:
         raise UsageError(f"no captured log has a transaction of {name!r}")
-    of: list[Filter] = [(column, "=", chosen[column]) for column in _KEY]
-    partitions = _outcomes(run, of, _BY_PLACE, PARTITIONS) if own else []
+    of: list[Filter] = [(column, "=", chosen[column]) for column in KEY]
+    partitions = outcomes(run, of, _BY_PLACE, PARTITIONS) if own else []
     records = run.rows("coordinator_states", RECORD, of, order='"offset"', limit=RECORDS) if own else []
     repairs = run.rows("marker_repairs", REPAIR, of, order='"topic", "partition"') if own else []
-    numbers = [row["transaction_number"] for row in own]
-    more = {"numbers": numbers, "repairs": repairs, "unexplained": unexplained}
-    whole = _whole(chosen, chosen["outcome"], records, partitions, **more)
-    return Episode(run.cluster, run.run_id, run.as_of_ms, _events(whole), whole)
-
-
-def _whole(key: Row, decided: str | None, records: Sequence[Row], partitions: Sequence[Row], **more: Any) -> WholeTransaction:
-    return WholeTransaction(
-        transactional_id=key["transactional_id"],
-        coordinator_partition=key["coordinator_partition"],
-        number=key["transaction_number"],
-        producer_id=key["producer_id"],
-        producer_epoch=key["producer_epoch"],
-        outcome=whole_outcome(MarkerState(row["marker"]) for row in partitions),
-        decided_outcome=decided,
-        records=records,
-        partitions=partitions,
-        **more,
+    whole = ExplainedTransaction(
+        *(chosen[name] for name in (*KEY, "producer_id", "producer_epoch")),
+        whole_outcome(MarkerState(row["marker"]) for row in partitions),
+        chosen["outcome"],
+        records,
+        partitions,
+        [row["transaction_number"] for row in own],
+        repairs,
+        unexplained,
     )
-
-
-def _outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int, more: Sequence[str] = ()) -> list[Row]:
-    """Rows of transaction_outcomes; instants as epoch ms."""
-    rows = run.rows("transaction_outcomes", (*more, *OUTCOME), where, order=order, limit=limit)
-    return [row | {name: ms(row[name]) for name in ("marked", "decided")} for row in rows]
+    return Episode(run.cluster, run.run_id, run.as_of_ms, _events(whole), whole)
 
 
 def _events(whole: WholeTransaction) -> list[Event]:
@@ -143,7 +90,7 @@ def _events(whole: WholeTransaction) -> list[Event]:
     def places(record: Row) -> str:
         return ", ".join(f"{place['topic']}-{place['partition']}" for place in record["partitions"] or ())
 
-    key = {name: getattr(whole, name) for name in _KEY[:2]}
+    key = {name: getattr(whole, name) for name in KEY[:2]}
     records = [*coordinator_events([row | key for row in whole.records], places)]
     began = min((event.key[0] for event in records if event.event == "Ongoing"), default=0)
     logs: list[Iterable[Event]] = [records]
@@ -164,32 +111,6 @@ def _events(whole: WholeTransaction) -> list[Event]:
     return in_order(*logs)
 
 
-# ---- Transactions that are split, or decided without all of their markers
-
-
-def broken_transactions(run: StoredRun, most: int) -> list[WholeTransaction]:
-    """The first split or half-marked transactions, split ones first. None for a run of a version that did not store them."""
-    try:
-        order = '"marker", "transactional_id", "transaction_number"'
-        is_broken: list[Filter] = [("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None)]
-        odd = run.rows("transaction_outcomes", _KEY, is_broken, order=order, limit=BROKEN_ROWS)
-    except MissingTableError:
-        return []
-    keys = list(dict.fromkeys(tuple(row[name] for name in _KEY) for row in odd))[:most]
-    if not keys:
-        return []
-    those = among([dict(zip(_KEY, key, strict=True)) for key in keys], *_KEY)
-    by_key: dict[tuple[object, ...], tuple[list[Row], list[Row]]] = {key: ([], []) for key in keys}
-    read = (
-        _outcomes(run, those, '"topic", "partition"', BROKEN_ROWS, _KEY[:2]),
-        run.rows("coordinator_states", (*_KEY, *RECORD), those, order='"offset"', limit=BROKEN_ROWS),
-    )
-    for at, rows in enumerate(read):
-        for row in rows:
-            by_key.get(tuple(row[name] for name in _KEY), ([], []))[at].append(row)
-    return [_whole(partitions[0], partitions[0]["decided_outcome"], records, partitions) for partitions, records in by_key.values()]
-
-
 # ---- One transaction over all of its partitions, as text
 
 
@@ -205,7 +126,7 @@ def _line(row: Row) -> Row:
     }
 
 
-def _head(told: Episode[WholeTransaction]) -> str:
+def _head(told: Episode[ExplainedTransaction]) -> str:
     whole = told.outcome
     owner = "no transactional id known" if whole.transactional_id is None else printable(whole.transactional_id)
     numbered = "" if whole.number is None else f"   transaction {whole.number}"
@@ -293,12 +214,12 @@ def _plain(row: Row) -> Row:
     return row | {name: None if row[name] is None else instant_json(row[name]) for name in ("marked", "decided")}
 
 
-def _for_programs(told: Episode[WholeTransaction]) -> dict[str, Any]:
+def _for_programs(told: Episode[ExplainedTransaction]) -> dict[str, Any]:
     """The whole transaction for programs. Instants are ISO-8601, and epoch ms in fields whose names end with `_ms`."""
     whole = asdict(told.outcome)
     whole |= {name: [_plain(row) for row in whole[name]] for name in ("partitions", "unexplained")}
     first = {"cluster": told.cluster, "run_id": told.run_id, "as_of_ms": told.as_of_ms}
-    return {**first, **{name: whole[name] for name in (*_KEY[:2], "numbers")}, **whole}
+    return {**first, **{name: whole[name] for name in (*KEY[:2], "numbers")}, **whole}
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:

@@ -20,10 +20,10 @@ from markupsafe import Markup, escape
 from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
 from txnlib.ask.atomic_file import write_whole_file
+from txnlib.ask.broken_transactions import WholeTransaction
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
-from txnlib.ask.whole_transaction import WholeTransaction
 from txnlib.core.display import counted, duration, instant, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS

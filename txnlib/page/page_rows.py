@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from txnlib.ask.broken_transactions import WholeTransaction, broken_transactions
 from txnlib.ask.episode import Episode
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, column_names, in_transactions, ms
 from txnlib.ask.story import explain
 from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, SHOWN, SHOWN_COPIES, Summary, cards, summarise
-from txnlib.ask.whole_transaction import WholeTransaction, broken_transactions
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 
