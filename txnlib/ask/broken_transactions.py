@@ -1,4 +1,4 @@
-"""Transactions on all of their partitions, and those that are split or decided without all of their markers."""
+"""Transactions on all of their partitions: those that are split or half-marked."""
 
 from __future__ import annotations
 

@@ -112,13 +112,13 @@ def in_order(*logs: Iterable[Event]) -> list[Event]:
     return sorted(placed, key=lambda event: event.key)
 
 
-class Outcome(Protocol):
+class EpisodeOutcome(Protocol):
     """How an episode stands at the instant of the run, and how it is told."""
 
     def output(self, episode: Any, /) -> CommandOutput: ...
 
 
-Told = TypeVar("Told", bound=Outcome)
+Told = TypeVar("Told", bound=EpisodeOutcome)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Events from the rows of tables, each with its place in the order of time.
+"""Events from rows of tables: each with its place in the order of time.
 
 A marker, a LogAppendTime batch, a coordinator's record and a leader change have a broker's time. A CreateTime batch has its
 client's, which counts only within the limits of the broker-stamped batches around it and of its coordinator's records: a partition

@@ -1,4 +1,4 @@
-"""The records of one open transaction in both logs, and what its verdict leans on."""
+"""The story of one open transaction: its records in both logs, and what its verdict leans on."""
 
 from __future__ import annotations
 
