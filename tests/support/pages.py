@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
-from txnlib.ask.broken_transactions import WholeTransaction
+from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, story_events
 from txnlib.ask.story_text import Explained
@@ -118,7 +118,7 @@ def story(row: Mapping[str, Any]) -> Story:
     return Story(told, growth, {"last_stable_offset": start, "high_watermark": start + 187})
 
 
-def broken() -> WholeTransaction:
+def broken() -> TransactionOnPartitions:
     """A transaction that somebody aborted by hand on one of its two partitions."""
     own = {
         "topic": "orders",
@@ -133,7 +133,7 @@ def broken() -> WholeTransaction:
     places = [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
     records = [{"offset": 24, "timestamp_ms": START, "state": "Ongoing", "partitions": places}]
     rows = [own | {"partition": 0} | odd, own | {"partition": 1}]
-    return WholeTransaction("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", records, rows)
+    return TransactionOnPartitions("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", records, rows)
 
 
 def planned(row: Mapping[str, Any]) -> dict[str, Any]:

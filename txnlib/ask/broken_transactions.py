@@ -29,7 +29,7 @@ _BROKEN: Final = [
 
 
 @dataclass(frozen=True, slots=True)
-class WholeTransaction:
+class TransactionOnPartitions:
     """One transaction on all of its partitions, and what else is known of its producer. Instants in epoch ms."""
 
     transactional_id: str | None
@@ -61,7 +61,7 @@ def outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int, mo
     return [row | {name: ms(row[name]) for name in ("marked", "decided")} for row in rows]
 
 
-def broken_transactions(run: StoredRun, most: int) -> list[WholeTransaction]:
+def broken_transactions(run: StoredRun, most: int) -> list[TransactionOnPartitions]:
     """The first split or half-marked transactions, split ones first. None for a run of a version that did not store them."""
     try:
         order = '"marker", "transactional_id", "transaction_number"'
@@ -84,8 +84,16 @@ def broken_transactions(run: StoredRun, most: int) -> list[WholeTransaction]:
     return [_broken(partitions, records) for partitions, records in by_key.values()]
 
 
-def _broken(partitions: Sequence[Row], records: Sequence[Row]) -> WholeTransaction:
+def _broken(partitions: Sequence[Row], records: Sequence[Row]) -> TransactionOnPartitions:
     first = partitions[0]
-    of = [first[name] for name in (*KEY, "producer_id", "producer_epoch")]
-    outcome = whole_outcome(MarkerState(row["marker"]) for row in partitions)
-    return WholeTransaction(*of, outcome, first["decided_outcome"], records, partitions)
+    return TransactionOnPartitions(
+        first["transactional_id"],
+        first["coordinator_partition"],
+        first["transaction_number"],
+        first["producer_id"],
+        first["producer_epoch"],
+        whole_outcome(MarkerState(row["marker"]) for row in partitions),
+        first["decided_outcome"],
+        records,
+        partitions,
+    )

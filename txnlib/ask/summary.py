@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.broken_transactions import WholeTransaction as BrokenTransaction
+from txnlib.ask.broken_transactions import TransactionOnPartitions as BrokenTransaction
 from txnlib.ask.broken_transactions import broken_transactions
 from txnlib.ask.extents import LOOKS_LATE, VerdictExtent, extents, name_of
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms

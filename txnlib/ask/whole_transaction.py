@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from txnlib.ask import episode
-from txnlib.ask.broken_transactions import KEY, OUTCOME, RECORD, WholeTransaction, outcomes
+from txnlib.ask.broken_transactions import KEY, OUTCOME, RECORD, TransactionOnPartitions, outcomes
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import COORDINATOR, DATA, Episode, Event, in_order
 from txnlib.ask.events import coordinator_events, span_events
@@ -30,7 +30,7 @@ _BY_PLACE: Final = '"topic", "partition", "first_offset"'
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainedTransaction(WholeTransaction):
+class ExplainedTransaction(TransactionOnPartitions):
     """One transaction that prints as `txn-audit transaction` does."""
 
     def output(self, told: Episode[ExplainedTransaction], /) -> CommandOutput:
@@ -72,7 +72,11 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     records = run.rows("coordinator_states", RECORD, of, order='"offset"', limit=RECORDS) if own else []
     repairs = run.rows("marker_repairs", REPAIR, of, order='"topic", "partition"') if own else []
     whole = ExplainedTransaction(
-        *(chosen[name] for name in (*KEY, "producer_id", "producer_epoch")),
+        chosen["transactional_id"],
+        chosen["coordinator_partition"],
+        chosen["transaction_number"],
+        chosen["producer_id"],
+        chosen["producer_epoch"],
         whole_outcome(MarkerState(row["marker"]) for row in partitions),
         chosen["outcome"],
         records,
@@ -84,7 +88,7 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     return Episode(run.cluster, run.run_id, run.as_of_ms, _events(whole), whole)
 
 
-def _events(whole: WholeTransaction) -> list[Event]:
+def _events(whole: TransactionOnPartitions) -> list[Event]:
     """The records of its coordinator, where it begins on each partition, and its markers."""
 
     def places(record: Row) -> str:
@@ -158,7 +162,7 @@ def _record(event: Event) -> str:
     return f"  @{event.offset:<8} {at:<25} {event.event:<15} {who}  {printable(event.detail)}".rstrip()
 
 
-def _tail(whole: WholeTransaction, width: int = WIDTH) -> str:
+def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
     out = [""]
     for row in whole.partitions:
         if row["says"] is not None:
@@ -178,7 +182,7 @@ def _tail(whole: WholeTransaction, width: int = WIDTH) -> str:
     return "".join(f"{line}\n" for line in out)
 
 
-def _effects(whole: WholeTransaction, width: int) -> list[str]:
+def _effects(whole: TransactionOnPartitions, width: int) -> list[str]:
     """What the transaction holds, and what its end changes."""
     held = [row for row in whole.partitions if row["outcome"] == "OPEN"]
     ended = [row for row in whole.partitions if row["outcome"] in ("COMMIT", "ABORT")]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.broken_transactions import WholeTransaction, broken_transactions
+from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.episode import Episode
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, column_names, in_transactions, ms
 from txnlib.ask.story import explain
@@ -118,7 +118,7 @@ class Page:
     oldest: Row | None = None
     stories: Mapping[Key, Story] = field(default_factory=dict)
     #: Transactions that are split or half-marked, at most `SHOWN_CARDS`.
-    broken: Sequence[WholeTransaction] = ()
+    broken: Sequence[TransactionOnPartitions] = ()
     #: Rows of abort_plan in order, and the number of each action.
     plan: Sequence[Row] = ()
     actions: Mapping[str, int] = field(default_factory=dict)
