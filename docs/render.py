@@ -65,13 +65,14 @@ def api() -> str:
     offered = [name for name in txnlib.__all__ if not name.startswith("_")]
     for name in filter(str.islower, offered):
         parts += _described(f"txnlib.{name}", getattr(txnlib, name))
-    parts += ["## txnlib.Audit\n", _prose(txnlib.Audit)]
-    for name, member in vars(txnlib.Audit).items():
-        if isinstance(member, property) and not name.startswith("_"):
-            returned = inspect.signature(member.fget).return_annotation
-            parts.append(f"### {name}\n\n`{name}: {returned}`: {_prose(member)}")
-        elif inspect.isfunction(member) and not name.startswith("_"):
-            parts += _described(name, member, "###")
+    for kind in (txnlib.Audit, txnlib.Episode):
+        parts += [f"## txnlib.{kind.__name__}\n", _prose(kind)]
+        for name, member in vars(kind).items():
+            if isinstance(member, property) and not name.startswith("_"):
+                returned = inspect.signature(member.fget).return_annotation
+                parts.append(f"### {name}\n\n`{name}: {returned}`: {_prose(member)}")
+            elif inspect.isfunction(member) and not name.startswith("_"):
+                parts += _described(name, member, "###")
     errors = [getattr(txnlib, name) for name in offered if name.endswith("Error")]
     rows = [(f"`txnlib.{error.__name__}`", _bases(error), _title(error)) for error in errors]
     return "\n".join([*parts, "## Errors\n", *table(("error", "is a", "meaning"), rows)])

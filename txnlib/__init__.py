@@ -27,6 +27,7 @@ from txnlib.version import __version__
 
 if TYPE_CHECKING:
     from txnlib.api import Audit, audit, diff, explain, judge, open_audit, runs
+    from txnlib.ask.episode import Episode
 
 __all__ = [
     "audit",
@@ -36,6 +37,7 @@ __all__ = [
     "runs",
     "diff",
     "Audit",
+    "Episode",
     "TxnlibError",
     "UsageError",
     "ConfigError",

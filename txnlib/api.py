@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 from txnlib.ask import story
 from txnlib.ask.abort_plan import abort_plan, abort_plan_output
 from txnlib.ask.differences import differences_of_runs, differences_output
+from txnlib.ask.episode import Episode
 from txnlib.ask.grid import TABLE
 from txnlib.ask.report_text import render
-from txnlib.ask.story_text import story_output
+from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import Summary, summarise
-from txnlib.ask.timeline import timeline_of, timeline_output
-from txnlib.ask.whole_transaction import whole_transaction, whole_transaction_output
+from txnlib.ask.timeline import Timeline, timeline_of
+from txnlib.ask.whole_transaction import ExplainedTransaction, whole_transaction
 from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
@@ -145,23 +146,23 @@ class Audit:
         run = query_run(self._run)
         return abort_plan_output(abort_plan(run), run.run_id, instant(run.as_of_ms)).text(TABLE)
 
-    def explain(self, topic: str, partition: int, start_offset: int) -> str:
+    def explain(self, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
         """The story of one open transaction: `txnlib.explain`. Raises UsageError if none begins at that offset."""
-        return story_output(story.explain(query_run(self._run), topic, partition, start_offset)).text(TABLE)
+        return story.explain(query_run(self._run), topic, partition, start_offset)
 
-    def timeline(self, *where: object, last: int = 10) -> str:
-        """The history of a topic and partition, or of a transactional id, as `txn-audit timeline` prints it.
+    def timeline(self, *where: object, last: int = 10) -> Episode[Timeline]:
+        """The history of a topic and partition, or of a transactional id. `print` prints it as `txn-audit timeline` does.
 
         `last`: the number of ended transactions. Raises UsageError if the run contains nothing of the kind.
         """
-        return timeline_output(timeline_of(query_run(self._run), list(map(str, where)), last)).text(TABLE)
+        return timeline_of(query_run(self._run), list(map(str, where)), last)
 
-    def transaction(self, name: str | int, number: int | None = None) -> str:
-        """One transaction on all of its partitions, as `txn-audit transaction` prints it: the newest, or the one with a number.
+    def transaction(self, name: str | int, number: int | None = None) -> Episode[ExplainedTransaction]:
+        """One transaction on all of its partitions: the newest, or the one with a number. `print` prints it as the command does.
 
         `name`: a transactional id or a producer id. Raises UsageError if no captured log has it.
         """
-        return whole_transaction_output(whole_transaction(query_run(self._run), str(name), number)).text(TABLE)
+        return whole_transaction(query_run(self._run), str(name), number)
 
     def html(self) -> str:
         """The report as an HTML page, complete in itself."""
@@ -174,7 +175,7 @@ class Audit:
         """
         from txnlib import charts
 
-        return charts.timeline_chart(timeline_of(query_run(self._run), list(map(str, where)), last))
+        return charts.timeline_chart(self.timeline(*where, last=last))
 
     def lag_chart(self) -> alt.HConcatChart:
         """The partitions whose last stable offset lags most, in minutes and in offsets, and what blocks each."""
@@ -305,11 +306,12 @@ def judge(
     return replace(audit, _run=run, _summary=None)
 
 
-def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> str:
-    """The story of one open transaction as text: what producer and coordinator wrote, in order, and the verdict on it.
+def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
+    """The story of one open transaction: what producer and coordinator wrote, in order, and the verdict on it.
 
-    `start_offset` is the first offset of the transaction, as in `open_transactions`. Times are the brokers', in UTC. The text
-    is that of `txn-audit explain` (docs/cli.md). Tables in a catalog work as well.
+    `start_offset` is the first offset of the transaction, as in `open_transactions`. `print` prints it as `txn-audit explain`
+    (docs/cli.md) does; its `rows` are the events, for instance for `pandas.DataFrame`, and its `outcome.verdict` is the verdict.
+    Times are the brokers', in UTC; instants of rows are epoch milliseconds. Tables in a catalog work as well.
 
     Raises UsageError if no open transaction begins at that offset.
     """

@@ -6,12 +6,12 @@ script that Altair writes it into.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from txnlib.ask.episode import CONTROLLER, COORDINATOR, Episode, Event
 from txnlib.ask.rows import Row
 from txnlib.ask.timeline import Timeline
-from txnlib.ask.timeline_events import CONTROLLER, COORDINATOR, Event
 from txnlib.core.display import duration, printable, utc_time
 from txnlib.errors import MissingExtraError
 
@@ -40,13 +40,14 @@ WIDTH: Final = 640
 _WHOLE: Final = alt.Axis(labelLimit=0)
 
 
-def timeline_chart(timeline: Timeline) -> alt.LayerChart:
+def timeline_chart(history: Episode[Timeline]) -> alt.LayerChart:
     """Each transaction as a bar from its first record to its marker, and the records of both logs as points.
 
     A lane is a transactional id, or a producer without one; in the timeline of an id, it is a log.
     """
-    events = [_event(timeline, event) for event in timeline.events if event.key[0]]
-    untimed = len(timeline.events) - len(events)
+    timeline = history.outcome
+    events = [_event(timeline, event) for event in history.events if event.key[0]]
+    untimed = len(history.events) - len(events)
     notes = [
         "Bars: from the first record to the marker; open transactions last until the instant of the audit. Points: records.",
         *([f"Records without a known time, not shown: {untimed}."] if untimed else []),
@@ -54,7 +55,7 @@ def timeline_chart(timeline: Timeline) -> alt.LayerChart:
     ]
     lane = alt.Y("lane:N", sort=None, axis=_WHOLE, title="producer" if timeline.is_of_partition else "log")
     when = alt.Scale(type="utc", nice=False, padding=8)
-    spans = _bars(timeline)
+    spans = _bars(history)
     bars = (
         alt.Chart(alt.InlineData(values=spans))
         .mark_bar(size=14, strokeWidth=2)
@@ -170,25 +171,20 @@ def verdict_chart(runs: Sequence[Row]) -> alt.Chart:
     return chart
 
 
-def _bars(timeline: Timeline) -> list[Row]:
+def _bars(history: Episode[Timeline]) -> list[Row]:
     """The transactions, each from its first record to the marker of its producer; without a marker, to the instant of the audit."""
     opened: dict[tuple[str, int | None], Event] = {}
     bars = []
-    for event in sorted(_of_partitions(timeline.events), key=lambda event: (event.log, event.offset)):
+    on_partitions = (event for event in history.events if event.clock not in (COORDINATOR, CONTROLLER))
+    for event in sorted(on_partitions, key=lambda event: (event.log, event.offset)):
         producer = (event.log, event.producer_id)
-        if event.event == "begins":
+        if not event.is_marker:
             opened[producer] = event
         elif producer in opened:
-            began = opened.pop(producer)
-            bars.append(_bar(timeline, began, event.key[0], event.event.partition(" ")[0]))
+            bars.append(_bar(history.outcome, opened.pop(producer), event.key[0], event.event.partition(" ")[0]))
     for began in opened.values():
-        verdict = timeline.verdicts.get((began.log, began.offset), "OPEN")
-        bars.append(_bar(timeline, began, max(timeline.as_of_ms, began.key[0]), verdict))
+        bars.append(_bar(history.outcome, began, max(history.as_of_ms, began.key[0]), began.mark or "OPEN"))
     return sorted((bar for bar in bars if bar["from"]), key=lambda bar: (bar["from"], bar["log"], bar["offset"]))
-
-
-def _of_partitions(events: Iterable[Event]) -> list[Event]:
-    return [event for event in events if event.clock not in (COORDINATOR, CONTROLLER)]
 
 
 def _bar(timeline: Timeline, began: Event, until_ms: int, ending: str) -> Row:
@@ -210,7 +206,7 @@ def _event(timeline: Timeline, event: Event) -> Row:
     return {
         "lane": _lane(timeline, event),
         "at": event.key[0],
-        "by": _writer(event),
+        "by": "marker" if event.is_marker else event.written_by.split(" ")[0],
         "event": _text(event.event),
         "log": _text(event.log),
         "offset": event.offset,
@@ -220,12 +216,6 @@ def _event(timeline: Timeline, event: Event) -> Row:
         "last stable offset": event.last_stable_offset,
         "detail": _text(event.detail),
     }
-
-
-def _writer(event: Event) -> str:
-    if event.clock in (COORDINATOR, CONTROLLER):
-        return event.clock.lower()
-    return "producer" if event.event == "begins" else "marker"
 
 
 def _lane(timeline: Timeline, event: Event) -> str:

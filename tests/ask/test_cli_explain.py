@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.story_text import answer as explain
+from txnlib.ask.story import answer, explain
 
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"
@@ -127,16 +127,16 @@ def test_a_name_that_nothing_has_is_told_with_the_one_that_may_be_meant(tables, 
 def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, monkeypatch):
     run = open_run(open_tables(str(tables)))
     opened = run.rows("open_transactions", ("topic", "partition", "start_offset"))[0]
-    answer = explain(run, Namespace(where=[str(value) for value in opened.values()]))
-    assert callable(answer.tail)
-    wide, narrow = answer.tail(132), answer.tail(60)
-    told, _, records = narrow.partition("\nRECORDS")
-    assert [line for line in told.splitlines() if len(line) > 60 and not line.startswith("  do ")] == []
+    told = answer(run, Namespace(where=[str(value) for value in opened.values()]))
+    assert callable(told.tail)
+    wide, narrow = told.tail(132), told.tail(60)
+    says, _, records = narrow.partition("\nRECORDS")
+    assert [line for line in says.splitlines() if len(line) > 60 and not line.startswith("  do ")] == []
     assert wide.split() == narrow.split(), "the words are the same"
     assert records == wide.partition("\nRECORDS")[2]
     monkeypatch.setenv("COLUMNS", "60")
-    assert answer.text("table", width=80).endswith(narrow)
-    assert answer.text("table").endswith(wide)
+    assert told.text("table", width=80).endswith(narrow)
+    assert told.text("table").endswith(wide)
 
 
 def test_evidence_is_printed_as_the_dump_tool_would_print_it(tables):
@@ -164,6 +164,23 @@ def test_programs_get_instants_and_offsets(tables):
         "state_after": "open from 27",
         "is_open": True,
     }
+
+
+def test_the_story_is_data_that_prints_as_the_command_does(tables):
+    story = explain(open_run(open_tables(str(tables))), "payments", 0, 27)
+    assert str(story) == txn_audit(tables, "explain", "payments", 0, 27)[1]
+    assert (story.outcome.verdict["verdict"], story.outcome.verdict["blocks_since"]) == ("HANGING", NOW)
+    assert [(row["log"], row["event"], row["offset"]) for row in story.rows] == [
+        ("__transaction_state-3", "Ongoing", 1),
+        ("payments-0", "batch", 24),
+        ("__transaction_state-3", "PrepareAbort", 3),
+        ("payments-0", "ABORT marker", 26),
+        ("__transaction_state-3", "CompleteAbort", 4),
+        ("payments-0", "batch", 27),
+    ]
+    late = story.rows[-1]
+    assert (late["at_ms"], late["clock"], late["after_ms"], late["before_ms"]) == (NOW + 120, "CLIENT", NOW + 141, NOW + 65_000)
+    assert (late["written_by"], late["producer_id"], late["mark"]) == ("producer 7", 7, "HANGING")
 
 
 LATE = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
@@ -222,8 +239,8 @@ def test_programs_get_the_commands_for_the_logs(tables):
 
 def test_sentences_about_logs_are_as_wide_as_the_terminal_and_commands_in_one_piece(tables):
     write(tables, "open_transactions", verdict(40, causes=CAUSES))
-    answer = explain(open_run(open_tables(str(tables))), Namespace(where=["payments-0@40"]))
-    wide, narrow = section(answer.tail(132)), section(answer.tail(60))
+    told = answer(open_run(open_tables(str(tables))), Namespace(where=["payments-0@40"]))
+    wide, narrow = section(told.tail(132)), section(told.tail(60))
     assert [line for line in narrow.splitlines() if len(line) > 60 and not line.startswith("    grep ")] == []
     assert wide.split() == narrow.split(), "the words are the same"
 

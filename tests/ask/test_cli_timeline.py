@@ -65,6 +65,26 @@ def test_a_transaction_is_told_from_both_sides(tables):
     ]
 
 
+def test_a_transaction_that_follows_within_a_millisecond_begins_behind_both_records(tables):
+    """The one before ends in the millisecond in which it is added; its client's clock is behind."""
+    common = {"transactional_id": "pay", "coordinator_partition": 3, "producer_id": 7, "partitions": [PLACE]}
+    before = [("Ongoing", 40, 7, 6990), ("PrepareCommit", 41, 7, 6995), ("CompleteCommit", 42, 7, 7000)]
+    later = [*before, ("Ongoing", 43, 8, 7000), ("PrepareCommit", 44, 8, 7004)]
+    rows = [
+        {"state": state, "offset": at, "transaction_number": number, "timestamp_ms": NOW + ms} for state, at, number, ms in later
+    ]
+    write(tables, "coordinator_states", *[common | row for row in rows])
+    seven = ended(7, first_timestamp_ms=NOW + 6991, marker_ms=NOW + 6998)
+    write(tables, "producer_spans", seven, ended(8, first_timestamp_ms=NOW + 6985, marker_ms=NOW + 7005))
+    assert [event[1:] for event in told(tables, "orders", 0, "--last", 2)[-5:]] == [
+        ("CompleteCommit", 42),
+        ("Ongoing", 43),
+        ("begins", 80),
+        ("PrepareCommit", 44),
+        ("COMMIT marker", 81),
+    ]
+
+
 def test_the_last_stable_offset_stands_still_where_it_is_blocked(tables):
     rows = json.loads(txn_audit(tables, "timeline", "orders", 0, "--format", "json")[1])
     after = {row["offset"]: row["last_stable_offset"] for row in rows if row["log"] == "orders-0"}

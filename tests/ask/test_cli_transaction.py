@@ -7,6 +7,8 @@ import json
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.whole_transaction import whole_transaction
 
 ID = "payments-batch-7"
 OWN = {"transactional_id": ID, "coordinator_partition": 3, "producer_id": 7, "producer_epoch": 0}
@@ -107,6 +109,17 @@ def test_programs_get_partitions_records_and_repairs(tables):
     assert whole["partitions"][1]["marked"] == "2024-03-11T01:19:01.000Z"
     assert [row["state"] for row in whole["records"]] == ["Ongoing", "PrepareCommit"]
     assert whole["repairs"][0]["tool"] == "its coordinator"
+
+
+def test_a_transaction_is_data_that_prints_as_the_command_does(tables):
+    whole = whole_transaction(open_run(open_tables(str(tables))), ID)
+    assert str(whole) == shown(ID, tables=tables)
+    assert [(row["log"], row["event"]) for row in whole.rows] == [
+        ("__transaction_state-3", "Ongoing"),
+        ("__transaction_state-3", "PrepareCommit"),
+        ("orders-1", "begins"),
+        ("payments-0", "COMMIT marker"),
+    ], "all of its records are of one instant"
 
 
 @pytest.mark.parametrize(("words", "says"), [(("nobody",), "'nobody'"), ((ID, "--number", "9"), "no transaction 9")])

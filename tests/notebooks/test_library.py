@@ -77,7 +77,7 @@ def test_the_example_of_the_page_explains_a_transaction_as_the_command_line_does
     exec(example("api.md"), {})  # audits a capture, and explains one transaction of it
     assert capsys.readouterr().out.endswith(txn_audit(found.location, "explain", "payments", 0, 24)[1] + "\n")
     in_a_store = txnlib.open_audit(f"file://{found.location}")  # Spark has to read it
-    assert txnlib.explain(in_a_store, "payments", 0, 24) == txnlib.explain(found, "payments", 0, 24)
+    assert str(txnlib.explain(in_a_store, "payments", 0, 24)) == str(txnlib.explain(found, "payments", 0, 24))
     with pytest.raises(UsageError, match="open there: 24"):
         txnlib.explain(found, "payments", 0, 25)
 
@@ -91,7 +91,7 @@ def test_an_audit_answers_as_the_command_line_does(found):
         "transaction payments-batch-7": found.transaction("payments-batch-7"),
     }
     for command, answer in asked.items():
-        assert answer == txn_audit(found.location, *command.split())[1], command
+        assert str(answer) == txn_audit(found.location, *command.split())[1], command
     assert found.counts == {"HANGING": 1, "LATE": 2, "OPEN": 1}
     assert [row["topic"] for row in found.hanging.collect()] == ["payments"]
     assert found.html().startswith("<!doctype html>")
@@ -99,6 +99,8 @@ def test_an_audit_answers_as_the_command_line_does(found):
 
 def test_a_notebook_shows_the_report_and_completes_tables(found):
     assert found._repr_html_() == f"<pre>{escape(found.report())}</pre>"
+    story = found.explain("payments", 0, 24)
+    assert story._repr_html_() == f"<pre>{escape(str(story))}</pre>"
     assert {"open_transactions", "findings"} <= set(dir(found.tables))
     assert found.tables.brokers.count() == 2
     with pytest.raises(AttributeError, match="no table nothing"):
@@ -152,7 +154,7 @@ def test_the_import_is_light_and_offers_what_it_says():
         "print(before, 'pyspark' in sys.modules, sorted(txnlib.__all__), hasattr(txnlib, 'nothing'), 'audit' in dir(txnlib))"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
-    names = ["Audit", *ERRORS, "__version__", "audit", "diff", "explain", "judge", "open_audit", "runs"]
+    names = ["Audit", "Episode", *ERRORS, "__version__", "audit", "diff", "explain", "judge", "open_audit", "runs"]
     assert done.stdout.strip() == f"False True {sorted(names)} False True"
 
 

@@ -9,15 +9,16 @@ import sys
 import pytest
 
 from txnlib import charts
-from txnlib.ask.timeline import Timeline
-from txnlib.ask.timeline_events import Event, coordinator_events
+from txnlib.ask.episode import Episode, Event
+from txnlib.ask.timeline import Timeline, record_events
 
 AS_OF = 1_795_246_961_000
 EVIL = "</script><script>alert(1)</script><b>{{id}}"
 
 
 def event(at, name, offset, *, producer=1, owner="billing-0", clock="BROKER", log="orders-0", **more):
-    return Event(at, clock, log, offset, name, owner, producer, 0, "", key=(at or 0, 1), **more)
+    known = {"log": log, "offset": offset, "event": name, "at_ms": at, "clock": clock, "key": (at or 0, 1, offset)}
+    return Event(**known, transactional_id=owner, producer_id=producer, producer_epoch=0, **more)
 
 
 def record(at, offset, *, owner="billing-0"):
@@ -26,12 +27,11 @@ def record(at, offset, *, owner="billing-0"):
 
 
 ENDED = [event(AS_OF - 9_000, "begins", 5), event(AS_OF - 8_000, "COMMIT marker", 7)]
-OPEN = [event(AS_OF - 6_000, "begins", 8, producer=2, owner=None)]
+OPEN = [event(AS_OF - 6_000, "begins", 8, producer=2, owner=None, mark="HANGING")]
 
 
-def timeline(*events, **more):
-    given = {"verdicts": {("orders-0", 8): "HANGING"}, "is_of_partition": True, **more}
-    return Timeline("orders-0", "eu", AS_OF, events, **given)
+def timeline(*events, subject="orders-0", **more):
+    return Episode("eu", "run-1", AS_OF, events, Timeline(subject, **{"is_of_partition": True, **more}))
 
 
 def data(spec):
@@ -45,12 +45,12 @@ def drawn(rows, *columns):
 
 
 def all_charts(text):
-    events = [event(AS_OF - 9_000, "begins", 5, owner=text, log=text), *coordinator_events([record(AS_OF - 8_000, 1, owner=text)])]
+    events = [event(AS_OF - 9_000, "begins", 5, owner=text, log=text), *record_events([record(AS_OF - 8_000, 1, owner=text)])]
     lag = {"topic": text, "partition": 0, "blocking_transactional_id": text, "blocking_producer_id": 1}
     lag |= dict.fromkeys(("lag_ms", "lag_offsets", "lag_bytes", "last_stable_offset", "high_watermark", "blocking_verdict"))
     return [
-        charts.timeline_chart(Timeline(text, text, AS_OF, events, is_of_partition=True)),
-        charts.timeline_chart(Timeline(text, text, AS_OF, events)),
+        charts.timeline_chart(timeline(*events, subject=text)),
+        charts.timeline_chart(timeline(*events, subject=text, is_of_partition=False)),
         charts.lag_chart([lag], 1),
         charts.verdict_chart([{"run_id": text, "as_of_ms": AS_OF, "verdicts": {"LATE": 1}}]),
     ]
@@ -77,7 +77,7 @@ def test_a_marker_ends_the_transaction_of_its_own_producer_only():
 
 
 def test_coordinators_have_the_lane_of_the_id_and_in_its_own_timeline_that_of_their_log():
-    records = coordinator_events([record(AS_OF - 9_500, 1)])
+    records = record_events([record(AS_OF - 9_500, 1)])
     for is_of_partition, lane in {True: "billing-0", False: "__transaction_state-3"}.items():
         _, points, _ = data(charts.timeline_chart(timeline(*records, is_of_partition=is_of_partition)).to_dict())
         assert drawn(points, "lane", "by") == [(lane, "coordinator")]

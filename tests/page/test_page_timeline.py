@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.pages import AS_OF, START, story, transaction
-from txnlib.ask.story_steps import StoryStep
+from txnlib.ask.episode import Event
 from txnlib.page.page_charts import CELL, HEIGHT, LEFT, WIDTH, history, squares
 from txnlib.page.page_rows import Story
 from txnlib.page.page_timeline import AFTER, BEFORE, MARGIN, NARROW, WIDE, plot
@@ -27,23 +27,27 @@ def test_a_late_write_is_drawn_behind_the_marker_that_ended_its_transaction():
     drawn = plot(STORY)
     assert [bar.says.split(" from")[0] for bar in drawn.states] == ["Ongoing", "PrepareAbort", "CompleteAbort"]
     (marker,) = drawn.markers
-    assert (marker.letter, marker.says) == ("A", "offset 23: ABORT marker, epoch 0, coordinator epoch 0 at 07:19:41.949")
+    assert (marker.label, marker.says) == ("A", "offset 23: ABORT marker, epoch 0, coordinator epoch 0 at 07:19:41.949")
     before, late = drawn.batches
     assert (before.kind, late.kind) == ("batch between", "open between"), "their times are their client's"
     assert before.x + before.width <= marker.x <= late.x == drawn.open_x
 
 
+def with_events(events: list[Event]) -> Story:
+    return replace(STORY, episode=replace(STORY.episode, events=events))
+
+
 def test_records_that_repeat_a_state_are_one_bar():
-    ongoing = next(step for step in STORY.explained.steps if step.state_after == "open")
-    twice = replace(STORY, explained=replace(STORY.explained, steps=[ongoing, *STORY.explained.steps]))
+    ongoing = next(event for event in STORY.episode.events if event.state_after == "open")
+    twice = with_events([ongoing, *STORY.episode.events])
     assert [bar.says.split(" from")[0] for bar in plot(twice).states] == ["Ongoing", "PrepareAbort", "CompleteAbort"]
 
 
 def test_the_log_grows_while_the_last_stable_offset_stands():
     drawn = plot(STORY)
     line = points(drawn.log_end)
-    assert line[0] == (round(drawn.open_x, 1), drawn.lanes.bottom)
-    assert line[-1] == (drawn.right, drawn.lanes.top)
+    assert line[0] == (round(drawn.open_x, 1), drawn.lanes["bottom"])
+    assert line[-1] == (drawn.right, drawn.lanes["top"])
     assert line == sorted(line, key=lambda point: (point[0], -point[1])), "a log only grows"
     assert (drawn.start_offset, drawn.end_offset, drawn.lower_lso) == (24, 211, None)
 
@@ -62,16 +66,18 @@ def test_the_plot_is_told_in_words():
 
 
 def test_nothing_known_is_a_plot_too():
-    empty = Story(replace(STORY.explained, steps=[]))
+    empty = Story(replace(STORY.episode, events=[]))
     drawn = plot(empty)
     assert (drawn.states, drawn.batches, drawn.markers) == ([], [], [])
     assert [(tick.x, tick.text) for tick in drawn.ticks] == [(WIDE - MARGIN, "as of 07:42:41")]
     assert drawn.says == "No record of a coordinator; no marker of the producer; open from offset 24."
 
 
-def steps_at(times: list[tuple[int | None, int | None]]) -> list[StoryStep]:
+def events_at(times: list[tuple[int | None, int | None]]) -> list[Event]:
+    half = len(times) // 2
+    own = {"log": "t-0", "event": "batch", "detail": "1 record", "producer_id": 7}
     return [
-        StoryStep("producer 7", "1 record", "open from 1", "t-0", i, i, after_ms=low, before_ms=high, is_open=i >= len(times) // 2)
+        Event(**own, offset=i, last_offset=i, after_ms=low, before_ms=high, mark="HANGING" if i >= half else "")
         for i, (low, high) in enumerate(times)
     ]
 
@@ -81,11 +87,10 @@ INSTANT = st.one_of(st.none(), st.integers(START - 10**9, AS_OF + 10**7))
 
 @given(st.lists(st.tuples(INSTANT, INSTANT), max_size=60), st.sampled_from([WIDE, NARROW]))
 def test_whatever_the_clocks_say_all_stays_on_the_plot_and_later_stands_right_of_earlier(times, width):
-    explained = replace(STORY.explained, steps=steps_at(times))
-    drawn = plot(replace(STORY, explained=explained), width)
+    drawn = plot(with_events(events_at(times)), width)
     right, lanes = drawn.right, drawn.lanes
     assert all(MARGIN <= bar.x <= bar.x + bar.width <= right for bar in drawn.batches)
-    assert all(MARGIN <= x <= right and lanes.top <= y <= lanes.bottom for x, y in points(drawn.log_end))
+    assert all(MARGIN <= x <= right and lanes["top"] <= y <= lanes["bottom"] for x, y in points(drawn.log_end))
     assert len(drawn.batches) + drawn.left_out == len(times)
     assert len(drawn.batches) <= BEFORE + AFTER
     exact = {bar.says: bar.x for bar in drawn.batches if "between" not in bar.kind}
@@ -119,16 +124,16 @@ def test_a_number_of_a_partition_cannot_be_read_as_a_count():
 # ---- The scale
 
 
-def state(name: str, ms: int, number: int) -> StoryStep:
-    return StoryStep("coordinator", "a record", name, "__transaction_state-3", number, number, after_ms=ms, before_ms=ms)
+def state(name: str, ms: int, number: int) -> Event:
+    own = {"log": "__transaction_state-3", "clock": "COORDINATOR", "event": name, "state_after": name}
+    return Event(**own, offset=number, last_offset=number, after_ms=ms, before_ms=ms)
 
 
 def decided(wait_ms: int, *after_ms: int) -> Story:
     """A transaction that took so long to be decided, and then a few milliseconds."""
-    names = ["open", "decided: ABORT", "finished: ABORT"]
+    names = ["Ongoing", "PrepareAbort", "CompleteAbort"]
     times = [AS_OF - wait_ms, *(AS_OF - each for each in after_ms)]
-    steps = [state(name, ms, i) for i, (name, ms) in enumerate(zip(names, times, strict=True))]
-    return replace(STORY, explained=replace(STORY.explained, steps=steps))
+    return with_events([state(name, ms, i) for i, (name, ms) in enumerate(zip(names, times, strict=True))])
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
@@ -156,9 +161,9 @@ def test_a_state_that_is_too_short_for_its_name_has_a_label_above_it_and_no_labe
 
 @given(st.lists(st.integers(1, 100_000), min_size=1, max_size=12), st.sampled_from([WIDE, NARROW]))
 def test_labels_stay_on_the_plot_and_apart(gaps, width):
-    names = ["open", "decided: ABORT", "finished: ABORT"]
-    steps = [state(names[i % 3], AS_OF - sum(gaps[i:]), i) for i in range(len(gaps))]
-    drawn = plot(replace(STORY, explained=replace(STORY.explained, steps=steps)), width)
+    names = ["Ongoing", "PrepareAbort", "CompleteAbort"]
+    events = [state(names[i % 3], AS_OF - sum(gaps[i:]), i) for i in range(len(gaps))]
+    drawn = plot(with_events(events), width)
     extents = [
         (label.row, *sorted((label.x, label.x + len(label.text) * 7 * (-1 if label.anchor == "end" else 1))))
         for label in drawn.labels

@@ -8,9 +8,10 @@ from datetime import date
 from typing import Any
 
 from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
-from txnlib.ask.broken_transactions import BrokenTransaction
-from txnlib.ask.story import Explained
-from txnlib.ask.story_steps import ExplainedPlace, Stamps, story_steps
+from txnlib.ask.broken_transactions import TransactionOnPartitions
+from txnlib.ask.episode import Episode
+from txnlib.ask.events import Stamps, story_events
+from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import PREPARED, Summary
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.transaction_outcome import WholeOutcome
@@ -33,6 +34,9 @@ OURS = {
     "name",
     "state",
     "coordinator_state",
+    "clock",
+    "event",
+    "mark",
     "age_basis",
     "how",
 }
@@ -82,8 +86,7 @@ def held(verdict: str = "LATE", **fields: Any) -> dict[str, Any]:
 
 
 def story(row: Mapping[str, Any]) -> Story:
-    """What the two logs story_steps of it: begun, aborted, and written to once more."""
-    place = ExplainedPlace(row["topic"], row["partition"], row["producer_id"], row["start_offset"])
+    """What the two logs show of it: begun, aborted, and written to once more."""
     start = row["start_offset"]
     data = {"producer_epoch": 0, "is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "records_count": 1}
     marker = {**data, "is_control": True, "control_type": "ABORT", "coordinator_epoch": 0, "base_sequence": None}
@@ -100,7 +103,7 @@ def story(row: Mapping[str, Any]) -> Story:
         {**data, "base_offset": start, "last_offset": start, "max_timestamp_ms": START, "base_sequence": 1, "last_sequence": 1},
     ]
     own = {"transactional_id": row["transactional_id"], "coordinator_partition": 3, "producer_id": row["producer_id"]}
-    own |= {"is_tombstone": False, "transaction_number": 1, "left_out": 0}
+    own |= {"is_tombstone": False, "transaction_number": 1, "producer_epoch": 0}
     here = [{"topic": row["topic"], "partition": row["partition"]}]
     records = [
         {**own, "offset": 1, "timestamp_ms": START + 1, "state": "Ongoing", "partitions": here},
@@ -108,14 +111,14 @@ def story(row: Mapping[str, Any]) -> Story:
         {**own, "offset": 4, "timestamp_ms": START + 60, "state": "CompleteAbort", "partitions": []},
     ]
     stamps = Stamps([start - 1, start + 9], [START + 50, START + 60_000])
-    steps = story_steps(place, batches, stamps, records)
+    events = story_events(dict(row), batches, stamps, records)
     evidence = [{**each, "printed": [f"baseOffset: {each['offset']} lastOffset: {each['offset']}"]} for each in row["evidence"]]
-    explained = Explained("quickstart", "run-1", AS_OF, row, steps, ["3 earlier records of it"], evidence)
+    told = Episode("quickstart", "run-1", AS_OF, events, Explained(dict(row), ["3 earlier records of it"], evidence))
     growth = [{"base_offset": start + 10 * i, "max_timestamp_ms": START + 60_000 * i} for i in range(1, 20)]
-    return Story(explained, growth, {"last_stable_offset": start, "high_watermark": start + 187})
+    return Story(told, growth, {"last_stable_offset": start, "high_watermark": start + 187})
 
 
-def broken() -> BrokenTransaction:
+def broken() -> TransactionOnPartitions:
     """A transaction that somebody aborted by hand on one of its two partitions."""
     own = {
         "topic": "orders",
@@ -130,7 +133,7 @@ def broken() -> BrokenTransaction:
     places = [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
     records = [{"offset": 24, "timestamp_ms": START, "state": "Ongoing", "partitions": places}]
     rows = [own | {"partition": 0} | odd, own | {"partition": 1}]
-    return BrokenTransaction("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", rows, records)
+    return TransactionOnPartitions("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", records, rows)
 
 
 def planned(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 `main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each command:
 
 * `report` with `report_text` and `report_entries`: what is wrong, why, and what to do; `summary` and `extents` gather it
-* `story` with `story_steps` and `story_text`: the story of one open transaction (`explain`)
-* `whole_transaction`, `broken_transactions`, `timeline` with `timeline_events`: one transaction on all partitions, and histories
+* `episode` with `events`: what both logs show in order of time, and its outcome; the answer of the three that follow
+* `story` with `story_text`: the story of one open transaction (`explain`)
+* `whole_transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories
 * `abort_plan`, `collect_plan`, `coordinator_files`: what to do, and what else to copy
 * `overviews`, `differences`, `sql`, `acknowledgements`: tables in fewer columns, two runs, any query, what is known
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool

@@ -1,4 +1,4 @@
-"""Transactions that are split, or decided without all of their markers."""
+"""Transactions on all of their partitions: those that are split or half-marked."""
 
 from __future__ import annotations
 
@@ -6,59 +6,48 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.rows import Filter, Row, StoredRun, ms
+from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names, ms
 from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState, WholeOutcome, whole_outcome
 from txnlib.errors import MissingTableError
 
-_KEY: Final = ("transactional_id", "coordinator_partition", "transaction_number")
-_ROW: Final = (
-    *_KEY,
-    "producer_id",
-    "producer_epoch",
-    "decided_outcome",
-    "topic",
-    "partition",
-    "marker",
-    "marker_offset",
-    "outcome",
-    "records",
-    "marked",
-    "says",
+#: What identifies a transaction.
+KEY: Final = ("transactional_id", "coordinator_partition", "transaction_number")
+#: The rows of a whole transaction: one per partition.
+OUTCOME: Final = column_names(
+    "topic partition marker marker_offset outcome records first_offset bytes marked known_from transaction_number producer_id "
+    "producer_epoch marker_epoch marker_coordinator_epoch decided_outcome decided is_two_phase_commit says"
 )
 #: Columns of a coordinator record that show what it changed.
-RECORD: Final = (
-    "offset",
-    "timestamp_ms",
-    "state",
-    "is_tombstone",
-    "producer_id",
-    "producer_epoch",
-    "coordinator_epoch",
-    "partitions",
-    "transition",
+RECORD: Final = column_names(
+    "offset timestamp_ms state is_tombstone producer_id producer_epoch coordinator_epoch partitions transition"
 )
-_BROKEN: Final = tuple(
+#: Most records and partitions to read for all transactions that are split or half-marked.
+BROKEN_ROWS: Final = 5_000
+_BROKEN: Final = [
     state.value for whole in (WholeOutcome.SPLIT, WholeOutcome.HALF_MARKED) for state in sorted(WHOLE_OUTCOMES[whole])
-)
-#: Most records and partitions to read for all transactions shown.
-ROWS: Final = 5_000
+]
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenTransaction:
-    """A transaction that is not the same on all of its partitions. Instants in epoch ms."""
+class TransactionOnPartitions:
+    """One transaction on all of its partitions, and what else is known of its producer. Instants in epoch ms."""
 
-    transactional_id: str
-    coordinator_partition: int
-    number: int
-    producer_id: int
-    producer_epoch: int
-    outcome: WholeOutcome
-    decided_outcome: str
-    #: All partitions: topic, partition, marker, marker_offset, outcome, records, marked, says.
-    partitions: Sequence[Row]
-    #: The coordinator's records of the transaction, with the columns of `whole_transaction.RECORD`.
+    transactional_id: str | None
+    coordinator_partition: int | None
+    #: Its number; None if no record of its coordinator survives.
+    number: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    outcome: WholeOutcome | None
+    decided_outcome: str | None
+    #: Rows with the columns RECORD, OUTCOME, and those of marker_repairs.
     records: Sequence[Row]
+    partitions: Sequence[Row]
+    #: Numbers of all transactions of the id, newest first; empty if no record of its coordinator survives.
+    numbers: Sequence[int] = ()
+    repairs: Sequence[Row] = ()
+    #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns OUTCOME.
+    unexplained: Sequence[Row] = ()
 
     @property
     def is_only_pending(self) -> bool:
@@ -66,42 +55,45 @@ class BrokenTransaction:
         return all(row["marker"] in (MarkerState.FOUND, MarkerState.PENDING, MarkerState.UNKNOWN) for row in self.partitions)
 
 
-def broken_transactions(run: StoredRun, most: int) -> list[BrokenTransaction]:
+def outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int, more: Sequence[str] = ()) -> list[Row]:
+    """Rows of transaction_outcomes; instants as epoch ms."""
+    rows = run.rows("transaction_outcomes", (*more, *OUTCOME), where, order=order, limit=limit)
+    return [row | {name: ms(row[name]) for name in ("marked", "decided")} for row in rows]
+
+
+def broken_transactions(run: StoredRun, most: int) -> list[TransactionOnPartitions]:
     """The first split or half-marked transactions, split ones first. None for a run of a version that did not store them."""
     try:
-        odd = run.rows(
-            "transaction_outcomes", _KEY, _IS_BROKEN, order='"marker", "transactional_id", "transaction_number"', limit=ROWS
-        )
+        order = '"marker", "transactional_id", "transaction_number"'
+        is_broken: list[Filter] = [("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None)]
+        odd = run.rows("transaction_outcomes", KEY, is_broken, order=order, limit=BROKEN_ROWS)
     except MissingTableError:
         return []
-    keys = list(dict.fromkeys(tuple(row[name] for name in _KEY) for row in odd))[:most]
+    keys = list(dict.fromkeys(tuple(row[name] for name in KEY) for row in odd))[:most]
     if not keys:
         return []
-    among: list[Filter] = [(name, "IN", {key[at] for key in keys}) for at, name in enumerate(_KEY)]
-    by_key: dict[tuple[object, ...], list[Row]] = {key: [] for key in keys}
-    for row in run.rows("transaction_outcomes", _ROW, among, order='"topic", "partition"', limit=ROWS):
-        by_key.get(tuple(row[name] for name in _KEY), []).append(row | {"marked": ms(row["marked"])})
-    records: dict[tuple[object, ...], list[Row]] = {key: [] for key in keys}
-    for row in run.rows("coordinator_states", (*_KEY, *RECORD), among, order='"offset"', limit=ROWS):
-        records.get(tuple(row[name] for name in _KEY), []).append(row)
-    return [_broken(rows, records[key]) for key, rows in by_key.items()]
+    those = among([dict(zip(KEY, key, strict=True)) for key in keys], *KEY)
+    by_key: dict[tuple[object, ...], tuple[list[Row], list[Row]]] = {key: ([], []) for key in keys}
+    read = (
+        outcomes(run, those, '"topic", "partition"', BROKEN_ROWS, KEY[:2]),
+        run.rows("coordinator_states", (*KEY, *RECORD), those, order='"offset"', limit=BROKEN_ROWS),
+    )
+    for at, rows in enumerate(read):
+        for row in rows:
+            by_key.get(tuple(row[name] for name in KEY), ([], []))[at].append(row)
+    return [_broken(partitions, records) for partitions, records in by_key.values()]
 
 
-_IS_BROKEN: Final[tuple[Filter, ...]] = (("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None))
-
-
-def _broken(rows: Sequence[Row], records: Sequence[Row]) -> BrokenTransaction:
-    first = rows[0]
-    outcome = whole_outcome(MarkerState(row["marker"]) for row in rows)
-    assert outcome is not None
-    return BrokenTransaction(
+def _broken(partitions: Sequence[Row], records: Sequence[Row]) -> TransactionOnPartitions:
+    first = partitions[0]
+    return TransactionOnPartitions(
         first["transactional_id"],
         first["coordinator_partition"],
         first["transaction_number"],
         first["producer_id"],
         first["producer_epoch"],
-        outcome,
+        whole_outcome(MarkerState(row["marker"]) for row in partitions),
         first["decided_outcome"],
-        rows,
         records,
+        partitions,
     )

@@ -100,7 +100,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "explain": Command(
         "Explain one open transaction: its records on the partition and at its coordinator, and the verdict",
-        "ask.story_text:answer",
+        "ask.story:answer",
         options={
             "where": {
                 "nargs": "+",

@@ -1,4 +1,4 @@
-"""How far the open transactions of each verdict reach, and of those that only look late."""
+"""How far the open transactions of each verdict reach."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from txnlib.ask.broken_transactions import BrokenTransaction
+from txnlib.ask.broken_transactions import TransactionOnPartitions as BrokenTransaction
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import Summary

@@ -98,6 +98,11 @@ class StoredRun(Rows):
         return self.tables.ask(name, chosen, [("run_id", "=", self.run_id), *where], after)
 
 
+def column_names(names: str) -> tuple[str, ...]:
+    """Names of columns, with spaces between them."""
+    return tuple(names.split())
+
+
 def in_transactions(counts: Mapping[str, Any]) -> Mapping[str, int]:
     """Transactions by verdict, of the counts of a run; of a run of an earlier version, rows of open_transactions."""
     found: Mapping[str, int] = counts.get("transactions") or counts.get("verdicts", {})

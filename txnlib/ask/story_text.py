@@ -1,4 +1,4 @@
-"""The story of an open transaction as text: its steps in a table, the conclusions below.
+"""The story of an open transaction as text: its events in a table, the conclusions below.
 
 Repeats what the audit decided and decides nothing.
 """
@@ -6,79 +6,115 @@ Repeats what the audit decided and decides nothing.
 from __future__ import annotations
 
 import textwrap
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from txnlib.ask import story
+from txnlib.ask import episode
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.episode import Episode, Event, the_day
 from txnlib.ask.grid import WIDTH, instant_json
 from txnlib.ask.report_entries import AS_DECIDED, last_write
-from txnlib.ask.rows import Row, StoredRun
-from txnlib.ask.story import Explained
-from txnlib.ask.story_steps import StoryStep
-from txnlib.core.display import counted, duration, printable, size, utc_time
+from txnlib.ask.rows import Row
+from txnlib.core.broker_logs import GrepCommand
+from txnlib.core.display import counted, duration, precise_time, printable, size, utc_time
 
 _LABEL: Final = 9
+_wrapped = partial(episode.wrapped, room=_LABEL)
 
 
-def story_output(explained: Explained) -> CommandOutput:
-    """The story as a table, with the verdict below it."""
-    return CommandOutput(
-        columns(explained.steps),
-        lines(explained),
-        head=head(explained),
-        tail=lambda width: tail(explained, width),
-        whole=lambda: whole(explained),
-    )
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The verdict on an open transaction, and the records that support it."""
+
+    #: The row of open_transactions; instants as epoch ms.
+    verdict: Row
+    #: What is left out, in words.
+    left_out: Sequence[str] = ()
+    #: The evidence, with the lines that Kafka's dump tool prints for it.
+    evidence: Sequence[Row] = ()
+    #: Rows of coverage that the verdict depends on; instants as epoch ms.
+    copies: Sequence[Row] = ()
+    #: Commands that find the most likely cause in the logs of brokers.
+    searches: Sequence[GrepCommand] = ()
+    #: Why the logs do not show the cause itself.
+    not_logged: str | None = None
+
+    def output(self, story: Episode[Explained], /) -> CommandOutput:
+        """The story as a table, with the verdict below it."""
+        return CommandOutput(
+            columns(story),
+            lines(story),
+            head=_head(story),
+            tail=lambda width: _tail(self, width),
+            whole=lambda: _for_programs(story),
+        )
 
 
-def columns(steps: Sequence[StoryStep]) -> tuple[str, ...]:
+def columns(story: Episode[Explained]) -> tuple[str, ...]:
     """The headings of the table. If everything happened on one day, the heading contains it."""
-    return ("offset", "written by", _when_head(steps), "record", "state after", "")
+    day = _day(story)
+    when = "when (broker clock)" if day is None else f"when (broker clock, {day})"
+    return "offset", "written by", when, "record", "state after", ""
 
 
-def lines(explained: Explained) -> list[Row]:
+def lines(story: Episode[Explained]) -> list[Row]:
     """The lines of the table."""
-    day, when = _day(explained.steps), _when_head(explained.steps)
-    place = f"{explained.verdict['topic']}-{explained.verdict['partition']}"
-    return [
-        {
-            "offset": _offsets(step) if step.log == place else "",
-            "written by": step.written_by if step.log in ("", place) else f"{step.log} @{step.first_offset}",
-            when: _when(step, day),
-            "record": step.record,
-            "state after": step.state_after,
-            "": f"<-- {explained.verdict['verdict']}" if step.is_open else "",
-        }
-        for step in explained.steps
-    ]
+    day, heads = _day(story), columns(story)
+    place = f"{story.outcome.verdict['topic']}-{story.outcome.verdict['partition']}"
+    return [dict(zip(heads, _line(event, place, day), strict=True)) for event in story.events]
 
 
-def head(explained: Explained) -> str:
-    row = explained.verdict
+def _line(event: Event, place: str, day: str | None) -> tuple[str, ...]:
+    offsets, by = "", event.written_by
+    if event.log == place:
+        offsets = str(event.offset) if event.offset == event.last_offset else f"{event.offset}–{event.last_offset}"
+    elif event.offset is not None:
+        by = f"{event.log} @{event.offset}"
+    return offsets, by, _when(event, day), event.record, event.state_after, f"<-- {event.mark}" if event.mark else ""
+
+
+def _day(story: Episode[Explained]) -> str | None:
+    times = (at for event in story.events for at in (event.after_ms, event.before_ms))
+    return the_day(precise_time(at) for at in times if at is not None)
+
+
+def _when(event: Event, day: str | None) -> str:
+    after, before = ("" if ms is None else precise_time(ms).removeprefix(f"{day} ") for ms in (event.after_ms, event.before_ms))
+    if event.offset is None:
+        return ""
+    if after and before:
+        return after if event.after_ms == event.before_ms else f"between {after} and {before}"
+    return f"before {before}" if before else f"after {after}" if after else "not known"
+
+
+def _head(story: Episode[Explained]) -> str:
+    row = story.outcome.verdict
     where = f"{printable(row['topic'])}-{row['partition']}"
     owner = "no transactional id known" if row["transactional_id"] is None else printable(row["transactional_id"])
     who = f"{where} from offset {row['start_offset']}   producer {row['producer_id']} epoch {row['producer_epoch']}   {owner}"
-    run = f"as of {utc_time(explained.as_of_ms)}, run {printable(explained.run_id)}"
-    return f"{who}\ncluster {printable(explained.cluster)}, {run}\n\n"
+    run = f"as of {utc_time(story.as_of_ms)}, run {printable(story.run_id)}"
+    return f"{who}\ncluster {printable(story.cluster)}, {run}\n\n"
 
 
-def tail(explained: Explained, width: int = WIDTH) -> str:
+def _tail(explained: Explained, width: int = WIDTH) -> str:
     """The conclusions and the records that support them. Sentences are wrapped, commands and records are not."""
     row = explained.verdict
-    labelled = partial(_wrapped, width)
     out = [f"  left out: {printable('; '.join(explained.left_out))}"] if explained.left_out else []
     out += ["", f"{row['verdict']}  {row['reason']}"]
-    out += labelled("why", row["explanation"])
-    out += labelled("live", _LIVE[row["kafka_find_hanging"]])
-    out += labelled("age", _age(row))
+    proof = row["broker_clock_age_ms"]
+    proven = "no broker's clock proves an age" if proof is None else f"open for {duration(proof)} by the brokers' clocks"
     blocked = f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])} behind its start"
-    out += labelled("holds", f"{blocked}, since {utc_time(row['blocks_since'])}")
-    for cause in row["causes"] or ():
-        out += labelled("cause", f"{cause['likelihood'].lower()}: {cause['cause']} ({cause['evidence']})")
+    says = [
+        ("why", row["explanation"]),
+        ("live", _LIVE[row["kafka_find_hanging"]]),
+        ("age", f"last write {last_write(row)}; {proven}"),
+        ("holds", f"{blocked}, since {utc_time(row['blocks_since'])}"),
+        *(("cause", f"{each['likelihood'].lower()}: {each['cause']} ({each['evidence']})") for each in row["causes"] or ()),
+    ]
+    for label, text in says:
+        out += _wrapped(width, label, text)
     out += _remedy(row, width)
     out += _copies(explained)
     out += _safety(row)
@@ -90,26 +126,22 @@ def tail(explained: Explained, width: int = WIDTH) -> str:
     return "".join(f"{line}\n" for line in out)
 
 
-def whole(explained: Explained) -> dict[str, Any]:
+def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
     """The whole story for programs. Instants are ISO-8601, and epoch ms in fields whose names end with `_ms`."""
+    explained = story.outcome
     return {
-        "cluster": explained.cluster,
-        "run_id": explained.run_id,
-        "as_of_ms": explained.as_of_ms,
+        "cluster": story.cluster,
+        "run_id": story.run_id,
+        "as_of_ms": story.as_of_ms,
         "verdict": _with_instants({name: value for name, value in explained.verdict.items() if name != "evidence"}),
         "steps": [
             {
-                "log": step.log,
-                "first_offset": step.first_offset,
-                "last_offset": step.last_offset,
-                "written_by": step.written_by,
-                "after_ms": step.after_ms,
-                "before_ms": step.before_ms,
-                "record": step.record,
-                "state_after": step.state_after,
-                "is_open": step.is_open,
+                "log": "" if event.offset is None else event.log,
+                "first_offset": event.offset,
+                **{name: getattr(event, name) for name in _STEP},
+                "is_open": bool(event.mark),
             }
-            for step in explained.steps
+            for event in story.events
         ],
         "left_out": list(explained.left_out),
         "evidence": [dict(each) for each in explained.evidence],
@@ -121,6 +153,8 @@ def whole(explained: Explained) -> dict[str, Any]:
         "not_logged": explained.not_logged,
     }
 
+
+_STEP: Final = ("last_offset", "written_by", "after_ms", "before_ms", "record", "state_after")
 
 #: Fields of the story that are epoch ms here, and ISO-8601 for programs.
 _INSTANTS: Final = ("last_timestamp", "blocks_since", "first_seen", "known_until")
@@ -178,70 +212,10 @@ _LIVE: Final[Mapping[bool | None, str]] = {
 }
 
 
-def _age(row: Row) -> str:
-    proof = row["broker_clock_age_ms"]
-    proven = "no broker's clock proves an age" if proof is None else f"open for {duration(proof)} by the brokers' clocks"
-    return f"last write {last_write(row)}; {proven}"
-
-
 def _remedy(row: Row, width: int) -> list[str]:
-    labelled = partial(_wrapped, width)
     if row["abort_command"] is None:
-        return labelled("do not", f"write a marker by hand: {row['do_not_abort_because']}")
+        return _wrapped(width, "do not", f"write a marker by hand: {row['do_not_abort_because']}")
     if row["do_not_abort_because"] is not None:
-        return [*labelled("not yet", row["do_not_abort_because"]), f"  {'then':<{_LABEL}}{printable(row['abort_command'])}"]
-    decided = [] if row["safe_to_abort"] else labelled("as", AS_DECIDED)
+        return [*_wrapped(width, "not yet", row["do_not_abort_because"]), f"  {'then':<{_LABEL}}{printable(row['abort_command'])}"]
+    decided = [] if row["safe_to_abort"] else _wrapped(width, "as", AS_DECIDED)
     return [*decided, f"  {'do':<{_LABEL}}{printable(row['abort_command'])}"]
-
-
-def _wrapped(width: int, label: str, text: object) -> list[str]:
-    line = f"  {label:<{_LABEL}}{printable(text)}"
-    return textwrap.wrap(line, width, subsequent_indent=" " * (2 + _LABEL), break_on_hyphens=False, break_long_words=False)
-
-
-def _offsets(step: StoryStep) -> str:
-    is_one = step.first_offset == step.last_offset
-    return str(step.first_offset) if is_one else f"{step.first_offset}–{step.last_offset}"
-
-
-def _times(steps: Sequence[StoryStep]) -> list[int]:
-    return [at for step in steps for at in (step.after_ms, step.before_ms) if at is not None]
-
-
-def _day(steps: Sequence[StoryStep]) -> str | None:
-    """The day, if all times shown are on the same one."""
-    days = {clock(at)[:10] for at in _times(steps)}
-    return days.pop() if len(days) == 1 else None
-
-
-def _when_head(steps: Sequence[StoryStep]) -> str:
-    day = _day(steps)
-    return "when (broker clock)" if day is None else f"when (broker clock, {day})"
-
-
-def clock(ms: int) -> str:
-    """2026-11-21 07:46:12.345Z; the number if it is outside of the calendar."""
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"
-
-
-def _when(step: StoryStep, day: str | None) -> str:
-    def shown(ms: int) -> str:
-        return clock(ms).removeprefix(f"{day} ")
-
-    if step.first_offset is None:
-        return ""
-    if step.after_ms is None and step.before_ms is None:
-        return "not known"
-    if step.after_ms is None or step.before_ms is None:
-        return f"before {shown(step.before_ms)}" if step.before_ms is not None else f"after {shown(step.after_ms or 0)}"
-    if step.after_ms == step.before_ms:
-        return shown(step.after_ms)
-    return f"between {shown(step.after_ms)} and {shown(step.before_ms)}"
-
-
-def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The story of one open transaction from both logs. Raises UsageError if no transaction is open there."""
-    return story_output(story.explain(run, *story.place_of(run, options.where)))

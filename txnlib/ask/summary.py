@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.broken_transactions import BrokenTransaction, broken_transactions
+from txnlib.ask.broken_transactions import TransactionOnPartitions as BrokenTransaction
+from txnlib.ask.broken_transactions import broken_transactions
 from txnlib.ask.extents import LOOKS_LATE, VerdictExtent, extents, name_of
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity

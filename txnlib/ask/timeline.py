@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.log_rows import leader_changes
+from txnlib.ask.episode import CLIENT, DATA, Episode, Event, Key, in_order, the_day
+from txnlib.ask.events import PREPARED, coordinator_events, leader_events, lists, span_events
+from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.report_entries import named_producer
-from txnlib.ask.rows import Filter, Row, StoredRun
-from txnlib.ask.story import RECORD
-from txnlib.ask.story_text import clock
-from txnlib.ask.timeline_events import (
-    CLIENT,
-    COLUMNS,
-    Event,
-    coordinator_events,
-    decisions,
-    in_order,
-    metadata_events,
-    partition_events,
-    started,
-    touching,
-)
-from txnlib.core.display import counted, duration, printable, utc_time
+from txnlib.ask.rows import Filter, Row, StoredRun, column_names
+from txnlib.core.display import counted, duration, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.errors import UsageError
@@ -38,30 +26,13 @@ RECORDS, MARGIN_MS = 1_000, 60_000
 #: Number of open transactions to show of one partition or id, lowest start first.
 OPEN: Final = 20
 
-_SPAN: Final = (
-    "producer_id",
-    "producer_epoch",
-    "first_offset",
-    "last_offset",
-    "is_start_exact",
-    "marker_offset",
-    "marker_type",
-    "marker_epoch",
-    "marker_ms",
-    "batches",
-    "records",
-    "first_timestamp_ms",
-    "is_broker_clock",
+_SPAN: Final = column_names(
+    "producer_id producer_epoch first_offset last_offset is_start_exact marker_offset marker_type marker_epoch marker_ms batches "
+    "records first_timestamp_ms is_broker_clock"
 )
 #: The offsets of a partition at the instant of the run.
-_PARTITION: Final = (
-    "last_stable_offset",
-    "high_watermark",
-    "lag_offsets",
-    "lag_ms",
-    "blocking_producer_id",
-    "blocking_transactional_id",
-    "blocking_verdict",
+_PARTITION: Final = column_names(
+    "last_stable_offset high_watermark lag_offsets lag_ms blocking_producer_id blocking_transactional_id blocking_verdict"
 )
 #: Columns with times that a client may have set.
 _TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
@@ -69,15 +40,10 @@ _TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The events of a partition or of a transactional id."""
+    """What a history leaves out, and where its partition is at the instant of the run."""
 
     #: The partition, such as orders-0, or the transactional id.
     subject: str
-    cluster: str
-    as_of_ms: int
-    events: Sequence[Event]
-    #: Log and first offset of an open transaction -> its verdict.
-    verdicts: Mapping[tuple[str, int], str] = field(default_factory=dict)
     #: Number of earlier transactions, and of later open transactions, that are left out.
     earlier: int = 0
     later_open: int = 0
@@ -85,8 +51,17 @@ class Timeline:
     partition: Row | None = None
     is_of_partition: bool = False
 
+    def output(self, history: Episode[Timeline], /) -> CommandOutput:
+        """One row per event. For people, the event, its place and its time are a cell each."""
+        day = the_day(precise_time(event.at_ms) for event in history.events if event.at_ms is not None)
+        when = "when" if day is None else f"when ({day})"
+        rows = [row | _cells(event, when, day) for event, row in zip(history.events, history.rows, strict=True)]
+        has_stable_offset = any(event.last_stable_offset is not None for event in history.events)
+        shown = (when, "where", "what", *(("lso", "transactional_id") if has_stable_offset else ()), "producer", "detail")
+        return CommandOutput(COLUMNS, rows, shown=shown, head=_head(history), tail=_tail(history))
 
-def timeline_of(run: StoredRun, subject: Sequence[str], last: int) -> Timeline:
+
+def timeline_of(run: StoredRun, subject: Sequence[str], last: int) -> Episode[Timeline]:
     """The timeline of a topic and partition number, or of one transactional id. `last`: number of ended transactions to show.
 
     Raises UsageError for any other subject, and if the run contains no such partition or id.
@@ -101,13 +76,13 @@ def timeline_of(run: StoredRun, subject: Sequence[str], last: int) -> Timeline:
     raise UsageError("timeline needs a topic and a partition number, or one transactional id")
 
 
-def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int) -> Timeline:
+def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int) -> Episode[Timeline]:
     """The open transactions of a partition, its newest ended ones, and those that ended just before the oldest open one."""
     here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
     if not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
         raise UsageError(f"no copy of {topic}-{partition} was audited in this run")
-    is_open: list[Filter] = [("marker_offset", "IS", None), ("first_offset", "IS NOT", None)]
-    opened = _timed_rows(run, "producer_spans", _SPAN, [*here, *is_open], order='"first_offset"', limit=OPEN)
+    is_open: list[Filter] = [*here, ("marker_offset", "IS", None), ("first_offset", "IS NOT", None)]
+    opened = _timed_rows(run, "producer_spans", _SPAN, is_open, order='"first_offset"', limit=OPEN)
     is_ended: list[Filter] = [*here, ("marker_offset", "IS NOT", None)]
     ended = _timed_rows(run, "producer_spans", _SPAN, is_ended, order='"marker_offset" DESC', limit=LOADED)
     exact_from = ended[-1]["marker_offset"] if len(ended) == LOADED else 0
@@ -115,29 +90,27 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
     owners = _owners(run, {row["producer_id"] for row in shown})
     records = touching(_records(run, set(owners.values()), _periods(opened, ended[:last])), topic, partition)
     decided = decisions(shown, owners, records)
-    records = [row for row in records if (row["transactional_id"], row["transaction_number"]) in decided]
-    log = f"{topic}-{partition}"
+    records = [row for row in records if _number(row) in decided]
     offsets = {row[name] for row in shown for name in ("first_offset", "marker_offset")} - {None}
-    of_log = partition_events(log, [*opened, *ended], owners, started(shown, owners, records), exact_from)
-    verdicts = run.rows("open_transactions", ("start_offset", "verdict"), here)
-    shown_ended = sum(row["marker_offset"] is not None for row in shown)
-    shown_events = [event for event in of_log if event.offset in offsets]
-    elections = metadata_events(leader_changes(run, topic, partition, _first_ms(shown_events)))
+    verdicts = {row["start_offset"]: row["verdict"] for row in run.rows("open_transactions", ("start_offset", "verdict"), here)}
+    at_coordinator = record_events(records)
+    starts = _behind(started(shown, owners, records), at_coordinator)
+    of_log = span_events(f"{topic}-{partition}", [*opened, *ended], owners, starts, exact_from, verdicts)
+    events = [event for event in of_log if event.offset in offsets]
+    elections = leader_events(leader_changes(run, topic, partition, _first_ms(events)))
     offsets_now = run.rows("partitions", _PARTITION, here, limit=1)
-    return Timeline(
-        log,
-        run.cluster,
-        run.as_of_ms,
-        in_order(shown_events, coordinator_events(records), elections),
-        {(log, row["start_offset"]): row["verdict"] for row in verdicts},
+    shown_ended = sum(row["marker_offset"] is not None for row in shown)
+    history = Timeline(
+        f"{topic}-{partition}",
         earlier=(run.number("producer_spans", "count(*)", is_ended) or 0) - shown_ended,
         later_open=len(verdicts) - len(opened) if len(verdicts) > OPEN else 0,
         partition=offsets_now[0] if offsets_now else None,
         is_of_partition=True,
     )
+    return _episode(run, history, elections, at_coordinator, events)
 
 
-def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Timeline:
+def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[Timeline]:
     """The newest transactions of an id, on all their partitions, and its open transactions."""
     own: list[Filter] = [("transactional_id", "=", transactional_id)]
     columns = ("producer_id", "producer_epoch", "transaction_number", "first_record_offset", "markers")
@@ -147,35 +120,41 @@ def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Timeline
     if not records:
         raise UsageError(f"no captured coordinator has a record of the transactional id {transactional_id!r}")
     logs = _ended_spans(newest, records)
+    verdicts: dict[str, dict[int, str]] = {}
     columns = ("topic", "partition", "producer_id", "start_offset", "verdict")
     opened = run.rows("open_transactions", columns, own, order='"topic", "partition", "start_offset"', limit=OPEN)
     for row in opened:
         where: list[Filter] = [(column, "=", row[column]) for column in ("topic", "partition", "producer_id")]
         spans = _timed_rows(run, "producer_spans", _SPAN, [*where, ("first_offset", "=", row["start_offset"])], limit=1)
-        logs.setdefault(f"{row['topic']}-{row['partition']}", ([], {}))[0].extend(spans)
-    of_logs = [
-        [replace(event, last_stable_offset=None) for event in partition_events(log, spans, {}, starts, 0)]
-        for log, (spans, starts) in logs.items()
-    ]
-    own_events = [[replace(event, transactional_id=transactional_id) for event in log] for log in of_logs]
-    own_events.append(coordinator_events(records))
+        log = f"{row['topic']}-{row['partition']}"
+        logs.setdefault(log, ([], {}))[0].extend(spans)
+        verdicts.setdefault(log, {})[row["start_offset"]] = row["verdict"]
+    events = at_coordinator = record_events(records)
+    for log, (spans, starts) in logs.items():
+        owners = {row["producer_id"]: transactional_id for row in spans}
+        of_log = span_events(log, spans, owners, _behind(starts, at_coordinator), None, verdicts.get(log, {}))
+        events = [*events, *of_log]
     places = {(TRANSACTION_STATE_TOPIC, row["coordinator_partition"]) for row in records}
     places |= {(row["topic"], row["partition"]) for row in opened}
-    since_ms = _first_ms([event for log in own_events for event in log])
-    elections = [metadata_events(leader_changes(run, *place, since_ms)) for place in sorted(places)]
-    return Timeline(
-        transactional_id,
-        run.cluster,
-        run.as_of_ms,
-        in_order(*own_events, *elections),
-        {(f"{row['topic']}-{row['partition']}", row["start_offset"]): row["verdict"] for row in opened},
-        earlier=(run.number("transactions", "count(*)", own) or 0) - len(newest),
-    )
+    since_ms = _first_ms(events)
+    elections = leader_events([change for place in sorted(places) for change in leader_changes(run, *place, since_ms)])
+    history = Timeline(transactional_id, earlier=(run.number("transactions", "count(*)", own) or 0) - len(newest))
+    return _episode(run, history, elections, events)
+
+
+def _episode(run: StoredRun, history: Timeline, *logs: Iterable[Event]) -> Episode[Timeline]:
+    return Episode(run.cluster, run.run_id, run.as_of_ms, in_order(*logs), history)
+
+
+def _behind(starts: Mapping[int, int], at_coordinator: Sequence[Event]) -> dict[int, Key]:
+    """First offset -> the key behind the Ongoing record of that time."""
+    ongoing = {event.at_ms: event.key for event in in_order(at_coordinator) if event.event == "Ongoing"}
+    return {offset: max((at, DATA, offset), ongoing[at]) for offset, at in starts.items()}
 
 
 def _first_ms(events: Sequence[Event]) -> int | None:
     """The earliest time on a broker's clock among events; None if there is none."""
-    return min((event.at_ms for event in events if event.at_ms is not None and event.clock != CLIENT), default=None)
+    return min((event.after_ms for event in events if event.after_ms is not None), default=None)
 
 
 def _ended_spans(transactions: Sequence[Row], records: Sequence[Row]) -> dict[str, tuple[list[Row], dict[int, int]]]:
@@ -248,45 +227,101 @@ def _records(run: StoredRun, ids: Collection[str], periods: Sequence[tuple[int, 
     return [records[key] for key in sorted(records)]
 
 
+# ---- Which records belong to the transactions of a partition
+
+
+def touching(records: Sequence[Row], topic: str, partition: int) -> list[Row]:
+    """Records of the transactions that list a partition, with only one Ongoing each: when the partition was added."""
+    place = {"topic": topic, "partition": partition}
+    listing = [row for row in records if lists(row, place)]
+    numbers = {_number(row) for row in listing if row["transaction_number"] is not None}
+    kept, added = [], set()
+    for row in records:
+        if (number := _number(row)) not in numbers:
+            continue
+        if row["state"] == "Ongoing":
+            if not lists(row, place) or number in added:
+                continue
+            added.add(number)
+        kept.append(row)
+    return kept
+
+
+def decisions(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> set[tuple[str, int]]:
+    """The transactions (id and number) of spans of a partition. An ended span belongs to the Prepare that its marker follows."""
+    return {number for span in spans if (number := _decision_of(span, owners, records)) is not None}
+
+
+def _decision_of(span: Row, owners: Mapping[int, str], records: Sequence[Row]) -> tuple[str, int] | None:
+    owner = owners.get(span["producer_id"])
+    own = [row for row in records if row["transactional_id"] == owner and row["timestamp_ms"] is not None]
+    if span["marker_ms"] is not None:
+        own = [row for row in own if row["state"] in PREPARED and row["timestamp_ms"] <= span["marker_ms"]]
+    return _number(own[-1]) if own and own[-1]["transaction_number"] is not None else None
+
+
+def _number(record: Row) -> tuple[str, int]:
+    """What identifies the transaction of a coordinator's record."""
+    return record["transactional_id"], record["transaction_number"]
+
+
+def started(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> dict[int, int]:
+    """First offset -> when the coordinator opened the transaction, unless it is open and no coordinator knows it."""
+    starts = {}
+    for span in spans:
+        number = _decision_of(span, owners, records)
+        own = [row for row in records if _number(row) == number]
+        ongoing = [row["timestamp_ms"] for row in own if row["state"] == "Ongoing" and row["timestamp_ms"] is not None]
+        is_held = span["marker_offset"] is not None or (bool(own) and own[-1]["state"] in ("Ongoing", *PREPARED))
+        if span["first_offset"] is not None and ongoing and is_held:
+            starts[span["first_offset"]] = min(ongoing)
+    return starts
+
+
+def record_events(records: Sequence[Row]) -> list[Event]:
+    """Events of rows of coordinator_states that have a time, each with the time since its transaction began."""
+    began: dict[tuple[str, int], int] = {}
+
+    def detail(row: Row) -> str:
+        at, places = row["timestamp_ms"], ", ".join(f"{each['topic']}-{each['partition']}" for each in row["partitions"] or ())
+        if row["state"] == "Ongoing":
+            began.setdefault(_number(row), at)
+        elif _number(row) in began and row["transaction_number"] is not None:
+            lasted = at - began[_number(row)]
+            since = f"{lasted} ms" if 0 <= lasted < 1_000 else duration(lasted)
+            return f"{since} after its start" + (f": {places}" if places else "")
+        return places
+
+    return list(coordinator_events([row for row in records if row["timestamp_ms"] is not None], detail))
+
+
 # ---- A timeline as text: its events in a table, and where the partition is at the instant of the run
 
 
-def timeline_output(timeline: Timeline) -> CommandOutput:
-    """One row per event. For people, the event, its place and its time are a cell each."""
-    day = _day(timeline)
-    when = "when" if day is None else f"when ({day})"
-    rows = [event.row() | _cells(event, timeline, when, day) for event in timeline.events]
-    has_stable_offset = any(event.last_stable_offset is not None for event in timeline.events)
-    shown = (when, "where", "what", *(("lso", "transactional_id") if has_stable_offset else ()), "producer", "detail")
-    return CommandOutput(COLUMNS, rows, shown=shown, head=_head(timeline), tail=_tail(timeline))
+#: The columns for programs.
+COLUMNS: Final = column_names("at_ms clock log offset event transactional_id producer_id producer_epoch last_stable_offset detail")
 
 
-def _day(timeline: Timeline) -> str | None:
-    """The day, if all events are of the same one."""
-    days = {clock(event.at_ms)[:10] for event in timeline.events if event.at_ms is not None}
-    return days.pop() if len(days) == 1 else None
-
-
-def _cells(event: Event, timeline: Timeline, when: str, day: str | None) -> Row:
-    time = "not known" if event.at_ms is None else clock(event.at_ms).removeprefix(f"{day} ")
-    verdict = timeline.verdicts.get((event.log, event.offset)) if event.event == "begins" else None
+def _cells(event: Event, when: str, day: str | None) -> Row:
+    time = "not known" if event.at_ms is None else precise_time(event.at_ms).removeprefix(f"{day} ")
     return {
         when: f"{time} ?" if event.clock == CLIENT else time,
         "where": f"{event.log} @{event.offset}",
         "lso": event.last_stable_offset,
         "producer": None if event.producer_id is None else f"{event.producer_id} epoch {event.producer_epoch}",
-        "what": event.event if verdict is None else f"{event.event}  <-- {verdict}",
+        "what": f"{event.event}  <-- {event.mark}" if event.mark else event.event,
     }
 
 
-def _head(timeline: Timeline) -> str:
-    has_client_times = any(event.clock == CLIENT for event in timeline.events)
+def _head(history: Episode[Timeline]) -> str:
+    has_client_times = any(event.clock == CLIENT for event in history.events)
     clocks = "times are brokers'; with ? a client's" if has_client_times else "times are brokers'"
-    cluster = f"cluster {printable(timeline.cluster)}, as of {utc_time(timeline.as_of_ms)}"
-    return f"{printable(timeline.subject)}   {cluster}   ({clocks})\n\n"
+    cluster = f"cluster {printable(history.cluster)}, as of {utc_time(history.as_of_ms)}"
+    return f"{printable(history.outcome.subject)}   {cluster}   ({clocks})\n\n"
 
 
-def _tail(timeline: Timeline) -> str:
+def _tail(history: Episode[Timeline]) -> str:
+    timeline = history.outcome
     if not timeline.is_of_partition:
         earlier = timeline.earlier
         return f"\nleft out: {earlier} earlier transactions (--last N shows more)\n" if earlier else ""
@@ -295,16 +330,15 @@ def _tail(timeline: Timeline) -> str:
         left_out.append(f"{timeline.earlier} transactions that ended before (--last N shows more)")
     if timeline.later_open:
         left_out.append(f"{timeline.later_open} open transactions that begin behind those shown")
-    return (f"\nleft out: {'; '.join(left_out)}\n" if left_out else "\n") + _offsets(timeline)
+    return (f"\nleft out: {'; '.join(left_out)}\n" if left_out else "\n") + _offsets(timeline.partition, history.as_of_ms)
 
 
-def _offsets(timeline: Timeline) -> str:
+def _offsets(row: Row | None, as_of_ms: int) -> str:
     """The offsets of the partition at the instant of the run."""
-    row = timeline.partition
     if row is None:
         return ""
     offsets = f"last stable offset {row['last_stable_offset']}, high watermark {row['high_watermark']}"
-    line = f"at {utc_time(timeline.as_of_ms)}: {offsets}"
+    line = f"at {utc_time(as_of_ms)}: {offsets}"
     if row["blocking_producer_id"] is None:
         return f"{line}, nothing blocks\n"
     named = named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
@@ -314,4 +348,4 @@ def _offsets(timeline: Timeline) -> str:
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     """The events of a partition or of a transactional id. Raises UsageError if the run contains neither."""
-    return timeline_output(timeline_of(run, options.where, options.last))
+    return timeline_of(run, options.where, options.last).output()

@@ -32,6 +32,14 @@ def utc_time(ms: int | None) -> str:
     return "-" if ms is None else instant(ms).replace("T", " ")
 
 
+def precise_time(ms: int) -> str:
+    """2026-11-21 07:46:12.345Z; the number if it is outside of the calendar."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+
+
 def timestamp(ms: int) -> str:
     """2026-11-21 07:46:12.5, as Spark shows a TIMESTAMP in UTC. Raises an error for a time outside of the calendar."""
     whole = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

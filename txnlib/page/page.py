@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
 from txnlib.ask.atomic_file import write_whole_file
-from txnlib.ask.broken_transactions import BrokenTransaction
+from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
@@ -83,9 +83,9 @@ def partition_anchor(kind: str, row: Row) -> str:
     return f"{kind}:{encoded(row['topic'])}-{row['partition']}"
 
 
-def broken_anchor(broken: BrokenTransaction) -> str:
+def broken_anchor(broken: TransactionOnPartitions) -> str:
     """`split:payments-batch-7-3`: a transaction that is split or half-marked, by its id and number."""
-    return f"split:{encoded(broken.transactional_id)}-{broken.number}"
+    return f"split:{encoded(str(broken.transactional_id))}-{broken.number}"
 
 
 class Ids:
@@ -166,11 +166,12 @@ def explain_command(page: Page, row: Row) -> str:
     return with_places("txn-audit explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page))
 
 
-def transaction_command(page: Page, broken: BrokenTransaction) -> str | None:
+def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | None:
     """The command that shows one transaction whole, with what a repair needs; None if it cannot be written on a command line."""
-    if page.tables is None or refusal(broken.transactional_id) is not None:
+    own = str(broken.transactional_id)
+    if page.tables is None or refusal(own) is not None:
         return None
-    return with_places("txn-audit transaction", [broken.transactional_id], f"--number {broken.number} {_run_of(page)}".rstrip())
+    return with_places("txn-audit transaction", [own], f"--number {broken.number} {_run_of(page)}".rstrip())
 
 
 def abort_script(page: Page) -> Markup | None:

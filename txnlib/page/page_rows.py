@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.broken_transactions import BrokenTransaction, broken_transactions
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, in_transactions, ms
-from txnlib.ask.story import Explained, explain
+from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
+from txnlib.ask.episode import Episode
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, column_names, in_transactions, ms
+from txnlib.ask.story import explain
+from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, SHOWN, SHOWN_COPIES, Summary, cards, summarise
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -37,72 +39,21 @@ Key = tuple[str, int, int, int]
 
 #: Verdicts that mean that something is wrong, worst first.
 _WRONG: Final = ("HANGING", "STUCK", "LATE", "SUSPECT")
-_PLAN: Final = (
-    "number",
-    "action",
-    "topic",
-    "partition",
-    "producer_id",
-    "start_offset",
-    "transactional_id",
-    "verdict",
-    "reason",
-    "do_not_abort_because",
-    "command",
-    "command_for_old_brokers",
-    "before",
-    "after",
-    "effect",
-    "notes",
-    "places",
-    "blocked_offsets",
+_PLAN: Final = column_names(
+    "number action topic partition producer_id start_offset transactional_id verdict reason do_not_abort_because command "
+    "command_for_old_brokers before after effect notes places blocked_offsets"
 )
-_OPENED: Final = (
-    "topic",
-    "partition",
-    "producer_id",
-    "start_offset",
-    "transactional_id",
-    "verdict",
-    "reason",
-    "blocked_offsets",
-    "blocks_since",
-    "runs_seen",
+_OPENED: Final = column_names(
+    "topic partition producer_id start_offset transactional_id verdict reason blocked_offsets blocks_since runs_seen"
 )
-_TWO_PHASE: Final = (
-    "topic",
-    "partition",
-    "start_offset",
-    "producer_id",
-    "transactional_id",
-    "coordinator_state",
-    "coordinator_partition",
-    "transaction_start",
-    "blocked_offsets",
-    "verdict",
+_TWO_PHASE: Final = column_names(
+    "topic partition start_offset producer_id transactional_id coordinator_state coordinator_partition transaction_start "
+    "blocked_offsets verdict"
 )
-_ENDED: Final = (
-    "run_id",
-    "as_of",
-    "topic",
-    "partition",
-    "start_offset",
-    "producer_id",
-    "transactional_id",
-    "verdict",
-    "says",
-)
-_LAG: Final = (
-    "topic",
-    "partition",
-    "lag_offsets",
-    "lag_bytes",
-    "lag_ms",
-    "last_stable_offset",
-    "high_watermark",
-    "blocking_producer_id",
-    "blocking_transactional_id",
-    "blocking_verdict",
+_ENDED: Final = column_names("run_id as_of topic partition start_offset producer_id transactional_id verdict says")
+_LAG: Final = column_names(
+    "topic partition lag_offsets lag_bytes lag_ms last_stable_offset high_watermark blocking_producer_id "
+    "blocking_transactional_id blocking_verdict"
 )
 _BROKER: Final = (
     "broker",
@@ -131,7 +82,7 @@ RUNS_READ: Final = 500
 class Story:
     """One open transaction from both sides, and the growth of the log after its start."""
 
-    explained: Explained
+    episode: Episode[Explained]
     #: Broker-stamped batches from its start on: base_offset, max_timestamp_ms.
     growth: Sequence[Row] = ()
     #: Row of `partitions`: last_stable_offset, high_watermark.
@@ -167,7 +118,7 @@ class Page:
     oldest: Row | None = None
     stories: Mapping[Key, Story] = field(default_factory=dict)
     #: Transactions that are split or half-marked, at most `SHOWN_CARDS`.
-    broken: Sequence[BrokenTransaction] = ()
+    broken: Sequence[TransactionOnPartitions] = ()
     #: Rows of abort_plan in order, and the number of each action.
     plan: Sequence[Row] = ()
     actions: Mapping[str, int] = field(default_factory=dict)
@@ -303,8 +254,7 @@ def _story(run: StoredRun, topic: str, partition: int, producer_id: int, start_o
     ends = [run.rows("record_batches", wanted, stamped, order=f'"base_offset"{way}', limit=GROWTH) for way in ("", " DESC")]
     growth = {row["base_offset"]: row for rows in ends for row in rows}
     lag = run.rows("partitions", ("last_stable_offset", "high_watermark"), here, limit=1)
-    explained = explain(run, topic, partition, start_offset)
-    return Story(explained, [growth[offset] for offset in sorted(growth)], lag[0] if lag else {})
+    return Story(explain(run, topic, partition, start_offset), [growth[offset] for offset in sorted(growth)], lag[0] if lag else {})
 
 
 def _coverage(run: StoredRun) -> dict[str, Any]:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import groupby, pairwise, zip_longest
 from typing import Final
 
-from txnlib.ask.story_steps import STATE_AFTER, StoryStep
-from txnlib.core.display import duration, utc_time
+from txnlib.ask.episode import COORDINATOR, EXPIRES, Event
+from txnlib.core.display import duration, precise_time, utc_time
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.page.page_rows import Story
 
 #: Widths of a plot in units of its view box: on a screen or on paper, and on a phone.
@@ -34,13 +32,12 @@ _TICK: Final = 84.0
 _POINTS: Final = 60
 #: Most units of width that each gap gets beside its share of time.
 _LEAST: Final = 12.0
-#: Heights: a row of labels, the bars, the growing log.
+#: Heights of a row of labels, and of the growing log.
 _LABEL: Final = 14
-_BAR: Final = 20
 _GROWTH: Final = 60
+#: Letters of markers.
+_LETTERS: Final = {"ABORT marker": "A", "COMMIT marker": "C"}
 
-#: Outcome of the transaction, according to its coordinator -> Kafka's name of the state.
-_STATES: Final = {after: state or "expired" for state, after in STATE_AFTER.items()}
 #: Kafka's name of a state -> its style.
 _KINDS: Final[Mapping[str, str]] = {
     "Ongoing": "ongoing",
@@ -51,27 +48,31 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 
 
+#: Heights of the lanes below the top of the coordinator's bars. Above them are the rows of labels.
+_LANES: Final = {"bar": 0, "partition": 42, "batch": 62, "offsets": 94, "top": 104, "bottom": 164, "axis": 186, "height": 236}
+
+
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A period: a state of the coordinator, or the possible times of a batch."""
+class Shape:
+    """A period: a state of the coordinator, or the possible times of a batch. Or an instant: a marker."""
 
     x: float
     width: float
     kind: str
     says: str
-    #: Label that fits into the bar, or "".
+    #: Label that fits into the shape, or "".
     label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """The name and duration of a state whose bar is too short for them, above the bar."""
+class Text:
+    """A time at the axis; or the name and duration of a state whose bar is too short for them, above the bar."""
 
     x: float
-    anchor: str
-    #: Row, counted from the bar.
-    row: int
     text: str
+    anchor: str
+    #: Row of a label, counted from the bar.
+    row: int = 0
 
     @property
     def extent(self) -> tuple[float, float]:
@@ -79,7 +80,7 @@ class Label:
         width = len(self.text) * _LETTER
         return (self.x - width, self.x) if self.anchor == "end" else (self.x, self.x + width)
 
-    def is_in_the_way_of(self, other: Label) -> bool:
+    def is_in_the_way_of(self, other: Text) -> bool:
         """Whether the texts overlap, or the line of the higher one crosses the text of the lower one."""
         (low, high), (begin, end) = self.extent, other.extent
         if self.row == other.row:
@@ -89,71 +90,17 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """An instant: a marker."""
-
-    x: float
-    letter: str
-    says: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    x: float
-    text: str
-    anchor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lanes:
-    """Heights of the lanes, from top to bottom, if there are so many rows of labels above the coordinator's bars."""
-
-    rows: int
-
-    @property
-    def bar(self) -> int:
-        return 20 + self.rows * _LABEL
-
-    @property
-    def partition(self) -> int:
-        return self.bar + _BAR + 22
-
-    @property
-    def batch(self) -> int:
-        return self.partition + 20
-
-    @property
-    def offsets(self) -> int:
-        return self.batch + 32
-
-    @property
-    def top(self) -> int:
-        return self.offsets + 10
-
-    @property
-    def bottom(self) -> int:
-        return self.top + _GROWTH
-
-    @property
-    def axis(self) -> int:
-        return self.bottom + 22
-
-    @property
-    def height(self) -> int:
-        return self.axis + 50
-
-
-@dataclass(frozen=True, slots=True)
 class Plot:
     """The shapes of one plot, in units of its view box."""
 
     width: int
     right: float
-    lanes: Lanes
-    states: Sequence[Bar]
-    labels: Sequence[Label]
-    batches: Sequence[Bar]
-    markers: Sequence[Mark]
+    #: Name of a lane -> its height.
+    lanes: Mapping[str, int]
+    states: Sequence[Shape]
+    labels: Sequence[Text]
+    batches: Sequence[Shape]
+    markers: Sequence[Shape]
     #: Position from which on the transaction is open.
     open_x: float
     #: Lists of SVG points: the end of the log, and the area between it and the start.
@@ -163,59 +110,60 @@ class Plot:
     end_offset: int | None
     #: Position of a lower last stable offset, if another transaction blocks it.
     lower_lso: int | None
-    ticks: Sequence[Tick]
+    ticks: Sequence[Text]
     #: Positions of the ticks.
     grid: Sequence[float]
     #: Durations between neighbouring ticks, in the middle between them; and days, at the first tick of each.
-    spans: Sequence[Tick]
-    days: Sequence[Tick]
+    spans: Sequence[Text]
+    days: Sequence[Text]
     says: str
     left_out: int
 
 
 def plot(story: Story, width: int = WIDE) -> Plot:
     """The plot of one open transaction."""
-    steps, left_out = _drawn(story.explained.steps)
-    as_of, start = story.explained.as_of_ms, story.explained.verdict["start_offset"]
-    x_of = _axis(steps, as_of, float(width - MARGIN))
-    opened = [step for step in steps if step.is_open]
-    open_x = _span(opened[0], x_of)[0] if opened else float(MARGIN)
-    end = story.partition.get("high_watermark")
-    lso = story.partition.get("last_stable_offset")
-    states = list(_states(steps, as_of, x_of))
+    events, left_out = _drawn(story.episode.events)
+    as_of, start = story.episode.as_of_ms, story.episode.outcome.verdict["start_offset"]
+    x_of = _axis(events, as_of, float(width - MARGIN))
+    open_x = next((_span(event, x_of)[0] for event in events if event.mark), float(MARGIN))
+    end, lso = (story.partition.get(name) for name in ("high_watermark", "last_stable_offset"))
+    states = list(_states(events, as_of, x_of))
     labels = _labels(states, x_of.right)
-    lanes = Lanes(1 + max((label.row for label in labels), default=-1))
+    highest = 20 + _LABEL * (1 + max((label.row for label in labels), default=-1))
+    lanes = {name: highest + below for name, below in _LANES.items()}
     line = _log_end(story, start, end, open_x, x_of, lanes)
-    ticks = sorted(_ticks(steps, as_of, x_of))
+    ticks = sorted(_ticks(events, as_of, x_of))
     return Plot(
         width=width,
         right=x_of.right,
         lanes=lanes,
         states=[bar for bar, _ in states],
         labels=labels,
-        batches=[_batch(step, x_of) for step in steps if _is_batch(step)],
-        markers=list(_markers(steps, x_of)),
+        batches=[_batch(event, x_of) for event in events if _is_batch(event)],
+        markers=[
+            Shape(_span(event, x_of)[1], 0, "marker", _says(event), _LETTERS.get(event.event, "?"))
+            for event in events
+            if event.is_marker
+        ],
         open_x=open_x,
         log_end=_points(line),
-        blocked=_points([*line, (x_of.right, float(lanes.bottom)), (open_x, float(lanes.bottom))]),
+        blocked=_points([*line, (x_of.right, float(lanes["bottom"])), (open_x, float(lanes["bottom"]))]),
         start_offset=start,
         end_offset=end,
         lower_lso=lso if lso is not None and lso < start else None,
         ticks=[_tick(x, clock(ms) if ms != as_of else f"as of {clock(ms)[:8]}", x_of) for x, ms in ticks],
         grid=[x for x, _ in ticks],
-        spans=[Tick((x + later_x) / 2, precise(later - ms), "middle") for (x, ms), (later_x, later) in pairwise(ticks)],
+        spans=[Text((x + later_x) / 2, precise(later - ms), "middle") for (x, ms), (later_x, later) in pairwise(ticks)],
         days=[_tick(x, day, x_of) for x, day in _days(ticks)],
-        says=_says(steps, story, start, end),
+        says=_in_words(events, story, start, end),
         left_out=left_out,
     )
 
 
 def clock(ms: int) -> str:
     """07:22:58.141; the number if it is outside of the calendar."""
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"
+    time = precise_time(ms)
+    return time[11:-1] if time.endswith("Z") else time
 
 
 def precise(ms: int) -> str:
@@ -225,23 +173,17 @@ def precise(ms: int) -> str:
     return f"{ms / 1000:.1f} s" if ms < 10_000 else duration(ms)
 
 
-def _drawn(steps: Sequence[StoryStep]) -> tuple[list[StoryStep], int]:
-    """The steps around the beginning of the open transaction, including the last record of its coordinator."""
-    placed = [step for step in steps if step.first_offset is not None]
-    first = next((i for i, step in enumerate(placed) if step.is_open), len(placed))
+def _drawn(events: Sequence[Event]) -> tuple[list[Event], int]:
+    """The events around the beginning of the open transaction, including the last record of its coordinator."""
+    placed = [event for event in events if event.offset is not None]
+    first = next((i for i, event in enumerate(placed) if event.mark), len(placed))
     chosen = placed[max(0, first - BEFORE) : first + AFTER]
-    if not chosen:
-        return [], 0
-    last = [step for step in placed[first + AFTER :] if _is_record(step)][-1:]
+    last = [event for event in placed[first + AFTER :] if event.clock == COORDINATOR][-1:] if chosen else []
     return [*chosen, *last], len(placed) - len(chosen) - len(last)
 
 
-def _is_record(step: StoryStep) -> bool:
-    return step.log.startswith(f"{TRANSACTION_STATE_TOPIC}-")
-
-
-def _is_batch(step: StoryStep) -> bool:
-    return not _is_record(step) and step.written_by != "coordinator"
+def _is_batch(event: Event) -> bool:
+    return event.clock != COORDINATOR and not event.is_marker
 
 
 # ---- Time
@@ -266,8 +208,8 @@ class _Axis:
         return self.places[at] + share * (self.places[at + 1] - self.places[at])
 
 
-def _axis(steps: Sequence[StoryStep], as_of: int, right: float) -> _Axis:
-    times = sorted({as_of, *(ms for step in steps for ms in (step.after_ms, step.before_ms) if ms is not None)})
+def _axis(events: Sequence[Event], as_of: int, right: float) -> _Axis:
+    times = sorted({as_of, *(ms for event in events for ms in (event.after_ms, event.before_ms) if ms is not None)})
     gaps = [later - earlier for earlier, later in pairwise(times)]
     # The first event is a little off the edge, because the time of what came before it is unknown.
     inset = MARGIN + 10.0 if gaps else right
@@ -279,16 +221,16 @@ def _axis(steps: Sequence[StoryStep], as_of: int, right: float) -> _Axis:
     return _Axis(times, [*places[:-1], right])
 
 
-def _span(step: StoryStep, x_of: _Axis) -> tuple[float, float]:
-    low = float(MARGIN) if step.after_ms is None else x_of(step.after_ms)
-    high = x_of.right if step.before_ms is None else x_of(step.before_ms)
+def _span(event: Event, x_of: _Axis) -> tuple[float, float]:
+    low = float(MARGIN) if event.after_ms is None else x_of(event.after_ms)
+    high = x_of.right if event.before_ms is None else x_of(event.before_ms)
     return min(low, high), max(low, high)
 
 
-def _ticks(steps: Sequence[StoryStep], as_of: int, x_of: _Axis) -> Iterator[tuple[float, int]]:
+def _ticks(events: Sequence[Event], as_of: int, x_of: _Axis) -> Iterator[tuple[float, int]]:
     """Positions and times to name: the end of the axis, its beginning, and what has room between them."""
-    stamped = [step.after_ms for step in steps if step.after_ms is not None and step.after_ms == step.before_ms]
-    known = [*stamped, *(step.before_ms for step in steps if step.before_ms is not None)]
+    stamped = [event.after_ms for event in events if event.after_ms is not None and event.after_ms == event.before_ms]
+    known = [*stamped, *(event.before_ms for event in events if event.before_ms is not None)]
     taken: list[float] = []
     for ms in dict.fromkeys([as_of, x_of.times[0], *known]):
         x = x_of(ms)
@@ -298,11 +240,11 @@ def _ticks(steps: Sequence[StoryStep], as_of: int, x_of: _Axis) -> Iterator[tupl
             yield x, ms
 
 
-def _tick(x: float, text: str, x_of: _Axis) -> Tick:
+def _tick(x: float, text: str, x_of: _Axis) -> Text:
     """A text at a position of the axis, moved inwards at its ends."""
     if x < MARGIN + _TICK / 2:
-        return Tick(float(MARGIN), text, "start")
-    return Tick(x_of.right, text, "end") if x > x_of.right - _TICK / 2 else Tick(x, text, "middle")
+        return Text(float(MARGIN), text, "start")
+    return Text(x_of.right, text, "end") if x > x_of.right - _TICK / 2 else Text(x, text, "middle")
 
 
 def _days(ticks: Sequence[tuple[float, int]]) -> Iterator[tuple[float, str]]:
@@ -318,25 +260,29 @@ def _days(ticks: Sequence[tuple[float, int]]) -> Iterator[tuple[float, str]]:
 # ---- Lanes
 
 
-def _states(steps: Sequence[StoryStep], as_of: int, x_of: _Axis) -> Iterator[tuple[Bar, str]]:
+def _states(events: Sequence[Event], as_of: int, x_of: _Axis) -> Iterator[tuple[Shape, str]]:
     """The states of the coordinator, with labels. Records that repeat a state, such as those that add a partition, share a bar."""
-    records = [step for step in steps if _is_record(step)]
-    begun = [step for i, step in enumerate(records) if i == 0 or step.state_after != records[i - 1].state_after]
-    for i, step in enumerate(begun):
-        later = begun[i + 1] if i + 1 < len(begun) else None
-        begin = _span(step, x_of)[0]
+    begun = [
+        next(records) for _, records in groupby((e for e in events if e.clock == COORDINATOR), lambda event: event.state_after)
+    ]
+    for event, later in zip_longest(begun, begun[1:]):
+        begin = _span(event, x_of)[0]
         end = x_of.right if later is None else _span(later, x_of)[0]
-        state = _STATES.get(step.state_after, step.state_after)
+        state, since_ms = _state(event), event.after_ms
         until = as_of if later is None else later.after_ms
-        lasts = "" if step.after_ms is None or until is None or until < step.after_ms else precise(until - step.after_ms)
+        lasts = "" if since_ms is None or until is None or until < since_ms else precise(until - since_ms)
         width = max(end - begin, 1.5)
         name = f"{state} {lasts}".strip()
         label = next((each for each in (name, state) if width > len(each) * _LETTER + 8), "")
-        since = "" if step.after_ms is None else f" from {clock(step.after_ms)}"
-        yield Bar(begin, width, _KINDS.get(state, "idle"), f"{state}{since}{f', for {lasts}' if lasts else ''}", label), name
+        since = "" if since_ms is None else f" from {clock(since_ms)}"
+        yield Shape(begin, width, _KINDS.get(state, "idle"), f"{state}{since}{f', for {lasts}' if lasts else ''}", label), name
 
 
-def _labels(states: Sequence[tuple[Bar, str]], right: float) -> list[Label]:
+def _state(event: Event) -> str:
+    return "expired" if event.event == EXPIRES else event.event
+
+
+def _labels(states: Sequence[tuple[Shape, str]], right: float) -> list[Text]:
     """Labels for bars without one, wherever no text overlaps another and no line crosses a text.
 
     A text begins at its line, or ends there if the edge of the plot is near. The former are placed from right to left, the latter
@@ -344,7 +290,7 @@ def _labels(states: Sequence[tuple[Bar, str]], right: float) -> list[Label]:
     """
     wanted = [_wanted(bar, name, right) for bar, name in states if not bar.label]
     ordered = [*(each for each in reversed(wanted) if each.anchor == "start"), *(each for each in wanted if each.anchor == "end")]
-    labels: list[Label] = []
+    labels: list[Text] = []
     for label in ordered:
         placed = (replace(label, row=row) for row in range(LABEL_ROWS))
         fitting = next((each for each in placed if each.extent[0] >= 0 and not any(map(each.is_in_the_way_of, labels))), None)
@@ -353,33 +299,23 @@ def _labels(states: Sequence[tuple[Bar, str]], right: float) -> list[Label]:
     return labels
 
 
-def _wanted(bar: Bar, name: str, right: float) -> Label:
+def _wanted(bar: Shape, name: str, right: float) -> Text:
     is_at_end = bar.x + len(name) * _LETTER > right
-    return Label(bar.x + bar.width if is_at_end else bar.x, "end" if is_at_end else "start", 0, name)
+    return Text(bar.x + bar.width if is_at_end else bar.x, name, "end" if is_at_end else "start")
 
 
-def _batch(step: StoryStep, x_of: _Axis) -> Bar:
-    low, high = _span(step, x_of)
-    kind = ("open" if step.is_open else "batch") + ("" if step.after_ms == step.before_ms else " between")
-    offsets = (
-        f"offset {step.first_offset}"
-        if step.first_offset == step.last_offset
-        else f"offsets {step.first_offset}–{step.last_offset}"
-    )
+def _batch(event: Event, x_of: _Axis) -> Shape:
+    low, high = _span(event, x_of)
+    kind = ("open" if event.mark else "batch") + ("" if event.after_ms == event.before_ms else " between")
     width = max(high - low, 7.0)
-    return Bar(min(low, x_of.right - width), width, kind, f"{offsets}: {step.record}{_at(step)}")
+    return Shape(min(low, x_of.right - width), width, kind, _says(event))
 
 
-def _markers(steps: Sequence[StoryStep], x_of: _Axis) -> Iterator[Mark]:
-    for step in steps:
-        if not _is_record(step) and not _is_batch(step):
-            letter = {"ABORT": "A", "COMMI": "C"}.get(step.record[:5], "?")
-            yield Mark(_span(step, x_of)[1], letter, f"offset {step.first_offset}: {step.record}{_at(step)}")
-
-
-def _log_end(story: Story, start: int, end: int | None, open_x: float, x_of: _Axis, lanes: Lanes) -> list[tuple[float, float]]:
+def _log_end(
+    story: Story, start: int, end: int | None, open_x: float, x_of: _Axis, lanes: Mapping[str, int]
+) -> list[tuple[float, float]]:
     """The growth of the log after the start, from its broker-stamped batches."""
-    bottom, right = float(lanes.bottom), x_of.right
+    bottom, right = float(lanes["bottom"]), x_of.right
     if end is None or end <= start:
         return [(open_x, bottom), (right, bottom)]
     height = _GROWTH / (end - start)
@@ -389,7 +325,7 @@ def _log_end(story: Story, start: int, end: int | None, open_x: float, x_of: _Ax
     line = [(open_x, bottom)]
     for x, y in points:  # a clock that goes back does not shorten the log
         line.append((max(x, line[-1][0]), min(y, line[-1][1])))
-    return [*line, (right, float(lanes.top))]
+    return [*line, (right, float(lanes["top"]))]
 
 
 def _points(line: Sequence[tuple[float, float]]) -> str:
@@ -399,28 +335,30 @@ def _points(line: Sequence[tuple[float, float]]) -> str:
 # ---- In words
 
 
-def _says(steps: Sequence[StoryStep], story: Story, start: int, end: int | None) -> str:
+def _in_words(events: Sequence[Event], story: Story, start: int, end: int | None) -> str:
     """A description of the plot for screen readers."""
-    states = [f"{_STATES.get(s.state_after, s.state_after)}{_at(s)}" for s in steps if _is_record(s)]
-    markers = [
-        f"{s.record.split(',')[0]} at offset {s.first_offset}{_at(s)}" for s in steps if not _is_record(s) and not _is_batch(s)
-    ]
-    opened = [f"{s.record.split(',')[0]}{_at(s)}" for s in steps if s.is_open]
+    states = [f"{_state(event)}{_at(event)}" for event in events if event.clock == COORDINATOR]
+    markers = [f"{event.event} at offset {event.offset}{_at(event)}" for event in events if event.is_marker]
+    opened = [f"{event.detail.split(',')[0]}{_at(event)}" for event in events if event.mark]
     parts = [
         f"Coordinator: {', then '.join(states[-6:])}" if states else "No record of a coordinator",
         f"markers of the producer: {', '.join(markers[-4:])}" if markers else "no marker of the producer",
         f"open from offset {start}: {', '.join(opened[:4])}" if opened else f"open from offset {start}",
     ]
     if end is not None:
-        parts.append(
-            f"the log has grown to offset {end}, while its last stable offset is {story.partition.get('last_stable_offset')}"
-        )
+        stable = story.partition.get("last_stable_offset")
+        parts.append(f"the log has grown to offset {end}, while its last stable offset is {stable}")
     return "; ".join(parts) + "."
 
 
-def _at(step: StoryStep) -> str:
-    if step.after_ms is None or step.before_ms is None:
+def _says(event: Event) -> str:
+    is_one = event.offset == event.last_offset
+    return f"{f'offset {event.offset}' if is_one else f'offsets {event.offset}–{event.last_offset}'}: {event.record}{_at(event)}"
+
+
+def _at(event: Event) -> str:
+    if event.after_ms is None or event.before_ms is None:
         return ""
-    if step.after_ms == step.before_ms:
-        return f" at {clock(step.after_ms)}"
-    return f" between {clock(step.after_ms)} and {clock(step.before_ms)}"
+    if event.after_ms == event.before_ms:
+        return f" at {clock(event.after_ms)}"
+    return f" between {clock(event.after_ms)} and {clock(event.before_ms)}"
