@@ -183,8 +183,8 @@ class Settings(_Section):
         Setting(
             key="thresholds.in_doubt_after_minutes",
             decides=(
-                "An undecided two-phase commit that is open for longer than this counts for `--fail-on in-doubt`, and is overdue in "
-                "`in_doubt_transactions`."
+                "An undecided two-phase commit that is open for longer than this counts for `--fail-on in-doubt`, and is overdue "
+                "in `in_doubt_transactions`."
             ),
             option="--in-doubt-after",
             metavar="MINUTES",
