@@ -225,7 +225,7 @@ def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) 
     for position, name in enumerate(columns):
         least = least_width(name, [row[position] for row in cells])
         is_whole = name not in WRAPPED
-        title = Text("\n".join(wrap(heading(name), least)))
+        title = Text("\n".join(wrap(heading(name), max(least, 1))))
         table.add_column(title, overflow="fold", no_wrap=is_whole, min_width=least, width=least if is_whole else None)
     for row in cells:
         table.add_row(*[Text(text, style=STYLES.get(text.removeprefix("<-- "), "")) for text in row])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from txnlib.ask.broken_transactions import TransactionOnPartitions as BrokenTransaction
+from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import Summary
@@ -257,7 +257,7 @@ def _entry(entry: Acknowledgement) -> str:
 SHOWN, PLACES = 5, 6
 
 
-def broken_lines(broken: Sequence[BrokenTransaction]) -> list[Line]:
+def broken_lines(broken: Sequence[TransactionOnPartitions]) -> list[Line]:
     """A line for each transaction, with its partitions."""
     if not broken:
         return []

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.broken_transactions import TransactionOnPartitions as BrokenTransaction
-from txnlib.ask.broken_transactions import broken_transactions
+from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.extents import LOOKS_LATE, VerdictExtent, extents, name_of
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
@@ -127,7 +126,7 @@ class Summary:
     #: Transactions that the previous run warned of and that are no longer open.
     ended: tuple[Row, ...] = ()
     #: Transactions that are split or half-marked, without those that only wait for their markers.
-    broken: tuple[BrokenTransaction, ...] = ()
+    broken: tuple[TransactionOnPartitions, ...] = ()
     #: Rows of broker_clocks: brokers whose clocks certainly differ, the largest difference first.
     clocks: tuple[Row, ...] = ()
     #: Copies that are not COMPLETE.
