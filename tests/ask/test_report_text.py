@@ -304,6 +304,15 @@ def test_what_only_looks_late_has_a_line_of_its_own():
     )
 
 
+def test_text_is_named_with_what_it_does_not_prove():
+    summary = Summary("c", AS_OF, "given", "/out", partitions_as_text=1)
+    assert line(render(summary, 200), "1 partition read") == (
+        "1 partition read as text, which has no bytes to check: no abort there is called safe, and copies of the files would "
+        "settle it (docs/capture.md)"
+    )
+    assert "as text" not in render(replace(summary, partitions_as_text=0))
+
+
 def test_good_news_says_that_no_coordinator_was_read():
     text = render(Summary("c", AS_OF, "given", "/out", coordinators_known=5))
     assert line(text, "0 of 5") == "0 of 5 coordinator partitions read: what coordinators expect is not known"

@@ -200,6 +200,9 @@ def _read(summary: Summary) -> list[Line]:
         age = "" if lag["lag_ms"] is None else f"{duration(lag['lag_ms'])} by its record's time, "
         line += f".  LSO lag: highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)})"
     lines: list[Line] = [(line, 7)]
+    if summary.partitions_as_text:
+        said = "read as text, which has no bytes to check: no abort there is called safe, and copies of the files would settle it"
+        lines.append((f"  {counted(summary.partitions_as_text, 'partition')} {said} (docs/capture.md)", 4))
     if summary.missing_partitions:
         lost = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
         unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
