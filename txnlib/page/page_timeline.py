@@ -60,12 +60,12 @@ class Shape:
     width: float
     kind: str
     says: str
-    #: Label that fits into the shape, or "".
+    #: Text that fits into the shape, or "".
     label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Label:
     """A time at the axis; or the name and duration of a state whose bar is too short for them, above the bar."""
 
     x: float
@@ -80,7 +80,7 @@ class Text:
         width = len(self.text) * _LETTER
         return (self.x - width, self.x) if self.anchor == "end" else (self.x, self.x + width)
 
-    def is_in_the_way_of(self, other: Text) -> bool:
+    def is_in_the_way_of(self, other: Label) -> bool:
         """Whether the texts overlap, or the line of the higher one crosses the text of the lower one."""
         (low, high), (begin, end) = self.extent, other.extent
         if self.row == other.row:
@@ -98,7 +98,7 @@ class Plot:
     #: Name of a lane -> its height.
     lanes: Mapping[str, int]
     states: Sequence[Shape]
-    labels: Sequence[Text]
+    labels: Sequence[Label]
     batches: Sequence[Shape]
     markers: Sequence[Shape]
     #: Position from which on the transaction is open.
@@ -110,12 +110,12 @@ class Plot:
     end_offset: int | None
     #: Position of a lower last stable offset, if another transaction blocks it.
     lower_lso: int | None
-    ticks: Sequence[Text]
+    ticks: Sequence[Label]
     #: Positions of the ticks.
     grid: Sequence[float]
     #: Durations between neighbouring ticks, in the middle between them; and days, at the first tick of each.
-    spans: Sequence[Text]
-    days: Sequence[Text]
+    spans: Sequence[Label]
+    days: Sequence[Label]
     says: str
     left_out: int
 
@@ -153,7 +153,7 @@ def plot(story: Story, width: int = WIDE) -> Plot:
         lower_lso=lso if lso is not None and lso < start else None,
         ticks=[_tick(x, clock(ms) if ms != as_of else f"as of {clock(ms)[:8]}", x_of) for x, ms in ticks],
         grid=[x for x, _ in ticks],
-        spans=[Text((x + later_x) / 2, precise(later - ms), "middle") for (x, ms), (later_x, later) in pairwise(ticks)],
+        spans=[Label((x + later_x) / 2, precise(later - ms), "middle") for (x, ms), (later_x, later) in pairwise(ticks)],
         days=[_tick(x, day, x_of) for x, day in _days(ticks)],
         says=_in_words(events, story, start, end),
         left_out=left_out,
@@ -240,11 +240,11 @@ def _ticks(events: Sequence[Event], as_of: int, x_of: _Axis) -> Iterator[tuple[f
             yield x, ms
 
 
-def _tick(x: float, text: str, x_of: _Axis) -> Text:
+def _tick(x: float, text: str, x_of: _Axis) -> Label:
     """A text at a position of the axis, moved inwards at its ends."""
     if x < MARGIN + _TICK / 2:
-        return Text(float(MARGIN), text, "start")
-    return Text(x_of.right, text, "end") if x > x_of.right - _TICK / 2 else Text(x, text, "middle")
+        return Label(float(MARGIN), text, "start")
+    return Label(x_of.right, text, "end") if x > x_of.right - _TICK / 2 else Label(x, text, "middle")
 
 
 def _days(ticks: Sequence[tuple[float, int]]) -> Iterator[tuple[float, str]]:
@@ -282,7 +282,7 @@ def _state(event: Event) -> str:
     return "expired" if event.event == EXPIRES else event.event
 
 
-def _labels(states: Sequence[tuple[Shape, str]], right: float) -> list[Text]:
+def _labels(states: Sequence[tuple[Shape, str]], right: float) -> list[Label]:
     """Labels for bars without one, wherever no text overlaps another and no line crosses a text.
 
     A text begins at its line, or ends there if the edge of the plot is near. The former are placed from right to left, the latter
@@ -290,7 +290,7 @@ def _labels(states: Sequence[tuple[Shape, str]], right: float) -> list[Text]:
     """
     wanted = [_wanted(bar, name, right) for bar, name in states if not bar.label]
     ordered = [*(each for each in reversed(wanted) if each.anchor == "start"), *(each for each in wanted if each.anchor == "end")]
-    labels: list[Text] = []
+    labels: list[Label] = []
     for label in ordered:
         placed = (replace(label, row=row) for row in range(LABEL_ROWS))
         fitting = next((each for each in placed if each.extent[0] >= 0 and not any(map(each.is_in_the_way_of, labels))), None)
@@ -299,9 +299,9 @@ def _labels(states: Sequence[tuple[Shape, str]], right: float) -> list[Text]:
     return labels
 
 
-def _wanted(bar: Shape, name: str, right: float) -> Text:
+def _wanted(bar: Shape, name: str, right: float) -> Label:
     is_at_end = bar.x + len(name) * _LETTER > right
-    return Text(bar.x + bar.width if is_at_end else bar.x, name, "end" if is_at_end else "start")
+    return Label(bar.x + bar.width if is_at_end else bar.x, name, "end" if is_at_end else "start")
 
 
 def _batch(event: Event, x_of: _Axis) -> Shape:
