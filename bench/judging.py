@@ -16,6 +16,7 @@ from processes import output_of, spark_python, timed
 from ratio_table import Ratio, Table
 from stored_audit import reopened, store_again
 
+from txnlib.core.schema import TABLES
 from txnlib.jobs.report_transactions import finish
 from txnlib.jobs.result_files import result_files
 from txnlib.pipeline.scheduler import AT_ONCE, carry_out
@@ -60,7 +61,7 @@ def main() -> None:
 
     def store(folder: str) -> None:
         with ThreadPoolExecutor(AT_ONCE) as workers:
-            list(workers.map(lambda step: store_again(run, step.name, folder), steps))
+            list(workers.map(lambda name: store_again(run, name, folder), [step.name for step in steps if step.name in TABLES]))
 
     rows = producer_batches(*map(run.tables.read, ("record_batches", "producer_snapshots", "coverage")))
     windows = with_states(rows).write.format("noop").mode("overwrite")
