@@ -10,7 +10,7 @@ from typing import Any, Final
 from txnlib.ask.rows import Filter, Row, StoredRun, among, ms
 from txnlib.core.verdicts.reason import Reason
 
-#: Where a verdict stands: LATE transactions whose coordinator still waits. Only the old timestamps of their client make them late.
+#: Counted apart from LATE: transactions that only old timestamps of their client make late. Their coordinator still waits.
 LOOKS_LATE: Final = "LOOKS_LATE"
 _OLD_TIMESTAMPS: Final = Reason.TIMEOUT_NOT_PASSED.value
 #: Most reasons, and most applications, of all verdicts together. Those with the fewest transactions are left out.
@@ -65,6 +65,11 @@ def name_of(verdict: str, reason: str | None) -> str:
     return LOOKS_LATE if verdict == "LATE" and reason == _OLD_TIMESTAMPS else verdict
 
 
+def verdict_of(name: str) -> str:
+    """The verdict of what counts as this: the inverse of `name_of`."""
+    return "LATE" if name == LOOKS_LATE else name
+
+
 def extents(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, VerdictExtent]:
     """The extent of each verdict, and of what only looks late. `numbers`: of the rows of each (`name_of`)."""
     reasons = _by_name(run, "reason")
@@ -73,9 +78,16 @@ def extents(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, VerdictExte
     found = {}
     for name, rows in numbers.items():
         where = _rows_of(name)
-        first = _first_hold(run, where)
         extent = run.one("open_transactions", _EXTENT, where)
-        found[name] = _extent(rows, extent, {**holds.get(name, {}), **first}, reasons.get(name, ()), applications.get(name, ()))
+        found[name] = VerdictExtent(
+            rows,
+            safe_from_ms=ms(extent.pop("safe_from")),
+            **extent,
+            **holds.get(name, {}),
+            **_first_hold(run, where),
+            reasons=reasons.get(name, ()),
+            applications=applications.get(name, ()),
+        )
     return found
 
 
@@ -85,7 +97,7 @@ def _rows_of(name: str) -> list[Filter]:
     return [("verdict", "=", name), *([("reason", "<>", _OLD_TIMESTAMPS)] if name == "LATE" else [])]
 
 
-def _holds(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, dict[str, int]]:
+def _holds(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, Row]:
     """How many partitions the transactions of each name hold, and how many of them hold any.
 
     `partitions` has the verdict of each holder, not its reason. So holders that only look late are looked up, at most MOST_HELD.
@@ -125,24 +137,6 @@ def _first_hold(run: StoredRun, where: Sequence[Filter]) -> Row:
     if first is None:
         return {}
     return {"since_ms": ms(first["blocks_since"]), "is_since_proven": first["broker_clock_age_ms"] is not None}
-
-
-def _extent(
-    rows: int,
-    found: Row,
-    holds: Row,
-    reasons: tuple[tuple[str | None, int], ...],
-    applications: tuple[tuple[str | None, int], ...],
-) -> VerdictExtent:
-    safe_from_ms = ms(found.pop("safe_from"))
-    return VerdictExtent(
-        rows,
-        **found,
-        **holds,
-        safe_from_ms=safe_from_ms,
-        reasons=reasons,
-        applications=applications,
-    )
 
 
 def _by_name(run: StoredRun, column: str) -> dict[str, tuple[tuple[Any, int], ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
-from txnlib.ask.extents import LOOKS_LATE, VerdictExtent, extents, name_of
+from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -211,7 +211,7 @@ def _with_all_late(numbers: Mapping[str, int]) -> dict[str, int]:
     """The number of rows of each verdict: those that only look late are LATE, too."""
     verdicts: Counter[str] = Counter()
     for name, number in numbers.items():
-        verdicts["LATE" if name == LOOKS_LATE else name] += number
+        verdicts[verdict_of(name)] += number
     return dict(sorted(verdicts.items()))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.extents import LOOKS_LATE
+from txnlib.ask.extents import LOOKS_LATE, verdict_of
 from txnlib.ask.report_entries import where
 from txnlib.ask.report_text import HEADLINES, names_of, unread_coordinators
 from txnlib.ask.rows import Row, in_transactions
@@ -37,7 +37,7 @@ TO_DO: Final = {
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
 }
 #: Section -> its anchor on the page.
-ANCHORS: Final = {**{name: name.lower() for name in SECTIONS}, LOOKS_LATE: "late", "OPEN": "transactions"}
+ANCHORS: Final = {**{name: verdict_of(name).lower() for name in (*SECTIONS, LOOKS_LATE)}, "OPEN": "transactions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def has_acknowledged(page: Page) -> bool:
 
 def _anchor(section: str, page: Page) -> str | None:
     """The anchor of what shows the transactions of a verdict."""
-    if section == "OPEN" or page.transactions.get("LATE" if section == LOOKS_LATE else section):
+    if section == "OPEN" or page.transactions.get(verdict_of(section)):
         return ANCHORS[section]
     return "acknowledged" if acknowledged_pieces(section, page) else None
 
