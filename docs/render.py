@@ -30,12 +30,12 @@ from txnlib import settings  # noqa: E402
 from txnlib.ask.acknowledgements import Acknowledgement  # noqa: E402
 from txnlib.ask.metrics import METRICS  # noqa: E402
 from txnlib.ask.summary_json import Numbers  # noqa: E402
+from txnlib.core.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
-from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402
     DOUBTS,
     LATE_BY,

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.copies import NOW, captured, covered, epoch, noted
-from txnlib.core.coverage.coverage import CoverageRow
+from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.readers.typed_rows import arrow_rows, columns_read, typed_rows
 from txnlib.spark.core_rows import answers, rows_of

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from txnlib.core.coverage.checkpoints import CheckpointEntry
+from txnlib.core.copies import CoverageRow
+from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, UnreadableBytes
 from txnlib.core.coverage.copy_facts import LeaderProof
-from txnlib.core.coverage.coverage import CaptureInstants, CoverageRow, coverage
+from txnlib.core.coverage.coverage import CaptureInstants, coverage
 from txnlib.core.coverage.leader_epochs import EpochOfSegment
-from txnlib.core.coverage.leaders import AssignedPartition, NotedPartition, leaders
-from txnlib.core.coverage.segments import CapturedFile, UnreadableBytes
+from txnlib.core.coverage.leaders import NotedPartition, leaders
+from txnlib.core.metadata import PartitionAssignment
 
 NOW = 1_700_000_000_000
 
@@ -48,11 +49,11 @@ def noted(topic: str = "t", leader: int | None = None, replicas: list[int] | Non
 
 def assigned(
     topic: str, leader: int | None, since_ms: int | None = None, topic_id: str = "id", **changes: Any
-) -> AssignedPartition:
+) -> PartitionAssignment:
     """The state of a partition in the metadata log; a leader of -1 is none."""
     row = {"topic": topic, "partition": 0, "topic_id": topic_id, "leader": None if leader == -1 else leader, "leader_epoch": 0}
     row |= {"isr": (2,), "replicas": (2, 3), "eligible_leader_replicas": (3,), "since_ms": since_ms, "is_current": True}
-    return AssignedPartition(**row | changes)
+    return PartitionAssignment(**row | changes)
 
 
 def covered(*segments: CapturedFile, captured_ms: int | None = NOW, **given: Any) -> list[CoverageRow]:

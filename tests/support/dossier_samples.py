@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from txnlib.core.copies import CoverageRow
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition
 from txnlib.core.verdicts.dossier import (
-    CapturedCopy,
     CheckedBatch,
     Claim,
-    ClusterFacts,
     CoordinatorDecision,
-    CoordinatorPartition,
     Dossier,
     EpochStamps,
     OpenSpan,
@@ -29,7 +28,7 @@ NOON = 1_710_000_000_000
 ONE = NOON + 60 * MINUTE
 FOO = Place(topic="foo", partition=5)
 
-COPY = CapturedCopy(
+COPY = CoverageRow(
     topic="foo",
     partition=5,
     source="raw:1",

@@ -12,8 +12,8 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.rows import Row, StoredRun
 from txnlib.core.display import instant, printable
+from txnlib.core.reports.abort_plan import Condition, after, before, obstacle
 from txnlib.core.verdicts import kafka_commands
-from txnlib.core.verdicts.abort_script import Condition, after, before, obstacle
 
 COLUMNS: Final = (
     "number",

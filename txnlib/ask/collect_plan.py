@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from enum import Enum
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.rows import Row, StoredRun
+from txnlib.core.copies import CoverageRow
 from txnlib.core.display import printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import ReadCopy
 from txnlib.core.verdicts.kafka_commands import option, refusal
 from txnlib.core.verdicts.reason import Reason
 
@@ -32,8 +31,8 @@ NEEDS: Final[Mapping[str, str]] = {
 }
 COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
 GROUPS_TOPIC: Final = "__consumer_offsets"
-#: The columns of `coverage` that say what was read of a copy.
-READ: Final = tuple(field.name for field in fields(ReadCopy))
+#: The columns of `coverage` that decide whether a copy shows absence.
+READ: Final = ("source", "log_start_offset", "read_from_offset", "damaged_offset", "tail", "is_decoded", "status")
 _COVERAGE: Final = (
     *READ,
     "topic",
@@ -134,7 +133,7 @@ def _need(
 
 def shows_absence(rows: Iterable[Row]) -> bool:
     """Whether some copy of a coordinator partition proves what it does not contain. Columns: READ."""
-    return any(ReadCopy(**{name: row[name] for name in READ}).shows_absence for row in rows)
+    return any(CoverageRow(**{name: row[name] for name in READ}).shows_absence for row in rows)
 
 
 def _detail(rows: Sequence[Row]) -> str:

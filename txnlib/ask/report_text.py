@@ -27,8 +27,8 @@ from txnlib.ask.report_entries import (
 )
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
+from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, printable, size, utc_time
-from txnlib.core.verdicts.copies import LeaderBasis
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
 from txnlib.core.verdicts.reason import Reason
 

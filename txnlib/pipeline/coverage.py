@@ -7,17 +7,14 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.coverage.checkpoints import CheckpointEntry, of_copies
+from txnlib.core.copies import CoverageRow, LeaderBasis
+from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, CopyKey, Place, broker_of, of_copies
 from txnlib.core.coverage.copy_facts import LeaderProof
-from txnlib.core.coverage.coverage import CaptureInstants, CoverageRow, coverage
-from txnlib.core.coverage.leaders import AssignedPartition, NotedPartition, PartitionLeader, leaders
-from txnlib.core.coverage.missing_partitions import deleted_copies
-from txnlib.core.coverage.quarantine import RefutedBatch, lowered, quarantine
-from txnlib.core.coverage.segments import CapturedFile
-from txnlib.core.coverage.sources import CopyKey, Place, broker_of
+from txnlib.core.coverage.coverage import CaptureInstants, coverage
+from txnlib.core.coverage.leader_epochs import RefutedBatch, lowered, quarantine
+from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, deleted_copies, leaders
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import LeaderBasis
-from txnlib.core.verdicts.dossier import CapturedCopy
+from txnlib.core.metadata import PartitionAssignment
 from txnlib.pipeline.given_rows import Given, having, rows_of_table, selected
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, TableStep, table_of
@@ -58,7 +55,7 @@ def _leaders(run: Run) -> dict[Place, PartitionLeader]:
     # With a damaged metadata log, a leader may have changed after older notes, in a record that is lost.
     is_in_force = basis is not LeaderBasis.METADATA_LOG_DAMAGED or _are_notes_newer(notes)
     noted = _partition_notes(run) if is_in_force else []
-    return leaders(noted, rows_of_table(run, "partition_assignments", AssignedPartition), basis, notes.noted_at_ms)
+    return leaders(noted, rows_of_table(run, "partition_assignments", PartitionAssignment), basis, notes.noted_at_ms)
 
 
 def _are_notes_newer(notes: CaptureNotes) -> bool:
@@ -72,7 +69,7 @@ def _expected(run: Run) -> set[Place]:
     noted = {each.place for each in _partition_notes(run)}
     coordinators = {(TRANSACTION_STATE_TOPIC, number) for number in range(run.settings.coordinator_partitions)}
     named = run.tables.read("transaction_log").select(F.inline("partitions")).distinct().collect()
-    assigned = rows_of_table(run, "partition_assignments", AssignedPartition)
+    assigned = rows_of_table(run, "partition_assignments", PartitionAssignment)
     current = {(each.topic, each.partition) for each in assigned if each.is_current and each.topic is not None}
     return noted | coordinators | current | {(row["topic"], row["partition"]) for row in named}
 
@@ -84,7 +81,7 @@ def find_deleted_copies(run: Run) -> set[CopyKey]:
     return deleted_copies(
         rows_of_table(run, "segments", CapturedFile),
         of_copies(rows_of_table(run, "checkpoints", CheckpointEntry)),
-        rows_of_table(run, "partition_assignments", AssignedPartition),
+        rows_of_table(run, "partition_assignments", PartitionAssignment),
         _partition_notes(run),
         {broker_of(row["source"]) for row in with_metadata},
         is_metadata_whole=names_every_topic,
@@ -116,7 +113,7 @@ COVERAGE: Final = table_of(
 
 def current_coordinator_copies(run: Run) -> DataFrame:
     """The current copies of coordinator partitions that show all records. Columns: CURRENT_COPIES."""
-    copies = rows_of_table(run, "coverage", CapturedCopy)
+    copies = rows_of_table(run, "coverage", CoverageRow)
     found = [
         (each.partition, each.source, each.survives_until)
         for each in copies

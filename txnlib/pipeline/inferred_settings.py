@@ -9,8 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.coverage.segments import CUT_REASONS
-from txnlib.core.coverage.sources import CopyKey, broker_of
+from txnlib.core.coverage.captured_files import CUT_REASONS, CopyKey, broker_of
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,

@@ -11,9 +11,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.metadata import metadata_findings
+from txnlib.core.findings.contradictions import metadata_findings
 from txnlib.core.kafka.metadata_records import MetadataType
-from txnlib.core.metadata import broker_sessions, cluster_settings, partition_assignments, producer_id_blocks
+from txnlib.core.metadata import (
+    ASSIGNMENT_TYPES,
+    BLOCK_TYPES,
+    SESSION_TYPES,
+    SETTING_TYPES,
+    broker_sessions,
+    cluster_settings,
+    partition_assignments,
+    producer_id_blocks,
+)
 from txnlib.core.reports.abort_plan import abort_plan
 from txnlib.core.reports.blocked_groups import blocked_groups
 from txnlib.core.reports.brokers import broker_clocks, brokers
@@ -155,10 +164,10 @@ INGEST: Final[tuple[Step, ...]] = (
     _read("live_producers"),
     _read("live_transactions"),
     TableStep("metadata_log", (), _metadata_log),
-    _of_metadata(partition_assignments.partition_assignments, partition_assignments.TYPES),
-    _of_metadata(cluster_settings.cluster_settings, cluster_settings.TYPES),
-    _of_metadata(broker_sessions.broker_sessions, broker_sessions.TYPES),
-    _of_metadata(producer_id_blocks.producer_id_blocks, producer_id_blocks.TYPES),
+    _of_metadata(partition_assignments, ASSIGNMENT_TYPES),
+    _of_metadata(cluster_settings, SETTING_TYPES),
+    _of_metadata(broker_sessions, SESSION_TYPES),
+    _of_metadata(producer_id_blocks, BLOCK_TYPES),
     RunChange("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
     RunChange("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     COVERAGE,

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from txnlib.core.batch_runs import DEFAULT_DETAIL
-from txnlib.core.coverage.sources import is_broker_id, names_of
+from txnlib.core.coverage.captured_files import is_broker_id, names_of
 from txnlib.core.kafka.checkpoint_file import number
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
 from txnlib.errors import UnreadableInputError, UsageError

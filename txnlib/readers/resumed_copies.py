@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from txnlib.core.verdicts.copies import is_harmful
+from txnlib.core.copies import is_harmful
 from txnlib.readers.capture import Capture, FileKind, ResumedSegment
 from txnlib.readers.reader_state import ReaderState
 from txnlib.readers.segment_fingerprint import resume_position

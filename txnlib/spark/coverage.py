@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.verdicts.copies import HARMLESS_REASONS
+from txnlib.core.copies import HARMLESS_REASONS
 from txnlib.spark.batch_runs import batches_count
 from txnlib.spark.schemas import COPY
 
@@ -63,7 +63,7 @@ def sound_copies(coverage: DataFrame) -> DataFrame:
 
 
 def broker() -> Column:
-    """`core.coverage.sources.broker_of` over the column `source`."""
+    """`core.coverage.captured_files.broker_of` over the column `source`."""
     parts = F.filter(F.slice(F.split("source", "[:/]"), 2, 100), lambda part: ~part.isin(".", "..", ""))
     numbers = F.filter(parts, lambda part: part.rlike("^[0-9]+$"))
     return F.coalesce(F.try_element_at(numbers, F.lit(1)), F.try_element_at(parts, F.lit(-1)))

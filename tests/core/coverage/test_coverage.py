@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from tests.support.copies import NOW, assigned, captured, checkpoint, covered, epoch, noted, unreadable
+from txnlib.core.copies import CoverageRow, End, LeaderBasis, Role, TruncatedEpoch, known_until_ms
 from txnlib.core.coverage.copy_facts import LeaderProof
-from txnlib.core.coverage.coverage import CaptureInstants, CoverageRow, ResumedCopy
+from txnlib.core.coverage.coverage import CaptureInstants, ResumedCopy
+from txnlib.core.coverage.leader_epochs import Quarantined
 from txnlib.core.coverage.leaders import PartitionLeader, leaders
-from txnlib.core.coverage.quarantine import Quarantined
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import TABLES
-from txnlib.core.verdicts.copies import Copy, End, LeaderBasis, Role, known_until_ms
-from txnlib.core.verdicts.dossier import TruncatedEpoch
 
 LONG, SHORT = 20, 10
 LOST = LeaderBasis.METADATA_LOG_DAMAGED
@@ -128,8 +127,7 @@ def test_up_to_when_a_copy_is_known(captured_ms: int | None, stamp_ms: int | Non
     for row in covered(*segments, partition_notes=notes_of(1, [1, 2]), captured_ms=captured_ms):
         assert row.role is not None
         assert row.ends is not None
-        copy = Copy(role=row.role, end=row.ends, captured_at_ms=captured_ms, newest_broker_ms=stamp_ms)
-        assert row.known_until_ms == known_until_ms(copy)
+        assert row.known_until_ms == known_until_ms(row.role, row.ends, captured_ms, stamp_ms)
         assert row.is_instant_assumed == (captured_ms is None or not row.is_current)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.copies import assigned, captured, checkpoint, noted
-from txnlib.core.coverage.checkpoints import of_copies
-from txnlib.core.coverage.missing_partitions import deleted_copies
+from txnlib.core.coverage.captured_files import of_copies
+from txnlib.core.coverage.leaders import deleted_copies
 
 #: Topic id in the folder (None: text), ids of the topic now and in the past, whether the broker's own metadata log was captured,
 #: whether the log is whole, whether it is confirmed -> whether the copy is of a deleted topic.

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.copies import NOW, assigned, noted
+from txnlib.core.copies import LeaderBasis
 from txnlib.core.coverage.leaders import leaders
-from txnlib.core.verdicts.copies import LeaderBasis
 
 BEFORE, AFTER = NOW - 1, NOW + 1
 CURRENT, STALE = LeaderBasis.METADATA_LOG, LeaderBasis.METADATA_LOG_STALE

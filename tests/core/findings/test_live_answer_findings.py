@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.live_answers import (
-    AnsweredCopy,
     AskedId,
     LiveProducer,
     LiveTransaction,
@@ -46,7 +46,7 @@ PRODUCERS = {
     "it began before the log, in which it is missing": ([], (2, 3), [2]),
     "the same, but a marker ended it since": ([(None, None, 60, 3, True)], (2, 3), []),
 }
-COPY = AnsweredCopy(
+COPY = CoverageRow(
     topic="orders",
     partition=0,
     is_judged=True,
@@ -62,7 +62,7 @@ COPY = AnsweredCopy(
 ASKED = LiveProducer("orders", 0, MARK, None, None, None)
 
 
-def told(name: str, copy: AnsweredCopy = COPY) -> list[tuple[int | None, str | None]]:
+def told(name: str, copy: CoverageRow = COPY) -> list[tuple[int | None, str | None]]:
     transactions, live, _ = PRODUCERS[name]
     answers = answers_of(
         [
@@ -119,7 +119,7 @@ STABLE = replace(COPY, answered_stable_offset=34, answered_high_watermark=50)
         (replace(STABLE, is_judged=False, status="MISSING", is_gone=True), None),
     ],
 )
-def test_a_last_stable_offset_that_nothing_explains(copy: AnsweredCopy, evidence: str | None) -> None:
+def test_a_last_stable_offset_that_nothing_explains(copy: CoverageRow, evidence: str | None) -> None:
     found = list(unexplained_stable_offsets(stable_questions([copy]), set()))
     assert [(each.offset, each.evidence) for each in found] == ([(34, evidence)] if evidence else [])
     assert not list(unexplained_stable_offsets(stable_questions([copy]), {("orders", 0)}))
@@ -140,7 +140,7 @@ IDS = {
 COORDINATOR = replace(COPY, topic=TRANSACTION_STATE_TOPIC)
 
 
-def described(name: str, copy: AnsweredCopy = COORDINATOR, log_end: int | None = MARK) -> dict[str, tuple[int | None, str | None]]:
+def described(name: str, copy: CoverageRow = COORDINATOR, log_end: int | None = MARK) -> dict[str, tuple[int | None, str | None]]:
     record, (state, producer_id, epoch), _ = IDS[name]
     live = LiveTransaction(name, 0, producer_id, epoch, state, log_end)
     ids = [] if record is None else [AskedId(name, 0, record[1], record[2], record[0], record[3], (record[1],))]

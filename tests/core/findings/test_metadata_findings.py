@@ -7,19 +7,23 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
+from txnlib.core.findings.contradictions import metadata_findings
 from txnlib.core.findings.found import as_json, found
-from txnlib.core.findings.metadata import ElectedLeader, LedCopy, metadata_findings
+from txnlib.core.metadata import PartitionAssignment
 
 TS = 1_700_000_000_000
-ELECTED = ElectedLeader("orders", 0, 2, 5, is_unclean=True, since_ms=TS, since_offset=40)
-COPY = LedCopy("orders", 0, "raw:1", None, is_deleted=None, leader="1", noted_leader=None, assigned_leader=None)
+ELECTED = PartitionAssignment(topic="orders", leader=2, leader_epoch=5, is_unclean=True, since_ms=TS, since_offset=40)
+COPY = CoverageRow("orders", 0, "raw:1", leader="1")
 
 
-def rows(*rows: ElectedLeader | LedCopy, contradictions: tuple[str, ...] = ()) -> list[tuple[str, str | None, str | None]]:
-    elections = [row for row in rows if isinstance(row, ElectedLeader)]
-    copies = [row for row in rows if isinstance(row, LedCopy)]
+def rows(
+    *rows: PartitionAssignment | CoverageRow, contradictions: tuple[str, ...] = ()
+) -> list[tuple[str, str | None, str | None]]:
+    elections = [row for row in rows if isinstance(row, PartitionAssignment)]
+    copies = [row for row in rows if isinstance(row, CoverageRow)]
     return [(row.name, row.topic, row.evidence) for row in metadata_findings(elections, copies, contradictions=contradictions)]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.findings.differing_copies import (
+from txnlib.core.findings.contradictions import (
     CopiedRow,
     DifferingCopies,
     IndexedAbort,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.findings.contradictions import SINCE_THEN, highest_producer_id
 from txnlib.core.findings.coordinator_records import (
     FEW,
     MANY_PRODUCER_IDS,
@@ -15,7 +16,6 @@ from txnlib.core.findings.coordinator_records import (
     of_abandoned_ids,
     of_abandoned_producers,
 )
-from txnlib.core.findings.metadata import SINCE_THEN, NewestIdBlock, highest_producer_id
 from txnlib.core.findings.producer_batches import (
     SUSPECTS_KEPT,
     CorruptBatch,
@@ -28,6 +28,7 @@ from txnlib.core.findings.producer_batches import (
     of_producers,
 )
 from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.metadata import ProducerIdBlock
 
 TS = 1_700_000_000_000
 NANOSECONDS = TS * 10**6
@@ -118,7 +119,7 @@ def test_a_producer_id_beyond_all_blocks(newest: NewestSpan, highest: int, is_fo
 
 
 def test_the_highest_producer_id_is_known_with_the_whole_metadata_log() -> None:
-    blocks = [NewestIdBlock(1999), NewestIdBlock(999)]
+    blocks = [ProducerIdBlock(first_producer_id=0, last_producer_id=last) for last in (1999, 999)]
     assert highest_producer_id(blocks, TS) == 1999
     assert highest_producer_id([], TS) == -1
     assert highest_producer_id(blocks, None) is None

@@ -7,10 +7,7 @@ from dataclasses import fields
 import pytest
 
 from tests.support.metadata_history import T0, MetadataHistory
-from txnlib.core.metadata.broker_sessions import BrokerRecord, broker_sessions
-from txnlib.core.metadata.cluster_settings import SettingRecord, cluster_settings
-from txnlib.core.metadata.partition_assignments import AssignmentRecord, partition_assignments
-from txnlib.core.metadata.producer_id_blocks import ProducerIdsRecord, producer_id_blocks
+from txnlib.core.metadata import MetadataChange, broker_sessions, cluster_settings, partition_assignments, producer_id_blocks
 
 SEEDS = range(30)
 NOW = ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")
@@ -30,11 +27,11 @@ def read(make, of, rows):
 
 def assignments(rows):
     kinds = ("TOPIC", "REMOVE_TOPIC", "PARTITION", "PARTITION_CHANGE", "CLEAR_ELR")
-    return read(partition_assignments, AssignmentRecord, of_types(rows, *kinds))
+    return read(partition_assignments, MetadataChange, of_types(rows, *kinds))
 
 
 def settings(rows):
-    return read(cluster_settings, SettingRecord, of_types(rows, "FEATURE_LEVEL", "CONFIG", "TOPIC", "REMOVE_TOPIC"))
+    return read(cluster_settings, MetadataChange, of_types(rows, "FEATURE_LEVEL", "CONFIG", "TOPIC", "REMOVE_TOPIC"))
 
 
 def of_types(rows, *kinds):
@@ -102,7 +99,7 @@ def test_the_sessions_of_a_broker():
         broker("UNREGISTER_BROKER", 20),
     )
     columns = ("broker_epoch", "incarnation_id", "is_fenced", "is_in_controlled_shutdown", "since_offset", "until_offset")
-    assert of(read(broker_sessions, BrokerRecord, log), columns) == sorted(
+    assert of(read(broker_sessions, MetadataChange, log), columns) == sorted(
         [
             (9, "a", True, False, 0, 1),
             (9, "a", False, False, 1, 2),
@@ -121,7 +118,7 @@ def test_the_blocks_of_producer_ids():
 
     def blocks(*rows):
         columns = ("first_producer_id", "last_producer_id", "broker_id", "offset", "allocated_at_ms")
-        return of(read(producer_id_blocks, ProducerIdsRecord, rows), columns)
+        return of(read(producer_id_blocks, MetadataChange, rows), columns)
 
     log = records(block(1, 1000), block(2, 2000), block(1, 3000))
     given = [(0, 999, 1, 0, T0), (1000, 1999, 2, 1, T0), (2000, 2999, 1, 2, T0)]

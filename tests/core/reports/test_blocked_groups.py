@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.reports.blocked_groups import (
     BlockedGroup,
     BlockedPartition,
-    ConsumedCopy,
     ConsumedPartition,
     GroupPosition,
     ReadEnd,
@@ -21,13 +21,13 @@ from txnlib.core.reports.blocked_groups import (
 
 PLACE = ("orders", 0)
 BLOCKED = BlockedPartition(*PLACE, last_stable_offset=8, high_watermark=13, blocking_producer_id=7, blocking_transactional_id="t")
-COPY = ConsumedCopy(
+COPY = CoverageRow(
     *PLACE, source="raw:1", is_judged=True, log_start_offset=0, read_from_offset=0, gap_offset=None, damaged_offset=None
 )
 
 
 def waiting(
-    partition: BlockedPartition, *copies: ConsumedCopy, read_end: int | None = 5, asked: list[Any] | None = None
+    partition: BlockedPartition, *copies: CoverageRow, read_end: int | None = 5, asked: list[Any] | None = None
 ) -> list[BlockedGroup]:
     """The groups that wait, of which one stands at every offset."""
 

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.reports.brokers import ClockPair, LedPartition, MarkerDelays, broker_clocks
+from txnlib.core.reports.brokers import ClockPair, MarkerDelays, broker_clocks
 
 #: Partition of orders -> its leader; partition of __transaction_state -> its leader.
 LED, COORDINATED = {0: "1", 1: "2", 2: "3", 3: None, 4: "-1"}, {0: "1", 1: "2"}
 AHEAD = 47_000
 COVERAGE = [
-    LedPartition(topic, number, leader, is_judged=True)
+    CoverageRow(topic, number, leader=leader, is_judged=True)
     for topic, led in (("orders", LED), (TRANSACTION_STATE_TOPIC, COORDINATED))
     for number, leader in led.items()
 ]

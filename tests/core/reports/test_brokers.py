@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.reports.brokers import BrokerMetrics, CoordinatedId, HeldCopy, LatePartition, brokers
+from txnlib.core.reports.brokers import BrokerMetrics, CoordinatedId, LatePartition, brokers
 
-LED = HeldCopy("1", "orders", 0, is_leader=True, is_judged=True, status="COMPLETE")
+LED = CoverageRow("orders", 0, broker="1", is_leader=True, is_judged=True, status="COMPLETE")
 FOLLOWED = replace(LED, broker="2", is_leader=False, is_judged=False)
 COORDINATOR = replace(LED, topic=TRANSACTION_STATE_TOPIC, partition=7)
 LATE = LatePartition("orders", 0, is_late=True)
 ONGOING = CoordinatedId(7, "Ongoing", 400)
 
 
-def metrics(*copies: HeldCopy, late: tuple[LatePartition, ...] = (), ids: tuple[CoordinatedId, ...] = ()) -> list[BrokerMetrics]:
+def metrics(*copies: CoverageRow, late: tuple[LatePartition, ...] = (), ids: tuple[CoordinatedId, ...] = ()) -> list[BrokerMetrics]:
     return list(brokers(copies, late, ids, as_of_ms=1000))
 
 

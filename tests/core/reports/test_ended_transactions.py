@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
+from txnlib.core.reports import ProducerKey
 from txnlib.core.reports.ended_transactions import (
     SENTENCES,
     EarlierTransaction,
     EndedTransaction,
     FirstMarker,
-    LogRange,
     ManualMarker,
     MarkerKey,
     OpenedTransaction,
@@ -23,7 +24,6 @@ from txnlib.core.reports.ended_transactions import (
     ended_transactions,
     warned_of,
 )
-from txnlib.core.reports.keys import ProducerKey
 
 #: producer id -> how it ended since
 STORIES = {
@@ -75,7 +75,7 @@ def opened(producer_id: int, verdict: str = "HANGING") -> EarlierTransaction:
     )
 
 
-COPY = LogRange(
+COPY = CoverageRow(
     topic="orders",
     partition=0,
     source="raw:1",
@@ -105,7 +105,7 @@ COVERAGE = (
 
 
 def told(
-    *warned: EarlierTransaction, ended_then: Sequence[WarnedTransaction] = (), coverage: Sequence[LogRange] = COVERAGE
+    *warned: EarlierTransaction, ended_then: Sequence[WarnedTransaction] = (), coverage: Sequence[CoverageRow] = COVERAGE
 ) -> dict[int, EndedTransaction]:
     now = [
         OpenedTransaction("orders", 0, STILL_OPEN, 100 + STILL_OPEN),

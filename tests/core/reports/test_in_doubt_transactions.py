@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.reports import TransactionKey
 from txnlib.core.reports.in_doubt_transactions import (
     HeldData,
     Identity,
@@ -19,7 +20,6 @@ from txnlib.core.reports.in_doubt_transactions import (
     in_doubt_transactions,
     kept_identity,
 )
-from txnlib.core.reports.keys import TransactionKey
 
 MAX = 32767
 #: Ongoing identity, next identity in the record -> what the next InitProducerId with keepPreparedTxn returns; None: a new id.

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.reports.keys import TransactionKey
+from txnlib.core.reports import TransactionKey
 from txnlib.core.reports.marker_repairs import (
     CoordinatorEpoch,
     CoordinatorKey,
     CopyWithMarker,
     DecidedTransaction,
     DueMarker,
-    EpochCopy,
     FoundMarker,
     LackingPartition,
     MarkerRepair,
@@ -42,7 +42,7 @@ def repairs(
     spans: Sequence[SpanOfProducer] = (),
     found: Sequence[FoundMarker] = (),
     epochs: Sequence[CoordinatorEpoch] = (),
-    coverage: Sequence[EpochCopy] = (),
+    coverage: Sequence[CoverageRow] = (),
 ) -> list[MarkerRepair]:
     def decided(keys: Sequence[TransactionKey]) -> Sequence[DecidedTransaction]:
         return [of] if TransactionKey("id-1", 3, 1) in keys else []
@@ -127,7 +127,11 @@ def test_copies_that_have_the_marker_are_named_once() -> None:
 
 
 def test_the_newest_coordinator_epoch_of_records_and_copies_counts() -> None:
-    copies = [EpochCopy(TRANSACTION_STATE_TOPIC, 3, 6), EpochCopy("orders", 3, 99), EpochCopy(TRANSACTION_STATE_TOPIC, 3, None)]
+    copies = [
+        CoverageRow(TRANSACTION_STATE_TOPIC, 3, leader_epoch=6),
+        CoverageRow("orders", 3, leader_epoch=99),
+        CoverageRow(TRANSACTION_STATE_TOPIC, 3, leader_epoch=None),
+    ]
     assert [row.coordinator_epoch for row in repairs(MISSING, epochs=[CoordinatorEpoch(3, 4)], coverage=copies)] == [6]
     assert [row.coordinator_epoch for row in repairs(MISSING, epochs=[CoordinatorEpoch(3, 8)], coverage=copies)] == [8]
     assert [row.coordinator_epoch for row in repairs(MISSING)] == [None]

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS
 from txnlib.core.reports.partitions import (
     AnsweredOffset,
     BlockingTransaction,
-    CopiedLog,
     StablePartition,
     UnstableBatches,
     UnstableOffset,
@@ -21,7 +21,7 @@ from txnlib.core.reports.partitions import (
 
 AS_OF, MAX_TIMEOUT = 10_000_000, 900_000
 PLACE = ("orders", 0)
-LOG = CopiedLog(
+LOG = CoverageRow(
     *PLACE,
     source="raw:1",
     status="COMPLETE",
@@ -36,7 +36,7 @@ FIRST = BlockingTransaction(*PLACE, 7, 40, "billing-7", "HANGING", last_timestam
 
 
 def stable(
-    *logs: CopiedLog,
+    *logs: CoverageRow,
     unstable: int | None = 40,
     opened: Sequence[BlockingTransaction] = (FIRST,),
     answered: Sequence[AnsweredOffset] = (),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from txnlib.core.reports import IdKey
 from txnlib.core.reports.abort_plan import PlannedStep, abort_plan
-from txnlib.core.reports.keys import IdKey
 from txnlib.core.verdicts.abort_plan import HeldPartition, OpenTransaction, WholeTransaction
 
 AS_OF, MAX_TIMEOUT = 10_000_000, 900_000

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.dossier_samples import MINUTE, NOON
 from txnlib.core.verdicts.dossier import EpochStamps
-from txnlib.core.verdicts.dossier_partition import before_first_ms, latest_bound_ms, newest_ms
+from txnlib.core.verdicts.dossier_evidence import before_first_ms, latest_bound_ms, newest_ms
 
 FIVE = 5 * MINUTE
 

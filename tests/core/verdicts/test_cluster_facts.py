@@ -6,22 +6,21 @@ from dataclasses import replace
 from random import Random
 
 from tests.support.dossier_samples import COPY, DOSSIER, FACTS, SPAN
+from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.verdicts.cluster_facts import (
     MOST_EVENTS,
-    AssignmentFact,
-    BlockRow,
-    BrokerSessionRow,
+    ClusterFacts,
     CoordinatorLog,
     PartitionAlarm,
-    SettingFact,
+    PartitionFacts,
     cluster_facts,
     with_cluster,
 )
-from txnlib.core.verdicts.dossier import ClusterFacts, PartitionFacts, TruncatedEpoch
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature
 
-STATE = AssignmentFact(
+STATE = PartitionAssignment(
     topic="foo",
     partition=5,
     topic_id="AAAA",
@@ -32,8 +31,8 @@ STATE = AssignmentFact(
     since_ms=None,
     until_ms=None,
 )
-FENCED = BrokerSessionRow(broker_id=1, is_fenced=True, since_offset=9, since_ms=90)
-LEVEL = SettingFact(scope="FEATURE", name="transaction.version", value="2", since_offset=None, since_ms=None)
+FENCED = BrokerSession(broker_id=1, is_fenced=True, since_offset=9, since_ms=90)
+LEVEL = ClusterSetting(scope="FEATURE", name="transaction.version", value="2", since_offset=None, since_ms=None)
 
 
 def facts(copies=(), logs=(), alarms=(), states=(), sessions=(), settings=(), blocks=()) -> ClusterFacts:
@@ -53,7 +52,7 @@ def facts(copies=(), logs=(), alarms=(), states=(), sessions=(), settings=(), bl
     )
 
 
-def elections(*states: AssignmentFact) -> list[Election]:
+def elections(*states: PartitionAssignment) -> list[Election]:
     return list(facts(states=states).partitions["foo", 5].elections)
 
 
@@ -116,13 +115,13 @@ def test_a_coordinator_has_its_copies_its_log_and_its_alarms() -> None:
 
 def test_a_span_gets_the_facts_of_its_partition_and_the_newest_block_of_its_producer_id() -> None:
     producer_id = DOSSIER.producer_id
-    old = BlockRow(offset=3, allocated_at_ms=30, first_producer_id=0, last_producer_id=producer_id, broker_id=1)
+    old = ProducerIdBlock(offset=3, allocated_at_ms=30, first_producer_id=0, last_producer_id=producer_id, broker_id=1)
     new = replace(old, offset=5, first_producer_id=producer_id, broker_id=2)
     other = replace(old, offset=9, first_producer_id=producer_id + 1, last_producer_id=producer_id + 9)
     bare = replace(DOSSIER, open=(replace(SPAN, copies=()), replace(SPAN, copies=(), partition=6)))
     here, elsewhere = with_cluster(bare, facts(copies=[COPY], blocks=[other, new, old])).open
-    assert (here.copies, here.block) == ((COPY,), new.block)
-    assert (elsewhere.copies, elsewhere.block) == ((), new.block)
+    assert (here.copies, here.block) == ((COPY,), new)
+    assert (elsewhere.copies, elsewhere.block) == ((), new)
 
 
 def test_the_lowest_truncated_offset_of_a_copy_counts() -> None:

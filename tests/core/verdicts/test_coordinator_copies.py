@@ -7,20 +7,15 @@ from dataclasses import replace
 import pytest
 
 from tests.support.dossier_samples import COORDINATOR, COPY, FACTS, NOON, ONE
-from txnlib.core.verdicts.coordinator_copies import (
-    Coordinators,
-    has_leader,
-    standing_of,
-    uncertainties,
-)
-from txnlib.core.verdicts.dossier import CapturedCopy, CoordinatorPartition
+from txnlib.core.copies import CoverageRow
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
 
 FOLLOWER = replace(COPY, source="raw:2", broker="2", role="OTHER", is_current=False, is_judged=False, known_until_ms=NOON)
 CUT = replace(COPY, damaged_offset=80, status="DAMAGED")
 CORRUPT = replace(COPY, tail="CORRUPT", ends="SHORT", is_current=False, status="DAMAGED", end_offset=80, survives_until=80)
 
 
-def of(*copies: CapturedCopy) -> CoordinatorPartition:
+def of(*copies: CoverageRow) -> CoordinatorPartition:
     return replace(COORDINATOR, copies=copies)
 
 
@@ -51,17 +46,17 @@ DAMAGE = [
 
 @pytest.mark.parametrize(("copies", "lost", "shows_absence"), DAMAGE)
 def test_damage_is_made_up_for_by_a_copy_that_contains_it(copies, lost, shows_absence):
-    standing = standing_of(of(*copies))
+    standing = of(*copies)
     found = standing.damaged_offset
     assert (None if found is None else -1 if found > 1 << 60 else found, standing.shows_absence) == (lost, shows_absence)
 
 
 def test_the_best_copy_is_the_current_and_whole_one():
-    assert standing_of(of(FOLLOWER, COPY)).best is COPY
-    standing = standing_of(of(FOLLOWER))
-    assert (standing.best, standing.is_current, standing.known_until_ms) == (FOLLOWER, False, NOON)
-    assert standing_of(of(FOLLOWER, COPY)).known_until_ms == ONE
-    nothing = standing_of(of(replace(COPY, status="MISSING")))
+    assert of(FOLLOWER, COPY).best is COPY
+    standing = of(FOLLOWER)
+    assert (standing.best, standing.known_until_ms) == (FOLLOWER, NOON)
+    assert of(FOLLOWER, COPY).known_until_ms == ONE
+    nothing = of(replace(COPY, status="MISSING"))
     assert (nothing.best, nothing.known_until_ms, nothing.captured_ms, nothing.shows_absence) == (None, None, None, False)
 
 
@@ -94,41 +89,41 @@ UNCERTAIN = [
 
 @pytest.mark.parametrize(("change", "said"), UNCERTAIN)
 def test_a_coordinator_is_certain_if_its_leaders_copy_is_current_whole_and_confirmed(change, said):
-    found = uncertainties(standing_of(of(replace(COPY, **change))))
+    found = uncertainties(of(replace(COPY, **change)))
     assert [said in text for text in found] == ([] if said is None else [True])
 
 
 def test_the_better_known_copy_is_trusted_more():
     torn = replace(FOLLOWER, ends="TORN", end_offset=120)
-    assert standing_of(of(torn, FOLLOWER)).best is FOLLOWER
+    assert of(torn, FOLLOWER).best is FOLLOWER
     longer = replace(FOLLOWER, source="raw:3", end_offset=101)
-    assert standing_of(of(FOLLOWER, longer)).best is longer
-    assert standing_of(of(longer, replace(FOLLOWER, is_judged=True))).best == replace(FOLLOWER, is_judged=True)
-    assert standing_of(of(replace(FOLLOWER, end_offset=None), FOLLOWER)).best is FOLLOWER
+    assert of(FOLLOWER, longer).best is longer
+    assert of(longer, replace(FOLLOWER, is_judged=True)).best == replace(FOLLOWER, is_judged=True)
+    assert of(replace(FOLLOWER, end_offset=None), FOLLOWER).best is FOLLOWER
 
 
 def test_only_what_is_decoded_shows_up_to_when_a_coordinator_is_known():
     shallow = replace(COPY, is_decoded=False, known_until_ms=ONE + 5)
-    assert standing_of(of(FOLLOWER, shallow)).known_until_ms == NOON
-    assert standing_of(of(replace(COPY, known_until_ms=None))).known_until_ms is None
-    assert standing_of(of(replace(FOLLOWER, captured_at_ms=ONE - 5), shallow)).captured_ms == ONE - 5
-    assert standing_of(of(replace(COPY, captured_at_ms=None))).captured_ms is None
-    assert standing_of(of(replace(COPY, is_instant_assumed=True), FOLLOWER)).is_assumed is False
+    assert of(FOLLOWER, shallow).known_until_ms == NOON
+    assert of(replace(COPY, known_until_ms=None)).known_until_ms is None
+    assert of(replace(FOLLOWER, captured_at_ms=ONE - 5), shallow).captured_ms == ONE - 5
+    assert of(replace(COPY, captured_at_ms=None)).captured_ms is None
+    assert of(replace(COPY, is_instant_assumed=True), FOLLOWER).is_instant_assumed is False
 
 
 def test_all_coordinators_are_known_as_far_as_the_least_known_one():
-    def known(*standings: CoordinatorPartition) -> Coordinators:
-        return Coordinators.of(replace(FACTS, coordinators=standings))
+    def known(*coordinators: CoordinatorPartition) -> ClusterFacts:
+        return replace(FACTS, coordinators=coordinators)
 
     second = replace(of(replace(FOLLOWER, ends="TORN")), partition=4)
-    assert known(COORDINATOR, second).known_until_ms == NOON
-    assert known(COORDINATOR, second).worst == replace(FOLLOWER, ends="TORN")
+    assert known(COORDINATOR, second).coordinators_known_until_ms == NOON
+    assert known(COORDINATOR, second).worst_coordinator == replace(FOLLOWER, ends="TORN")
     third = replace(of(FOLLOWER), partition=5)
-    assert known(third, COORDINATOR, second).worst == replace(FOLLOWER, ends="TORN")
-    assert known(COORDINATOR, replace(of(), partition=4)).known_until_ms is None
-    assert known().worst is None
-    assert known().missing is None
-    assert known(COORDINATOR, replace(of(CUT), partition=4), replace(of(CUT), partition=1)).missing == (1, 4)
+    assert known(third, COORDINATOR, second).worst_coordinator == replace(FOLLOWER, ends="TORN")
+    assert known(COORDINATOR, replace(of(), partition=4)).coordinators_known_until_ms is None
+    assert known().worst_coordinator is None
+    assert known().missing_coordinators is None
+    assert known(COORDINATOR, replace(of(CUT), partition=4), replace(of(CUT), partition=1)).missing_coordinators == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -142,5 +137,4 @@ def test_all_coordinators_are_known_as_far_as_the_least_known_one():
     ],
 )
 def test_a_leader_is_known_for_certain_or_not_at_all(change, expected):
-    assert has_leader(replace(COPY, **change)) is expected
-    assert has_leader(None) is None
+    assert replace(COPY, **change).has_leader is expected

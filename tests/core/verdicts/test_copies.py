@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.verdicts.copies import KNOWN_BY, ROLES, Copy, End, KnownBy, Role, is_current, known_until_ms, leader_basis
+from txnlib.core.copies import KNOWN_BY, ROLES, End, KnownBy, Role, is_current, known_until_ms, leader_basis
 
 #: Rows: role. Columns: WHOLE, TORN, SHORT. C: known up to its capture, S: up to its newest broker-stamped record.
 GRID = """
@@ -54,14 +54,12 @@ INSTANTS = [
 
 @pytest.mark.parametrize(("captured", "stamped", "current", "other"), INSTANTS)
 def test_what_is_not_current_is_as_old_as_its_newest_stamp(captured, stamped, current, other):
-    times = {"captured_at_ms": captured, "newest_broker_ms": stamped}
-    assert known_until_ms(Copy(role=Role.LEADER, end=End.WHOLE, **times)) == current
-    assert known_until_ms(Copy(role=Role.OTHER, end=End.WHOLE, **times)) == other
+    assert known_until_ms(Role.LEADER, End.WHOLE, captured, stamped) == current
+    assert known_until_ms(Role.OTHER, End.WHOLE, captured, stamped) == other
 
 
 def test_only_one_end_is_current():
-    assert [end for end in End if is_current(Copy(end=end))] == [End.WHOLE]
-    assert is_current(Copy())
+    assert [end for end in End if is_current(Role.LEADER, end)] == [End.WHOLE]
 
 
 #: (lag in ms, NoOpRecords, how much younger the newest record of any broker is) -> basis.

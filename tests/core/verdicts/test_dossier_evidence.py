@@ -23,27 +23,25 @@ from tests.support.dossier_samples import (
     SPAN,
     judged,
 )
+from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
-from txnlib.core.verdicts.coordinator_copies import Coordinators
-from txnlib.core.verdicts.dossier import (
-    MOST_MARKERS,
-    CapturedCopy,
-    CheckedBatch,
-    ClockDifference,
-    EarlierAudit,
-    EpochStamps,
-    SiblingMarkers,
+from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, ClockDifference, EarlierAudit, EpochStamps, SiblingMarkers
+from txnlib.core.verdicts.dossier_evidence import (
+    best_claim,
+    committed_siblings,
+    evidence_of,
+    is_same_transaction,
+    is_start_proven,
 )
-from txnlib.core.verdicts.dossier_evidence import best_claim, evidence_of, hole_of, lists
-from txnlib.core.verdicts.dossier_partition import committed_siblings, is_same_transaction, is_start_proven
 from txnlib.core.verdicts.evidence import Crc, Election, Evidence, Owner
+from txnlib.core.verdicts.history import lists
 from txnlib.core.verdicts.judged import judge_dossier
 
 
 def evidence(dossier=DOSSIER, facts=FACTS, **span) -> Evidence:
     of = replace(dossier, open=(replace(dossier.open[0], **span),))
-    return evidence_of(of, of.open[0], facts, Coordinators.of(facts))
+    return evidence_of(of, of.open[0], facts)
 
 
 # ---- Owners.
@@ -75,7 +73,7 @@ def test_an_orphan_is_known_as_far_as_the_least_known_coordinator():
     other = replace(COORDINATOR, partition=4, copies=(replace(COPY, is_current=False, known_until_ms=NOON, role="OTHER"),))
     found = evidence(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, other))).at_coordinator
     assert (found.owner, found.known_until_ms, found.is_log_current) == (Owner.NOBODY, NOON, False)
-    lacking = replace(COORDINATOR, partition=4, copies=(CapturedCopy(status="MISSING", leader="2"),))
+    lacking = replace(COORDINATOR, partition=4, copies=(CoverageRow(status="MISSING", leader="2"),))
     found = evidence(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, lacking))).at_coordinator
     assert (found.missing_partitions, found.known_until_ms) == ((4,), None)
     assert evidence(ORPHAN, replace(FACTS, coordinators=())).at_coordinator.missing_partitions is None
@@ -97,7 +95,7 @@ def test_the_leader_to_copy_from_is_named():
 )
 def test_records_may_be_missing_at_the_end_of_a_coordinators_log(last, end, mark, hole):
     copy = replace(COPY, survives_until=end, high_watermark=mark)
-    assert hole_of(replace(COORDINATOR, hole_offset=8, last_offset=last, copies=(copy,))) == hole
+    assert replace(COORDINATOR, hole_offset=8, last_offset=last, copies=(copy,)).hole_end == hole
 
 
 # ---- Decisions.

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.core.verdicts.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED, judged
+from txnlib.core.copies import End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.doubt import DOUBTS
 from txnlib.core.verdicts.evidence import Crc, Decided, Evidence, Owner
 from txnlib.core.verdicts.reason import Reason, Verdict

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.copies import CONFIRMED_WITHIN_MS, STALE_AFTER_MS, LeaderBasis
 from txnlib.core.instants import LAST_MS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
-from txnlib.core.verdicts.copies import CONFIRMED_WITHIN_MS, STALE_AFTER_MS, LeaderBasis
 from txnlib.core.verdicts.known_metadata import KnownMetadata, MetadataReach, StampedSegment, UnreadRange, known_metadata
 
 AT = 1_700_000_000_000

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.dossier_samples import DECISION, MARKER, NOON
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
-from txnlib.core.verdicts.marker_matching import MARKER_SLACK_MS, Clocks, Fit, fit, marker_epoch, match_markers, without_repeats
+from txnlib.core.verdicts.history import MARKER_SLACK_MS, Clocks, Fit, fit, marker_epoch, match_markers, without_repeats
 
 ONE_CLOCK = Clocks()
 FAR = Clocks(differ_ms=300_000)

@@ -12,11 +12,7 @@ from txnlib.core.verdicts.known_metadata import HOLDS, RESTS_ON, Basis, Conclusi
 GRID = """
 LEADER                      yes no  yes no
 LEADER_NOT_NAMED            yes no  no  no
-NOTED_LEADER_CONTRADICTED   yes no  yes no
 CLEAN_ELECTIONS             yes no  yes no
-UNCLEAN_ELECTION            yes yes yes yes
-BROKER_FENCED               yes yes yes yes
-TOPIC_REMOVED               yes yes yes yes
 TOPIC_UNKNOWN               yes no  no  no
 COORDINATOR_COUNT           yes no  no  no
 SETTING                     yes no  yes no
@@ -24,8 +20,6 @@ SETTING_NEVER_SET           yes no  no  no
 NOTED_SETTING_CONTRADICTED  yes no  yes no
 FEATURE_LEVEL               yes no  yes no
 FEATURE_NEVER_SET           yes no  no  no
-PRODUCER_IDS_GIVEN          yes yes yes yes
-PRODUCER_ID_NEVER_GIVEN     yes no  no  no
 """
 EXTENTS = [MetadataExtent(has_begin=begin, has_end=end) for begin, end in product((True, False), repeat=2)]
 

@@ -24,7 +24,8 @@ from tests.support.dossier_samples import (
     failing,
     judged,
 )
-from txnlib.core.verdicts.dossier import SiblingMarkers, TruncatedEpoch, TruncatedMarker
+from txnlib.core.copies import TruncatedEpoch
+from txnlib.core.verdicts.dossier import SiblingMarkers, TruncatedMarker
 from txnlib.core.verdicts.evidence import Election, Thresholds
 from txnlib.core.verdicts.proof import STATEMENTS, Statement
 

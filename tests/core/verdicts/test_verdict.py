@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.copies import Role
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
 from txnlib.core.verdicts.cause import CAUSES, causes
-from txnlib.core.verdicts.copies import Role
 from txnlib.core.verdicts.doubt import LateBy
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, History, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records

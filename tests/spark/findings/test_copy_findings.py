@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
-from txnlib.core.findings.differing_copies import DifferingCopies, of_copies
+from txnlib.core.findings.contradictions import DifferingCopies, of_copies
 from txnlib.readers import arrow_schemas
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.copy_findings import differing_batches, differing_records

@@ -11,8 +11,8 @@ import pytest
 from tests.support.dossier_samples import CLAIM, COPY, DECISION, DOSSIER, FACTS, FOO, LOST, MARKER, MINUTE, NOON, ORPHAN, SPAN
 from tests.support.frames import frame
 from txnlib.core.instants import clock_ms
-from txnlib.core.verdicts.cluster_facts import with_cluster
-from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, PartitionFacts, SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.cluster_facts import PartitionFacts, with_cluster
+from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, SiblingMarkers, TruncatedMarker
 from txnlib.core.verdicts.evidence import Election
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.readers.typed_rows import plain, typed

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from txnlib.core.broker_logs.log_line import READ, OLDEST, NEWEST, PLACEHOLDERS
 from txnlib.core.broker_logs.log_line import Writer, LogFile, Level, Form, LogLine, BrokerLogs, forms_of
-from txnlib.core.broker_logs.of_causes import LOGS_OF_CAUSES, logs_of_cause
-from txnlib.core.broker_logs.of_causes import LOGS_OF_FINDINGS
+from txnlib.core.broker_logs.kafka_lines import LOGS_OF_CAUSES, logs_of_cause
+from txnlib.core.broker_logs.kafka_lines import LOGS_OF_FINDINGS
 from txnlib.core.broker_logs.log_line import GrepCommand, grep_commands, pattern
 
 __all__ = [

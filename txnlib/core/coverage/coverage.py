@@ -1,6 +1,6 @@
 """`coverage`: what each copy contains, and which copy is judged.
 
-The table in `core.verdicts.copies` decides what a copy proves; here are its inputs.
+The table in `core.copies` decides what a copy proves; here are its inputs.
 """
 
 from __future__ import annotations
@@ -8,79 +8,33 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
-from txnlib.core.coverage.checkpoints import CheckpointEntry, Checkpoints, of_copies
+from txnlib.core.copies import CoverageRow, End, Role, highest, is_current, known_until_ms, lowest
+from txnlib.core.coverage.captured_files import (
+    CapturedFile,
+    CheckpointEntry,
+    Checkpoints,
+    CopyKey,
+    Extent,
+    Place,
+    broker_of,
+    extents,
+    is_above,
+    of_copies,
+    place_in,
+)
 from txnlib.core.coverage.copy_facts import CopyFacts, CopyRole, LeaderProof, begin_by_choice, problems_of, roles
 from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, contradicted_batches, epochs_of_copies
-from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader
-from txnlib.core.coverage.missing_partitions import TopicProof, absence, topic_proof
-from txnlib.core.coverage.segments import CapturedFile, Extent, extents
-from txnlib.core.coverage.sources import CopyKey, Place, broker_of, highest, is_above, lowest, place_in
+from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, TopicProof, absence, topic_proof
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.copies import Copy, End, LeaderBasis, Role, is_current, known_until_ms
-from txnlib.core.verdicts.dossier import TruncatedEpoch
+from txnlib.core.rows import row_of
 
 #: Columns that say which rows of earlier runs count. A run that continues another one fills them.
 OF_EARLIER_RUNS: Final = ("batches_since", "batches_from", "spans_since")
 #: Detail of a copy that is not judged, because its topic id is that of a deleted topic.
 OF_DELETED_TOPIC: Final = "of a deleted topic, or of an earlier topic of the same name"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageRow:
-    """A row of `coverage`."""
-
-    topic: str
-    partition: int
-    source: str | None = None
-    broker: str | None = None
-    is_judged: bool = False
-    leader: str | None = None
-    leader_basis: LeaderBasis | None = None
-    noted_leader: str | None = None
-    assigned_leader: str | None = None
-    in_sync: tuple[str, ...] | None = None
-    is_leader: bool | None = None
-    topic_id: str | None = None
-    is_deleted: bool | None = None
-    checkpoint_leader_epoch: int | None = None
-    leader_epoch: int | None = None
-    role: Role | None = None
-    is_current: bool | None = None
-    truncated: tuple[TruncatedEpoch, ...] | None = None
-    first_offset: int | None = None
-    end_offset: int | None = None
-    survives_until: int | None = None
-    log_start_offset: int | None = None
-    read_from_offset: int | None = None
-    high_watermark: int | None = None
-    noted_high_watermark: int | None = None
-    ends: End | None = None
-    checkpointed_at_ms: int | None = None
-    captured_at_ms: int | None = None
-    newest_stamp_ms: int | None = None
-    known_until_ms: int | None = None
-    is_instant_assumed: bool | None = None
-    bytes: int | None = None
-    batches: int | None = None
-    unreadable_bytes: int | None = None
-    gap_offset: int | None = None
-    overlap_offset: int | None = None
-    damaged_offset: int | None = None
-    tail: str | None = None
-    is_decoded: bool | None = None
-    status: str
-    detail: str | None = None
-    is_gone: bool | None = None
-    answered_at_ms: int | None = None
-    answered_stable_offset: int | None = None
-    answered_high_watermark: int | None = None
-    is_nothing_open: bool | None = None
-    batches_since: int | None = None
-    batches_from: int | None = None
-    spans_since: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +137,9 @@ def _partitions(
 
 def _of_deleted(copy: CopyKey, extent: Extent, noted: Checkpoints, instants: CaptureInstants) -> CoverageRow:
     topic, partition, source = copy
-    return CoverageRow(
+    return row_of(
+        CoverageRow,
+        extent,
         topic=topic,
         partition=partition,
         source=source,
@@ -196,10 +152,8 @@ def _of_deleted(copy: CopyKey, extent: Extent, noted: Checkpoints, instants: Cap
         log_start_offset=highest((noted.log_start_offset, extent.first_segment_offset)),
         high_watermark=noted.high_watermark,
         captured_at_ms=instants.of_copy(source, topic, partition),
-        tail=extent.tail,
         status="PARTIAL",
         detail=OF_DELETED_TOPIC,
-        **_of_extent(extent),
     )
 
 
@@ -207,22 +161,17 @@ def _of_missing(
     place: Place, noted: NotedPartition, leader: PartitionLeader, topics: TopicProof, high_watermark: int | None
 ) -> CoverageRow:
     is_gone, proven_ms = topics.is_gone(place, leader)
-    topic, partition = place
-    return CoverageRow(
-        topic=topic,
-        partition=partition,
-        leader=leader.leader,
-        leader_basis=leader.leader_basis,
-        noted_leader=leader.noted_leader,
-        assigned_leader=leader.assigned_leader,
-        in_sync=leader.in_sync,
+    return row_of(
+        CoverageRow,
+        leader,
+        noted,
         high_watermark=high_watermark,
+        log_start_offset=None,
         checkpointed_at_ms=proven_ms,
         status="MISSING",
         detail=absence(leader, noted, is_gone=is_gone),
         is_gone=is_gone or None,
         is_nothing_open=noted.is_nothing_open or None,
-        **_of_answers(noted),
     )
 
 
@@ -303,70 +252,31 @@ def _of_copy(
     is_judged: bool,
 ) -> CoverageRow:
     copy, role = judged
-    extent, marks, epochs = copy.extent, copy.checkpoints, copy.epochs
-    proof = Copy(role=role.role, end=copy.end, captured_at_ms=copy.captured_at_ms, newest_broker_ms=extent.newest_broker_ms)
+    is_known = is_current(role.role, copy.end)
     problems = "; ".join(problems_of(place[0], copy))
-    topic, partition = place
-    return CoverageRow(
-        topic=topic,
-        partition=partition,
-        source=copy.source,
-        broker=copy.broker,
+    return row_of(
+        CoverageRow,
+        role,
+        copy,
+        copy.extent,
+        copy.epochs,
+        copy.checkpoints,
+        named,
+        noted,
         is_judged=is_judged,
-        leader=role.leader,
-        leader_basis=role.leader_basis,
-        noted_leader=named.noted_leader,
-        assigned_leader=named.assigned_leader,
-        in_sync=named.in_sync,
-        is_leader=role.is_leader,
-        topic_id=marks.topic_id,
         is_deleted=False,
-        checkpoint_leader_epoch=epochs.checkpoint_leader_epoch,
-        leader_epoch=epochs.leader_epoch,
-        role=role.role,
-        is_current=is_current(proof),
-        truncated=epochs.truncated or None,
-        survives_until=copy.survives_until,
-        log_start_offset=copy.log_start_offset,
-        high_watermark=marks.high_watermark,
-        noted_high_watermark=copy.noted_high_watermark,
+        is_current=is_known,
+        truncated=copy.epochs.truncated or None,
         ends=copy.end,
-        checkpointed_at_ms=None if marks.high_watermark is None else instants.of_checkpoint(copy.broker),
-        captured_at_ms=copy.captured_at_ms,
-        newest_stamp_ms=extent.newest_broker_ms,
-        known_until_ms=known_until_ms(proof),
-        is_instant_assumed=copy.captured_at_ms is None or not is_current(proof),
-        tail=copy.tail,
+        high_watermark=copy.checkpoints.high_watermark,
+        checkpointed_at_ms=None if copy.checkpoints.high_watermark is None else instants.of_checkpoint(copy.broker),
+        newest_stamp_ms=copy.extent.newest_broker_ms,
+        known_until_ms=known_until_ms(role.role, copy.end, copy.captured_at_ms, copy.extent.newest_broker_ms),
+        is_instant_assumed=copy.captured_at_ms is None or not is_known,
         status="DAMAGED" if copy.is_damaged else "PARTIAL" if problems else "COMPLETE",
         detail="; ".join(filter(None, (begin_by_choice(copy), problems))) or None,
-        **_of_extent(extent),
-        **_of_answers(noted),
+        is_nothing_open=None,
     )
-
-
-def _of_extent(extent: Extent) -> dict[str, Any]:
-    """The columns that say what was read of a copy."""
-    return {
-        "first_offset": extent.first_offset,
-        "end_offset": extent.end_offset,
-        "read_from_offset": extent.read_from_offset,
-        "bytes": extent.bytes,
-        "batches": extent.batches,
-        "unreadable_bytes": extent.unreadable_bytes,
-        "gap_offset": extent.gap_offset,
-        "overlap_offset": extent.overlap_offset,
-        "damaged_offset": extent.damaged_offset,
-        "is_decoded": extent.is_decoded,
-    }
-
-
-def _of_answers(noted: NotedPartition) -> dict[str, Any]:
-    """The columns that say what the leader answered."""
-    return {
-        "answered_at_ms": noted.answered_at_ms,
-        "answered_stable_offset": noted.answered_stable_offset,
-        "answered_high_watermark": noted.answered_high_watermark,
-    }
 
 
 # ---- The instants at which the folders of a capture were copied

@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.findings.contradictions import never_allocated
 from txnlib.core.findings.found import FindingRow, OnPartition, found, unshown
-from txnlib.core.findings.metadata import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
+from txnlib.core.metadata import PartitionAssignment
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 _SHOWN: Final = 10
@@ -121,7 +123,7 @@ def of_owners(
 ) -> Iterator[FindingRow]:
     """Producer ids that more than one transactional id claims, and those that the cluster never handed out.
 
-    `highest`: as `core.findings.metadata.highest_producer_id` gives it.
+    `highest`: as `core.findings.contradictions.highest_producer_id` gives it.
     """
     for each in producer_ids:
         names = sorted({claim.transactional_id for claim in each.claims})
@@ -145,25 +147,8 @@ CHECKPOINTED_WITHIN_MS: Final = 60_000
 _SHOWN_PARTITIONS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class GoneCopy(OnPartition):
-    """A row of `coverage`: whether checkpoints prove that the topic is deleted."""
-
-    is_gone: bool | None
-    checkpointed_at_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TopicAssignment(OnPartition):
-    """A row of `partition_assignments`."""
-
-    topic_id: str | None
-    is_current: bool | None
-    until_ms: int | None
-
-
 def deleted_partitions(
-    coverage: Sequence[GoneCopy], partition_assignments: Sequence[TopicAssignment]
+    coverage: Sequence[CoverageRow], partition_assignments: Sequence[PartitionAssignment]
 ) -> dict[tuple[str, int], int]:
     """The partitions of deleted topics, each with the instant, in epoch ms, before which it existed."""
     gone = [
@@ -172,7 +157,7 @@ def deleted_partitions(
         if copy.is_gone and copy.checkpointed_at_ms is not None
     ]
     # A topic that was created again has other partitions, even if they have the same names.
-    states: dict[tuple[str, int, str | None], list[TopicAssignment]] = defaultdict(list)
+    states: dict[tuple[str, int, str | None], list[PartitionAssignment]] = defaultdict(list)
     for each in partition_assignments:
         states[each.topic, each.partition, each.topic_id].append(each)
     for (topic, partition, _), of_topic in states.items():

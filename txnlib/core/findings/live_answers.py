@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.found import FindingRow, OfProducer, OnPartition, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -42,24 +43,9 @@ class LiveTransaction:
     log_end_offset: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredCopy(OnPartition):
-    """A row of `coverage`: what is known of a copy, and what the partition's leader answered."""
-
-    is_judged: bool | None
-    status: str | None
-    is_gone: bool | None
-    damaged_offset: int | None
-    tail: str | None
-    first_offset: int | None
-    end_offset: int | None
-    answered_stable_offset: int | None
-    answered_high_watermark: int | None
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether it is judged and has no damage."""
-        return bool(self.is_judged) and self.damaged_offset is None and self.tail in ("CLEAN", "ZEROS")
+def _is_sound(copy: CoverageRow) -> bool:
+    """Whether a copy is judged and has no damage."""
+    return copy.is_judged and copy.damaged_offset is None and copy.tail in ("CLEAN", "ZEROS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +65,9 @@ class LiveAnswer:
         return [live for live in each if _is_below(live.current_transaction_start_offset, self.end_offset)]
 
 
-def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[AnsweredCopy]) -> dict[Place, LiveAnswer]:
+def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[CoverageRow]) -> dict[Place, LiveAnswer]:
     """The answer about each partition that has a sound copy. Kafka: `ProducerStateManager.activeProducers`."""
-    sound = {(copy.topic, copy.partition): copy for copy in coverage if copy.is_sound} if live_producers else {}
+    sound = {copy.place: copy for copy in coverage if _is_sound(copy)} if live_producers else {}
     marks: dict[Place, int] = {}
     for live in live_producers:
         if live.high_watermark is not None:
@@ -152,17 +138,17 @@ def _has(span: ToldSpan, start: int, answer: LiveAnswer) -> bool:
     return has_ended_since and (begins or _is_below(start, answer.begin_offset))
 
 
-def stable_questions(coverage: Sequence[AnsweredCopy]) -> dict[Place, AnsweredCopy]:
+def stable_questions(coverage: Sequence[CoverageRow]) -> dict[Place, CoverageRow]:
     """The partitions whose leader answered a last stable offset below its high watermark."""
     return {
-        (copy.topic, copy.partition): copy
+        copy.place: copy
         for copy in coverage
         if (copy.is_judged or (copy.status == "MISSING" and copy.is_gone is None))
         and _is_below(copy.answered_stable_offset, copy.answered_high_watermark)
     }
 
 
-def unexplained_stable_offsets(questions: Mapping[Place, AnsweredCopy], explained: AbstractSet[Place]) -> Iterator[FindingRow]:
+def unexplained_stable_offsets(questions: Mapping[Place, CoverageRow], explained: AbstractSet[Place]) -> Iterator[FindingRow]:
     """Last stable offsets below the high watermark that no transaction in the log explains.
 
     `explained`: the partitions with a transaction that was open there.
@@ -191,14 +177,14 @@ class AskedId:
 
 
 def of_live_transactions(
-    live_transactions: Sequence[LiveTransaction], ids: Sequence[AskedId], coverage: Sequence[AnsweredCopy]
+    live_transactions: Sequence[LiveTransaction], ids: Sequence[AskedId], coverage: Sequence[CoverageRow]
 ) -> Iterator[FindingRow]:
     """Ids that coordinators describe differently from their records.
 
     These are ids whose last record was there when the coordinator was asked, and ids with a producer id that none of their records
     names: producer ids never change their owner. Kafka: `TransactionCoordinator.handleDescribeTransactions`.
     """
-    sound = {copy.partition for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC and copy.is_sound}
+    sound = {copy.partition for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC and _is_sound(copy)}
     last = {(each.transactional_id, each.coordinator_partition): each for each in ids}
     named = {(each.transactional_id, producer_id) for each in ids for producer_id in each.producer_ids}
     for live in live_transactions:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.contradictions import never_allocated
 from txnlib.core.findings.found import FindingRow, OfProducer, OnPartition, as_json, found, is_unshown, unshown
 from txnlib.core.findings.live_answers import LiveAnswer, of_open_transaction
-from txnlib.core.findings.metadata import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
@@ -78,7 +78,7 @@ class ProducerChecks:
     clock_tolerance_ms: int
     producer_id_expiration_ms: int
     whole_metadata_ms: int | None = None
-    #: As `core.findings.metadata.highest_producer_id` gives it.
+    #: As `core.findings.contradictions.highest_producer_id` gives it.
     highest: int | None = None
     answers: Mapping[tuple[str, int], LiveAnswer] = field(default_factory=dict)
 

@@ -1,22 +1,29 @@
-"""`abort_plan`: the steps that end the open transactions, in order.
+"""`abort_plan`: the steps that end the open transactions, in order, and the checks of a script that carries them out.
 
 `core.verdicts.abort_plan` has the content of a step.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
-from txnlib.core.reports.keys import IdKey
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.reports import IdKey
+from txnlib.core.rows import row_of
+from txnlib.core.verdicts import kafka_commands
 from txnlib.core.verdicts.abort_plan import (
     IDLE,
     OF_WHOLE_TRANSACTION,
+    Action,
     OpenTransaction,
     Plan,
     PlanCommand,
     WholeTransaction,
+    hanging_row,
     needs_somebody,
     plan,
 )
@@ -114,7 +121,17 @@ def abort_plan(
             steps[candidate.step].append(candidate)
     firsts = [(min(members, key=lambda each: each.within_step), members) for members in steps.values()]
     for number, (first, members) in enumerate(sorted(firsts, key=lambda step: step[0].within_plan), 1):
-        yield _row(first, members, number, as_of_ms)
+        places = {f"{each.of.topic}-{each.of.partition} offset {each.of.start_offset}" for each in members}
+        yield row_of(
+            PlannedStep,
+            first.of,
+            first.plan,
+            as_of_ms=as_of_ms,
+            number=number,
+            action=first.plan.action.name,
+            is_holder=first.is_holder,
+            places=tuple(sorted(places)),
+        )
 
 
 def _open_ms(transaction: OpenTransaction, as_of_ms: int) -> int | None:
@@ -132,29 +149,83 @@ def _newest_of_places(wholes: Sequence[WholeTransaction]) -> dict[tuple[str | No
     return {(whole.transactional_id, at.topic, at.partition, at.producer_id): whole for whole in ordered for at in whole.held}
 
 
-def _row(first: _PlanCandidate, members: Sequence[_PlanCandidate], number: int, as_of_ms: int) -> PlannedStep:
-    of, planned = first.of, first.plan
-    return PlannedStep(
-        as_of_ms=as_of_ms,
-        number=number,
-        action=planned.action.name,
-        topic=of.topic,
-        partition=of.partition,
-        producer_id=of.producer_id,
-        start_offset=of.start_offset,
-        transactional_id=of.transactional_id,
-        coordinator_partition=of.coordinator_partition,
-        verdict=of.verdict,
-        reason=of.reason,
-        do_not_abort_because=of.do_not_abort_because,
-        before=planned.before,
-        command=planned.command,
-        command_for_old_brokers=planned.command_for_old_brokers,
-        after=planned.after,
-        effect=planned.effect,
-        notes=planned.notes,
-        is_holder=first.is_holder,
-        places=tuple(sorted({f"{each.of.topic}-{each.of.partition} offset {each.of.start_offset}" for each in members})),
-        blocked_offsets=of.blocked_offsets,
-        blocks_since_ms=of.blocks_since_ms,
-    )
+# ---- Checks of a script before and after it ends a transaction
+#
+# They are conditions on what Kafka's tool prints, and say the same as `must_print` of the plan, for a program. A script runs only
+# steps that leave no question to a person: all others are comments.
+
+
+#: Kafka: `org.apache.kafka.common.internals.Topic`. Conditions contain the name as it is.
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A command, and what must hold for the table that it prints.
+
+    `row` is an awk expression over the columns of a row, by their names in `value()`. `is_present`: whether such a row must be
+    there, or must not.
+    """
+
+    command: str
+    row: str
+    is_present: bool
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the condition reads."""
+        return sorted(set(re.findall(r'value\("(\w+)"\)', self.row)))
+
+
+def _before_abort(row: Mapping[str, Any]) -> str:
+    place = f"{row['topic']}-{row['partition']}"
+    decided = f'value("TransactionState") == "{TransactionState.PREPARE_COMMIT.kafka_name}" && {_of_producer(row)}'
+    return f'lists(value("TopicPartitions"), "{place}") || ({decided})'
+
+
+def _before_decided_abort(row: Mapping[str, Any]) -> str:
+    return f'value("TransactionState") == "{TransactionState.PREPARE_ABORT.kafka_name}" && {_of_producer(row)}'
+
+
+#: The actions that a script carries out -> the condition on the coordinator's state, and whether a row must meet it, or must not.
+#: All other actions need the owner of an application, a look into a log, time, or another copy.
+_AT_COORDINATOR: Final[Mapping[Action, tuple[Callable[[Mapping[str, Any]], str], bool]]] = {
+    Action.ABORT: (_before_abort, False),
+    Action.ABORT_AS_DECIDED: (_before_decided_abort, True),
+}
+
+
+def before(row: Mapping[str, Any]) -> list[Condition]:
+    """What must hold before the command of a row of `abort_plan` is run."""
+    producers = kafka_commands.describe_producers(row["topic"], row["partition"])
+    is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") == "{row["start_offset"]}"'
+    conditions = [Condition(producers, is_open, is_present=True)]
+    if row["transactional_id"] is not None:
+        condition, is_present = _AT_COORDINATOR[Action[row["action"]]]
+        conditions.append(Condition(kafka_commands.describe(row["transactional_id"]), condition(row), is_present))
+    if hanging_row(row["producer_id"], row["start_offset"]) in [step["must_print"] for step in row["before"] or ()]:
+        is_found = f'{_of_producer(row)} && value("StartOffset") == "{row["start_offset"]}"'
+        conditions.append(Condition(kafka_commands.find_hanging(row["topic"], row["partition"]), is_found, is_present=True))
+    return conditions
+
+
+def after(row: Mapping[str, Any]) -> list[Condition]:
+    """What must hold once the command was run."""
+    producers = kafka_commands.describe_producers(row["topic"], row["partition"])
+    is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") != "None"'
+    return [Condition(producers, is_open, is_present=False)]
+
+
+def _of_producer(row: Mapping[str, Any]) -> str:
+    return f'value("ProducerId") == "{row["producer_id"]}"'
+
+
+def obstacle(row: Mapping[str, Any]) -> str | None:
+    """Why a script does not carry out a row of `abort_plan`; None if it does."""
+    if Action[row["action"]] not in _AT_COORDINATOR:
+        return "not by a script"
+    if row["command"] is None or not row["before"]:
+        return "no tool checks it"
+    if _TOPIC.fullmatch(row["topic"]) is None:
+        return "no topic has such a name"
+    return kafka_commands.cannot_name(row["topic"], row["transactional_id"])

@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from txnlib.core.copies import CoverageRow, highest
+from txnlib.core.rows import row_of
+
 
 @dataclass(frozen=True, slots=True)
 class BlockedPartition:
@@ -26,25 +29,6 @@ class BlockedPartition:
     high_watermark: int
     blocking_producer_id: int | None
     blocking_transactional_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumedCopy:
-    """A row of `coverage`: offsets below which there may be, or may have been, records that were not read."""
-
-    topic: str
-    partition: int
-    source: str | None
-    is_judged: bool
-    log_start_offset: int | None
-    read_from_offset: int | None
-    gap_offset: int | None
-    damaged_offset: int | None
-
-    @property
-    def unread_end(self) -> int | None:
-        offsets = (self.log_start_offset, self.read_from_offset, self.gap_offset, self.damaged_offset)
-        return max((offset for offset in offsets if offset is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +88,7 @@ class BlockedGroup:
 
 def blocked_groups(
     partitions: Sequence[BlockedPartition],
-    coverage: Sequence[ConsumedCopy],
+    coverage: Sequence[CoverageRow],
     group_positions: Callable[[Sequence[ConsumedPartition]], Sequence[GroupPosition]],
     read_ends: Callable[[Sequence[StableEnd]], Sequence[ReadEnd]],
     *,
@@ -115,26 +99,17 @@ def blocked_groups(
     stands = group_positions([ConsumedPartition(*place) for place in blocked])
     below = [each for each in stands if each.committed_offset <= blocked[each.topic, each.partition].last_stable_offset]
     places = {(each.topic, each.partition) for each in below}
-    judged = {(copy.topic, copy.partition): copy for copy in coverage if copy.is_judged and (copy.topic, copy.partition) in places}
+    judged = {copy.place: copy for copy in coverage if copy.is_judged and copy.place in places}
     asked = [StableEnd(*place, copy.source, blocked[place].last_stable_offset) for place, copy in judged.items()]
     received = {(end.topic, end.partition): end.read_end for end in read_ends(asked)}
     for each in below:
         place = each.topic, each.partition
         at = blocked[place]
-        known = (received.get(place), judged[place].unread_end if place in judged else None)
-        readable_end = max((end for end in known if end is not None), default=at.last_stable_offset)
-        if each.committed_offset < min(readable_end, at.last_stable_offset):
+        # Below these offsets there may be, or may have been, records that were not read.
+        copy = judged.get(place, CoverageRow())
+        unread = (copy.log_start_offset, copy.read_from_offset, copy.gap_offset, copy.damaged_offset)
+        readable_end = highest((received.get(place), *unread))
+        if each.committed_offset < min(at.last_stable_offset if readable_end is None else readable_end, at.last_stable_offset):
             continue
-        yield BlockedGroup(
-            as_of_ms=as_of_ms,
-            group_id=each.group_id,
-            topic=each.topic,
-            partition=each.partition,
-            committed_offset=each.committed_offset,
-            last_stable_offset=at.last_stable_offset,
-            high_watermark=at.high_watermark,
-            lag_offsets=at.high_watermark - each.committed_offset,
-            committed_at_ms=each.commit_timestamp_ms,
-            blocking_producer_id=at.blocking_producer_id,
-            blocking_transactional_id=at.blocking_transactional_id,
-        )
+        lag = at.high_watermark - each.committed_offset
+        yield row_of(BlockedGroup, each, at, as_of_ms=as_of_ms, lag_offsets=lag, committed_at_ms=each.commit_timestamp_ms)

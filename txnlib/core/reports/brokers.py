@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from txnlib.core.copies import NO_LEADER, CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.verdicts.coordinator_copies import NO_LEADER
+from txnlib.core.rows import row_of
 
 
 class OffsetBasis(StrEnum):
@@ -72,16 +73,6 @@ def clock_offset(there: Fastest | None, back: Fastest | None) -> ClockOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class LedPartition:
-    """A row of `coverage`: who leads the partition of a copy."""
-
-    topic: str
-    partition: int
-    leader: str | None
-    is_judged: bool
-
-
-@dataclass(frozen=True, slots=True)
 class MarkerDelays:
     """The newest decisions of a coordinator partition that have a marker on a partition, one for each producer."""
 
@@ -96,24 +87,18 @@ class MarkerDelays:
 
 
 @dataclass(frozen=True, slots=True)
-class ClockPair:
+class ClockPair(ClockOffset):
     """A row of `broker_clocks`."""
 
     as_of_ms: int
     broker: str
     other_broker: str
-    offset_ms: int
-    error_ms: int
-    lower_ms: int
-    upper_ms: int
-    basis: OffsetBasis
     samples: int
     samples_back: int
     applied_ms: int
-    is_far: bool
 
 
-def broker_clocks(coverage: Sequence[LedPartition], marker_delays: Sequence[MarkerDelays], *, as_of_ms: int) -> Iterator[ClockPair]:
+def broker_clocks(coverage: Sequence[CoverageRow], marker_delays: Sequence[MarkerDelays], *, as_of_ms: int) -> Iterator[ClockPair]:
     """A row for each pair of brokers whose clocks a marker compares: its coordinator's, and its partition's leader's.
 
     Source: docs/rules/copies.md#clocks-of-two-brokers.
@@ -133,20 +118,15 @@ def broker_clocks(coverage: Sequence[LedPartition], marker_delays: Sequence[Mark
     applied = {way: _applied(ways[way]) for way in fastest}
     for one, other in sorted({(min(way), max(way)) for way in fastest}):
         there, back = fastest.get((one, other)), fastest.get((other, one))
-        found = clock_offset(there, back)
-        yield ClockPair(
+        yield row_of(
+            ClockPair,
+            clock_offset(there, back),
             as_of_ms=as_of_ms,
             broker=one,
             other_broker=other,
-            offset_ms=found.offset_ms,
-            error_ms=found.error_ms,
-            lower_ms=found.lower_ms,
-            upper_ms=found.upper_ms,
-            basis=found.basis,
             samples=0 if there is None else there.samples,
             samples_back=0 if back is None else back.samples,
             applied_ms=applied.get((one, other), 0) or -applied.get((other, one), 0),
-            is_far=found.is_far,
         )
 
 
@@ -161,18 +141,6 @@ def _applied(delays: Sequence[MarkerDelays]) -> int:
 
 
 # ---- `brokers`
-
-
-@dataclass(frozen=True, slots=True)
-class HeldCopy:
-    """A row of `coverage`: a copy of a partition, and whether its broker leads it."""
-
-    broker: str | None
-    topic: str
-    partition: int
-    is_leader: bool | None
-    is_judged: bool
-    status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +176,7 @@ class BrokerMetrics:
 
 
 def brokers(
-    coverage: Sequence[HeldCopy],
+    coverage: Sequence[CoverageRow],
     partitions: Sequence[LatePartition],
     transactional_ids: Sequence[CoordinatedId],
     *,
@@ -220,7 +188,7 @@ def brokers(
     KIP-939's `active-transaction-open-time-max` over its coordinators (Ongoing only; prepared transactions are decided).
     """
     # A broker may have several copies of a partition: coordinators before and after the others, or a text as well.
-    held: dict[str, dict[tuple[str, int], list[HeldCopy]]] = defaultdict(lambda: defaultdict(list))
+    held: dict[str, dict[tuple[str, int], list[CoverageRow]]] = defaultdict(lambda: defaultdict(list))
     for copy in coverage:
         if copy.broker is not None and copy.status != "MISSING":
             held[copy.broker][copy.topic, copy.partition].append(copy)
@@ -244,6 +212,6 @@ def brokers(
         )
 
 
-def _leads(copy: HeldCopy) -> bool:
+def _leads(copy: CoverageRow) -> bool:
     """Whether the copy's broker leads the partition. Where leaders are not noted, the judged copy counts as the leader's."""
     return copy.is_judged if copy.is_leader is None else copy.is_leader

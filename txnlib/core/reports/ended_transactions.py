@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.copies import CoverageRow, highest, lowest
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.reports.keys import ProducerKey
+from txnlib.core.reports import ProducerKey
+from txnlib.core.rows import row_of
 from txnlib.core.verdicts.abort_plan import needs_somebody
-from txnlib.core.verdicts.copies import ReadCopy
 from txnlib.core.verdicts.evidence import Owner
 from txnlib.core.verdicts.reason import Reason
 
@@ -27,13 +28,14 @@ _UNOWNED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedTransaction:
+class OpenedTransaction(ProducerKey):
     """Where a producer began a transaction."""
 
-    topic: str
-    partition: int
-    producer_id: int
     start_offset: int
+
+    @property
+    def opened(self) -> OpenedTransaction:
+        return OpenedTransaction(self.topic, self.partition, self.producer_id, self.start_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,9 @@ class EarlierTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class WarnedTransaction:
+class WarnedTransaction(OpenedTransaction):
     """A row of `ended_transactions` of that run: the transaction was open in a run before, and its place was not captured since."""
 
-    topic: str
-    partition: int
-    producer_id: int
-    start_offset: int
     transactional_id: str | None
     verdict: str
     reason: str
@@ -68,26 +66,14 @@ class WarnedTransaction:
     last_seen_ms: int
     how: str
 
-    @property
-    def opened(self) -> OpenedTransaction:
-        return OpenedTransaction(self.topic, self.partition, self.producer_id, self.start_offset)
-
 
 @dataclass(frozen=True, slots=True)
-class FirstMarker:
+class FirstMarker(OpenedTransaction):
     """Answered by `producer_spans`: the first marker of a producer after the start of a transaction."""
 
-    topic: str
-    partition: int
-    producer_id: int
-    start_offset: int
     marker_offset: int
     marker_type: str | None
     marker_ms: int | None
-
-    @property
-    def opened(self) -> OpenedTransaction:
-        return OpenedTransaction(self.topic, self.partition, self.producer_id, self.start_offset)
 
     @property
     def key(self) -> MarkerKey:
@@ -99,12 +85,9 @@ class FirstMarker:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkerKey:
+class MarkerKey(ProducerKey):
     """Asked of `transactions`, and answered: a marker that a decision explains."""
 
-    topic: str
-    partition: int
-    producer_id: int
     marker_offset: int
 
 
@@ -136,39 +119,11 @@ class ManualMarker:
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRange(ReadCopy):
-    """A row of `coverage`: what a copy contains of a log."""
-
-    topic: str
-    partition: int
-    is_judged: bool
-    is_gone: bool | None
-    end_offset: int | None
-    gap_offset: int | None
-    known_until_ms: int | None
-
-    def has_read(self, offset: int) -> bool:
-        """Whether what is in the log at an offset is in the copy. A lagging, broken or older copy may lack it."""
-        lost = max(self.gap_offset or 0, self.damaged_offset or 0)
-        return self.end_offset is not None and self.end_offset > offset >= lost
-
-
 @dataclass(frozen=True, slots=True)
-class EndedTransaction:
+class EndedTransaction(WarnedTransaction):
     """A row of `ended_transactions`."""
 
     as_of_ms: int
-    topic: str
-    partition: int
-    producer_id: int
-    start_offset: int
-    transactional_id: str | None
-    verdict: str
-    reason: str
-    run_id_then: str
-    last_seen_ms: int
-    how: str
     outcome: str | None
     marker_offset: int | None
     ended_at_ms: int | None
@@ -183,25 +138,14 @@ def warned_of(
         since_ms = each.blocks_since_ms if each.transaction_start_ms is None else each.transaction_start_ms
         open_ms = None if since_ms is None else each.as_of_ms - since_ms
         if needs_somebody(each.verdict, each.reason, open_ms, transaction_max_timeout_ms):
-            yield WarnedTransaction(
-                topic=each.topic,
-                partition=each.partition,
-                producer_id=each.producer_id,
-                start_offset=each.start_offset,
-                transactional_id=each.transactional_id,
-                verdict=each.verdict,
-                reason=each.reason,
-                run_id_then=each.run_id,
-                last_seen_ms=each.as_of_ms,
-                how=NOT_CAPTURED,
-            )
+            yield row_of(WarnedTransaction, each, run_id_then=each.run_id, last_seen_ms=each.as_of_ms, how=NOT_CAPTURED)
     yield from (each for each in ended_then if each.how == NOT_CAPTURED)
 
 
 def ended_transactions(
     open_then: Sequence[EarlierTransaction],
     ended_then: Sequence[WarnedTransaction],
-    coverage: Sequence[LogRange],
+    coverage: Sequence[CoverageRow],
     odd_markers: Sequence[ManualMarker],
     open_transactions: Callable[[Sequence[ProducerKey]], Sequence[OpenedTransaction]],
     first_markers: Callable[[Sequence[OpenedTransaction]], Sequence[FirstMarker]],
@@ -228,7 +172,7 @@ def ended_transactions(
     last_records = _last_records(
         producer_id_owners([ProducerId(number) for number in {each.producer_id for each in gone}]), coverage
     )
-    logs = {(copy.topic, copy.partition): copy for copy in coverage if copy.is_judged or copy.is_gone}
+    logs = {copy.place: copy for copy in coverage if copy.is_judged or copy.is_gone}
     for each in gone:
         marker = markers.get(each.opened)
         if marker is None:
@@ -238,21 +182,14 @@ def ended_transactions(
         else:
             is_quiet = _is_quiet(clock_ms(marker.marker_ms), last_records.get(each.producer_id))
             how = _how(odd[marker.key], marker.key in decided, each.reason in _UNOWNED or is_quiet)
-        yield EndedTransaction(
+        yield row_of(
+            EndedTransaction,
+            each,
             as_of_ms=as_of_ms,
-            topic=each.topic,
-            partition=each.partition,
-            producer_id=each.producer_id,
-            start_offset=each.start_offset,
-            transactional_id=each.transactional_id,
-            verdict=each.verdict,
-            reason=each.reason,
-            run_id_then=each.run_id_then,
-            last_seen_ms=each.last_seen_ms,
             how=how,
-            outcome=None if marker is None else marker.marker_type,
-            marker_offset=None if marker is None else marker.marker_offset,
-            ended_at_ms=None if marker is None else marker.marker_ms,
+            outcome=marker and marker.marker_type,
+            marker_offset=marker and marker.marker_offset,
+            ended_at_ms=marker and marker.marker_ms,
             says=SENTENCES[how].format(marker=None if marker is None else marker.says),
         )
 
@@ -279,14 +216,16 @@ def _how(findings: Collection[str], is_decided: bool, is_unowned: bool) -> str:
     return "BY_HAND" if findings or is_unowned else "MARKED"
 
 
-def _how_without_marker(start_offset: int, log: LogRange | None) -> str:
+def _how_without_marker(start_offset: int, log: CoverageRow | None) -> str:
     if log is None:
         return NOT_CAPTURED
     if log.is_gone:
         return "TOPIC_GONE"
     if log.log_start_offset is not None and start_offset < log.log_start_offset:
         return "LOG_START_MOVED"
-    return "GONE" if log.has_read(start_offset) else NOT_CAPTURED
+    # Whether what is in the log at the offset is in the copy. A lagging, broken or older copy may lack it.
+    lost = max(log.gap_offset or 0, log.damaged_offset or 0)
+    return "GONE" if log.end_offset is not None and log.end_offset > start_offset >= lost else NOT_CAPTURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +236,7 @@ class _LastRecord:
     known_until_ms: int | None
 
 
-def _last_records(owners: Sequence[OwnedId], coverage: Sequence[LogRange]) -> dict[int, _LastRecord]:
+def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) -> dict[int, _LastRecord]:
     """The last record of each current producer id whose coordinator partition shows what is not in it."""
     known = {
         copy.partition: copy.known_until_ms
@@ -310,8 +249,8 @@ def _last_records(owners: Sequence[OwnedId], coverage: Sequence[LogRange]) -> di
             found[owner.producer_id].append(owner)
     return {
         producer_id: _LastRecord(
-            max((each.last_seen_ms for each in of if each.last_seen_ms is not None), default=None),
-            min((ms for each in of if (ms := known[each.coordinator_partition]) is not None), default=None),
+            highest(each.last_seen_ms for each in of),
+            lowest(known[each.coordinator_partition] for each in of),
         )
         for producer_id, of in found.items()
     }

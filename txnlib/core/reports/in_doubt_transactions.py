@@ -7,32 +7,27 @@ Source: KIP-939, examples A and B; `TransactionMetadata.isEpochExhausted`. Broke
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from txnlib.core.copies import highest
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.reports.keys import IdKey, TransactionKey
+from txnlib.core.reports import IdKey, TransactionKey
+from txnlib.core.rows import row_of
 
 
 @dataclass(frozen=True, slots=True)
-class UndecidedTransaction:
+class UndecidedTransaction(TransactionKey):
     """A row of `transactions` of a two-phase commit that is not decided."""
 
-    transactional_id: str
-    coordinator_partition: int
-    transaction_number: int
     producer_id: int
     producer_epoch: int
     state: str
     start_ms: int | None
     partitions: tuple[TopicPartition, ...] | None
     last_record_offset: int
-
-    @property
-    def key(self) -> TransactionKey:
-        return TransactionKey(self.transactional_id, self.coordinator_partition, self.transaction_number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +51,14 @@ class LastRecordCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldData:
+class HeldData(TransactionKey):
     """Answered by `transaction_outcomes`: what a transaction wrote, as far as it was counted."""
 
-    transactional_id: str
-    coordinator_partition: int
-    transaction_number: int
     records: int | None
     bytes: int | None
+
+
+_NOT_COUNTED = HeldData("", -1, -1, records=None, bytes=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,46 +116,32 @@ def in_doubt_transactions(
         [RecordKey(each.transactional_id, each.coordinator_partition, each.last_record_offset) for each in transactions]
     ):
         records[record.transactional_id, record.coordinator_partition].append(record)
-    held = {
-        TransactionKey(each.transactional_id, each.coordinator_partition, each.transaction_number): each
-        for each in held_data([each.key for each in transactions])
-    }
+    held = {each.key: each for each in held_data([each.key for each in transactions])}
     seen: dict[tuple[object, ...], list[SeenInDoubt]] = defaultdict(list)
     for earlier in seen_earlier([IdKey(each.transactional_id) for each in transactions]):
         seen[earlier.transactional_id, earlier.producer_id, earlier.producer_epoch, earlier.open_since_ms].append(earlier)
     for each in transactions:
         copies = records[each.transactional_id, each.coordinator_partition]
-        next_epoch = _largest(copy.next_producer_epoch for copy in copies)
-        kept = kept_identity(each.producer_id, each.producer_epoch, _largest(copy.next_producer_id for copy in copies), next_epoch)
-        data = held.get(each.key)
+        next_epoch = highest(copy.next_producer_epoch for copy in copies)
+        kept = kept_identity(each.producer_id, each.producer_epoch, highest(copy.next_producer_id for copy in copies), next_epoch)
         before = seen[each.transactional_id, each.producer_id, each.producer_epoch, each.start_ms] if each.start_ms else []
         open_ms = None if each.start_ms is None else max(as_of_ms - each.start_ms, 0)
-        yield TransactionInDoubt(
+        yield row_of(
+            TransactionInDoubt,
+            each,
+            held.get(each.key, _NOT_COUNTED),
             as_of_ms=as_of_ms,
-            transactional_id=each.transactional_id,
-            coordinator_partition=each.coordinator_partition,
-            transaction_number=each.transaction_number,
-            producer_id=each.producer_id,
-            producer_epoch=each.producer_epoch,
             application=application_of(each.transactional_id, patterns),
-            state=each.state,
             open_since_ms=each.start_ms,
-            last_update_ms=_largest(copy.last_update_ms for copy in copies),
+            last_update_ms=highest(copy.last_update_ms for copy in copies),
             open_ms=open_ms,
             is_overdue=open_ms is None or open_ms > in_doubt_after_ms,
-            partitions=each.partitions,
-            records=None if data is None else data.records,
-            bytes=None if data is None else data.bytes,
             is_kept=None if next_epoch is None else next_epoch >= 0,
             kept_producer_id=kept.producer_id,
             kept_producer_epoch=kept.producer_epoch,
             first_seen_ms=min((earlier.as_of_ms for earlier in before), default=as_of_ms),
             runs_seen=1 + len({earlier.run_id for earlier in before}),
         )
-
-
-def _largest(values: Iterable[int | None]) -> int | None:
-    return max((value for value in values if value is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)

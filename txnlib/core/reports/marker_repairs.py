@@ -1,18 +1,23 @@
-"""`marker_repairs`: the partitions of decided transactions without their marker.
+"""`marker_repairs`: the partitions of decided transactions without their marker, and what each needs.
 
-`core.verdicts.lost_marker` has what each of them needs.
+Nothing here writes to a cluster. The request is shown so that somebody can judge a repair, or hand it to Kafka's developers.
+Kafka: `WriteTxnMarkersRequest`, `AbortTransactionHandler.buildBatchedRequest`, `TransactionMarkerChannelManager`.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.reports.keys import TransactionKey
-from txnlib.core.verdicts.lost_marker import Fate, LostMarker, repair
+from txnlib.core.copies import CoverageRow
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
+from txnlib.core.kafka.marker_acceptance import LAST_EPOCH, Acceptance, acceptance
+from txnlib.core.reports import ProducerKey, TransactionKey
+from txnlib.core.rows import row_of
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 #: The states of a marker that is due and not there.
@@ -20,12 +25,9 @@ LACKING: Final = (MarkerState.MISSING, MarkerState.PENDING, MarkerState.CONTRADI
 
 
 @dataclass(frozen=True, slots=True)
-class LackingPartition:
+class LackingPartition(TransactionKey):
     """A row of `transaction_outcomes` in one of the states LACKING."""
 
-    transactional_id: str
-    coordinator_partition: int
-    transaction_number: int
     producer_id: int
     topic: str
     partition: int
@@ -36,27 +38,11 @@ class LackingPartition:
     first_offset: int | None
     outcome: str | None
 
-    @property
-    def key(self) -> TransactionKey:
-        return TransactionKey(self.transactional_id, self.coordinator_partition, self.transaction_number)
-
 
 @dataclass(frozen=True, slots=True)
-class EpochCopy:
-    """A row of `coverage`: the leader epoch of a copy."""
-
-    topic: str
-    partition: int
-    leader_epoch: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class DecidedTransaction:
+class DecidedTransaction(TransactionKey):
     """A row of `transactions`."""
 
-    transactional_id: str
-    coordinator_partition: int
-    transaction_number: int
     producer_epoch: int
     decided_epoch: int | None
     transaction_version: int | None
@@ -74,23 +60,17 @@ class DecidedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordsOfProducer:
+class RecordsOfProducer(ProducerKey):
     """Asked of `producer_spans`: its newest span, and those that began by an instant and ended after another."""
 
-    topic: str
-    partition: int
-    producer_id: int
     began_by_ms: int | None
     ended_after_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class SpanOfProducer:
+class SpanOfProducer(ProducerKey):
     """Answered: such a span. The newest one has the epochs that the partition has seen."""
 
-    topic: str
-    partition: int
-    producer_id: int
     first_offset: int | None
     began_ms: int | None
     marker_offset: int | None
@@ -102,12 +82,9 @@ class SpanOfProducer:
 
 
 @dataclass(frozen=True, slots=True)
-class DueMarker:
+class DueMarker(ProducerKey):
     """Asked of `record_batches`: a marker, in any copy of the partition."""
 
-    topic: str
-    partition: int
-    producer_id: int
     producer_epoch: int
     control_type: str
     since_ms: int | None
@@ -176,7 +153,7 @@ class MarkerRepair:
 
 def marker_repairs(
     transaction_outcomes: Sequence[LackingPartition],
-    coverage: Sequence[EpochCopy],
+    coverage: Sequence[CoverageRow],
     transactions: Callable[[Sequence[TransactionKey]], Sequence[DecidedTransaction]],
     spans_of_producers: Callable[[Sequence[RecordsOfProducer]], Sequence[SpanOfProducer]],
     copies_with_markers: Callable[[Sequence[DueMarker]], Sequence[FoundMarker]],
@@ -187,10 +164,7 @@ def marker_repairs(
 ) -> Iterator[MarkerRepair]:
     """A row for each partition of a decided transaction without its marker."""
     lacking = transaction_outcomes
-    decided = {
-        TransactionKey(each.transactional_id, each.coordinator_partition, each.transaction_number): each
-        for each in transactions([each.key for each in lacking])
-    }
+    decided = {each.key: each for each in transactions([each.key for each in lacking])}
     due = [(each, decided[each.key]) for each in lacking if each.key in decided]
     spans: dict[_Producer, list[SpanOfProducer]] = defaultdict(list)
     for span in spans_of_producers([_records_of(each, of) for each, of in due]):
@@ -202,49 +176,22 @@ def marker_repairs(
     epochs = _newest_epochs(coordinator_epochs([CoordinatorKey(number) for number in coordinators]), coverage)
     for each, of in due:
         of_producer = spans[each.topic, each.partition, each.producer_id]
-        records = _fate(each, _ended_later(_records_of(each, of), of_producer))
         seen = next((span for span in of_producer if span.is_last), None)
-        lost = LostMarker(
-            topic=each.topic,
-            partition=each.partition,
-            producer_id=each.producer_id,
+        fate, first_offset, ended_at_offset = _fate(each, _ended_later(_records_of(each, of), of_producer))
+        lost = row_of(
+            LostMarker,
+            each,
             marker_epoch=of.due_epoch,
             coordinator_epoch=epochs.get(each.coordinator_partition),
-            decided_outcome=each.decided_outcome,
-            marker=each.marker,
             transaction_version=of.version,
-            seen_epoch=None if seen is None else seen.seen_epoch,
-            seen_coordinator_epoch=None if seen is None else seen.seen_coordinator_epoch,
-            fate=records.fate,
-            first_offset=records.first_offset,
-            ended_at_offset=records.ended_at_offset,
+            seen_epoch=seen and seen.seen_epoch,
+            seen_coordinator_epoch=seen and seen.seen_coordinator_epoch,
+            fate=fate,
+            first_offset=first_offset,
+            ended_at_offset=ended_at_offset,
         )
-        needed = repair(lost, kafka_version)
-        yield MarkerRepair(
-            as_of_ms=as_of_ms,
-            transactional_id=each.transactional_id,
-            coordinator_partition=each.coordinator_partition,
-            transaction_number=each.transaction_number,
-            producer_id=each.producer_id,
-            topic=each.topic,
-            partition=each.partition,
-            decided_outcome=each.decided_outcome,
-            decided_ms=each.decided_ms,
-            marker=each.marker,
-            copies=_in_order(copies[_marker_of(each, of)]),
-            marker_epoch=lost.marker_epoch,
-            coordinator_epoch=lost.coordinator_epoch,
-            transaction_version=lost.transaction_version,
-            seen_epoch=lost.seen_epoch,
-            seen_coordinator_epoch=lost.seen_coordinator_epoch,
-            is_accepted=needed.is_accepted,
-            request=needed.request,
-            tool=needed.tool,
-            fate=records.fate,
-            first_offset=lost.first_offset,
-            ended_at_offset=lost.ended_at_offset,
-            consumers_saw=needed.consumers_saw,
-        )
+        found_in = sorted(copies[_marker_of(each, of)], key=lambda copy: (copy.broker or "", copy.source, copy.offset))
+        yield row_of(MarkerRepair, lost, repair(lost, kafka_version), each, as_of_ms=as_of_ms, copies=tuple(found_in) or None)
 
 
 _Producer = tuple[str, int, int]
@@ -274,30 +221,18 @@ def _is_of(records: RecordsOfProducer, span: SpanOfProducer) -> bool:
     return span.began_ms <= records.began_by_ms and span.ended_ms > records.ended_after_ms
 
 
-@dataclass(frozen=True, slots=True)
-class _Records:
-    """What became of the records that the marker should have ended."""
-
-    fate: Fate
-    first_offset: int | None
-    ended_at_offset: int | None
-
-
-def _fate(lacking: LackingPartition, later: SpanOfProducer | None) -> _Records:
+def _fate(lacking: LackingPartition, later: SpanOfProducer | None) -> tuple[Fate, int | None, int | None]:
+    """What became of the records that the marker should have ended, their first offset, and where another marker ended them."""
     first_offset = later.first_offset if lacking.first_offset is None and later is not None else lacking.first_offset
     ended_at = later.marker_offset if lacking.marker_offset is None and later is not None else lacking.marker_offset
     if lacking.marker == MarkerState.CONTRADICTING:
-        return _Records(Fate(lacking.outcome or Fate.NONE), first_offset, ended_at)
+        return Fate(lacking.outcome or Fate.NONE), first_offset, ended_at
     if lacking.first_offset is not None:
-        return _Records(Fate.OPEN, first_offset, None)
-    return _Records(Fate(later.marker_type) if later is not None and later.marker_type else Fate.NONE, first_offset, ended_at)
+        return Fate.OPEN, first_offset, None
+    return Fate(later.marker_type) if later is not None and later.marker_type else Fate.NONE, first_offset, ended_at
 
 
-def _in_order(copies: set[CopyWithMarker]) -> tuple[CopyWithMarker, ...] | None:
-    return tuple(sorted(copies, key=lambda copy: (copy.broker or "", copy.source, copy.offset))) or None
-
-
-def _newest_epochs(of_records: Sequence[CoordinatorEpoch], coverage: Sequence[EpochCopy]) -> dict[int, int]:
+def _newest_epochs(of_records: Sequence[CoordinatorEpoch], coverage: Sequence[CoverageRow]) -> dict[int, int]:
     """Coordinator partition -> its newest coordinator epoch, which the request must carry."""
     known = [(each.coordinator_partition, each.coordinator_epoch) for each in of_records]
     known += [(copy.partition, copy.leader_epoch) for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC]
@@ -306,3 +241,143 @@ def _newest_epochs(of_records: Sequence[CoordinatorEpoch], coverage: Sequence[Ep
         if epoch is not None:
             newest[partition] = max(newest.get(partition, epoch), epoch)
     return newest
+
+
+# ---- The repair of a lost marker: its request, its sender, and what consumers saw
+
+
+#: First version of brokers whose request names the transaction version (KAFKA-19446).
+_NAMES_VERSION_FROM: Final = (4, 2)
+
+
+class Fate(StrEnum):
+    """What became of the records that the marker should have ended."""
+
+    #: They are still open.
+    OPEN = "OPEN"
+    #: A later marker ended them.
+    COMMIT = "COMMIT"
+    ABORT = "ABORT"
+    #: The partition has no record of the transaction, or none any more.
+    NONE = "NONE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostMarker:
+    """A partition of a decided transaction without its marker; names are the columns of `marker_repairs`."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    #: Epochs of the decision.
+    marker_epoch: int
+    coordinator_epoch: int | None
+    decided_outcome: str
+    marker: str
+    transaction_version: int | None
+    #: Epochs that the partition has seen of the producer, and of its coordinators; None if it has seen none.
+    seen_epoch: int | None
+    seen_coordinator_epoch: int | None
+    fate: Fate
+    first_offset: int | None
+    ended_at_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The request as JSON, whether the partition accepts the decided epochs, who can send it, and what consumers saw.
+
+    There is no request if another marker has ended the records.
+    """
+
+    request: str | None
+    is_accepted: str
+    tool: str
+    consumers_saw: str
+
+
+_WAIT: Final = "read_committed consumers wait at offset {first_offset} and have read none of these records"
+#: Decision and what became of the records -> what consumers saw.
+CONSUMERS_SAW: Final[Mapping[tuple[str, Fate], str]] = {
+    ("COMMIT", Fate.OPEN): f"{_WAIT}, although the transaction is committed",
+    ("COMMIT", Fate.COMMIT): "read_committed consumers read the records late, with the COMMIT marker at offset {ended_at_offset}",
+    ("COMMIT", Fate.ABORT): (
+        "read_committed consumers skip the records because of the ABORT marker at offset {ended_at_offset}, although the "
+        "transaction is committed"
+    ),
+    ("COMMIT", Fate.NONE): "the partition shows no record of the transaction, so consumers read none here",
+    ("ABORT", Fate.OPEN): f"{_WAIT}, as they should",
+    ("ABORT", Fate.COMMIT): (
+        "read_committed consumers read the records because of the COMMIT marker at offset {ended_at_offset}, although the "
+        "transaction is aborted"
+    ),
+    (
+        "ABORT",
+        Fate.ABORT,
+    ): "read_committed consumers skip the records, as they should, since the ABORT marker at offset {ended_at_offset}",
+    ("ABORT", Fate.NONE): "the partition shows no record of the transaction, so consumers read none here",
+}
+_ENDED: Final = "no marker changes records that another marker ended: repair the data with the application's own tools"
+_RETRIES: Final = "its coordinator: it sends the request again by itself until the leader of the partition accepts it"
+_NOBODY: Final = (
+    "no shipped tool: kafka-transactions.sh abort, and Admin.abortTransaction behind it, always send transactionResult=false "
+    "(AbortTransactionHandler.buildBatchedRequest)"
+)
+_BY_HAND: Final = "kafka-transactions.sh abort: it sends transactionResult=false, as was decided"
+_REFUSED: Final = "the partition refuses the decided epochs for good, however often its coordinator tries; by hand: "
+#: State of the marker, decision, and whether the partition refuses it -> who can send the request while the records are open.
+TOOLS: Final[Mapping[tuple[MarkerState, str, bool], str]] = {
+    (MarkerState.PENDING, "COMMIT", False): _RETRIES,
+    (MarkerState.PENDING, "ABORT", False): _RETRIES,
+    (MarkerState.PENDING, "COMMIT", True): f"{_REFUSED}{_NOBODY}",
+    (MarkerState.PENDING, "ABORT", True): f"{_REFUSED}{_BY_HAND}",
+    (MarkerState.MISSING, "COMMIT", False): f"{_NOBODY}, and the coordinator has forgotten the transaction",
+    (MarkerState.MISSING, "ABORT", False): _BY_HAND,
+    (MarkerState.MISSING, "COMMIT", True): f"{_NOBODY}, and the coordinator has forgotten the transaction",
+    (MarkerState.MISSING, "ABORT", True): _BY_HAND,
+}
+
+
+def repair(lost: LostMarker, kafka_version: str | None) -> Repair:
+    """What the marker of one partition needs."""
+    fate = lost.fate
+    saw = CONSUMERS_SAW[lost.decided_outcome, fate].format(first_offset=lost.first_offset, ended_at_offset=lost.ended_at_offset)
+    if fate is not Fate.NONE:
+        saw += "; read_uncommitted consumers read the records as soon as they were replicated"
+    accepted = _accepts(lost, lost.marker_epoch, kafka_version)
+    is_fenced = (lost.seen_coordinator_epoch or 0) > (lost.coordinator_epoch or 0)
+    if is_fenced:
+        accepted = Acceptance.REFUSED
+    state = MarkerState(lost.marker)
+    is_ended = fate in (Fate.COMMIT, Fate.ABORT) or state is MarkerState.CONTRADICTING
+    tool = _ENDED if is_ended else TOOLS[state, lost.decided_outcome, accepted is Acceptance.REFUSED]
+    return Repair(None if is_ended else _request(lost, kafka_version), accepted.value, tool, saw)
+
+
+def _accepts(lost: LostMarker, epoch: int, kafka_version: str | None) -> Acceptance:
+    if lost.seen_epoch is None:
+        return Acceptance.ACCEPTED
+    return acceptance(lost.seen_epoch, epoch, kafka_version, lost.transaction_version)
+
+
+def _accepted_epoch(lost: LostMarker, kafka_version: str | None) -> int:
+    """The lowest epoch, from that of the decision on, that the partition accepts whatever its version."""
+    seen = lost.marker_epoch if lost.seen_epoch is None else lost.seen_epoch
+    for epoch in (lost.marker_epoch, max(seen, lost.marker_epoch)):
+        if _accepts(lost, epoch, kafka_version) is Acceptance.ACCEPTED:
+            return epoch
+    return min(max(seen, lost.marker_epoch) + 1, LAST_EPOCH)
+
+
+def _request(lost: LostMarker, kafka_version: str | None) -> str:
+    """The body of the request that the partition accepts, with the names and the order of Kafka's message definition."""
+    marker: dict[str, object] = {
+        "producerId": lost.producer_id,
+        "producerEpoch": _accepted_epoch(lost, kafka_version),
+        "transactionResult": lost.decided_outcome == "COMMIT",
+        "topics": [{"name": lost.topic, "partitionIndexes": [lost.partition]}],
+        "coordinatorEpoch": max(lost.coordinator_epoch or 0, lost.seen_coordinator_epoch or 0),
+    }
+    if is_from(_NAMES_VERSION_FROM, kafka_version) and lost.transaction_version is not None:
+        marker["transactionVersion"] = lost.transaction_version
+    return json.dumps({"markers": [marker]})

@@ -6,51 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.producer_state import has_late_transaction, last_stable_offset
 from txnlib.core.verdicts.reason import Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class CopiedLog:
-    """A row of `coverage`: the offsets of a copy. What its checkpoints and batches do not show is taken from one another."""
-
-    topic: str
-    partition: int
-    source: str | None
-    status: str
-    is_judged: bool
-    is_nothing_open: bool | None
-    log_start_offset: int | None
-    read_from_offset: int | None
-    end_offset: int | None
-    high_watermark: int | None
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the partition has a row: by its judged copy, or because its leader told all about it.
-
-        A partition that was never written to has no segment worth copying; its checkpoint contains all facts about it. The same is
-        true where the leader said that nothing is open, and the log was not fetched.
-        """
-        is_told = self.high_watermark == 0 or (bool(self.is_nothing_open) and self.high_watermark is not None)
-        return self.is_judged or (self.status == "MISSING" and is_told)
-
-    @property
-    def start(self) -> int:
-        return self.log_start_offset or 0
-
-    @property
-    def end(self) -> int:
-        return next((each for each in (self.end_offset, self.high_watermark) if each is not None), 0)
-
-    @property
-    def mark(self) -> int:
-        """The high watermark, else the end."""
-        return self.end if self.high_watermark is None else self.high_watermark
-
-    def has_read(self, offset: int) -> bool:
-        """Whether the batches from an offset on were read: those before a snapshot were not."""
-        return self.read_from_offset is None or not self.start < self.read_from_offset or offset >= self.read_from_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +90,33 @@ class StablePartition:
 _Place = tuple[str, int]
 
 
+def _is_shown(copy: CoverageRow) -> bool:
+    """Whether the partition has a row: by its judged copy, or because its leader told all about it.
+
+    A partition that was never written to has no segment worth copying; its checkpoint contains all facts about it. The same is
+    true where the leader said that nothing is open, and the log was not fetched.
+    """
+    is_told = copy.high_watermark == 0 or (bool(copy.is_nothing_open) and copy.high_watermark is not None)
+    return copy.is_judged or (copy.status == "MISSING" and is_told)
+
+
+def _end(copy: CoverageRow) -> int:
+    return (copy.high_watermark or 0) if copy.end_offset is None else copy.end_offset
+
+
+def _mark(copy: CoverageRow) -> int:
+    """The high watermark, else the end. What checkpoints and batches do not show is taken from one another."""
+    return _end(copy) if copy.high_watermark is None else copy.high_watermark
+
+
+def _has_read(copy: CoverageRow, offset: int) -> bool:
+    """Whether the batches from an offset on were read: those before a snapshot were not."""
+    begin = copy.read_from_offset
+    return begin is None or not (copy.log_start_offset or 0) < begin or offset >= begin
+
+
 def partitions(
-    coverage: Sequence[CopiedLog],
+    coverage: Sequence[CoverageRow],
     unstable_offsets: Sequence[UnstableOffset],
     open_transactions: Sequence[BlockingTransaction],
     answered_offsets: Sequence[AnsweredOffset],
@@ -149,11 +132,11 @@ def partitions(
     """
     unstable = {(each.topic, each.partition): each.first_unstable_offset for each in unstable_offsets}
     answered = {(each.topic, each.partition): each.offset for each in answered_offsets}
-    logs = {(copy.topic, copy.partition): copy for copy in coverage if copy.is_shown}
+    logs = {copy.place: copy for copy in coverage if _is_shown(copy)}
     stable = {}
     for place, log in logs.items():
         first = min((each[place] for each in (unstable, answered) if place in each), default=None)
-        stable[place] = last_stable_offset(first, log.mark, log.start)
+        stable[place] = last_stable_offset(first, _mark(log), log.log_start_offset or 0)
     lags = _lags(logs, stable, unstable_batches)
     opened = _in_order(open_transactions)
     for place, log in logs.items():
@@ -166,13 +149,13 @@ def partitions(
             as_of_ms=as_of_ms,
             topic=log.topic,
             partition=log.partition,
-            end_offset=log.end,
-            log_start_offset=log.start,
-            high_watermark=log.mark,
+            end_offset=_end(log),
+            log_start_offset=log.log_start_offset or 0,
+            high_watermark=_mark(log),
             is_high_watermark_assumed=log.high_watermark is None,
             last_stable_offset=stable[place],
-            lag_offsets=log.mark - stable[place],
-            lag_bytes=((lag and lag.lag_bytes) or 0) if log.has_read(stable[place]) else None,
+            lag_offsets=_mark(log) - stable[place],
+            lag_bytes=((lag and lag.lag_bytes) or 0) if _has_read(log, stable[place]) else None,
             lag_ms=None if lag is None or lag.stable_ms is None else max(as_of_ms - lag.stable_ms, 0),
             blocking_producer_id=blocking and blocking.producer_id,
             blocking_transactional_id=blocking and blocking.transactional_id,
@@ -185,15 +168,15 @@ def partitions(
 
 
 def _lags(
-    logs: Mapping[_Place, CopiedLog],
+    logs: Mapping[_Place, CoverageRow],
     stable: Mapping[_Place, int],
     unstable_batches: Callable[[Sequence[UnstableRange]], Sequence[UnstableBatches]],
 ) -> dict[_Place, UnstableBatches]:
     """What lies between last stable offset and high watermark, of the partitions where these differ and it was read."""
     ranges = [
-        UnstableRange(log.topic, log.partition, log.source, stable[place], log.mark)
+        UnstableRange(log.topic, log.partition, log.source, stable[place], _mark(log))
         for place, log in logs.items()
-        if stable[place] < log.mark and log.has_read(stable[place])
+        if stable[place] < _mark(log) and _has_read(log, stable[place])
     ]
     return {(each.topic, each.partition): each for each in unstable_batches(ranges)}
 

@@ -61,11 +61,11 @@ class Plan:
     """
 
     action: Action
-    command: str | None
-    command_for_old_brokers: str | None
-    before: tuple[PlanCommand, ...]
-    after: tuple[PlanCommand, ...]
-    notes: tuple[str, ...]
+    command: str | None = None
+    command_for_old_brokers: str | None = None
+    before: tuple[PlanCommand, ...] = ()
+    after: tuple[PlanCommand, ...] = ()
+    notes: tuple[str, ...] = ()
     effect: str | None = None
 
 
@@ -174,7 +174,7 @@ def plan(transaction: OpenTransaction, kafka_version: str | None = None, whole: 
     unnamed = kafka_commands.cannot_name(transaction.topic, None if steps is _abort else transaction.transactional_id)
     if unnamed is not None and steps is not _idle:
         because = transaction.do_not_abort_because
-        planned = Plan(action, None, None, (), (), tuple(dict.fromkeys([*([because] if because else []), unnamed])))
+        planned = Plan(action, notes=tuple(dict.fromkeys([*([because] if because else []), unnamed])))
     else:
         planned = steps(transaction, action, kafka_version)
     return replace(planned, effect=effect(transaction, action, whole))
@@ -286,7 +286,7 @@ def hanging_row(producer_id: int, start_offset: int) -> str:
 
 def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     if transaction.transactional_id is None:
-        return Plan(action, None, None, (), (), ())
+        return Plan(action)
     shown = kafka_commands.describe(transaction.transactional_id)
     ongoing = f"TransactionState Ongoing, producer {transaction.producer_id}; and its owner says that it is given up"
     before = [PlanCommand(shown, ongoing)]
@@ -305,7 +305,7 @@ def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_vers
 def _revive(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     coordinator, transactional_id = transaction.coordinator_partition, transaction.transactional_id
     if coordinator is None or transactional_id is None:
-        return Plan(action, None, None, (), (), ())
+        return Plan(action)
     state = transaction.coordinator_state or "PrepareCommit or PrepareAbort"
     before = (
         PlanCommand(kafka_commands.describe(transactional_id), f"TransactionState {state}, producer {transaction.producer_id}"),
@@ -341,22 +341,22 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
             f"4. move the leadership of __transaction_state-{transaction.coordinator_partition} then: its transactional id is free",
         ]
     because = transaction.do_not_abort_because
-    return Plan(action, None, None, (), (), (*([because] if because else []), *notes))
+    return Plan(action, notes=(*([because] if because else []), *notes))
 
 
 def _check_timestamps(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     notes = ("check the timestamps that the producer writes: they are older than its transaction; nothing needs to be ended",)
     if transaction.transactional_id is None:
-        return Plan(action, None, None, (), (), notes)
+        return Plan(action, notes=notes)
     shown = PlanCommand(
         kafka_commands.describe(transaction.transactional_id), "TransactionState Ongoing, with a StartTime that is recent"
     )
-    return Plan(action, None, None, (shown,), (), notes)
+    return Plan(action, before=(shown,), notes=notes)
 
 
 def _idle(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     because = transaction.do_not_abort_because
-    return Plan(action, None, None, (), (), (because,) if because else ())
+    return Plan(action, notes=(because,) if because else ())
 
 
 _PLANS: Final[Mapping[Action, Callable[[OpenTransaction, Action, str | None], Plan]]] = {

@@ -15,8 +15,8 @@ from typing import Final
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC, is_ahead, is_from
-from txnlib.core.verdicts import evidence_records as events
 from txnlib.core.verdicts.evidence import Evidence, PartitionSide
+from txnlib.core.verdicts.evidence_records import events, is_after_completion, is_coordinator_leaderless, is_leaderless, shown
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Reason
 
@@ -147,28 +147,29 @@ def _is_exhausted(evidence: Evidence) -> bool:
     return (evidence.at_coordinator.producer_epoch or 0) > EXHAUSTED_EPOCH
 
 
-def _lost_by_election(evidence: Evidence) -> bool:
-    return _lacks_marker(evidence) and events.unclean_election(evidence) is not None
+def _has(name: str) -> Callable[[Evidence], bool]:
+    """Whether the metadata log shows an event of `evidence_records.events`."""
+    return lambda evidence: events(evidence)[name] is not None
 
 
-def _lost_after_completion(evidence: Evidence) -> bool:
-    election = events.unclean_election(evidence)
-    return _lacks_marker(evidence) and election is not None and events.is_after_completion(election, evidence)
+def _lost_by(name: str, *, is_proven: bool) -> Callable[[Evidence], bool]:
+    """Whether the marker is missing, and an event explains that: for certain, if all had acknowledged it before, or else."""
+
+    def applies(evidence: Evidence) -> bool:
+        event = events(evidence)[name]
+        return _lacks_marker(evidence) and event is not None and is_after_completion(event, evidence) is is_proven
+
+    return applies
 
 
 def _may_be_lost_by_election(evidence: Evidence) -> bool:
-    is_dated = events.unclean_election(evidence) is not None
-    return _lacks_marker(evidence) and not is_dated and events.undated_unclean_election(evidence) is not None
-
-
-def _lost_by_creation(evidence: Evidence) -> bool:
-    created = events.topic_created(evidence)
-    return _lacks_marker(evidence) and created is not None and events.is_after_completion(created, evidence)
+    found = events(evidence)
+    return _lacks_marker(evidence) and found["unclean_election"] is None and found["undated_unclean_election"] is not None
 
 
 def _dropped_without_leader(evidence: Evidence) -> bool:
     """The partition had no leader at some time from the decision to its completion."""
-    coordinator, none = evidence.at_coordinator, events.leaderless(evidence)
+    coordinator, none = evidence.at_coordinator, events(evidence)["leaderless"]
     decided = coordinator.commit_due or coordinator.decision
     completed = None if decided is None else decided.completed_ms
     if not _lacks_marker(evidence) or none is None or completed is None:
@@ -176,11 +177,9 @@ def _dropped_without_leader(evidence: Evidence) -> bool:
     return none.at_ms is None or none.at_ms <= completed
 
 
-def _explained(evidence: Evidence) -> bool:
-    """Whether the metadata log shows why the marker is missing."""
-    if _may_be_lost_by_election(evidence):
-        return True
-    return _lost_by_election(evidence) or _lost_by_creation(evidence) or _dropped_without_leader(evidence)
+def _is_unexplained(evidence: Evidence) -> bool:
+    """Whether the marker is missing, and the metadata log does not show why."""
+    return _lacks_marker(evidence) and not any(rule.applies(evidence) for rule in _SHOWN_LOSSES)
 
 
 _PROVEN, _L, _P = Likelihood.PROVEN, Likelihood.LIKELY, Likelihood.POSSIBLE
@@ -203,13 +202,8 @@ _OFFSETS: Final = CauseRule(
 _UNCLEAN_SHOWS: Final = "{unclean_election}{lost_offsets}; before, {transactional_id} was decided ({decision})"
 #: Causes of a missing marker that the metadata log shows.
 _SHOWN_LOSSES: Final = (
-    CauseRule(CauseName.UNCLEAN_ELECTION, _PROVEN, _UNCLEAN_SHOWS, _lost_after_completion),
-    CauseRule(
-        CauseName.UNCLEAN_ELECTION,
-        _L,
-        _UNCLEAN_SHOWS,
-        lambda evidence: _lost_by_election(evidence) and not _lost_after_completion(evidence),
-    ),
+    CauseRule(CauseName.UNCLEAN_ELECTION, _PROVEN, _UNCLEAN_SHOWS, _lost_by("unclean_election", is_proven=True)),
+    CauseRule(CauseName.UNCLEAN_ELECTION, _L, _UNCLEAN_SHOWS, _lost_by("unclean_election", is_proven=False)),
     CauseRule(
         CauseName.UNDATED_ELECTION,
         _L,
@@ -220,7 +214,7 @@ _SHOWN_LOSSES: Final = (
         CauseName.TOPIC_CREATED_AGAIN,
         _PROVEN,
         "{topic_created}; before, {transactional_id} was decided ({decision})",
-        _lost_by_creation,
+        _lost_by("topic_created", is_proven=True),
     ),
     CauseRule(
         CauseName.DROPPED_WITHOUT_LEADER,
@@ -229,23 +223,21 @@ _SHOWN_LOSSES: Final = (
         _dropped_without_leader,
     ),
 )
-_LOWERED: Final = CauseRule(
-    CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered_feature}", lambda evidence: events.lowered_feature(evidence) is not None
-)
+_LOWERED: Final = CauseRule(CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered_feature}", _has("lowered_feature"))
 _LOST_MARKER: Final = CauseRule(
     CauseName.MARKER_LOST,
     _L,
     "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows it here",
-    lambda evidence: _lacks_marker(evidence) and not _explained(evidence),
+    _is_unexplained,
 )
 
-_NO_LEADER: Final = CauseRule(CauseName.NO_LEADER, _PROVEN, "{leaderless}", events.is_leaderless)
-_NO_COORDINATOR: Final = CauseRule(CauseName.NO_COORDINATOR, _PROVEN, "{coordinator_leaderless}", events.is_coordinator_leaderless)
+_NO_LEADER: Final = CauseRule(CauseName.NO_LEADER, _PROVEN, "{leaderless}", is_leaderless)
+_NO_COORDINATOR: Final = CauseRule(CauseName.NO_COORDINATOR, _PROVEN, "{coordinator_leaderless}", is_coordinator_leaderless)
 _FENCED_COORDINATOR: Final = CauseRule(
     CauseName.COORDINATOR_FENCED,
     _L,
     "{fenced_coordinator}",
-    lambda evidence: events.fenced_coordinator(evidence) is not None and not events.is_coordinator_leaderless(evidence),
+    lambda evidence: events(evidence)["fenced_coordinator"] is not None and not is_coordinator_leaderless(evidence),
 )
 _OLD_TIMESTAMPS: Final = CauseRule(
     CauseName.OLD_TIMES,
@@ -332,7 +324,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.COORDINATOR_UNCLEAN_ELECTION,
             _PROVEN,
             "{coordinator_unclean}",
-            lambda evidence: events.unclean_coordinator(evidence) is not None,
+            _has("coordinator_unclean"),
         ),
         CauseRule(CauseName.EPOCH_MADE_UP, _L, _EPOCHS, fixed_in=(4, 0)),
         CauseRule(CauseName.COORDINATOR_LOST_NEWEST_RECORDS, _P, _EPOCHS),
@@ -361,7 +353,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.LEADER_UNREACHABLE,
             _P,
             "no marker since the decision at offset {record_offset}",
-            lambda evidence: not events.is_leaderless(evidence),
+            lambda evidence: not is_leaderless(evidence),
         ),
         CauseRule(
             CauseName.FORGOTTEN,
@@ -427,7 +419,7 @@ def _fields(evidence: Evidence) -> dict[str, object]:
         "coordinator_producer_epoch": coordinator.producer_epoch,
         "newest_coordinator_epoch": coordinator.newest_coordinator_epoch,
         "record_offset": coordinator.record_offset,
-        **events.shown(evidence),
+        **shown(evidence),
         "lost_offsets": _lost_offsets(partition),
         "decision": "not known" if coordinator.decision is None else coordinator.decision.type,
     }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
+from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
-from txnlib.core.verdicts.dossier import CapturedCopy, ClusterFacts, CoordinatorPartition, Dossier, PartitionFacts
-from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, ProducerIdBlock, Thresholds
+from txnlib.core.metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
+from txnlib.core.verdicts.dossier import Dossier
+from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100
@@ -21,60 +23,150 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentFact:
-    """A row of `partition_assignments`: the state of a partition from one metadata record to the next."""
+class PartitionFacts:
+    """What the tables of the cluster show about a partition."""
 
-    topic: str
+    copies: tuple[CoverageRow, ...] = ()
+    elections: tuple[Election, ...] = ()
+    #: Names of findings of severity ERROR or CRITICAL about the partition.
+    alarms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorPartition(PartitionFacts):
+    """A partition of `__transaction_state`: its copies, what they prove together, and what compaction left of its log.
+
+    Kafka: `TransactionStateManager.loadTransactionMetadata` reads the whole log. Source: docs/rules/abort.md#no-coordinator-left.
+    """
+
     partition: int
-    topic_id: str | None
-    leader: int | None
-    leader_epoch: int | None
-    is_unclean: bool | None
-    since_offset: int | None
-    since_ms: int | None
-    until_ms: int | None
+    newest_coordinator_epoch: int | None = None
+    last_offset: int | None = None
+    #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
+    hole_offset: int | None = None
+    hole_ms: int | None = None
+    #: The copy that reaches furthest for certain; None if nothing was captured.
+    best: CoverageRow | None = field(init=False)
+    #: The instant up to which the copies show everything, and when the newest copy that shows absence was taken.
+    known_until_ms: int | None = field(init=False)
+    captured_ms: int | None = field(init=False)
+    is_instant_assumed: bool = field(init=False)
+    #: Records below this offset are lost in every copy.
+    damaged_offset: int | None = field(init=False)
+    #: Whether an id without a record in the copies has none in the log.
+    shows_absence: bool = field(init=False)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSessionRow:
-    """A row of `broker_sessions`."""
-
-    broker_id: int
-    is_fenced: bool | None
-    since_offset: int | None
-    since_ms: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingFact:
-    """A row of `cluster_settings`."""
-
-    scope: str | None
-    name: str | None
-    value: str | None
-    since_offset: int | None
-    since_ms: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockRow:
-    """A row of `producer_id_blocks`."""
-
-    offset: int | None
-    allocated_at_ms: int | None
-    first_producer_id: int
-    last_producer_id: int
-    broker_id: int
+    def __post_init__(self) -> None:
+        copies = [copy for copy in self.copies if copy.status != "MISSING"]
+        damaged = _lost_below(copies)
+        proven = {
+            "best": max(copies, key=_trust, default=None),
+            "known_until_ms": highest(copy.known_until_ms for copy in copies if copy.is_decoded),
+            "captured_ms": highest(copy.captured_at_ms for copy in copies if copy.shows_absence),
+            "is_instant_assumed": all(copy.is_instant_assumed is not False for copy in copies),
+            "damaged_offset": damaged,
+            "shows_absence": damaged is None and any(copy.shows_absence for copy in copies),
+        }
+        for name, value in proven.items():
+            object.__setattr__(self, name, value)
 
     @property
-    def block(self) -> ProducerIdBlock:
-        return ProducerIdBlock(
-            offset=self.offset,
-            at_ms=self.allocated_at_ms,
-            first_producer_id=self.first_producer_id,
-            last_producer_id=self.last_producer_id,
-            broker_id=self.broker_id,
-        )
+    def hole_end(self) -> int | None:
+        """The offset below which records of the log are missing; None if none are. They may be the newest ones, too."""
+        end = highest(end for copy in self.copies for end in (copy.survives_until, copy.high_watermark))
+        last = -1 if self.last_offset is None else self.last_offset
+        return end if end is not None and end > last + 1 else self.hole_offset
+
+
+def _trust(copy: CoverageRow) -> tuple[bool, bool, bool, int]:
+    return bool(copy.is_current), copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0
+
+
+def _lost_below(copies: Sequence[CoverageRow]) -> int | None:
+    """The offset below which records may be lost in every copy; None if nothing is.
+
+    Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged one.
+    """
+    damages = (copy.damage_ends_at for copy in copies)
+    return highest(end for end in damages if end is not None and not any(_contains(copy, end, copies) for copy in copies))
+
+
+def _contains(copy: CoverageRow, end: int, copies: Iterable[CoverageRow]) -> bool:
+    """Whether a copy is whole up to an offset; for the end of the log, up to all that any copy or checkpoint reaches."""
+    if not copy.shows_absence or copy.survives_until is None:
+        return False
+    if end < LOG_END:
+        return copy.survives_until >= end
+    mark = highest(mark for each in copies for mark in (each.noted_high_watermark, each.high_watermark))
+    reached = highest(each.end_offset for each in copies)
+    return mark is not None and bool(copy.is_current) and copy.survives_until >= max(mark, reached or 0)
+
+
+def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
+    """Why a coordinator partition is not known for certain, in words; empty if it is: current, whole, by a certain leader."""
+    name, best, damaged = f"{TRANSACTION_STATE_TOPIC}-{coordinator.partition}", coordinator.best, coordinator.damaged_offset
+    if best is None:
+        return [f"{name} was not captured"]
+    if not best.has_leader:
+        return [f"the leader of {name} is not known for certain: note it in capture.json, or copy the metadata log"]
+    if best.role != Role.LEADER or not best.is_current:
+        return [f"the copy of {name} is not known to be current: copy its leader's (broker {best.leader})"]
+    if damaged is not None:
+        return [
+            f"{name} is damaged{' at its end' if damaged >= LOG_END else f' below offset {damaged}'}: copy another replica of it"
+        ]
+    if not best.begins_at_start:
+        return [f"the copy of {name} lacks its first segments: copy the whole folder"]
+    if not coordinator.shows_absence:
+        return [f"the copy of {name} does not show all of its records: copy the raw segments"]
+    if best.high_watermark is None:
+        return [f"the end of the copy of {name} is not confirmed: copy the replication-offset-checkpoint of broker {best.leader}"]
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What all dossiers of an audit share."""
+
+    thresholds: Thresholds
+    kafka_version: str | None = None
+    transaction_version: int | None = None
+    #: How the number of coordinator partitions is known (`CountBasis`).
+    count_basis: str = "GIVEN"
+    #: Whether the metadata log was still growing when it was copied, so that it shows every election.
+    is_metadata_confirmed: bool = False
+    #: Whether elections may be lost in the metadata log.
+    hides_elections: bool = False
+    #: Whether most copies have their leader epoch checkpoint, so that one without it has lost it.
+    has_epoch_checkpoints: bool = False
+    coordinators: tuple[CoordinatorPartition, ...] = ()
+    fenced: tuple[FencedBroker, ...] = ()
+    lowered: tuple[LoweredFeature, ...] = ()
+    partitions: Mapping[tuple[str, int], PartitionFacts] = field(default_factory=dict)
+    blocks: tuple[ProducerIdBlock, ...] = ()
+
+    def coordinator(self, partition: int | None) -> CoordinatorPartition | None:
+        """A partition of `__transaction_state`; None if it is not known."""
+        return next((each for each in self.coordinators if each.partition == partition), None)
+
+    @property
+    def missing_coordinators(self) -> tuple[int, ...] | None:
+        """The coordinator partitions that do not show which ids have no record; None if nothing was captured."""
+        if not self.coordinators:
+            return None
+        return tuple(sorted(each.partition for each in self.coordinators if not each.shows_absence))
+
+    @property
+    def coordinators_known_until_ms(self) -> int | None:
+        """The instant up to which all of them are known; None if one is unknown."""
+        known = [each.known_until_ms for each in self.coordinators]
+        return None if None in known else lowest(known)
+
+    @property
+    def worst_coordinator(self) -> CoverageRow | None:
+        """The best copy of the coordinator partition that is known least."""
+        bests = [each.best for each in self.coordinators if each.best is not None]
+        return min(bests, key=lambda copy: (bool(copy.is_current), copy.ends == End.WHOLE), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +195,13 @@ ALARMING_FINDING: Final = Finding.WRONG_COORDINATOR_PARTITION.name
 
 
 def cluster_facts(
-    coverage: Sequence[CapturedCopy],
+    coverage: Sequence[CoverageRow],
     coordinators: Iterable[CoordinatorLog],
     alarms: Iterable[PartitionAlarm],
-    partition_assignments: Sequence[AssignmentFact],
-    broker_sessions: Sequence[BrokerSessionRow],
-    cluster_settings: Sequence[SettingFact],
-    producer_id_blocks: Sequence[BlockRow],
+    partition_assignments: Sequence[PartitionAssignment],
+    broker_sessions: Sequence[BrokerSession],
+    cluster_settings: Sequence[ClusterSetting],
+    producer_id_blocks: Sequence[ProducerIdBlock],
     *,
     thresholds: Thresholds,
     kafka_version: str | None,
@@ -130,7 +222,12 @@ def cluster_facts(
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
         coordinators=tuple(
-            _coordinator(partition, of, logs.get(partition) or CoordinatorLog(partition=partition))
+            CoordinatorPartition(
+                copies=of.copies,
+                elections=of.elections,
+                alarms=of.alarms,
+                **asdict(logs.get(partition) or CoordinatorLog(partition=partition)),
+            )
             for (topic, partition), of in partitions.items()
             if topic == TRANSACTION_STATE_TOPIC and of.copies
         ),
@@ -139,7 +236,7 @@ def cluster_facts(
         fenced=_newest(_fenced(broker_sessions)),
         lowered=_newest(_lowered(cluster_settings)),
         partitions=partitions,
-        blocks=tuple(sorted((each.block for each in producer_id_blocks), key=_in_order)),
+        blocks=tuple(sorted(producer_id_blocks, key=lambda each: -1 if each.offset is None else each.offset)),
     )
 
 
@@ -156,7 +253,7 @@ def with_cluster(dossier: Dossier, facts: ClusterFacts) -> Dossier:
 
 
 def _partitions(
-    coverage: Sequence[CapturedCopy], alarms: Iterable[PartitionAlarm], partition_assignments: Sequence[AssignmentFact]
+    coverage: Sequence[CoverageRow], alarms: Iterable[PartitionAlarm], partition_assignments: Sequence[PartitionAssignment]
 ) -> dict[tuple[str, int], PartitionFacts]:
     living = [copy for copy in coverage if not copy.is_deleted]
     copies = grouped(living, lambda each: (each.topic, each.partition))
@@ -174,20 +271,7 @@ def _partitions(
     }
 
 
-def _coordinator(partition: int, of: PartitionFacts, log: CoordinatorLog) -> CoordinatorPartition:
-    return CoordinatorPartition(
-        partition=partition,
-        copies=of.copies,
-        newest_coordinator_epoch=log.newest_coordinator_epoch,
-        last_offset=log.last_offset,
-        hole_offset=log.hole_offset,
-        hole_ms=log.hole_ms,
-        elections=of.elections,
-        alarms=of.alarms,
-    )
-
-
-def _elections(partition_assignments: Sequence[AssignmentFact]) -> dict[tuple[str, int], list[Election]]:
+def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tuple[str, int], list[Election]]:
     """The states of each partition with another leader or leader epoch than before. All times are the controller's."""
     found: dict[tuple[str, int], list[Election]] = defaultdict(list)
     of_topics = grouped(partition_assignments, lambda each: (each.topic_id, each.topic, each.partition))
@@ -213,7 +297,7 @@ def _elections(partition_assignments: Sequence[AssignmentFact]) -> dict[tuple[st
     return found
 
 
-def _fenced(broker_sessions: Sequence[BrokerSessionRow]) -> Iterable[FencedBroker]:
+def _fenced(broker_sessions: Sequence[BrokerSession]) -> Iterable[FencedBroker]:
     """The records that fenced a broker."""
     for broker, sessions in grouped(broker_sessions, attrgetter("broker_id")).items():
         sessions.sort(key=_since)
@@ -222,7 +306,7 @@ def _fenced(broker_sessions: Sequence[BrokerSessionRow]) -> Iterable[FencedBroke
                 yield FencedBroker(offset=session.since_offset, at_ms=session.since_ms, broker=broker)
 
 
-def _lowered(cluster_settings: Sequence[SettingFact]) -> Iterable[LoweredFeature]:
+def _lowered(cluster_settings: Sequence[ClusterSetting]) -> Iterable[LoweredFeature]:
     """The records that lowered `transaction.version`."""
     levels = [each for each in cluster_settings if each.scope == "FEATURE" and each.name == TRANSACTION_VERSION]
     levels.sort(key=_since)

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.verdicts.copies import ReadCopy
-from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, ProducerIdBlock, Thresholds
+from txnlib.core.copies import CoverageRow
+from txnlib.core.metadata import ProducerIdBlock
+from txnlib.core.verdicts.evidence import Election
 
 #: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).
 OF_CLUSTER: Final[Mapping[str, bool]] = {"is_of_cluster": True}
@@ -26,51 +27,6 @@ class Place:
 
     topic: str
     partition: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruncatedEpoch:
-    """A leader epoch, and the first offset that a newer leader truncated."""
-
-    leader_epoch: int | None
-    from_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapturedCopy(ReadCopy):
-    """A row of `coverage`: a copy of a partition, with the names of its columns."""
-
-    topic: str = ""
-    partition: int = 0
-    broker: str | None = None
-    topic_id: str | None = None
-    is_judged: bool = False
-    is_current: bool = False
-    role: str | None = None
-    ends: str | None = None
-    leader: str | None = None
-    leader_basis: str | None = None
-    leader_epoch: int | None = None
-    checkpoint_leader_epoch: int | None = None
-    truncated: tuple[TruncatedEpoch, ...] | None = None
-    end_offset: int | None = None
-    survives_until: int | None = None
-    high_watermark: int | None = None
-    noted_high_watermark: int | None = None
-    checkpointed_at_ms: int | None = None
-    captured_at_ms: int | None = None
-    newest_stamp_ms: int | None = None
-    known_until_ms: int | None = None
-    is_instant_assumed: bool = True
-    gap_offset: int | None = None
-    is_deleted: bool | None = None
-    answered_at_ms: int | None = None
-    answered_stable_offset: int | None = None
-
-    @property
-    def truncated_from(self) -> int | None:
-        """The lowest offset that a newer leader truncated."""
-        return min((each.from_offset for each in self.truncated or ()), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +147,7 @@ class OpenSpan:
     #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is behind.
     clock_lag_ms: int | None = None
     earlier: tuple[EarlierAudit, ...] = ()
-    copies: tuple[CapturedCopy, ...] = field(default=(), metadata=OF_CLUSTER)
+    copies: tuple[CoverageRow, ...] = field(default=(), metadata=OF_CLUSTER)
     elections: tuple[Election, ...] = field(default=(), metadata=OF_CLUSTER)
     #: The newest block of producer ids that contains the producer id.
     block: ProducerIdBlock | None = field(default=None, metadata=OF_CLUSTER)
@@ -199,9 +155,9 @@ class OpenSpan:
     alarms: tuple[str, ...] = field(default=(), metadata=OF_CLUSTER)
 
     @property
-    def judged_copy(self) -> CapturedCopy:
+    def judged_copy(self) -> CoverageRow:
         """The copy that is judged; one that shows nothing, if none is."""
-        return next((each for each in self.copies if each.is_judged), CapturedCopy())
+        return next((each for each in self.copies if each.is_judged), CoverageRow())
 
     @property
     def first_check(self) -> CheckedBatch | None:
@@ -275,55 +231,3 @@ class Dossier:
     alarms: tuple[str, ...] = ()
     #: Whether it is proven that the cluster never handed it out.
     is_never_allocated: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFacts:
-    """What the tables of the cluster show about a partition."""
-
-    copies: tuple[CapturedCopy, ...] = ()
-    elections: tuple[Election, ...] = ()
-    #: Names of findings of severity ERROR or CRITICAL about the partition.
-    alarms: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorPartition:
-    """A partition of `__transaction_state`: its copies, and what compaction left of its log."""
-
-    partition: int
-    copies: tuple[CapturedCopy, ...] = ()
-    newest_coordinator_epoch: int | None = None
-    last_offset: int | None = None
-    #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
-    hole_offset: int | None = None
-    hole_ms: int | None = None
-    elections: tuple[Election, ...] = ()
-    #: Names of findings of severity ERROR or CRITICAL about the partition.
-    alarms: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What all dossiers of an audit share."""
-
-    thresholds: Thresholds
-    kafka_version: str | None = None
-    transaction_version: int | None = None
-    #: How the number of coordinator partitions is known (`CountBasis`).
-    count_basis: str = "GIVEN"
-    #: Whether the metadata log was still growing when it was copied, so that it shows every election.
-    is_metadata_confirmed: bool = False
-    #: Whether elections may be lost in the metadata log.
-    hides_elections: bool = False
-    #: Whether most copies have their leader epoch checkpoint, so that one without it has lost it.
-    has_epoch_checkpoints: bool = False
-    coordinators: tuple[CoordinatorPartition, ...] = field(default=())
-    fenced: tuple[FencedBroker, ...] = ()
-    lowered: tuple[LoweredFeature, ...] = ()
-    partitions: Mapping[tuple[str, int], PartitionFacts] = field(default_factory=dict)
-    blocks: tuple[ProducerIdBlock, ...] = ()
-
-    def coordinator(self, partition: int | None) -> CoordinatorPartition | None:
-        """A partition of `__transaction_state`; None if it is not known."""
-        return next((each for each in self.coordinators if each.partition == partition), None)

@@ -2,193 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from txnlib.core.instants import NO_INSTANT_MS, clock_ms, latest_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS, UNKNOWN_CLOCKS_DIFFER_MS, is_from
+from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role, highest, lowest
+from txnlib.core.instants import NO_INSTANT_MS, clock_ms
+from txnlib.core.kafka.constants import (
+    CLOCKS_DIFFER_MS,
+    MAX_SEQUENCE,
+    TWO_PHASE_COMMIT_TIMEOUTS,
+    UNKNOWN_CLOCKS_DIFFER_MS,
+    is_from,
+)
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
-from txnlib.core.verdicts.coordinator_copies import NO_LEADER, Coordinators, Standing, has_leader, uncertainties
-from txnlib.core.verdicts.copies import End, LeaderBasis, Role
-from txnlib.core.verdicts.dossier import (
-    MOST_MARKERS,
-    CapturedCopy,
-    Claim,
-    ClusterFacts,
-    CoordinatorDecision,
-    CoordinatorPartition,
-    Dossier,
-    OpenSpan,
-    Place,
-)
-from txnlib.core.verdicts.dossier_partition import partition_side
-from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Decided, Evidence, History, Owner, PartitionSide
-from txnlib.core.verdicts.marker_matching import Clocks, Fit, Match, decided_ms, marker_epoch, match_markers, without_repeats
-
-
-def lists(partitions: Sequence[Place], span: OpenSpan) -> bool:
-    """Whether the partition of an open transaction is among some others."""
-    return any(place.topic == span.topic and place.partition == span.partition for place in partitions)
-
-
-def clocks_of(span: OpenSpan, claim: Claim | None, copy: CapturedCopy, facts: ClusterFacts) -> Clocks:
-    """The clock of the partition's leader, compared with that of the id's coordinator."""
-    if claim is None:
-        return Clocks(differ_ms=UNKNOWN_CLOCKS_DIFFER_MS)
-    of = facts.coordinator(claim.coordinator_partition)
-    leaders = {each.leader for each in (of.copies if of else ()) if each.is_judged}
-    if copy.leader not in (None, NO_LEADER) and leaders == {copy.leader}:
-        return Clocks()
-    estimate = next((each for each in span.clocks if each.coordinator_partition == claim.coordinator_partition), None)
-    if estimate is None:
-        return Clocks(differ_ms=UNKNOWN_CLOCKS_DIFFER_MS)
-    return Clocks(offset_ms=estimate.offset_ms, differ_ms=estimate.differ_ms)
-
-
-def matches_of(decisions: Sequence[CoordinatorDecision], span: OpenSpan, clocks: Clocks, copy: CapturedCopy) -> tuple[Match, ...]:
-    """The decisions that list, or may list, the partition, each with its marker here. Oldest first."""
-    here = [each for each in decisions if each.partitions is None or lists(each.partitions, span)]
-    ordered = sorted(here, key=lambda each: (each.coordinator_partition, each.last_record_offset))
-    return match_markers(ordered, without_repeats(span.markers), clocks, is_begin_known=is_begin_known(span, copy))
-
-
-def is_begin_known(span: OpenSpan, copy: CapturedCopy) -> bool:
-    """Whether the dossier has all markers of the producer that were ever written here."""
-    return copy.begins_at_start and len(span.markers) < MOST_MARKERS
-
-
-def decided_of(match: Match, *, facts: ClusterFacts, began_later: bool = False, began_before: bool = False) -> Decided:
-    decision = match.decision
-    of = facts.coordinator(decision.coordinator_partition)
-    hole = None if of is None else hole_of(of)
-    is_followed = of is not None and (hole is None or hole <= decision.first_record_offset)
-    newest = of.newest_coordinator_epoch if of is not None else None
-    began_epoch, ended_epoch = decision.first_epoch, decision.decided_epoch
-    return Decided(
-        type=decision.outcome,
-        producer_epoch=marker_epoch(decision),
-        coordinator_epoch=decision.coordinator_epoch if newest is None else newest,
-        decided_ms=decision.said_ms if decision.said_ms is not None else decision.prepared_ms or decision.completed_ms,
-        completed_ms=decision.completed_ms,
-        transaction_version=decision.transaction_version,
-        start_ms=decision.start_ms,
-        is_marked=_is_marked(match),
-        lists_partition=decision.partitions is not None,
-        began_later=began_later,
-        began_before=began_before,
-        is_own_epoch=ended_epoch is not None and began_epoch is not None and ended_epoch > began_epoch,
-        is_followed=is_followed,
-        coordinator_partition=decision.coordinator_partition,
-        record_offset=decision.last_record_offset,
-    )
-
-
-def _is_marked(match: Match) -> bool | None:
-    """Whether the marker of a decision is here; None if its records, or no times, are left to tell."""
-    if match.fit is Fit.UNTIMED:
-        return None
-    if match.marker is not None:
-        return True
-    return False if match.decision.partitions is not None else None
-
-
-def history_of(
-    span: OpenSpan,
-    claim: Claim | None,
-    matches: Sequence[Match],
-    partition: PartitionSide,
-    clocks: Clocks,
-    facts: ClusterFacts,
-    coordinators: Coordinators,
-    *,
-    is_complete: bool,
-) -> History:
-    """The decisions that may include the open records, and whether others may be lost to compaction.
-
-    `is_complete`: the copy has all markers of the producer. Then as many markers as decisions are those of the decisions, whatever
-    the clocks say.
-    """
-    last_own = max((number for number, match in enumerate(matches) if match.fit is Fit.EXACT), default=-1)
-    own = matches[last_own].decision if last_own >= 0 else None
-    is_whole, because = _is_whole(claim, own, partition, clocks, facts, coordinators)
-    if is_whole and is_complete and all(match.marker is not None for match in matches):
-        return History(is_whole=True, because=f"{because}; there are as many markers as decisions")
-    unmarked = []
-    for match in matches[last_own + 1 :]:
-        if _ended_before(match.decision, span, partition, clocks):
-            continue
-        start = clock_ms(match.decision.start_ms)
-        after, before = partition.stamped_after_ms, partition.stamped_before_ms
-        began_later = (
-            start is not None and after is not None and after + min(clocks.differ_ms, CLOCKS_DIFFER_MS) < start + clocks.offset_ms
-        )
-        began_before = start is not None and before is not None and before - clocks.differ_ms >= start + clocks.offset_ms
-        unmarked.append(decided_of(match, facts=facts, began_later=began_later, began_before=began_before))
-    return History(is_whole=is_whole, because=because, unmarked=tuple(unmarked))
-
-
-def _ended_before(decision: CoordinatorDecision, span: OpenSpan, partition: PartitionSide, clocks: Clocks) -> bool:
-    """Whether a transaction was decided before the first open batch was written, by epochs or by brokers' clocks."""
-    epoch, first = marker_epoch(decision), span.first_epoch
-    if epoch is not None and first is not None:
-        # Under transactions v2, the next transaction begins with the epoch of the end before it.
-        is_v2 = (decision.transaction_version or 0) >= 2
-        if first > epoch or (is_v2 and first == epoch):
-            return True
-    ended = clock_ms(decision.completed_ms if decision.completed_ms is not None else decided_ms(decision))
-    before = partition.stamped_before_ms
-    return ended is not None and before is not None and before - clocks.differ_ms > ended + clocks.offset_ms
-
-
-def _is_whole(
-    claim: Claim | None,
-    own: CoordinatorDecision | None,
-    partition: PartitionSide,
-    clocks: Clocks,
-    facts: ClusterFacts,
-    coordinators: Coordinators,
-) -> tuple[bool, str]:
-    """Whether the coordinators' records since before the first open batch are all there, with the witness in words."""
-    wanted = [each for each in facts.coordinators if claim is None or each.partition == claim.coordinator_partition]
-    if not wanted or any(not coordinators.standings[each.partition].shows_absence for each in wanted):
-        return False, "the coordinators' logs are not whole"
-    holes = [each for each in wanted if hole_of(each) is not None]
-    names = "every coordinator partition" if claim is None else f"__transaction_state-{claim.coordinator_partition}"
-    if not holes:
-        return True, f"{names} has every record since offset 0"
-    hole = max(offset for each in holes if (offset := hole_of(each)) is not None)
-    since = f"compaction removed records of {names} below offset {hole}"
-    if (
-        claim is not None
-        and own is not None
-        and own.last_record_offset >= hole
-        and own.coordinator_partition == claim.coordinator_partition
-    ):
-        return True, f"{since}, but none since offset {own.last_record_offset}, a decision whose marker is here before the records"
-    if claim is not None and own is not None and own.last_record_offset == claim.record_offset:
-        kept = "and compaction keeps the newest record of an id"
-        return True, f"{since}, but the last one of {claim.transactional_id} is a decision whose marker is here, {kept}"
-    if claim is not None and claim.is_first_assigned and (claim.first_record_offset or 0) >= hole:
-        return True, f"{since}, but none since offset {claim.first_record_offset}, which assigned the producer id"
-    times = [latest_ms(each.hole_ms) for each in holes]
-    newest, before = max((ms for ms in times if ms is not None), default=None), partition.stamped_before_ms
-    if newest is not None and before is not None and before - clocks.differ_ms > newest + clocks.offset_ms:
-        return True, f"{since}, all of them older than the stamps before the first batch"
-    return False, f"{since}, and a decision that includes this partition may have been among them"
-
-
-def hole_of(coordinator: CoordinatorPartition) -> int | None:
-    """The offset below which records of a coordinator's log are missing; None if none are. They may be the newest ones, too."""
-    ends = [end for copy in coordinator.copies for end in (copy.survives_until, copy.high_watermark) if end is not None]
-    last = -1 if coordinator.last_offset is None else coordinator.last_offset
-    return max(ends) if ends and max(ends) > last + 1 else coordinator.hole_offset
-
-
-# ---- The evidence of one open transaction
-
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
+from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EarlierAudit, EpochStamps, OpenSpan, SiblingMarkers
+from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Decided, Evidence, Owner, PartitionSide
+from txnlib.core.verdicts.history import Clocks, Match, clocks_of, decided_of, history_of, lists, matches_of
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
@@ -204,15 +37,14 @@ _PENDING: Final = frozenset(
 _COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 
 
-def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, coordinators: Coordinators) -> Evidence:
+def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Evidence:
     """The evidence on one open transaction of a dossier."""
     claim = best_claim(dossier.claims, span)
-    copy = span.judged_copy
-    clocks = clocks_of(span, claim, copy, facts)
+    clocks = clocks_of(span, claim, facts)
     of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
-    matches = matches_of(dossier.decisions, span, clocks, copy)
-    coordinator = _coordinator_side(dossier, span, claim, matches, facts, coordinators)
-    partition = partition_side(dossier, span, copy, claim, clocks, matches, coordinator, facts)
+    matches = matches_of(dossier.decisions, span, clocks)
+    coordinator = _coordinator_side(dossier, span, claim, of_claim, matches, facts)
+    partition = _partition_side(dossier, span, claim, clocks, matches, coordinator, facts)
     cluster = ClusterSide(
         elections=span.elections,
         coordinator_elections=of_claim.elections if of_claim else (),
@@ -223,9 +55,7 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, coordinat
         block=span.block,
         is_never_allocated=dossier.is_never_allocated,
     )
-    is_complete = is_begin_known(span, copy)
-    history = history_of(span, claim, matches, partition, clocks, facts, coordinators, is_complete=is_complete)
-    return Evidence(partition, coordinator, cluster, history)
+    return Evidence(partition, coordinator, cluster, history_of(span, claim, matches, partition, clocks, facts))
 
 
 # ---- The owner: docs/rules/copies.md#owners-of-a-producer-id
@@ -240,15 +70,15 @@ def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim | None:
     known = [
         replace(claim, owner=Owner.EXPIRED.value, state=None, partitions=()) if claim.is_superseded else claim for claim in claims
     ]
-    return min(known, key=lambda claim: _preference(claim, span), default=None)
-
-
-def _preference(claim: Claim, span: OpenSpan) -> tuple[bool, int, int, str]:
-    return (
-        not lists(claim.partitions, span),
-        _BY_CLAIM.index(Owner(claim.owner)),
-        -(claim.last_record_offset or 0),
-        claim.transactional_id,
+    return min(
+        known,
+        key=lambda claim: (
+            not lists(claim.partitions, span),
+            _BY_CLAIM.index(Owner(claim.owner)),
+            -(claim.last_record_offset or 0),
+            claim.transactional_id,
+        ),
+        default=None,
     )
 
 
@@ -263,31 +93,26 @@ def _coordinator_side(
     dossier: Dossier,
     span: OpenSpan,
     claim: Claim | None,
+    of_claim: CoordinatorPartition | None,
     matches: Sequence[Match],
     facts: ClusterFacts,
-    coordinators: Coordinators,
 ) -> CoordinatorSide:
-    standing = None if claim is None else coordinators.standings.get(claim.coordinator_partition)
-    best = coordinators.worst if claim is None else (standing.best if standing else None)
-    numbers = coordinators.standings.keys() if claim is None else {each.coordinator_partition for each in dossier.claims}
-    wanted = [coordinators.standings[number] for number in sorted(numbers) if number in coordinators.standings]
+    best = facts.worst_coordinator if claim is None else (of_claim.best if of_claim else None)
+    numbers = {each.coordinator_partition for each in dossier.claims}
+    wanted = sorted(
+        (each for each in facts.coordinators if claim is None or each.partition in numbers), key=lambda each: each.partition
+    )
     record = _NO_CLAIM if claim is None else claim
-    known_until = None if standing is None else standing.known_until_ms
-    missing = coordinators.missing
+    missing = facts.missing_coordinators
     decided = [decided_of(match, facts=facts) for match in matches]
-    newest = decided[-1] if decided else None
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
-    due = next((d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT"), None)
-    of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
-    holes = [each.hole_ms for each in facts.coordinators if each.hole_ms is not None]
-    state = None if claim is None or claim.state is None else BY_KAFKA_NAME[claim.state]
-    high_watermark = None if best is None else best.high_watermark
     captures = [each.best.captured_at_ms if each.best else None for each in wanted]
+    high_watermark = None if best is None else best.high_watermark
     side = CoordinatorSide(
-        owner=Owner.NOBODY if claim is None else Owner(claim.owner),
+        owner=Owner(record.owner),
         transactional_id=None if claim is None else claim.transactional_id,
         coordinator_partition=None if claim is None else claim.coordinator_partition,
-        state=state,
+        state=None if record.state is None else BY_KAFKA_NAME[record.state],
         record_offset=record.record_offset,
         producer_epoch=record.producer_epoch,
         transaction_timeout_ms=record.transaction_timeout_ms,
@@ -298,42 +123,37 @@ def _coordinator_side(
         newest_coordinator_epoch=None if of_claim is None else of_claim.newest_coordinator_epoch,
         is_listed=lists(record.partitions, span),
         transaction_version=record.client_transaction_version,
-        known_until_ms=coordinators.known_until_ms if claim is None else known_until,
-        is_capture_instant_assumed=standing.is_assumed if standing else True,
-        damaged_offset=None if standing is None else standing.damaged_offset,
+        known_until_ms=facts.coordinators_known_until_ms if claim is None else of_claim.known_until_ms if of_claim else None,
+        is_capture_instant_assumed=of_claim.is_instant_assumed if of_claim else True,
+        damaged_offset=None if of_claim is None else of_claim.damaged_offset,
         missing_partitions=missing,
-        leader=_leader_to_copy(best, None if claim else missing, coordinators),
-        has_leader=has_leader(best) if claim is not None else None,
+        leader=_leader_to_copy(best, None if claim else missing, facts),
+        has_leader=best.has_leader if claim and best else None,
         is_leader_hidden=any(each.best and each.best.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED for each in wanted),
-        decision=newest,
-        commit_due=due,
-        ended_ms=_ended_ms(matches, span, standing),
-        role=Role(best.role) if best and best.role else Role.OTHER,
-        end=End(best.ends) if best and best.ends else End.TORN,
-        is_record_committed=claim is None
-        or claim.record_offset is None
-        or high_watermark is None
-        or claim.record_offset < high_watermark,
+        decision=decided[-1] if decided else None,
+        commit_due=next((d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT"), None),
+        ended_ms=_ended_ms(matches, span, of_claim),
+        role=(best and best.role) or Role.OTHER,
+        end=(best and best.ends) or End.TORN,
+        is_record_committed=record.record_offset is None or high_watermark is None or record.record_offset < high_watermark,
         count_basis=CountBasis(facts.count_basis),
-        compacted_ms=max(holes, default=None) if claim is None else claim.hole_ms,
+        compacted_ms=highest(each.hole_ms for each in facts.coordinators) if claim is None else claim.hole_ms,
         cluster_transaction_version=facts.transaction_version,
-        uncertain_copies=tuple(text for each in wanted for text in uncertainties(each)) or _none_captured(wanted),
+        uncertain_copies=tuple(text for each in wanted for text in uncertainties(each)) or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         answered_owners=dossier.answered_owners,
-        earliest_copy_ms=None if None in captures or not captures else min(ms for ms in captures if ms is not None),
+        earliest_copy_ms=None if None in captures else lowest(captures),
     )
     return replace(side, may_be_v2=_may_be_v2(side, decided, facts))
 
 
-def _none_captured(wanted: Sequence[Standing]) -> tuple[str, ...]:
-    return () if wanted else ("no partition of __transaction_state was captured",)
+_NONE_CAPTURED: Final = "no partition of __transaction_state was captured"
 
 
-def _leader_to_copy(best: CapturedCopy | None, missing: tuple[int, ...] | None, coordinators: Coordinators) -> str | None:
+def _leader_to_copy(best: CoverageRow | None, missing: tuple[int, ...] | None, facts: ClusterFacts) -> str | None:
     """The brokers to copy coordinators from: for a producer id without an owner, those that lead what is missing."""
-    bests = [coordinators.standings[number].best for number in missing or ()]
-    leaders = sorted({each.leader for each in bests if each is not None and each.leader not in (None, NO_LEADER)} - {None}, key=str)
-    if leaders:
+    bests = [each.best for each in facts.coordinators if each.best and each.partition in (missing or ())]
+    if leaders := sorted({each.leader for each in bests if each.leader not in (None, NO_LEADER)} - {None}, key=str):
         return ", ".join(map(str, leaders))
     return None if best is None or best.leader == NO_LEADER else best.leader
 
@@ -359,17 +179,250 @@ def _may_be_v2(coordinator: CoordinatorSide, decided: Sequence[Decided], facts: 
     return facts.transaction_version is None and is_from(V2_FROM, facts.kafka_version) is not False
 
 
-def _ended_ms(matches: Sequence[Match], span: OpenSpan, standing: Standing | None) -> int | None:
+def _ended_ms(matches: Sequence[Match], span: OpenSpan, coordinator: CoordinatorPartition | None) -> int | None:
     """The latest time at which a decided transaction that lists the partition ended.
 
     If the time of an end is unknown, it may be as late as its copy, unless its marker is here.
     """
     decisions = [match.decision for match in matches]
-    ended = max((ms for each in decisions for ms in (each.prepared_ms, each.completed_ms) if ms is not None), default=None)
+    ended = highest(ms for each in decisions for ms in (each.prepared_ms, each.completed_ms))
     is_untimed = any(each.completed_ms is None and (each.state in _COMPLETE or each.prepared_ms is None) for each in decisions)
-    last_prepared = max((each.prepared_ms for each in decisions if each.prepared_ms is not None), default=None)
+    last_prepared = highest(each.prepared_ms for each in decisions)
     marked = clock_ms(span.markers[-1].ms) if span.markers else None
     if is_untimed and not (marked is not None and last_prepared is not None and marked >= last_prepared):
-        captured = NO_INSTANT_MS if standing is None or standing.captured_ms is None else standing.captured_ms
-        return captured if ended is None else max(ended, captured)
+        captured = NO_INSTANT_MS if coordinator is None or coordinator.captured_ms is None else coordinator.captured_ms
+        return highest((ended, captured))
     return ended
+
+
+# ---- Times by brokers' clocks
+
+
+def newest_ms(times: Iterable[int | None]) -> int | None:
+    """The newest of some broker-stamped times, those that a clock can show; None if there is none."""
+    return max((ms for ms in map(clock_ms, times) if ms is not None), default=None)
+
+
+def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None, lag_ms: int | None) -> int | None:
+    """The latest time at which something was written that stands before all of these stamps; None if they prove nothing.
+
+    `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much. `lag_ms`: how
+    far the clock is from its coordinators', negative if it is behind; nothing is corrected downwards.
+    """
+    bounds = [bound for ms in behind if (bound := _bound(clock_ms(ms), floor_ms, lag_ms)) is not None]
+    return min(bounds, default=None)
+
+
+def _bound(ms: int | None, floor_ms: int | None, lag_ms: int | None) -> int | None:
+    if ms is None:
+        return None
+    if lag_ms is not None and lag_ms < -CLOCKS_DIFFER_MS:
+        ms -= lag_ms
+    if floor_ms is None:
+        return ms
+    return None if ms < floor_ms - UNKNOWN_CLOCKS_DIFFER_MS else max(ms, floor_ms)
+
+
+def before_first_ms(stamps: Iterable[EpochStamps]) -> int | None:
+    """The newest stamp before the first batch."""
+    return newest_ms(each.before_ms for each in stamps)
+
+
+# ---- The partition
+
+
+#: Findings about partitions of `__transaction_state` that cast doubt on every record in them.
+OF_WHOLE_COORDINATOR: Final = ("COORDINATOR_EPOCH_WENT_BACK", "COPIES_DISAGREE")
+
+
+def _partition_side(
+    dossier: Dossier,
+    span: OpenSpan,
+    claim: Claim | None,
+    clocks: Clocks,
+    matches: Sequence[Match],
+    coordinator: CoordinatorSide,
+    facts: ClusterFacts,
+) -> PartitionSide:
+    marker = span.markers[-1] if span.markers else None
+    copy, first = span.judged_copy, span.first_check
+    stamped_before = floor = before_first_ms(span.stamps)
+    lag = min(span.clock_lag_ms or 0, clocks.offset_ms)
+    stamped_after = latest_bound_ms((each.behind_ms for each in span.stamps), floor, lag)
+    last_offset = span.start_offset if span.last_offset is None else span.last_offset
+    before_last = newest_ms(each.before_last_ms for each in span.stamps)
+    floor_last = newest_ms([before_last, floor])
+    copied = coordinator.earliest_copy_ms if coordinator.earliest_copy_ms is not None else coordinator.known_until_ms
+    last_write = clock_ms(span.last_timestamp_ms)
+    newest_write = newest_ms([before_last, last_write])
+    snapshot_from = copy.read_from_offset if (copy.read_from_offset or 0) > (copy.log_start_offset or 0) else None
+    is_begin_gone = first is None and span.start_offset < max(copy.log_start_offset or 0, copy.read_from_offset or 0)
+    commit = max(
+        span.siblings,
+        key=lambda each: each.newest_unexplained_commit_ms if each.newest_unexplained_commit_ms is not None else -1,
+        default=None,
+    )
+    living = [each for each in span.copies if each.status != "MISSING"]
+    return PartitionSide(
+        topic=span.topic,
+        partition=span.partition,
+        producer_id=dossier.producer_id,
+        producer_epoch=span.producer_epoch,
+        coordinator_epoch=span.coordinator_epoch,
+        start_offset=span.start_offset,
+        last_timestamp_ms=span.last_timestamp_ms,
+        is_broker_clock=span.is_broker_clock,
+        first_timestamp_ms=_first_timestamp(span, floor, lag),
+        is_start_exact=span.is_start_exact and (is_begin_gone or is_start_proven(span.checks, copy)),
+        stamped_before_ms=stamped_before,
+        stamped_after_ms=stamped_after,
+        hides_stamps=snapshot_from is not None and stamped_before is None,
+        checkpointed_ms=copy.checkpointed_at_ms if _is_above(copy.high_watermark, span.start_offset) else None,
+        gap_offset=copy.gap_offset if _is_above(copy.gap_offset, span.start_offset) else None,
+        known_until_ms=copy.known_until_ms,
+        captured_at_ms=_captured_by(copy),
+        is_capture_instant_assumed=copy.is_instant_assumed is not False,
+        role=copy.role or Role.OTHER,
+        end=copy.ends or End.TORN,
+        has_leader=copy.has_leader,
+        is_leader_hidden=copy.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED,
+        leader=None if copy.leader == NO_LEADER else copy.leader,
+        is_tail_lost=_is_above(copy.damaged_offset, span.start_offset),
+        is_disputed="COPIES_DISAGREE" in span.alarms and copy.role != Role.LEADER,
+        is_start_committed=None if copy.high_watermark is None else span.start_offset < copy.high_watermark,
+        crc=_crc(span.checks),
+        first_seen_ms=_seen_ms(span.earlier, copy, first, floor),
+        sibling_commit_ms=_sibling_commit_ms(span.siblings, stamped_before),
+        newest_marker_ms=highest(each.newest_unexplained_ms for each in span.siblings),
+        newest_commit_ms=commit.newest_unexplained_commit_ms if commit else None,
+        newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
+        clocks_differ_ms=max(CLOCKS_DIFFER_MS, clocks.differ_ms) if matches else CLOCKS_DIFFER_MS,
+        written_after_ms=before_last,
+        written_checkpointed_ms=copy.checkpointed_at_ms if _is_above(copy.high_watermark, last_offset) else None,
+        is_written_again=last_offset > span.start_offset,
+        written_before_ms=latest_bound_ms((each.behind_last_ms for each in span.stamps), floor_last, lag),
+        is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
+        answered_stable_offset=copy.answered_stable_offset,
+        answered_ms=copy.answered_at_ms,
+        is_stable_offset_raised=not _is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
+        first_leader_epoch=first.partition_leader_epoch if first else None,
+        newest_leader_epoch=highest([*(each.leader_epoch for each in living), *(each.leader_epoch for each in span.elections)]),
+        checkpoint_leader_epoch=copy.checkpoint_leader_epoch,
+        lacks_epoch_checkpoint=facts.has_epoch_checkpoints and copy.checkpoint_leader_epoch is None,
+        is_begin_gone=is_begin_gone,
+        topic_id=copy.topic_id,
+        first_batch_crc=first.crc if first else None,
+        truncated_markers=tuple(
+            f"{each.type} marker at offset {each.offset} of broker {each.broker}" for each in span.truncated_markers
+        ),
+        truncated_from=lowest(each.truncated_from for each in living),
+        truncated_until=highest(
+            each.end_offset - 1 for each in living if each.truncated_from is not None and each.end_offset is not None
+        ),
+        alarms=_alarms(dossier, span, claim, facts),
+        marker_offset=None if marker is None else marker.offset,
+        marker_type=None if marker is None else marker.type,
+        marker_epoch=None if marker is None else marker.epoch,
+        marker_coordinator_epoch=None if marker is None else marker.coordinator_epoch,
+        marker_ms=None if marker is None else marker.ms,
+    )
+
+
+def _is_above(offset: int | None, other: int) -> bool:
+    return offset is not None and offset > other
+
+
+def _is_between(written: int | None, copied: int | None, captured: int | None) -> bool:
+    """Whether something was written after the coordinator's copy. A time after the partition's own copy is a client's invention."""
+    if written is None or copied is None or captured is None or captured <= copied:
+        return False
+    return copied + CLOCKS_DIFFER_MS < written <= captured + UNKNOWN_CLOCKS_DIFFER_MS
+
+
+def _captured_by(copy: CoverageRow) -> int | None:
+    """The latest instant at which a copy can have been taken: it is not older than its newest broker stamp."""
+    stamp = clock_ms(copy.newest_stamp_ms)
+    if copy.captured_at_ms is None or stamp is None or stamp <= copy.captured_at_ms + CLOCKS_DIFFER_MS:
+        return copy.captured_at_ms
+    return stamp
+
+
+def _first_timestamp(span: OpenSpan, floor: int | None, lag: int) -> int | None:
+    """Time of the first batch; one by a broker's clock that contradicts the stamps around it proves nothing."""
+    written = span.first_timestamp_ms if span.first_timestamp_ms is not None else span.last_timestamp_ms
+    return latest_bound_ms([written], floor, lag) if span.is_broker_clock else written
+
+
+def _crc(checks: Sequence[CheckedBatch]) -> Crc:
+    if any(check.is_crc_valid is False for check in checks):
+        return Crc.INVALID
+    return Crc.VALID if checks and all(check.is_crc_valid for check in checks) else Crc.NOT_CHECKED
+
+
+def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow) -> bool:
+    """Whether no batch of the producer can be missing below its first one.
+
+    The sequences of a producer are consecutive within an epoch, starting at 0. If they are not, or if there are none and the copy
+    has holes or damage, an earlier batch of the transaction may be missing.
+    """
+    of = {check.place: check for check in sorted(checks, key=lambda check: check.place)}
+    before, first = of.get("before"), of.get("first")
+    has_holes = copy.gap_offset is not None or copy.damaged_offset is not None
+    if first is None or first.base_sequence is None:
+        return not has_holes
+    if before is None:
+        # If the log begins late, its snapshot shows what came before.
+        begins_late = (copy.read_from_offset or copy.log_start_offset or 0) > 0
+        return begins_late or first.base_sequence == 0
+    if before.producer_epoch != first.producer_epoch:
+        return first.base_sequence == 0
+    if before.last_sequence is None:
+        return not has_holes
+    return first.base_sequence == (0 if before.last_sequence == MAX_SEQUENCE else before.last_sequence + 1)
+
+
+def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first: CheckedBatch | None) -> bool | None:
+    """Whether an earlier audit saw this transaction: the same topic id and the same first batch; None if nothing tells."""
+    pairs = ((earlier.topic_id, copy.topic_id), (earlier.first_batch_crc, first.crc if first else None))
+    known = [left == right for left, right in pairs if left is not None and right is not None]
+    if not all(known):
+        return False
+    return True if known else None
+
+
+def _seen_ms(earlier: Sequence[EarlierAudit], copy: CoverageRow, first: CheckedBatch | None, floor: int | None) -> int | None:
+    """The oldest instant at which an earlier audit's copy shows the transaction open."""
+    seen = (each.copied_ms for each in earlier if is_same_transaction(each, copy, first))
+    return latest_bound_ms(seen, floor, None)
+
+
+def _sibling_commit_ms(siblings: Sequence[SiblingMarkers], stamped_before: int | None) -> int | None:
+    """Time of the newest unexplained COMMIT marker elsewhere, since the open records may have begun."""
+    newest = highest(each.unexplained_commit_ms for each in siblings)
+    is_since = stamped_before is None or newest is None or newest >= stamped_before - UNKNOWN_CLOCKS_DIFFER_MS
+    return newest if is_since else None
+
+
+def committed_siblings(span: OpenSpan) -> tuple[str, ...]:
+    """Names of the other partitions with a COMMIT marker since the open records may have begun."""
+    before = before_first_ms(span.stamps)
+    since = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
+    return tuple(
+        sorted(
+            f"{each.topic}-{each.partition}"
+            for each in span.siblings
+            if each.is_committed and (since is None or each.committed_ms is None or each.committed_ms >= since)
+        )
+    )
+
+
+def _alarms(dossier: Dossier, span: OpenSpan, claim: Claim | None, facts: ClusterFacts) -> tuple[str, ...]:
+    """Names of findings that forbid an abort: about the partition, the producer id, its ids, and the coordinators it rests on."""
+    wanted = {each.coordinator_partition for each in dossier.claims}
+    of_coordinators = [
+        name
+        for each in facts.coordinators
+        for name in each.alarms
+        if (each.partition in wanted and name in OF_WHOLE_COORDINATOR) or claim is None
+    ]
+    return tuple(sorted({*span.alarms, *dossier.alarms, *of_coordinators}))

@@ -11,10 +11,10 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
+from txnlib.core.copies import End, Role
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.verdicts.copies import End, Role
 from txnlib.core.verdicts.evidence import Crc, Evidence, Owner, Thresholds
 from txnlib.core.verdicts.find_hanging import is_candidate
 from txnlib.core.verdicts.reason import Reason, cluster_version
@@ -113,7 +113,7 @@ Doubt = Callable[[Evidence, Reason, Thresholds], bool]
 def _has_loss(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
     """Records missing above the start may have ended the transaction (docs/rules/copies.md#snapshots-and-holes)."""
     partition = evidence.on_partition
-    return partition.gap_offset is not None or partition.is_tail_lost or partition.end is End.SHORT
+    return partition.gap_offset is not None or partition.is_tail_lost or partition.end == End.SHORT
 
 
 def _is_disputed(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
@@ -150,7 +150,7 @@ def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thres
     A producer id that was given up is never used again, so that stays true.
     """
     coordinator = evidence.at_coordinator
-    is_stale = coordinator.role is Role.OTHER or coordinator.end is End.SHORT
+    is_stale = coordinator.role == Role.OTHER or coordinator.end == End.SHORT
     if coordinator.has_id:
         # A COMMIT after a decision carries it out. An Ongoing id with a later marker is handled by `_is_skewed`.
         return is_stale or (reason in NOBODY_ENDS_IT and _committed_since(evidence))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from txnlib.core.copies import End, Role, is_current
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, PREPARED_STATES, TransactionState
-from txnlib.core.verdicts.copies import KNOWN_BY, End, KnownBy, Role
+from txnlib.core.metadata import ProducerIdBlock
 
 
 class Owner(Enum):
@@ -94,7 +95,7 @@ class PartitionSide:
     #: When the copy was taken, so that nothing in it is younger. None: the same as above.
     captured_at_ms: int | None = None
     is_capture_instant_assumed: bool = False
-    #: Role of the copy among the copies of the partition, and how it ends (`core.verdicts.copies`).
+    #: Role of the copy among the copies of the partition, and how it ends (`core.copies`).
     role: Role = Role.LEADER
     end: End = End.WHOLE
     #: Whether the partition has a leader; None if not known for certain.
@@ -174,7 +175,7 @@ class PartitionSide:
     @property
     def is_current(self) -> bool:
         """Whether the copy shows everything up to the instant at which it was taken."""
-        return KNOWN_BY[self.role, self.end] is KnownBy.CAPTURE
+        return is_current(self.role, self.end)
 
 
 def _is_later(instant_ms: int | None, other_ms: int | None) -> bool:
@@ -250,7 +251,7 @@ class CoordinatorSide:
     @property
     def is_log_current(self) -> bool:
         """Whether the coordinator's log is known up to the instant at which it was copied."""
-        return KNOWN_BY[self.role, self.end] is KnownBy.CAPTURE
+        return is_current(self.role, self.end)
 
     @property
     def are_partitions_missing(self) -> bool:
@@ -316,17 +317,6 @@ class LoweredFeature:
     at_ms: int | None = None
     level_before: int
     level: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerIdBlock:
-    """The producer ids that a broker was given."""
-
-    offset: int | None = None
-    at_ms: int | None = None
-    first_producer_id: int
-    last_producer_id: int
-    broker_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final
 
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
@@ -12,7 +11,7 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, CLUSTER_METADATA_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.verdicts.evidence import Election, Evidence, FencedBroker, LoweredFeature, PartitionSide
 
-_Event = TypeVar("_Event", Election, FencedBroker, LoweredFeature)
+Event = Election | FencedBroker | LoweredFeature
 
 
 def since_ms(evidence: Evidence) -> int | None:
@@ -24,37 +23,53 @@ def since_ms(evidence: Evidence) -> int | None:
     return next((ms for ms in map(clock_ms, (*decided, *begun)) if ms is not None), None)
 
 
-def _after(events: Iterable[_Event], since: int | None) -> list[_Event]:
-    """The events that are not older than an instant. Those that only a snapshot shows have no time."""
-    return [event for event in events if since is not None and event.at_ms is not None and event.at_ms >= since - CLOCKS_DIFFER_MS]
+def events(evidence: Evidence) -> dict[str, Event | None]:
+    """Name of an event -> the first record of the metadata log that shows it, since the transaction was decided or began."""
+    cluster, since = evidence.in_cluster, since_ms(evidence)
+
+    def is_since(event: Event) -> bool:
+        """Whether it is not older. Those that only a snapshot shows have no time."""
+        return since is not None and event.at_ms is not None and event.at_ms >= since - CLOCKS_DIFFER_MS
+
+    elections, led = list(filter(is_since, cluster.elections)), cluster.coordinator_elections
+    is_created_again = len({each.topic_id for each in cluster.elections}) > 1
+    return {
+        # The new leader may lack the newest records.
+        "unclean_election": next((each for each in elections if each.is_unclean), None),
+        "topic_created": next((each for each in reversed(elections) if is_created_again and each.is_first), None),
+        # A period in which the partition had no leader; it may have begun before.
+        "leaderless": next(
+            (
+                each
+                for each in cluster.elections
+                if each.leader is None and (since is None or each.until_ms is None or each.until_ms >= since)
+            ),
+            None,
+        ),
+        # It led the coordinator's partition when it was fenced, or just before it lost that.
+        "fenced_coordinator": next(
+            (each for each in cluster.fenced if is_since(each) and any(_leads(one, each) for one in led)), None
+        ),
+        "lowered_feature": next(filter(is_since, cluster.lowered), None),
+        # Only a snapshot is left, which does not show when it was.
+        "undated_unclean_election": next((each for each in cluster.elections if each.is_unclean and each.at_ms is None), None),
+        "coordinator_unclean": next((each for each in led if is_since(each) and each.is_unclean), None),
+        "coordinator_leaderless": led[-1] if led else None,
+    }
 
 
-def unclean_election(evidence: Evidence) -> Election | None:
-    """The first election since that was not clean: the new leader may lack the newest records."""
-    return next((each for each in _after(evidence.in_cluster.elections, since_ms(evidence)) if each.is_unclean), None)
+#: The events that are shown as records.
+_SHOWN: Final = ("unclean_election", "topic_created", "leaderless", "fenced_coordinator", "lowered_feature")
 
 
-def is_after_completion(election: Election, evidence: Evidence) -> bool:
+def is_after_completion(event: Event, evidence: Evidence) -> bool:
     """Whether an election is later than the completion of the decision, as far as the clocks of a cluster show.
 
     Then every leader had acknowledged its marker before.
     """
-    coordinator = evidence.at_coordinator
-    decided = coordinator.commit_due or coordinator.decision
+    decided = evidence.at_coordinator.commit_due or evidence.at_coordinator.decision
     completed = None if decided is None else clock_ms(decided.completed_ms)
-    return completed is not None and election.at_ms is not None and election.at_ms > completed + CLOCKS_DIFFER_MS
-
-
-def undated_unclean_election(evidence: Evidence) -> Election | None:
-    """An election that was not clean, of which only a snapshot is left: it does not show when it was."""
-    return next((each for each in evidence.in_cluster.elections if each.is_unclean and each.at_ms is None), None)
-
-
-def leaderless(evidence: Evidence) -> Election | None:
-    """The first period since in which the partition had no leader; it may have begun before."""
-    since = since_ms(evidence)
-    periods = (each for each in evidence.in_cluster.elections if each.leader is None)
-    return next((each for each in periods if since is None or each.until_ms is None or each.until_ms >= since), None)
+    return completed is not None and event.at_ms is not None and event.at_ms > completed + CLOCKS_DIFFER_MS
 
 
 def is_leaderless(evidence: Evidence) -> bool:
@@ -69,20 +84,6 @@ def is_coordinator_leaderless(evidence: Evidence) -> bool:
     return evidence.at_coordinator.has_leader is False and bool(elections) and elections[-1].leader is None
 
 
-def topic_created(evidence: Evidence) -> Election | None:
-    """The first leader of the topic, if it was deleted and created again since."""
-    elections = evidence.in_cluster.elections
-    is_again = len({each.topic_id for each in elections}) > 1
-    return next((each for each in reversed(_after(elections, since_ms(evidence))) if is_again and each.is_first), None)
-
-
-def fenced_coordinator(evidence: Evidence) -> FencedBroker | None:
-    """The first broker that was fenced since while it led the coordinator's partition, or just before it lost that."""
-    led = evidence.in_cluster.coordinator_elections
-    fenced = _after(evidence.in_cluster.fenced, since_ms(evidence))
-    return next((each for each in fenced if any(_leads(one, each) for one in led)), None)
-
-
 def _leads(election: Election, fenced: FencedBroker) -> bool:
     if election.leader != fenced.broker or fenced.at_ms is None:
         return False
@@ -90,48 +91,31 @@ def _leads(election: Election, fenced: FencedBroker) -> bool:
     return begun and (election.until_ms is None or fenced.at_ms <= election.until_ms + CLOCKS_DIFFER_MS)
 
 
-def lowered_feature(evidence: Evidence) -> LoweredFeature | None:
-    """The first record since that lowered `transaction.version`."""
-    return next(iter(_after(evidence.in_cluster.lowered, since_ms(evidence))), None)
-
-
-def unclean_coordinator(evidence: Evidence) -> Election | None:
-    """The first election of the coordinator's partition since that was not clean."""
-    elections = _after(evidence.in_cluster.coordinator_elections, since_ms(evidence))
-    return next((each for each in elections if each.is_unclean), None)
-
-
 def shown(evidence: Evidence) -> dict[str, str]:
     """Name of an event -> its record in words; empty if there is none. Used in the texts of causes."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    place = f"{partition.topic}-{partition.partition}"
-    number = coordinator.coordinator_partition
+    partition, number = evidence.on_partition, evidence.at_coordinator.coordinator_partition
     of_id = "the coordinator's partition" if number is None else f"{TRANSACTION_STATE_TOPIC}-{number}"
-    fenced, lowered, created = fenced_coordinator(evidence), lowered_feature(evidence), topic_created(evidence)
-    return {
-        "unclean_election": _election(unclean_election(evidence), place),
-        "undated_unclean_election": _election(undated_unclean_election(evidence), place),
-        "leaderless": _election(leaderless(evidence), place),
-        "coordinator_unclean": _election(unclean_coordinator(evidence), of_id),
-        "coordinator_leaderless": _election(next(iter(evidence.in_cluster.coordinator_elections[-1:]), None), of_id),
-        "topic_created": "" if created is None else f"{_place(created)}topic {partition.topic} was created again",
-        "fenced_coordinator": "" if fenced is None else f"{_place(fenced)}broker {fenced.broker}, which led {of_id}, was fenced",
-        "lowered_feature": ""
-        if lowered is None
-        else f"{_place(lowered)}{TRANSACTION_VERSION} was lowered from {lowered.level_before} to {lowered.level}",
-    }
+    said = {}
+    for name, event in events(evidence).items():
+        place = of_id if name.startswith("coordinator_") else f"{partition.topic}-{partition.partition}"
+        if event is None:
+            said[name] = ""
+        elif name == "topic_created":
+            said[name] = f"{_place(event)}topic {partition.topic} was created again"
+        elif isinstance(event, FencedBroker):
+            said[name] = f"{_place(event)}broker {event.broker}, which led {of_id}, was fenced"
+        elif isinstance(event, LoweredFeature):
+            said[name] = f"{_place(event)}{TRANSACTION_VERSION} was lowered from {event.level_before} to {event.level}"
+        elif event.leader is None:
+            said[name] = f"{_place(event)}{place} has no leader"
+        else:
+            how = " without being in sync" if event.is_unclean else ""
+            leads = f"became the leader of {place}{how} (leader epoch {event.leader_epoch})"
+            said[name] = f"{_place(event)}broker {event.leader} {leads}"
+    return said
 
 
-def _election(election: Election | None, place: str) -> str:
-    if election is None:
-        return ""
-    if election.leader is None:
-        return f"{_place(election)}{place} has no leader"
-    how = " without being in sync" if election.is_unclean else ""
-    return f"{_place(election)}broker {election.leader} became the leader of {place}{how} (leader epoch {election.leader_epoch})"
-
-
-def _place(event: Election | FencedBroker | LoweredFeature) -> str:
+def _place(event: Event) -> str:
     """Where and when the metadata log shows an event, as the beginning of a sentence."""
     if event.offset is None:
         return f"a snapshot of {CLUSTER_METADATA_TOPIC}: "
@@ -180,7 +164,7 @@ def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
         state = "<DELETE>" if coordinator.state is None else f"state={coordinator.state.kafka_name}"
         records.append(
             EvidenceRecord(
-                "__transaction_state",
+                TRANSACTION_STATE_TOPIC,
                 coordinator.coordinator_partition,
                 coordinator.record_offset,
                 f"transactionalId={coordinator.transactional_id} {state} producerEpoch:{_shown(coordinator.producer_epoch)}",
@@ -199,18 +183,11 @@ def _begin(partition: PartitionSide) -> str:
 
 def _metadata_records(evidence: Evidence) -> list[EvidenceRecord]:
     """The records of the cluster's metadata log that may explain the transaction."""
-    found = {
-        "unclean_election": unclean_election(evidence),
-        "topic_created": topic_created(evidence),
-        "leaderless": leaderless(evidence),
-        "fenced_coordinator": fenced_coordinator(evidence),
-        "lowered_feature": lowered_feature(evidence),
-    }
-    says, block = shown(evidence), evidence.in_cluster.block
+    found, says, block = events(evidence), shown(evidence), evidence.in_cluster.block
     records = [
         EvidenceRecord(CLUSTER_METADATA_TOPIC, 0, event.offset, _type(event), says[name].partition(": ")[2])
-        for name, event in found.items()
-        if event is not None and event.offset is not None
+        for name in _SHOWN
+        if (event := found[name]) is not None and event.offset is not None
     ]
     if block is not None and block.offset is not None:
         given = f"broker {block.broker_id} was given producer ids {block.first_producer_id} to {block.last_producer_id}"
@@ -218,7 +195,7 @@ def _metadata_records(evidence: Evidence) -> list[EvidenceRecord]:
     return records
 
 
-def _type(event: Election | FencedBroker | LoweredFeature) -> str:
+def _type(event: Event) -> str:
     if isinstance(event, FencedBroker):
         return f"brokerId={event.broker} fenced"
     if isinstance(event, LoweredFeature):

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from txnlib.core.copies import CONFIRMED_WITHIN_MS, LeaderBasis, leader_basis
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
-from txnlib.core.verdicts.copies import CONFIRMED_WITHIN_MS, LeaderBasis, leader_basis
 
 
 class Basis(StrEnum):
-    """What a conclusion rests on."""
+    """What a conclusion rests on, if not on a record that is there, which no other record can undo."""
 
-    #: A record that is there: no other record can undo that.
-    PRESENCE = "PRESENCE"
     #: That no newer record follows the one that is there.
     NEWEST = "NEWEST"
     #: That there is no such record at all.
@@ -28,11 +26,7 @@ class Conclusion(StrEnum):
 
     LEADER = "LEADER"
     LEADER_NOT_NAMED = "LEADER_NOT_NAMED"
-    NOTED_LEADER_CONTRADICTED = "NOTED_LEADER_CONTRADICTED"
     CLEAN_ELECTIONS = "CLEAN_ELECTIONS"
-    UNCLEAN_ELECTION = "UNCLEAN_ELECTION"
-    BROKER_FENCED = "BROKER_FENCED"
-    TOPIC_REMOVED = "TOPIC_REMOVED"
     TOPIC_UNKNOWN = "TOPIC_UNKNOWN"
     COORDINATOR_COUNT = "COORDINATOR_COUNT"
     SETTING = "SETTING"
@@ -40,19 +34,13 @@ class Conclusion(StrEnum):
     NOTED_SETTING_CONTRADICTED = "NOTED_SETTING_CONTRADICTED"
     FEATURE_LEVEL = "FEATURE_LEVEL"
     FEATURE_NEVER_SET = "FEATURE_NEVER_SET"
-    PRODUCER_IDS_GIVEN = "PRODUCER_IDS_GIVEN"
-    PRODUCER_ID_NEVER_GIVEN = "PRODUCER_ID_NEVER_GIVEN"
 
 
 #: Conclusion -> what it rests on.
 RESTS_ON: Final[Mapping[Conclusion, Basis]] = {
     Conclusion.LEADER: Basis.NEWEST,
     Conclusion.LEADER_NOT_NAMED: Basis.ABSENCE,
-    Conclusion.NOTED_LEADER_CONTRADICTED: Basis.NEWEST,
     Conclusion.CLEAN_ELECTIONS: Basis.NEWEST,
-    Conclusion.UNCLEAN_ELECTION: Basis.PRESENCE,
-    Conclusion.BROKER_FENCED: Basis.PRESENCE,
-    Conclusion.TOPIC_REMOVED: Basis.PRESENCE,
     Conclusion.TOPIC_UNKNOWN: Basis.ABSENCE,
     Conclusion.COORDINATOR_COUNT: Basis.ABSENCE,
     Conclusion.SETTING: Basis.NEWEST,
@@ -60,8 +48,6 @@ RESTS_ON: Final[Mapping[Conclusion, Basis]] = {
     Conclusion.NOTED_SETTING_CONTRADICTED: Basis.NEWEST,
     Conclusion.FEATURE_LEVEL: Basis.NEWEST,
     Conclusion.FEATURE_NEVER_SET: Basis.ABSENCE,
-    Conclusion.PRODUCER_IDS_GIVEN: Basis.PRESENCE,
-    Conclusion.PRODUCER_ID_NEVER_GIVEN: Basis.ABSENCE,
 }
 
 
@@ -78,10 +64,6 @@ class MetadataExtent:
 
 #: (what a conclusion rests on, has_begin, has_end) -> whether it holds.
 HOLDS: Final[Mapping[tuple[Basis, bool, bool], bool]] = {
-    (Basis.PRESENCE, True, True): True,
-    (Basis.PRESENCE, True, False): True,
-    (Basis.PRESENCE, False, True): True,
-    (Basis.PRESENCE, False, False): True,
     (Basis.NEWEST, True, True): True,
     (Basis.NEWEST, True, False): False,
     (Basis.NEWEST, False, True): True,

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from txnlib.core.copies import Role
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.verdicts.copies import Role
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
 from txnlib.core.verdicts.evidence import Crc, Decided, Election, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.kafka_commands import knows_describe_producers
@@ -110,7 +110,7 @@ _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
     ),
     (lambda of: of.has_leader is False, "the partition has no leader: no marker can be written until it has one"),
     (
-        lambda of: of.role is not Role.LEADER or not of.is_current,
+        lambda of: of.role != Role.LEADER or not of.is_current,
         "the copy of the partition is not known to be current: copy its leader's log directory",
     ),
     (

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.coverage.segments import PRINTED
+from txnlib.core.coverage.captured_files import PRINTED
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
 from txnlib.spark import windows
 from txnlib.spark.core_udfs import coordinator_partition_of

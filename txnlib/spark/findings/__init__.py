@@ -6,7 +6,7 @@ from typing import Final
 
 from txnlib.core.findings.coordinator_records import of_abandoned_ids, of_abandoned_producers
 from txnlib.core.findings.coordinator_records import of_records
-from txnlib.core.findings.differing_copies import of_copies, of_indexed, of_unindexed
+from txnlib.core.findings.contradictions import of_copies, of_indexed, of_unindexed
 from txnlib.core.findings.odd_markers import of_early_writes, of_markers, of_undecided_aborts, of_unmarked
 from txnlib.core.findings.producer_batches import of_corrupt_batches
 from txnlib.spark.coordinators.transaction_markers import lost_markers

@@ -13,19 +13,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.copies import CoverageRow
+from txnlib.core.findings.contradictions import highest_producer_id
 from txnlib.core.findings.coordinator_records import (
     LEFT_BEHIND_AFTER_MS,
     ClaimedProducerId,
-    GoneCopy,
     LoggedId,
-    TopicAssignment,
     deleted_partitions,
     of_ids,
     of_owners,
 )
-from txnlib.core.findings.metadata import NewestIdBlock, highest_producer_id
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
+from txnlib.core.metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.spark import windows
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import rows_by_core
@@ -42,8 +42,8 @@ def odd_records(coordinator_states: DataFrame) -> DataFrame:
 
 def id_findings(
     coordinator_states: DataFrame,
-    coverage: Sequence[GoneCopy],
-    partition_assignments: Sequence[TopicAssignment],
+    coverage: Sequence[CoverageRow],
+    partition_assignments: Sequence[PartitionAssignment],
     *,
     coordinator_partitions: int,
     transaction_max_timeout_ms: int,
@@ -64,7 +64,7 @@ def logged_ids(coordinator_states: DataFrame, transaction_max_timeout_ms: int) -
 
 
 def owner_findings(
-    producer_id_owners: DataFrame, producer_id_blocks: Sequence[NewestIdBlock], *, whole_metadata_ms: int | None
+    producer_id_owners: DataFrame, producer_id_blocks: Sequence[ProducerIdBlock], *, whole_metadata_ms: int | None
 ) -> DataFrame | pa.Table:
     """Findings about producer ids by the records of coordinators."""
     highest = highest_producer_id(producer_id_blocks, whole_metadata_ms)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.found import FindingRow
 from txnlib.core.findings.live_answers import (
-    AnsweredCopy,
     AskedId,
     LiveAnswer,
     LiveProducer,
@@ -37,7 +37,7 @@ def live_answer_findings(
     coordinator_states: DataFrame,
     live_producers: Sequence[LiveProducer],
     live_transactions: Sequence[LiveTransaction],
-    coverage: Sequence[AnsweredCopy],
+    coverage: Sequence[CoverageRow],
 ) -> Iterator[FindingRow]:
     """Disagreements that only all answers together show; `producer_findings` has those of single open transactions."""
     answers, questions = answers_of(live_producers, coverage), stable_questions(coverage)
@@ -62,7 +62,7 @@ def told_spans(producer_spans: DataFrame, answers: Mapping[Place, LiveAnswer]) -
     return rows_of(near.where(f"first_offset = live_start OR {has_ended_since}"), ToldSpan)
 
 
-def explained(producer_spans: DataFrame, questions: Mapping[Place, AnsweredCopy]) -> set[Place]:
+def explained(producer_spans: DataFrame, questions: Mapping[Place, CoverageRow]) -> set[Place]:
     """The partitions in which a transaction was open at the last stable offset that the leader answered.
 
     It may have begun by then, at or below that offset, and no marker below it ended it.

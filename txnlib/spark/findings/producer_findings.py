@@ -13,9 +13,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.copies import CoverageRow
+from txnlib.core.findings.contradictions import highest_producer_id
 from txnlib.core.findings.coordinator_records import LEFT_BEHIND_AFTER_MS
-from txnlib.core.findings.live_answers import AnsweredCopy, LiveProducer, answers_of
-from txnlib.core.findings.metadata import NewestIdBlock, highest_producer_id
+from txnlib.core.findings.live_answers import LiveProducer, answers_of
 from txnlib.core.findings.producer_batches import (
     SUSPECTS_KEPT,
     CorruptBatch,
@@ -24,6 +25,7 @@ from txnlib.core.findings.producer_batches import (
     ProducerChecks,
     of_producers,
 )
+from txnlib.core.metadata import ProducerIdBlock
 from txnlib.readers.typed_rows import columns_read
 from txnlib.spark.core_rows import rows_by_core
 from txnlib.spark.instants import clock_ms, is_shown
@@ -35,9 +37,9 @@ from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
 def producer_findings(
     producer_spans: DataFrame,
-    producer_id_blocks: Sequence[NewestIdBlock],
+    producer_id_blocks: Sequence[ProducerIdBlock],
     live_producers: Sequence[LiveProducer],
-    coverage: Sequence[AnsweredCopy],
+    coverage: Sequence[CoverageRow],
     *,
     producer_id_expiration_ms: int,
     as_of_ms: int,

@@ -8,7 +8,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.verdicts.dossier import CapturedCopy, EpochStamps, TruncatedMarker
+from txnlib.core.copies import CoverageRow
+from txnlib.core.verdicts.dossier import EpochStamps, TruncatedMarker
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.typed_rows import plain
 from txnlib.spark import windows
@@ -114,7 +115,7 @@ def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bo
     ).where(F.col("at").isNotNull())
 
 
-def truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CapturedCopy], *, is_small: bool) -> DataFrame:
+def truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow], *, is_small: bool) -> DataFrame:
     """The markers of the producers in what a newer leader truncated, above each start, in any copy. Columns: _SPAN, ..."""
     rows = [
         (copy.topic, copy.partition, copy.source, copy.broker, [plain(each) for each in copy.truncated])

@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
-    CapturedCopy,
     CheckedBatch,
     Claim,
     ClockDifference,
@@ -73,7 +73,7 @@ def dossiers(
     producer_id_owners: DataFrame,
     checked_batches: DataFrame,
     findings: DataFrame,
-    copies: Sequence[CapturedCopy],
+    copies: Sequence[CoverageRow],
     earlier: DataFrame | None = None,
     *,
     places: Collection[tuple[str, int]] | None,
@@ -103,7 +103,7 @@ def dossiers(
     )
 
 
-def _judged(spark: SparkSession, copies: Sequence[CapturedCopy], places: Collection[tuple[str, int]] | None) -> DataFrame:
+def _judged(spark: SparkSession, copies: Sequence[CoverageRow], places: Collection[tuple[str, int]] | None) -> DataFrame:
     """The judged copies of these partitions, or of all. Columns: COPY_DDL."""
     judged = [(each.topic, each.partition, each.source) for each in copies if each.is_judged]
     if places is not None:

@@ -14,19 +14,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.application import application_of, compiled
+from txnlib.core.metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.verdicts.cluster_facts import (
-    AssignmentFact,
-    BlockRow,
-    BrokerSessionRow,
+    ClusterFacts,
     CoordinatorLog,
     PartitionAlarm,
-    SettingFact,
     cluster_facts,
     with_cluster,
 )
-from txnlib.core.verdicts.coordinator_copies import Coordinators
-from txnlib.core.verdicts.dossier import CapturedCopy, ClusterFacts, Dossier
+from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.core.verdicts.reason import Verdict
@@ -46,13 +44,13 @@ def open_transactions(
     coordinator_states: DataFrame,
     transactions: DataFrame,
     producer_id_owners: DataFrame,
-    coverage: Sequence[CapturedCopy],
+    coverage: Sequence[CoverageRow],
     checked_batches: DataFrame,
     findings: DataFrame,
-    partition_assignments: Sequence[AssignmentFact],
-    broker_sessions: Sequence[BrokerSessionRow],
-    cluster_settings: Sequence[SettingFact],
-    producer_id_blocks: Sequence[BlockRow],
+    partition_assignments: Sequence[PartitionAssignment],
+    broker_sessions: Sequence[BrokerSession],
+    cluster_settings: Sequence[ClusterSetting],
+    producer_id_blocks: Sequence[ProducerIdBlock],
     *,
     thresholds: Thresholds,
     kafka_version: str | None,
@@ -129,10 +127,10 @@ def _judge(
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
-        coordinators, patterns = Coordinators.of(facts), compiled(application_patterns)
+        patterns = compiled(application_patterns)
         for batch in batches:
             gathered = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
-            judged = [each for dossier in gathered for each in judge_dossier(dossier, facts, coordinators)]
+            judged = [each for dossier in gathered for each in judge_dossier(dossier, facts)]
             rows = [plain(replace(each, application=_application(each.transactional_id, patterns))) for each in judged]
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 

@@ -6,10 +6,15 @@ use this module for that. Source: docs/rules/copies.md#current-copies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+#: The leader of a partition without one.
+NO_LEADER: Final = "-1"
+#: Above every offset: where damage at the end of a log ends.
+LOG_END: Final = 1 << 62
 
 #: How the reasons of unreadable ranges begin that contain nothing a verdict could use.
 HARMLESS_REASONS: Final = ("UNKNOWN_KEY_VERSION", "UNDECODABLE_COMMIT", "NOT_DUMP_TEXT", "DUMPING_LINE_IN_PAYLOAD")
@@ -119,21 +124,86 @@ ROLES: Final[Mapping[Role, str]] = {
 }
 
 
-#: Above every offset: where damage at the end of a log ends.
-LOG_END: Final = 1 << 62
+def lowest(values: Iterable[int | None]) -> int | None:
+    """The lowest value that is not None; None if there is none."""
+    return min((value for value in values if value is not None), default=None)
+
+
+def highest(values: Iterable[int | None]) -> int | None:
+    """The highest value that is not None; None if there is none."""
+    return max((value for value in values if value is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadCopy:
-    """What was read of a copy: columns of `coverage`."""
+class TruncatedEpoch:
+    """A leader epoch, and the first offset that a newer leader truncated."""
 
+    leader_epoch: int | None
+    from_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageRow:
+    """A row of `coverage`: a copy of a partition; MISSING: a partition without one."""
+
+    topic: str = ""
+    partition: int = 0
     source: str | None = None
+    broker: str | None = None
+    is_judged: bool = False
+    leader: str | None = None
+    leader_basis: LeaderBasis | None = None
+    noted_leader: str | None = None
+    assigned_leader: str | None = None
+    in_sync: tuple[str, ...] | None = None
+    is_leader: bool | None = None
+    topic_id: str | None = None
+    is_deleted: bool | None = None
+    checkpoint_leader_epoch: int | None = None
+    leader_epoch: int | None = None
+    role: Role | None = None
+    is_current: bool | None = None
+    truncated: tuple[TruncatedEpoch, ...] | None = None
+    first_offset: int | None = None
+    end_offset: int | None = None
+    survives_until: int | None = None
     log_start_offset: int | None = None
     read_from_offset: int | None = None
+    high_watermark: int | None = None
+    noted_high_watermark: int | None = None
+    ends: End | None = None
+    checkpointed_at_ms: int | None = None
+    captured_at_ms: int | None = None
+    newest_stamp_ms: int | None = None
+    known_until_ms: int | None = None
+    is_instant_assumed: bool | None = None
+    bytes: int | None = None
+    batches: int | None = None
+    unreadable_bytes: int | None = None
+    gap_offset: int | None = None
+    overlap_offset: int | None = None
     damaged_offset: int | None = None
     tail: str | None = None
-    is_decoded: bool | None = False
+    is_decoded: bool | None = None
     status: str = "MISSING"
+    detail: str | None = None
+    is_gone: bool | None = None
+    answered_at_ms: int | None = None
+    answered_stable_offset: int | None = None
+    answered_high_watermark: int | None = None
+    is_nothing_open: bool | None = None
+    batches_since: int | None = None
+    batches_from: int | None = None
+    spans_since: int | None = None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.topic, self.partition
+
+    @property
+    def truncated_from(self) -> int | None:
+        """The lowest offset that a newer leader truncated."""
+        return min((each.from_offset for each in self.truncated or ()), default=None)
 
     @property
     def begins_at_start(self) -> bool:
@@ -156,30 +226,25 @@ class ReadCopy:
         is_unclear = self.status == "MISSING" or (self.source or "").startswith("console:") or self.tail == "EMPTY_OR_CUT"
         return bool(self.is_decoded) and not is_unclear and self.begins_at_start and self.damage_ends_at is None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """What is known of one copy. Times are epoch ms by the clock of the capturing machine, None if not noted."""
-
-    role: Role = Role.LEADER
-    end: End = End.WHOLE
-    captured_at_ms: int | None = None
-    newest_broker_ms: int | None = None
+    @property
+    def has_leader(self) -> bool | None:
+        """Whether the partition has a leader; None if that is not known for certain."""
+        return None if self.leader_basis not in PROVES_LEADER or self.leader is None else self.leader != NO_LEADER
 
 
-def is_current(copy: Copy) -> bool:
+def is_current(role: Role, end: End) -> bool:
     """Whether a copy shows everything up to the instant at which it was taken."""
-    return KNOWN_BY[copy.role, copy.end] is KnownBy.CAPTURE
+    return KNOWN_BY[role, end] is KnownBy.CAPTURE
 
 
-def known_until_ms(copy: Copy) -> int | None:
+def known_until_ms(role: Role, end: End, captured_at_ms: int | None, newest_stamp_ms: int | None) -> int | None:
     """The instant up to which a copy shows everything, in epoch ms; None if unknown.
 
     Without a noted instant of capture it is assumed to be that of the newest broker-stamped record
     (docs/rules/copies.md#two-capture-instants).
     """
-    if is_current(copy) and copy.captured_at_ms is not None:
-        return copy.captured_at_ms
-    if copy.newest_broker_ms is None or copy.captured_at_ms is None:
-        return copy.newest_broker_ms
-    return min(copy.captured_at_ms, copy.newest_broker_ms)
+    if is_current(role, end) and captured_at_ms is not None:
+        return captured_at_ms
+    if newest_stamp_ms is None or captured_at_ms is None:
+        return newest_stamp_ms
+    return min(captured_at_ms, newest_stamp_ms)

@@ -1,15 +1,107 @@
-"""What the files of one copy show together."""
+"""What the files of each copy show: its source, its checkpoints, and its segments. Kafka: `CheckpointFile`."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.coverage.sources import CopyKey, highest, lowest
+from txnlib.core.copies import highest, is_harmful, lowest
 from txnlib.core.instants import clock_ms
-from txnlib.core.verdicts.copies import is_harmful
+
+
+def is_above(value: int | None, other: int | None) -> bool:
+    """Whether both are known, and the first is above the other."""
+    return value is not None and other is not None and value > other
+
+
+# ---- The names in the source of a copy: `raw:1/first` was read from segments in the folder `1/first` of the input
+
+
+Place = tuple[str, int]
+CopyKey = tuple[str, int, str]
+
+_NUMBER: Final = re.compile("[0-9]+")
+_NO_NAMES: Final = (".", "..", "")
+
+
+def names_of(source: str) -> list[str]:
+    """The names of folders in a source."""
+    return [name for name in source.partition(":")[2].replace(":", "/").split("/") if name not in _NO_NAMES]
+
+
+def broker_of(source: str) -> str | None:
+    """The broker that a source was copied from; None if its folder has no name.
+
+    The first number in the folder's path, because `1/2` is the second log directory of broker 1; else the last name in it.
+    """
+    names = names_of(source)
+    return next(filter(is_broker_id, names), names[-1] if names else None)
+
+
+def is_broker_id(name: str | None) -> bool:
+    """Whether a name is the id of a broker, and not a name that somebody gave to a folder."""
+    return name is not None and _NUMBER.fullmatch(name) is not None
+
+
+def place_in(source: str) -> str:
+    """The last two names in a source: `1/first` for the coordinators that were copied from broker 1 before the partitions."""
+    return "/".join(source.replace(":", "/").split("/")[-2:])
+
+
+# ---- Checkpoint files of each log directory
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointEntry:
+    """A row of `checkpoints`."""
+
+    topic: str | None
+    partition: int | None
+    source: str
+    name: str
+    value: int | None
+    start_offset: int | None
+    topic_id: str | None
+
+
+@dataclass(slots=True)
+class Checkpoints:
+    """The checkpoints about one copy. If files differ, the highest value counts."""
+
+    high_watermark: int | None = None
+    log_start_offset: int | None = None
+    recovery_point: int | None = None
+    topic_id: str | None = None
+    #: Leader epochs, each with its first offset; None if the file does not show it.
+    leader_epochs: list[tuple[int, int | None]] = field(default_factory=list)
+
+    @property
+    def highest_epoch(self) -> int | None:
+        return highest(epoch for epoch, _ in self.leader_epochs)
+
+    def add(self, entry: CheckpointEntry) -> None:
+        if entry.name in ("high_watermark", "log_start_offset", "recovery_point"):
+            setattr(self, entry.name, highest((getattr(self, entry.name), entry.value)))
+        elif entry.name == "topic_id" and entry.topic_id is not None:
+            self.topic_id = max(self.topic_id or "", entry.topic_id)
+        elif entry.name == "leader_epoch" and entry.value is not None:
+            self.leader_epochs.append((entry.value, entry.start_offset))
+
+
+def of_copies(checkpoints: Iterable[CheckpointEntry]) -> dict[CopyKey, Checkpoints]:
+    """The checkpoints about each copy. A broker also notes partitions whose segments were not captured."""
+    found: dict[CopyKey, Checkpoints] = defaultdict(Checkpoints)
+    for entry in checkpoints:
+        if entry.topic is not None and entry.partition is not None:
+            found[entry.topic, entry.partition, entry.source].add(entry)
+    return dict(found)
+
+
+# ---- Segments
+
 
 #: Kinds of the rows of `segments` for segments: raw files, dumps, and files that a snapshot replaces.
 RAW: Final = "raw"

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.verdicts.lost_marker import CONSUMERS_SAW, TOOLS, Fate, LostMarker, repair
+from txnlib.core.reports.marker_repairs import CONSUMERS_SAW, TOOLS, Fate, LostMarker, repair
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 LOST = LostMarker(
@@ -22,7 +22,7 @@ LOST = LostMarker(
     transaction_version=0,
     seen_epoch=7,
     seen_coordinator_epoch=11,
-    fate="OPEN",
+    fate=Fate.OPEN,
     first_offset=90,
     ended_at_offset=None,
 )
@@ -94,7 +94,7 @@ def test_a_coordinator_that_still_tries_needs_nobody_unless_it_is_refused():
 
 @pytest.mark.parametrize("fate", ["COMMIT", "ABORT"])
 def test_nobody_repairs_what_another_marker_ended(fate):
-    found = repair(replace(LOST, fate=fate, ended_at_offset=95), "3.9.1")
+    found = repair(replace(LOST, fate=Fate(fate), ended_at_offset=95), "3.9.1")
     assert found.request is None
     assert "application's own tools" in found.tool
 
@@ -114,7 +114,7 @@ SAW = {
 
 @pytest.mark.parametrize(("decided", "fate"), SAW)
 def test_what_consumers_saw_depends_on_what_ended_the_records(decided, fate):
-    found = repair(replace(LOST, decided_outcome=decided, fate=fate, ended_at_offset=95), "3.9.1")
+    found = repair(replace(LOST, decided_outcome=decided, fate=Fate(fate), ended_at_offset=95), "3.9.1")
     assert SAW[decided, fate] in found.consumers_saw
     assert ("read_uncommitted" in found.consumers_saw) == (fate != "NONE")
 

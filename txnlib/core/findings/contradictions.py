@@ -1,0 +1,134 @@
+"""Findings about copies, indexes and notes that contradict each other, or the cluster's metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from txnlib.core.copies import CoverageRow
+from txnlib.core.display import timestamp
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.found import FindingRow, OfProducer, OnPartition, found, known
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
+from txnlib.core.metadata import PartitionAssignment, ProducerIdBlock
+
+#: Producer ids that brokers may have been given between the end of the metadata log and the last copy: ten blocks.
+SINCE_THEN: Final = 10_000
+
+
+def metadata_findings(
+    partition_assignments: Sequence[PartitionAssignment], coverage: Sequence[CoverageRow], *, contradictions: tuple[str, ...]
+) -> Iterator[FindingRow]:
+    """Unclean elections, and what capture.json and copies contradict. Kafka: the meter `UncleanLeaderElectionsPerSec`."""
+    for each in partition_assignments:
+        if each.is_unclean and each.since_offset is not None:
+            yield found(Finding.UNCLEAN_LEADER_ELECTION, _election(each), each)
+    differing = {
+        (copy.topic, copy.partition, copy.noted_leader, copy.assigned_leader, copy.leader)
+        for copy in coverage
+        if None not in (copy.noted_leader, copy.assigned_leader) and copy.noted_leader != copy.assigned_leader
+    }
+    for topic, partition, noted, assigned, leader in differing:
+        says = f"leader {noted} by capture.json, {assigned} by the metadata log; used: {_or_null(leader)}"
+        yield found(Finding.CAPTURE_JSON_CONTRADICTED, says, topic=topic, partition=partition)
+    for says in contradictions:
+        yield found(Finding.CAPTURE_JSON_CONTRADICTED, says)
+    for copy in coverage:
+        if copy.is_deleted:
+            says = f"{copy.source} has topic id {copy.topic_id or 'unknown'}"
+            yield found(Finding.COPY_OF_DELETED_TOPIC, says, copy)
+
+
+def _election(each: PartitionAssignment) -> str:
+    since = "null" if each.since_ms is None else timestamp(each.since_ms)
+    return (
+        f"{CLUSTER_METADATA_TOPIC} offset {each.since_offset}: broker {_or_null(each.leader)} elected at {since}, "
+        f"leader epoch {_or_null(each.leader_epoch)}"
+    )
+
+
+def _or_null(value: object) -> object:
+    return "null" if value is None else value
+
+
+def highest_producer_id(producer_id_blocks: Sequence[ProducerIdBlock], whole_metadata_ms: int | None) -> int | None:
+    """The highest producer id that the cluster handed out up to the end of its metadata log; None if that is not known."""
+    return None if whole_metadata_ms is None else max((each.last_producer_id for each in producer_id_blocks), default=-1)
+
+
+def never_allocated(at: Any, highest: int, *, is_dated: bool, offset: int | None) -> Iterator[FindingRow]:
+    """The finding about the producer id of a row, if it is beyond every block and older than the end of the metadata log.
+
+    A client's time does not prove that. Without a broker's (`is_dated`), the brokers would have to have used up several blocks
+    since. Kafka: `ProducerIdManager`.
+    """
+    if at.producer_id > highest + (0 if is_dated else SINCE_THEN):
+        says = f"the last producer id that the cluster handed out is {highest}"
+        yield found(Finding.PRODUCER_ID_NEVER_ALLOCATED, says, at, offset=offset)
+
+
+# ---- Copies of a partition, or log and index, that disagree
+
+
+#: Most copies that the evidence shows.
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRow:
+    """A batch, or a coordinator's record, in one copy: what is compared of it, as JSON."""
+
+    source: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingCopies(OnPartition):
+    """The first offset of a partition at which its copies have different batches or records."""
+
+    offset: int
+    producer_id: int | None
+    copies: tuple[CopiedRow, ...]
+    #: Number of such offsets.
+    count: int
+
+
+def of_copies(differing: Iterable[DifferingCopies]) -> Iterator[FindingRow]:
+    """A finding for each partition whose copies disagree."""
+    for each in differing:
+        copies = sorted((copy.source, copy.read) for copy in each.copies)
+        more = f"; and {each.count - 1} more offsets" if each.count > 1 else ""
+        shown = "; ".join(f"{source} {read}" for source, read in copies[:_SHOWN])
+        yield found(Finding.COPIES_DISAGREE, shown + more, each)
+
+
+@dataclass(frozen=True, slots=True)
+class UnindexedAbort(OfProducer):
+    """An ABORT marker that is not in the transaction index of its segment."""
+
+    marker_offset: int
+
+
+def of_unindexed(aborts: Iterable[UnindexedAbort]) -> Iterator[FindingRow]:
+    """The finding about each marker, which ended a transaction with data. Kafka: `LogSegment.updateTxnIndex`."""
+    for each in aborts:
+        says = f"the index has no entry with last offset {each.marker_offset}"
+        yield found(Finding.ABORT_NOT_INDEXED, says, each, offset=each.marker_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedAbort(OfProducer):
+    """An entry of a transaction index whose marker is not in the log."""
+
+    first_offset: int | None
+    marker_offset: int
+    last_stable_offset: int | None
+
+
+def of_indexed(entries: Iterable[IndexedAbort]) -> Iterator[FindingRow]:
+    """The finding about each entry."""
+    for each in entries:
+        first, stable = known(each.first_offset), known(each.last_stable_offset)
+        says = f"first offset {first}, last offset {each.marker_offset}, LSO {stable}"
+        yield found(Finding.INDEXED_ABORT_NOT_IN_LOG, says, each, offset=each.marker_offset)

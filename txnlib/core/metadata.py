@@ -1,0 +1,350 @@
+"""The tables of the cluster's metadata log, as functions over its records.
+
+They take those that count, in any order. Which ones do, of several copies, is decided before (`spark.metadata_log`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from txnlib.core.kafka.metadata_records import MetadataType
+
+_Brokers = tuple[int, ...]
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataChange:
+    """A row of `metadata_log` that counts. What is None does not change."""
+
+    type: str
+    offset: int
+    snapshot_offset: int | None = None
+    timestamp_ms: int | None = None
+    name: str | None = None
+    topic_id: str | None = None
+    partition_id: int | None = None
+    sets_leader: bool | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    leader_recovery_state: int | None = None
+    isr: _Brokers | None = None
+    replicas: _Brokers | None = None
+    adding_replicas: _Brokers | None = None
+    eligible_leader_replicas: _Brokers | None = None
+    broker_id: int | None = None
+    broker_epoch: int | None = None
+    incarnation_id: str | None = None
+    is_fenced: bool | None = None
+    is_in_controlled_shutdown: bool | None = None
+    feature_level: int | None = None
+    resource_type: str | None = None
+    resource_name: str | None = None
+    value: str | None = None
+    next_producer_id: int | None = None
+
+    @property
+    def at_offset(self) -> int:
+        """The place in the log. A snapshot shows the state before its offset, after all records of lower offsets."""
+        return self.offset if self.snapshot_offset is None else self.snapshot_offset - 1
+
+    @property
+    def begin(self) -> tuple[int | None, int | None]:
+        """The offset and the time at which a state begins; None in a snapshot, which does not show it."""
+        return (self.offset, self.timestamp_ms) if self.snapshot_offset is None else (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidState:
+    """The columns that say from when to when a row of the metadata tables applies."""
+
+    since_offset: int | None = None
+    since_ms: int | None = None
+    until_offset: int | None = None
+    until_ms: int | None = None
+    is_current: bool | None = None
+
+
+def in_order(changes: Iterable[MetadataChange]) -> list[MetadataChange]:
+    """The records in the order of the log, those of a snapshot after the records that led to its state."""
+    return sorted(changes, key=lambda each: (each.at_offset, each.snapshot_offset is not None, each.offset))
+
+
+def by_subject(
+    changes: Iterable[MetadataChange], subject_of: Callable[[MetadataChange], Hashable]
+) -> Iterator[list[MetadataChange]]:
+    """The records of each subject, in order."""
+    subjects: dict[Hashable, list[MetadataChange]] = {}
+    for each in in_order(changes):
+        subjects.setdefault(subject_of(each), []).append(each)
+    yield from subjects.values()
+
+
+def with_validity(
+    states: Sequence[tuple[MetadataChange, State]], removal: MetadataChange | None = None
+) -> Iterator[tuple[State, dict[str, Any]]]:
+    """Each state of a subject with its validity: it ends where the next one begins, or its subject is removed."""
+    ends = [*(change for change, _ in states[1:]), removal]
+    for (change, state), end in zip(states, ends, strict=False):
+        until = (None, None) if end is None else (end.at_offset, end.begin[1])
+        yield state, dict(zip(ValidState.__slots__, (*change.begin, *until, end is None), strict=True))
+
+
+# ---- `broker_sessions`: when each broker was registered, and when it was fenced
+
+
+SESSION_TYPES: Final = (
+    MetadataType.REGISTER_BROKER,
+    MetadataType.UNREGISTER_BROKER,
+    MetadataType.BROKER_REGISTRATION_CHANGE,
+    MetadataType.FENCE_BROKER,
+    MetadataType.UNFENCE_BROKER,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSession(ValidState):
+    """A row of `broker_sessions`: what the cluster knows of a broker."""
+
+    broker_id: int | None = None
+    broker_epoch: int | None = None
+    incarnation_id: str | None = None
+    is_fenced: bool | None = None
+    is_in_controlled_shutdown: bool | None = None
+
+
+def broker_sessions(metadata_log: Sequence[MetadataChange]) -> Iterator[BrokerSession]:
+    """A row for each broker and state of it while it is registered. Kafka: `ClusterControlManager.replay`."""
+    for records in by_subject((each for each in metadata_log if each.broker_id is not None), lambda each: each.broker_id):
+        states: list[tuple[MetadataChange, tuple[bool, BrokerSession]]] = []
+        now = False, BrokerSession(broker_id=records[0].broker_id)
+        for record in records:
+            before, now = now, (record.type != MetadataType.UNREGISTER_BROKER, _session_after(now[1], record))
+            if not states or now != before:
+                states.append((record, now))
+        for (is_registered, session), validity in with_validity(states):
+            if is_registered:
+                yield replace(session, **validity)
+
+
+def _session_after(session: BrokerSession, record: MetadataChange) -> BrokerSession:
+    """The state after a record. A registration begins anew; old versions of it do not contain the last flag."""
+    is_shutting_down = record.is_in_controlled_shutdown
+    if record.type == MetadataType.REGISTER_BROKER:
+        is_shutting_down = bool(is_shutting_down)
+    return replace(
+        session,
+        broker_epoch=record.broker_epoch,
+        incarnation_id=session.incarnation_id if record.incarnation_id is None else record.incarnation_id,
+        is_fenced=session.is_fenced if record.is_fenced is None else record.is_fenced,
+        is_in_controlled_shutdown=session.is_in_controlled_shutdown if is_shutting_down is None else is_shutting_down,
+    )
+
+
+# ---- `cluster_settings`: dynamic settings and feature levels, from when to when
+
+
+SETTING_TYPES: Final = (MetadataType.FEATURE_LEVEL, MetadataType.CONFIG, MetadataType.TOPIC, MetadataType.REMOVE_TOPIC)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSetting(ValidState):
+    """A row of `cluster_settings`."""
+
+    scope: str | None = None
+    scope_name: str | None = None
+    name: str | None = None
+    value: str | None = None
+
+
+#: Scope, name of the topic, broker or group, and name of the setting.
+_Key = tuple[str | None, str | None, str | None]
+
+
+def cluster_settings(metadata_log: Sequence[MetadataChange]) -> Iterator[ClusterSetting]:
+    """A row for each setting and value of it.
+
+    Removing a topic removes its settings. Kafka: `ConfigurationControlManager.replay`, `FeatureControlManager.replay`.
+    """
+    topics = {each.topic_id: each.name for each in metadata_log if each.type == MetadataType.TOPIC}
+    values: dict[_Key, list[tuple[MetadataChange, str | None]]] = {}
+    of_topic: dict[str | None, list[_Key]] = {}
+    for record in in_order(metadata_log):
+        if record.type == MetadataType.REMOVE_TOPIC:
+            for key in of_topic.get(topics.get(record.topic_id), ()):
+                _set(values[key], record, None)
+        elif record.type != MetadataType.TOPIC:
+            key, value = (record.resource_type, record.resource_name or None, record.name), record.value
+            if record.type == MetadataType.FEATURE_LEVEL:
+                key, value = ("FEATURE", None, record.name), _text(record.feature_level)
+            if key not in values:
+                values[key] = []
+                if key[0] == "TOPIC" and key[1] is not None:
+                    of_topic.setdefault(key[1], []).append(key)
+            _set(values[key], record, value)
+    for (scope, scope_name, name), changes in values.items():
+        for value, validity in with_validity(changes):
+            if value is not None:
+                yield ClusterSetting(scope=scope, scope_name=scope_name, name=name, value=value, **validity)
+
+
+def _text(level: int | None) -> str | None:
+    return None if level is None else str(level)
+
+
+def _set(changes: list[tuple[MetadataChange, str | None]], record: MetadataChange, value: str | None) -> None:
+    """Adds a value, unless it is that of before."""
+    if value != (changes[-1][1] if changes else None):
+        changes.append((record, value))
+
+
+# ---- `partition_assignments`: who led each partition, with which replicas, from when to when
+
+
+ASSIGNMENT_TYPES: Final = (
+    MetadataType.TOPIC,
+    MetadataType.REMOVE_TOPIC,
+    MetadataType.PARTITION,
+    MetadataType.PARTITION_CHANGE,
+    MetadataType.CLEAR_ELR,
+)
+#: `leader_recovery_state` of a leader that was elected uncleanly. Kafka: `LeaderRecoveryState.RECOVERING`.
+_RECOVERING: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAssignment(ValidState):
+    """A row of `partition_assignments`: the state of a partition."""
+
+    topic: str = ""
+    partition: int = 0
+    topic_id: str = ""
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: _Brokers | None = None
+    replicas: _Brokers | None = None
+    eligible_leader_replicas: _Brokers | None = None
+    #: Whether its leader was elected uncleanly.
+    is_unclean: bool | None = None
+
+
+def partition_assignments(metadata_log: Sequence[MetadataChange]) -> Iterator[PartitionAssignment]:
+    """A row for each partition and state of it. Kafka: `PartitionRegistration.merge`."""
+    topics: dict[str | None, Any] = {each.topic_id: each.name for each in metadata_log if each.type == MetadataType.TOPIC}
+    removals = {each.topic_id: each for each in in_order(metadata_log) if each.type == MetadataType.REMOVE_TOPIC}
+    changes = [each for each in metadata_log if each.type in (MetadataType.PARTITION, MetadataType.PARTITION_CHANGE)]
+    changes += _clearings(metadata_log, changes, topics)
+    for records in by_subject(changes, lambda each: (each.topic_id, each.partition_id)):
+        topic_id = records[0].topic_id
+        place: dict[str, Any] = {"topic_id": topic_id, "partition": records[0].partition_id}
+        if topic_id in topics:
+            for (state, is_unclean), validity in with_validity(_states(records), removals.get(topic_id)):
+                yield replace(state, topic=topics[topic_id], is_unclean=is_unclean, **place, **validity)
+
+
+def _clearings(
+    metadata_log: Sequence[MetadataChange], changes: Sequence[MetadataChange], topics: Mapping[str | None, Any]
+) -> Iterator[MetadataChange]:
+    """What ClearElrRecords change: of the partitions of one topic, or, without a name, of all.
+
+    A tool's text may lack the name. Kafka: `ReplicationControlManager.replay(ClearElrRecord)`.
+    """
+    cleared = [each for each in metadata_log if each.type == MetadataType.CLEAR_ELR]
+    places = {(each.topic_id, each.partition_id) for each in changes if each.topic_id in topics} if cleared else ()
+    for record in cleared:
+        for topic_id, partition_id in places:
+            if not record.name or record.name == topics[topic_id]:
+                yield replace(record, topic_id=topic_id, partition_id=partition_id, sets_leader=False, eligible_leader_replicas=())
+
+
+def _states(records: Sequence[MetadataChange]) -> list[tuple[MetadataChange, tuple[PartitionAssignment, bool]]]:
+    """The states of a partition, each with the record that begins it, and whether its leader was elected uncleanly."""
+    states: list[tuple[MetadataChange, tuple[PartitionAssignment, bool]]] = []
+    now: PartitionAssignment | None = None
+    adding: _Brokers | None = None
+    for record in records:
+        is_whole = record.type == MetadataType.PARTITION
+        if now is None and not is_whole:
+            continue  # what it changes is not known
+        before, adding_before = now, adding
+        now = _state_after(PartitionAssignment() if is_whole or before is None else before, record)
+        adding = record.adding_replicas if is_whole or record.adding_replicas is not None else adding
+        if now != before:
+            states.append((record, (now, _is_unclean(before, adding_before, record))))
+    return states
+
+
+def _state_after(state: PartitionAssignment, record: MetadataChange) -> PartitionAssignment:
+    """The state after a record. A change that sets a leader, even the same one, raises the leader epoch by one."""
+    is_whole = record.type == MetadataType.PARTITION
+    epoch = record.leader_epoch if is_whole else state.leader_epoch
+    if not is_whole and record.sets_leader and epoch is not None:
+        epoch += 1
+    eligible = record.eligible_leader_replicas
+    return PartitionAssignment(
+        leader=record.leader if record.sets_leader else state.leader,
+        leader_epoch=epoch,
+        isr=state.isr if record.isr is None else record.isr,
+        replicas=state.replicas if record.replicas is None else record.replicas,
+        # An empty list and no list mean the same.
+        eligible_leader_replicas=(state.eligible_leader_replicas if eligible is None else eligible) or None,
+    )
+
+
+def _is_unclean(before: PartitionAssignment | None, adding: _Brokers | None, record: MetadataChange) -> bool:
+    """Whether a record elects a leader that may lack records.
+
+    A reassignment that ends elects from the in-sync set after it, which may consist of replicas that were being added.
+    """
+    if not record.sets_leader or record.leader is None:
+        return False
+    if record.leader_recovery_state == _RECOVERING:
+        return True
+    if before is None or before.isr is None:
+        return False
+    return record.leader not in {*before.isr, *(before.eligible_leader_replicas or ()), *(adding or ())}
+
+
+# ---- `producer_id_blocks`: which broker was given which producer ids
+
+
+#: Kafka: `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`.
+BLOCK_SIZE: Final = 1_000
+BLOCK_TYPES: Final = (MetadataType.PRODUCER_IDS,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdBlock:
+    """A row of `producer_id_blocks`."""
+
+    first_producer_id: int
+    last_producer_id: int
+    broker_id: int | None = None
+    broker_epoch: int | None = None
+    offset: int | None = None
+    allocated_at_ms: int | None = None
+
+
+def producer_id_blocks(metadata_log: Sequence[MetadataChange]) -> Iterator[ProducerIdBlock]:
+    """A row for each block.
+
+    A record contains the producer id after its block, which begins after the block before. Kafka: `ProducerIdControlManager`.
+    """
+    before: int | None = None
+    for record in in_order(metadata_log):
+        following = record.next_producer_id
+        if following is not None:
+            first = max(following - BLOCK_SIZE, 0) if before is None else before
+            if first < following:
+                offset, ms = record.begin
+                yield ProducerIdBlock(
+                    first_producer_id=first,
+                    last_producer_id=following - 1,
+                    broker_id=record.broker_id,
+                    broker_epoch=record.broker_epoch,
+                    offset=offset,
+                    allocated_at_ms=ms,
+                )
+        before = following
