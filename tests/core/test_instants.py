@@ -42,10 +42,7 @@ def times(side: object) -> list[str]:
     return [name for name in names if name.endswith("_ms") and name not in ("transaction_timeout_ms", "clocks_differ_ms")]
 
 
-CASES = [
-    *[("partition", name) for name in times(PARTITION)],
-    *[("coordinator", name) for name in times(ONGOING)],
-]
+CASES = [*[("partition", name) for name in times(PARTITION)], *[("coordinator", name) for name in times(ONGOING)]]
 
 
 @pytest.mark.parametrize("ms", [FIRST_MS, NOON, LAST_MS])

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from txnlib.core.copies import CoverageRow
+from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition
 from txnlib.core.verdicts.dossier import (
     CheckedBatch,
@@ -17,7 +18,6 @@ from txnlib.core.verdicts.dossier import (
     Dossier,
     EpochStamps,
     OpenSpan,
-    Place,
     WrittenMarker,
 )
 from txnlib.core.verdicts.evidence import Thresholds
@@ -26,7 +26,7 @@ from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 MINUTE = 60_000
 NOON = 1_710_000_000_000
 ONE = NOON + 60 * MINUTE
-FOO = Place(topic="foo", partition=5)
+FOO = TopicPartition("foo", 5)
 
 COPY = CoverageRow(
     topic="foo",

@@ -1,9 +1,9 @@
-"""Rows of tables that are made of other rows."""
+"""Rows of tables: those that are made of other rows, and the keys that several have or are asked by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
 Made = TypeVar("Made")
@@ -17,3 +17,45 @@ def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
             if having is not None:
                 values[field.name] = getattr(having, field.name)
     return of(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class OnPartition:
+    """A row about a partition."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfProducer(OnPartition):
+    """A row about a producer on a partition."""
+
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerId:
+    """A producer id, by which rows are asked for."""
+
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdKey:
+    """A transactional id."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionKey:
+    """A transaction in its coordinator's records."""
+
+    transactional_id: str
+    coordinator_partition: int
+    transaction_number: int
+
+    @property
+    def key(self) -> TransactionKey:
+        return TransactionKey(self.transactional_id, self.coordinator_partition, self.transaction_number)

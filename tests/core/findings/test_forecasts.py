@@ -24,7 +24,6 @@ from txnlib.core.findings.forecasts import (
     HeldId,
     OldClients,
     StillPartition,
-    UsedProducerId,
     client_is_behind,
     epochs_run_out,
     forecasts,
@@ -33,6 +32,7 @@ from txnlib.core.findings.forecasts import (
     stands_still,
 )
 from txnlib.core.instants import LAST_MS
+from txnlib.core.rows import ProducerId
 from txnlib.core.verdicts.reason import Verdict
 
 AS_OF = 1_795_226_400_000  # 2026-11-21T02:00:00Z
@@ -330,7 +330,7 @@ def test_each_forecast_of_the_catalogue_is_made_and_shown_where_it_belongs() -> 
     old = OldClients(application="shop", ids=5, ids_behind=1, transactions=9, newest_ms=AS_OF, raised_ms=0, **record)
     asked = []
 
-    def earlier(producers: Sequence[UsedProducerId]) -> list[EarlierEpoch]:
+    def earlier(producers: Sequence[ProducerId]) -> list[EarlierEpoch]:
         asked.extend(producers)
         return [EarlierEpoch(1, 31_000, AS_OF - 7 * DAY_MS)]
 
@@ -346,7 +346,7 @@ def test_each_forecast_of_the_catalogue_is_made_and_shown_where_it_belongs() -> 
             settings=SETTINGS,
         )
     )
-    assert asked == [UsedProducerId(1), UsedProducerId(1)]
+    assert asked == [ProducerId(1), ProducerId(1)]
     assert sorted(each.name for each in found) == sorted(NAMES), "one of each; nothing for an epoch that does not grow"
     places = {each.name: (each.topic, each.partition, each.offset, each.producer_id, each.transactional_id) for each in found}
     assert places == {

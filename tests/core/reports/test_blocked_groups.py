@@ -9,15 +9,8 @@ from typing import Any
 import pytest
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.reports.blocked_groups import (
-    BlockedGroup,
-    BlockedPartition,
-    ConsumedPartition,
-    GroupPosition,
-    ReadEnd,
-    StableEnd,
-    blocked_groups,
-)
+from txnlib.core.reports.blocked_groups import BlockedGroup, BlockedPartition, GroupPosition, ReadEnd, StableEnd, blocked_groups
+from txnlib.core.rows import OnPartition
 
 PLACE = ("orders", 0)
 BLOCKED = BlockedPartition(*PLACE, last_stable_offset=8, high_watermark=13, blocking_producer_id=7, blocking_transactional_id="t")
@@ -31,7 +24,7 @@ def waiting(
 ) -> list[BlockedGroup]:
     """The groups that wait, of which one stands at every offset."""
 
-    def positions(places: Sequence[ConsumedPartition]) -> Sequence[GroupPosition]:
+    def positions(places: Sequence[OnPartition]) -> Sequence[GroupPosition]:
         asked.extend(places) if asked is not None else None
         return [GroupPosition(f"group-{at}", *PLACE, at, 60_000) for at in range(15)] if places else []
 
@@ -46,7 +39,7 @@ def test_a_group_waits_from_the_readable_end_to_the_last_stable_offset() -> None
     asked: list[Any] = []
     rows = waiting(BLOCKED, COPY, asked=asked)
     assert [row.committed_offset for row in rows] == [5, 6, 7, 8]
-    assert asked == [ConsumedPartition(*PLACE), StableEnd(*PLACE, "raw:1", 8)]
+    assert asked == [OnPartition(*PLACE), StableEnd(*PLACE, "raw:1", 8)]
     assert rows[0] == BlockedGroup(120_000, "group-5", *PLACE, 5, 8, 13, 8, 60_000, 7, "t")
 
 

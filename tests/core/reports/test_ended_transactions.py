@@ -9,7 +9,6 @@ import pytest
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.reports import ProducerKey
 from txnlib.core.reports.ended_transactions import (
     SENTENCES,
     EarlierTransaction,
@@ -19,11 +18,11 @@ from txnlib.core.reports.ended_transactions import (
     MarkerKey,
     OpenedTransaction,
     OwnedId,
-    ProducerId,
     WarnedTransaction,
     ended_transactions,
     warned_of,
 )
+from txnlib.core.rows import OfProducer, ProducerId
 
 #: producer id -> how it ended since
 STORIES = {
@@ -114,8 +113,8 @@ def told(
     ]
     names = {2: "MARKER_WITHOUT_DECISION", 7: "SPLIT_OUTCOME"}
 
-    def opened_by(producers: Sequence[ProducerKey]) -> Sequence[OpenedTransaction]:
-        return [each for each in now if ProducerKey(each.topic, each.partition, each.producer_id) in producers]
+    def opened_by(producers: Sequence[OfProducer]) -> Sequence[OpenedTransaction]:
+        return [each for each in now if OfProducer(each.topic, each.partition, each.producer_id) in producers]
 
     def first(places: Sequence[OpenedTransaction]) -> Sequence[FirstMarker]:
         of = {each.producer_id: each for each in places}

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.reports import TransactionKey
 from txnlib.core.reports.in_doubt_transactions import (
     HeldData,
     Identity,
@@ -20,6 +19,7 @@ from txnlib.core.reports.in_doubt_transactions import (
     in_doubt_transactions,
     kept_identity,
 )
+from txnlib.core.rows import TransactionKey
 
 MAX = 32767
 #: Ongoing identity, next identity in the record -> what the next InitProducerId with keepPreparedTxn returns; None: a new id.

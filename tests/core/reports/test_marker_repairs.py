@@ -9,7 +9,6 @@ import pytest
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.reports import TransactionKey
 from txnlib.core.reports.marker_repairs import (
     CoordinatorEpoch,
     CoordinatorKey,
@@ -23,6 +22,7 @@ from txnlib.core.reports.marker_repairs import (
     SpanOfProducer,
     marker_repairs,
 )
+from txnlib.core.rows import TransactionKey
 
 DECIDED, COMPLETED = 1_000, 2_000
 MISSING = LackingPartition("id-1", 3, 1, 4004, "orders", 0, "COMMIT", DECIDED, "MISSING", None, None, "OPEN")

@@ -49,9 +49,7 @@ def stable(
         return batches
 
     first = () if unstable is None else (UnstableOffset(*PLACE, unstable),)
-    return list(
-        partitions(logs, first, opened, answered, answer, as_of_ms=AS_OF, transaction_max_timeout_ms=MAX_TIMEOUT),
-    )
+    return list(partitions(logs, first, opened, answered, answer, as_of_ms=AS_OF, transaction_max_timeout_ms=MAX_TIMEOUT))
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from txnlib.core.reports import IdKey
 from txnlib.core.reports.abort_plan import PlannedStep, abort_plan
-from txnlib.core.verdicts.abort_plan import HeldPartition, OpenTransaction, WholeTransaction
+from txnlib.core.rows import IdKey, OfProducer
+from txnlib.core.verdicts.abort_plan import OpenTransaction, WholeTransaction
 
 AS_OF, MAX_TIMEOUT = 10_000_000, 900_000
 LATE = OpenTransaction(
@@ -105,7 +105,7 @@ def test_a_two_phase_commit_needs_somebody_once_no_other_transaction_could_be_as
 
 
 def test_a_step_says_what_the_newest_transaction_that_holds_its_place_loses() -> None:
-    held = (HeldPartition("orders", 0, 7),)
+    held = (OfProducer("orders", 0, 7),)
     newest = WholeTransaction(
         "billing-7", 3, 9, held_partitions=3, held_records=30, committed_partitions=1, aborted_partitions=0, held=held
     )

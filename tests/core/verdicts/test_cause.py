@@ -260,12 +260,7 @@ DECIDED_MS = PARTITION.first_timestamp_ms or 1_700_000_000_000
 DECIDED = replace(
     COMPLETE,
     decision=Decided(
-        type="COMMIT",
-        producer_epoch=5,
-        coordinator_epoch=3,
-        decided_ms=DECIDED_MS,
-        completed_ms=DECIDED_MS + 100,
-        is_marked=False,
+        type="COMMIT", producer_epoch=5, coordinator_epoch=3, decided_ms=DECIDED_MS, completed_ms=DECIDED_MS + 100, is_marked=False
     ),
 )
 UNFINISHED = replace(DECIDED, decision=replace(DECIDED.decision, completed_ms=None))
@@ -333,12 +328,7 @@ PROOFS = {
         in_cluster(elections=(elected(-50, leader=None, until_ms=DECIDED_MS + 900), elected(900))),
         ("LIKELY", "had no leader"),
     ),
-    "no leader only later": (
-        LOSS,
-        DECIDED,
-        in_cluster(elections=(elected(5_000, leader=None),)),
-        (None, "had no leader"),
-    ),
+    "no leader only later": (LOSS, DECIDED, in_cluster(elections=(elected(5_000, leader=None),)), (None, "had no leader")),
     "a lowered feature": (
         LOSS,
         DECIDED,

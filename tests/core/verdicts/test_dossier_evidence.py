@@ -27,13 +27,7 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, ClockDifference, EarlierAudit, EpochStamps, SiblingMarkers
-from txnlib.core.verdicts.dossier_evidence import (
-    best_claim,
-    committed_siblings,
-    evidence_of,
-    is_same_transaction,
-    is_start_proven,
-)
+from txnlib.core.verdicts.dossier_evidence import best_claim, committed_siblings, evidence_of, is_same_transaction, is_start_proven
 from txnlib.core.verdicts.evidence import Crc, Election, Evidence, Owner
 from txnlib.core.verdicts.history import lists
 from txnlib.core.verdicts.judged import judge_dossier

@@ -63,10 +63,7 @@ def test_an_id_that_lives_may_have_gone_on_since_an_old_copy_of_its_coordinator(
 def test_what_an_id_gave_up_stays_given_up_unless_an_election_took_that_back(standing):
     old = replace(standing, role=Role.OTHER)
     assert judged(PARTITION, old)[0] is Verdict.HANGING
-    assert judged(PARTITION, replace(old, is_record_committed=False))[:2] == (
-        Verdict.UNKNOWN,
-        Reason.COORDINATOR_COPY_NOT_CURRENT,
-    )
+    assert judged(PARTITION, replace(old, is_record_committed=False))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_COPY_NOT_CURRENT)
 
 
 @pytest.mark.parametrize("basis", CountBasis)
@@ -137,10 +134,7 @@ def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
 
 
 def test_an_id_whose_last_record_the_current_copy_has_cleaned_away_has_expired_since():
-    assert judged(PARTITION, replace(LONG, is_superseded=True))[:2] == (
-        Verdict.UNKNOWN,
-        Reason.COORDINATOR_RECORDS_COMPACTED,
-    )
+    assert judged(PARTITION, replace(LONG, is_superseded=True))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_RECORDS_COMPACTED)
 
 
 # Age.
@@ -199,11 +193,7 @@ def test_without_a_start_at_the_coordinator_nothing_is_known_of_its_timeout():
 
 @pytest.mark.parametrize(
     ("is_marked", "reason"),
-    [
-        (True, Reason.WRITTEN_AFTER_MARKER),
-        (False, Reason.PARTITION_NOT_IN_TRANSACTION),
-        (None, Reason.WRITTEN_AFTER_MARKER),
-    ],
+    [(True, Reason.WRITTEN_AFTER_MARKER), (False, Reason.PARTITION_NOT_IN_TRANSACTION), (None, Reason.WRITTEN_AFTER_MARKER)],
 )
 def test_the_newest_decision_says_whether_its_marker_is_here(is_marked, reason):
     coordinator = replace(COMPLETE, decision=replace(COMMITTED, is_marked=is_marked))

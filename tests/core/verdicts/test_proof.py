@@ -79,11 +79,7 @@ NOT_OPEN = [
     ({}, {"is_start_exact": False}, "its true start offset is not known"),
     ({}, {"checks": (replace(CHECK, is_crc_valid=None),)}, "audit the raw segments"),
     ({}, {"checks": ()}, "audit the raw segments"),
-    (
-        {"read_from_offset": 60, "log_start_offset": 0},
-        {"checks": ()},
-        "its first batch is gone: only a producer snapshot",
-    ),
+    ({"read_from_offset": 60, "log_start_offset": 0}, {"checks": ()}, "its first batch is gone: only a producer snapshot"),
 ]
 
 

@@ -56,12 +56,7 @@ COMPLETE = replace(ONGOING, state=TransactionState.COMPLETE_ABORT, is_listed=Fal
 PREPARED = replace(ONGOING, state=TransactionState.PREPARE_COMMIT)
 YOUNG = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - MINUTE, first_timestamp_ms=AT_ONE.as_of_ms - MINUTE)
 MARKED = replace(
-    PARTITION,
-    marker_offset=29000,
-    marker_type="COMMIT",
-    marker_epoch=5,
-    marker_coordinator_epoch=19,
-    marker_ms=AT_ONE.as_of_ms,
+    PARTITION, marker_offset=29000, marker_type="COMMIT", marker_epoch=5, marker_coordinator_epoch=19, marker_ms=AT_ONE.as_of_ms
 )
 
 
@@ -187,11 +182,7 @@ def test_M14_written_after_the_marker_of_a_completed_transaction_is_hanging():
 
 
 def test_M17_an_epoch_ahead_of_its_coordinator_hangs_and_the_live_tool_is_silent():
-    assert judged(PARTITION, replace(ONGOING, producer_epoch=3)) == (
-        Verdict.HANGING,
-        Reason.EPOCH_AHEAD_OF_COORDINATOR,
-        False,
-    )
+    assert judged(PARTITION, replace(ONGOING, producer_epoch=3)) == (Verdict.HANGING, Reason.EPOCH_AHEAD_OF_COORDINATOR, False)
 
 
 def test_an_expired_id_never_comes_back():
@@ -228,11 +219,7 @@ def test_F11_only_ongoing_ids_are_overdue(state, timeout, late_by):
 
 
 def test_a_rotated_producer_id_never_comes_back():
-    assert judged(PARTITION, replace(ONGOING, owner=Owner.ROTATED)) == (
-        Verdict.HANGING,
-        Reason.PRODUCER_ID_ROTATED,
-        True,
-    )
+    assert judged(PARTITION, replace(ONGOING, owner=Owner.ROTATED)) == (Verdict.HANGING, Reason.PRODUCER_ID_ROTATED, True)
 
 
 @pytest.mark.parametrize("timeout", [2**31 - 1, -1])
@@ -299,17 +286,11 @@ def test_a_missing_coordinator_partition_does_not_matter_where_the_owner_is_know
 
 @pytest.mark.parametrize("coordinator", [NOBODY, ONGOING, COMPLETE, PREPARED])
 def test_a_hole_above_its_start_may_hide_the_marker_whoever_owns_it(coordinator):
-    assert judged(replace(PARTITION, gap_offset=29999), coordinator)[:2] == (
-        Verdict.UNKNOWN,
-        Reason.PARTITION_LOG_INCOMPLETE,
-    )
+    assert judged(replace(PARTITION, gap_offset=29999), coordinator)[:2] == (Verdict.UNKNOWN, Reason.PARTITION_LOG_INCOMPLETE)
 
 
 def test_lost_records_behind_the_last_one_of_its_id_may_change_everything():
-    assert judged(PARTITION, replace(COMPLETE, damaged_offset=78))[:2] == (
-        Verdict.UNKNOWN,
-        Reason.COORDINATOR_LOG_DAMAGED,
-    )
+    assert judged(PARTITION, replace(COMPLETE, damaged_offset=78))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_LOG_DAMAGED)
     assert judged(PARTITION, replace(COMPLETE, damaged_offset=77))[0] is Verdict.HANGING
 
 

@@ -11,13 +11,14 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.contradictions import never_allocated
-from txnlib.core.findings.found import FindingRow, OnPartition, found, unshown
+from txnlib.core.findings.found import FindingRow, found, unshown
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.core.metadata import PartitionAssignment
+from txnlib.core.rows import OnPartition
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 _SHOWN: Final = 10

@@ -15,6 +15,7 @@ from txnlib.core.finding_catalogue import Finding, Severity, Topic
 from txnlib.core.findings.found import FindingRow, found
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, LATE_TRANSACTION_BUFFER_MS
+from txnlib.core.rows import ProducerId
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -87,13 +88,6 @@ class EpochUse(IdRecord):
 
     epoch: int
     is_two_phase_commit: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UsedProducerId:
-    """The question for an earlier epoch of a producer id."""
-
-    producer_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +322,7 @@ def _about(expected_ms: int, settings: ForecastSettings) -> str:
 
 def forecasts(
     used_epochs: Sequence[EpochUse],
-    earlier_epochs: Callable[[Sequence[UsedProducerId]], Sequence[EarlierEpoch]],
+    earlier_epochs: Callable[[Sequence[ProducerId]], Sequence[EarlierEpoch]],
     held_ids: Sequence[HeldId],
     kept_producers: Sequence[BrokerProducers],
     old_clients: Sequence[OldClients],
@@ -337,7 +331,7 @@ def forecasts(
     settings: ForecastSettings,
 ) -> Iterator[FindingRow]:
     """The rows of `findings` that say what will go wrong next."""
-    asked = [UsedProducerId(use.producer_id) for use in used_epochs if use.producer_id is not None]
+    asked = [ProducerId(use.producer_id) for use in used_epochs if use.producer_id is not None]
     earlier: dict[int | None, EarlierEpoch] = {each.producer_id: each for each in earlier_epochs(asked)}
     rules: tuple[tuple[Finding, Sequence[Any], Callable[[Any], Forecast | None]], ...] = (
         (Finding.PRODUCER_EPOCHS_RUN_OUT, used_epochs, lambda use: epochs_run_out(use, earlier.get(use.producer_id), settings)),

@@ -11,6 +11,7 @@ from typing import Any, Final
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.rows import OfProducer
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +29,6 @@ class FindingRow:
     evidence: str
     #: When a forecast comes true.
     expected_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OnPartition:
-    """A row about a partition, from which a rule makes a finding."""
-
-    topic: str
-    partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class OfProducer(OnPartition):
-    producer_id: int
 
 
 @dataclass(frozen=True, slots=True)

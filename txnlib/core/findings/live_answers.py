@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.found import FindingRow, OfProducer, OnPartition, found, known
+from txnlib.core.findings.found import FindingRow, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
+from txnlib.core.rows import OfProducer, OnPartition
 
 Place = tuple[str, int]
 

@@ -8,11 +8,12 @@ from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.contradictions import never_allocated
-from txnlib.core.findings.found import FindingRow, OfProducer, OnPartition, as_json, found, is_unshown, unshown
+from txnlib.core.findings.found import FindingRow, as_json, found, is_unshown, unshown
 from txnlib.core.findings.live_answers import LiveAnswer, of_open_transaction
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
+from txnlib.core.rows import OfProducer, OnPartition
 
 #: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
 #: producer must not fill a row.

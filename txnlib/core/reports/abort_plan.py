@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.reports import IdKey
-from txnlib.core.rows import row_of
+from txnlib.core.rows import IdKey, row_of
 from txnlib.core.verdicts import kafka_commands
 from txnlib.core.verdicts.abort_plan import (
     IDLE,

@@ -16,27 +16,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from txnlib.core.copies import CoverageRow, highest
-from txnlib.core.rows import row_of
+from txnlib.core.rows import OnPartition, row_of
 
 
 @dataclass(frozen=True, slots=True)
-class BlockedPartition:
+class BlockedPartition(OnPartition):
     """A row of `partitions`."""
 
-    topic: str
-    partition: int
     last_stable_offset: int
     high_watermark: int
     blocking_producer_id: int | None
     blocking_transactional_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumedPartition:
-    """Asked of `committed_offsets`: where groups stand on a partition."""
-
-    topic: str
-    partition: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +41,17 @@ class GroupPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class StableEnd:
+class StableEnd(OnPartition):
     """Asked of `producer_spans` and `record_batches`: what consumers receive of a copy below an offset."""
 
-    topic: str
-    partition: int
     source: str | None
     last_stable_offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class ReadEnd:
+class ReadEnd(OnPartition):
     """Answered: the offset after the last record that they receive."""
 
-    topic: str
-    partition: int
     read_end: int
 
 
@@ -89,14 +75,14 @@ class BlockedGroup:
 def blocked_groups(
     partitions: Sequence[BlockedPartition],
     coverage: Sequence[CoverageRow],
-    group_positions: Callable[[Sequence[ConsumedPartition]], Sequence[GroupPosition]],
+    group_positions: Callable[[Sequence[OnPartition]], Sequence[GroupPosition]],
     read_ends: Callable[[Sequence[StableEnd]], Sequence[ReadEnd]],
     *,
     as_of_ms: int,
 ) -> Iterator[BlockedGroup]:
     """A row for each group and partition where it waits."""
     blocked = {(each.topic, each.partition): each for each in partitions if each.last_stable_offset < each.high_watermark}
-    stands = group_positions([ConsumedPartition(*place) for place in blocked])
+    stands = group_positions([OnPartition(*place) for place in blocked])
     below = [each for each in stands if each.committed_offset <= blocked[each.topic, each.partition].last_stable_offset]
     places = {(each.topic, each.partition) for each in below}
     judged = {copy.place: copy for copy in coverage if copy.is_judged and copy.place in places}

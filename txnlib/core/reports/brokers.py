@@ -13,7 +13,7 @@ from enum import StrEnum
 from txnlib.core.copies import NO_LEADER, CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.rows import row_of
+from txnlib.core.rows import OnPartition, row_of
 
 
 class OffsetBasis(StrEnum):
@@ -144,11 +144,9 @@ def _applied(delays: Sequence[MarkerDelays]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class LatePartition:
+class LatePartition(OnPartition):
     """A row of `partitions`."""
 
-    topic: str
-    partition: int
     is_late: bool
 
 

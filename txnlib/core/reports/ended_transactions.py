@@ -11,8 +11,7 @@ from txnlib.core.copies import CoverageRow, highest, lowest
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.reports import ProducerKey
-from txnlib.core.rows import row_of
+from txnlib.core.rows import OfProducer, ProducerId, row_of
 from txnlib.core.verdicts.abort_plan import needs_somebody
 from txnlib.core.verdicts.evidence import Owner
 from txnlib.core.verdicts.reason import Reason
@@ -28,7 +27,7 @@ _UNOWNED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedTransaction(ProducerKey):
+class OpenedTransaction(OfProducer):
     """Where a producer began a transaction."""
 
     start_offset: int
@@ -85,7 +84,7 @@ class FirstMarker(OpenedTransaction):
 
 
 @dataclass(frozen=True, slots=True)
-class MarkerKey(ProducerKey):
+class MarkerKey(OfProducer):
     """Asked of `transactions`, and answered: a marker that a decision explains."""
 
     marker_offset: int
@@ -99,13 +98,6 @@ class OwnedId:
     coordinator_partition: int
     owner: str
     last_seen_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerId:
-    """Asked of `producer_id_owners`."""
-
-    producer_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +139,7 @@ def ended_transactions(
     ended_then: Sequence[WarnedTransaction],
     coverage: Sequence[CoverageRow],
     odd_markers: Sequence[ManualMarker],
-    open_transactions: Callable[[Sequence[ProducerKey]], Sequence[OpenedTransaction]],
+    open_transactions: Callable[[Sequence[OfProducer]], Sequence[OpenedTransaction]],
     first_markers: Callable[[Sequence[OpenedTransaction]], Sequence[FirstMarker]],
     decided_markers: Callable[[Sequence[MarkerKey]], Sequence[MarkerKey]],
     producer_id_owners: Callable[[Sequence[ProducerId]], Sequence[OwnedId]],
@@ -161,7 +153,7 @@ def ended_transactions(
     transaction, it is still the same one, seen from another log start.
     """
     warned = list(warned_of(open_then, ended_then, transaction_max_timeout_ms=transaction_max_timeout_ms))
-    still_open = set(open_transactions([ProducerKey(each.topic, each.partition, each.producer_id) for each in warned]))
+    still_open = set(open_transactions([OfProducer(each.topic, each.partition, each.producer_id) for each in warned]))
     open_producers = {(each.topic, each.partition, each.producer_id) for each in still_open}
     gone = [each for each in warned if each.opened not in still_open]
     markers = {each.opened: each for each in first_markers([each.opened for each in gone])}
@@ -249,8 +241,7 @@ def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) ->
             found[owner.producer_id].append(owner)
     return {
         producer_id: _LastRecord(
-            highest(each.last_seen_ms for each in of),
-            lowest(known[each.coordinator_partition] for each in of),
+            highest(each.last_seen_ms for each in of), lowest(known[each.coordinator_partition] for each in of)
         )
         for producer_id, of in found.items()
     }

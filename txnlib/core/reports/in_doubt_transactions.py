@@ -14,8 +14,7 @@ from txnlib.core.copies import highest
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.reports import IdKey, TransactionKey
-from txnlib.core.rows import row_of
+from txnlib.core.rows import IdKey, TransactionKey, row_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from typing import Final
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH, Acceptance, acceptance
-from txnlib.core.reports import ProducerKey, TransactionKey
-from txnlib.core.rows import row_of
+from txnlib.core.rows import OfProducer, TransactionKey, row_of
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 #: The states of a marker that is due and not there.
@@ -60,7 +59,7 @@ class DecidedTransaction(TransactionKey):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordsOfProducer(ProducerKey):
+class RecordsOfProducer(OfProducer):
     """Asked of `producer_spans`: its newest span, and those that began by an instant and ended after another."""
 
     began_by_ms: int | None
@@ -68,7 +67,7 @@ class RecordsOfProducer(ProducerKey):
 
 
 @dataclass(frozen=True, slots=True)
-class SpanOfProducer(ProducerKey):
+class SpanOfProducer(OfProducer):
     """Answered: such a span. The newest one has the epochs that the partition has seen."""
 
     first_offset: int | None
@@ -82,7 +81,7 @@ class SpanOfProducer(ProducerKey):
 
 
 @dataclass(frozen=True, slots=True)
-class DueMarker(ProducerKey):
+class DueMarker(OfProducer):
     """Asked of `record_batches`: a marker, in any copy of the partition."""
 
     producer_epoch: int

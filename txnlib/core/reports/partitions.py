@@ -8,25 +8,21 @@ from dataclasses import dataclass
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.producer_state import has_late_transaction, last_stable_offset
+from txnlib.core.rows import OfProducer, OnPartition
 from txnlib.core.verdicts.reason import Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class UnstableOffset:
+class UnstableOffset(OnPartition):
     """The first offset of a partition whose transaction is open, or ended at or above the high watermark."""
 
-    topic: str
-    partition: int
     first_unstable_offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class BlockingTransaction:
+class BlockingTransaction(OfProducer):
     """A row of `open_transactions`."""
 
-    topic: str
-    partition: int
-    producer_id: int
     start_offset: int
     transactional_id: str | None
     verdict: str
@@ -34,31 +30,25 @@ class BlockingTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredOffset:
+class AnsweredOffset(OnPartition):
     """A finding LIVE_STABLE_OFFSET_DISAGREES: its leader said that something is open there; which transaction, nothing shows."""
 
-    topic: str
-    partition: int
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class UnstableRange:
+class UnstableRange(OnPartition):
     """Asked of `record_batches`: what lies in a copy from the last stable offset to the high watermark."""
 
-    topic: str
-    partition: int
     source: str | None
     last_stable_offset: int
     high_watermark: int
 
 
 @dataclass(frozen=True, slots=True)
-class UnstableBatches:
+class UnstableBatches(OnPartition):
     """Answered: the bytes of these batches, and the time of the first."""
 
-    topic: str
-    partition: int
     lag_bytes: int | None
     stable_ms: int | None
 

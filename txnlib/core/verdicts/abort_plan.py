@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Final
 
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.rows import OfProducer
 from txnlib.core.verdicts import kafka_commands
 from txnlib.core.verdicts.reason import Reason, Verdict
 
@@ -98,15 +99,6 @@ class OpenTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldPartition:
-    """A partition on which a transaction is open."""
-
-    topic: str
-    partition: int
-    producer_id: int
-
-
-@dataclass(frozen=True, slots=True)
 class WholeTransaction:
     """A transaction of a coordinator: the partitions that it still holds, their records, and those that have their marker."""
 
@@ -117,7 +109,7 @@ class WholeTransaction:
     held_records: int | None
     committed_partitions: int
     aborted_partitions: int
-    held: tuple[HeldPartition, ...]
+    held: tuple[OfProducer, ...]
 
 
 ACTIONS: Final[Mapping[Verdict, Action | None]] = {

@@ -15,10 +15,10 @@ from typing import Final
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC, is_ahead, is_from
-from txnlib.core.verdicts.evidence import Evidence, PartitionSide
+from txnlib.core.verdicts.evidence import Evidence
 from txnlib.core.verdicts.evidence_records import events, is_after_completion, is_coordinator_leaderless, is_leaderless, shown
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
-from txnlib.core.verdicts.reason import Reason
+from txnlib.core.verdicts.reason import Reason, fields_of
 
 
 class CauseName(StrEnum):
@@ -320,12 +320,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
         _LOWERED,
-        CauseRule(
-            CauseName.COORDINATOR_UNCLEAN_ELECTION,
-            _PROVEN,
-            "{coordinator_unclean}",
-            _has("coordinator_unclean"),
-        ),
+        CauseRule(CauseName.COORDINATOR_UNCLEAN_ELECTION, _PROVEN, "{coordinator_unclean}", _has("coordinator_unclean")),
         CauseRule(CauseName.EPOCH_MADE_UP, _L, _EPOCHS, fixed_in=(4, 0)),
         CauseRule(CauseName.COORDINATOR_LOST_NEWEST_RECORDS, _P, _EPOCHS),
     ),
@@ -396,30 +391,13 @@ def _is_fixed(rule: CauseRule, kafka_version: str | None) -> bool:
     return rule.fixed_in is not None and is_from(rule.fixed_in, kafka_version) is True
 
 
-def _lost_offsets(partition: PartitionSide) -> str:
-    """The offsets that another copy still has, as a part of a sentence."""
-    first, last = partition.truncated_from, partition.truncated_until
-    return "" if first is None else f"; another copy still has the offsets {first} to {last} that it removed"
-
-
 def _fields(evidence: Evidence) -> dict[str, object]:
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    first, last = evidence.on_partition.truncated_from, evidence.on_partition.truncated_until
+    lost = "" if first is None else f"; another copy still has the offsets {first} to {last} that it removed"
+    decision = evidence.at_coordinator.decision
     return {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "producer_id": partition.producer_id,
-        "producer_epoch": partition.producer_epoch,
-        "coordinator_epoch": "unknown" if partition.coordinator_epoch is None else partition.coordinator_epoch,
-        "marker_type": partition.marker_type or "end",
-        "marker_offset": "none" if partition.marker_offset is None else partition.marker_offset,
-        "marker_epoch": "none" if partition.marker_epoch is None else partition.marker_epoch,
-        "transactional_id": coordinator.transactional_id,
-        "state": "expired" if coordinator.state is None else coordinator.state.kafka_name,
-        "coordinator_partition": coordinator.coordinator_partition,
-        "coordinator_producer_epoch": coordinator.producer_epoch,
-        "newest_coordinator_epoch": coordinator.newest_coordinator_epoch,
-        "record_offset": coordinator.record_offset,
+        **fields_of(evidence),
         **shown(evidence),
-        "lost_offsets": _lost_offsets(partition),
-        "decision": "not known" if coordinator.decision is None else coordinator.decision.type,
+        "lost_offsets": lost,
+        "decision": "not known" if decision is None else decision.type,
     }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.copies import CoverageRow
+from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.metadata import ProducerIdBlock
 from txnlib.core.verdicts.evidence import Election
 
@@ -19,14 +20,6 @@ from txnlib.core.verdicts.evidence import Election
 OF_CLUSTER: Final[Mapping[str, bool]] = {"is_of_cluster": True}
 #: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has millions.
 MOST_MARKERS: Final = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A partition."""
-
-    topic: str
-    partition: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +183,7 @@ class Claim:
     is_superseded: bool = False
     hole_ms: int | None = None
     client_transaction_version: int | None = None
-    partitions: tuple[Place, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +200,7 @@ class CoordinatorDecision:
     coordinator_epoch: int | None = None
     transaction_version: int | None = None
     #: None if only a record without its partitions is left.
-    partitions: tuple[Place, ...] | None = None
+    partitions: tuple[TopicPartition, ...] | None = None
     first_record_offset: int
     last_record_offset: int
     start_ms: int | None = None

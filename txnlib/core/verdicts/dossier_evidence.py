@@ -8,13 +8,7 @@ from typing import Final
 
 from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role, highest, lowest
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
-from txnlib.core.kafka.constants import (
-    CLOCKS_DIFFER_MS,
-    MAX_SEQUENCE,
-    TWO_PHASE_COMMIT_TIMEOUTS,
-    UNKNOWN_CLOCKS_DIFFER_MS,
-    is_from,
-)
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, TWO_PHASE_COMMIT_TIMEOUTS, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState

@@ -15,8 +15,9 @@ from typing import Final
 from txnlib.core.copies import NO_LEADER
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
+from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
-from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, OpenSpan, Place, WrittenMarker
+from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, OpenSpan, WrittenMarker
 from txnlib.core.verdicts.evidence import Decided, History, PartitionSide
 
 #: How far the clocks of two brokers that NTP keeps may be apart without a doubt about the order of a decision and its marker.
@@ -145,9 +146,9 @@ def _pairs(fits: Sequence[Sequence[Fit]]) -> dict[int, int]:
 # ---- The decisions about the partition of one open transaction
 
 
-def lists(partitions: Sequence[Place], span: OpenSpan) -> bool:
+def lists(partitions: Sequence[TopicPartition], span: OpenSpan) -> bool:
     """Whether the partition of an open transaction is among some others."""
-    return any(place.topic == span.topic and place.partition == span.partition for place in partitions)
+    return TopicPartition(span.topic, span.partition) in partitions
 
 
 def clocks_of(span: OpenSpan, claim: Claim | None, facts: ClusterFacts) -> Clocks:
@@ -213,12 +214,7 @@ def _is_marked(match: Match) -> bool | None:
 
 
 def history_of(
-    span: OpenSpan,
-    claim: Claim | None,
-    matches: Sequence[Match],
-    partition: PartitionSide,
-    clocks: Clocks,
-    facts: ClusterFacts,
+    span: OpenSpan, claim: Claim | None, matches: Sequence[Match], partition: PartitionSide, clocks: Clocks, facts: ClusterFacts
 ) -> History:
     """The decisions that may include the open records, and whether others may be lost to compaction.
 
@@ -257,11 +253,7 @@ def _ended_before(decision: CoordinatorDecision, span: OpenSpan, partition: Part
 
 
 def _is_whole(
-    claim: Claim | None,
-    own: CoordinatorDecision | None,
-    partition: PartitionSide,
-    clocks: Clocks,
-    facts: ClusterFacts,
+    claim: Claim | None, own: CoordinatorDecision | None, partition: PartitionSide, clocks: Clocks, facts: ClusterFacts
 ) -> tuple[bool, str]:
     """Whether the coordinators' records since before the first open batch are all there, with the witness in words."""
     wanted = [each for each in facts.coordinators if claim is None or each.partition == claim.coordinator_partition]

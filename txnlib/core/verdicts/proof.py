@@ -121,10 +121,7 @@ _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
         lambda of: not of.is_start_exact,
         "its first batch may be missing from this copy, so its true start offset is not known: copy another replica",
     ),
-    (
-        lambda of: of.is_start_committed is None,
-        "the high watermark is not known: copy the broker's replication-offset-checkpoint",
-    ),
+    (lambda of: of.is_start_committed is None, "the high watermark is not known: copy the broker's replication-offset-checkpoint"),
     (
         lambda of: of.is_start_committed is False,
         "it begins at or above the high watermark: an election may still remove it; capture again",
@@ -208,79 +205,71 @@ def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str
 
 def no_commit_includes_it(case: Case) -> Proof:
     """By the whole history of the coordinator, by this transaction's own ABORT, or because no marker can have been lost."""
-    statement = Statement.NO_COMMIT_INCLUDES_IT
     ways = (_by_history(case), _by_decision(case), _by_no_loss(case))
-    for way in ways:
-        if way.holds:
-            return Proof(statement, True, way.says, way.witnesses)
+    if (proven := next((way for way in ways if way.holds), None)) is not None:
+        return proven
     due = next((each for each in reversed(_commits(case)) if each.lists_partition or not each.began_later), None)
-    if due is not None:
-        return Proof(statement, False, _commit_due(case, due))
-    return Proof(statement, False, f"a COMMIT may include it: {ways[0].says}, and {ways[2].says}")
+    return _way(False, f"a COMMIT may include it: {ways[0].says}, and {ways[2].says}" if due is None else _commit_due(case, due))
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+def _way(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
     """One way to prove the third statement."""
-
-    holds: bool
-    says: str
-    witnesses: tuple[str, ...] = ()
+    return Proof(Statement.NO_COMMIT_INCLUDES_IT, holds, says, witnesses)
 
 
 def _commits(case: Case) -> list[Decided]:
     return [each for each in case.evidence.history.unmarked if each.type == "COMMIT"]
 
 
-def _by_history(case: Case) -> _Way:
+def _by_history(case: Case) -> Proof:
     """(a) Nothing is missing in the coordinators' records, and every COMMIT that lists the partition has its own marker here."""
     history = case.evidence.history
     if not history.is_whole:
-        return _Way(False, history.because)
+        return _way(False, history.because)
     if _commits(case) or case.evidence.on_partition.truncated_markers:
-        return _Way(False, "a COMMIT that may include this partition has no marker of its own here")
-    return _Way(True, "no COMMIT includes it: the coordinators' records show every decision", (history.because,))
+        return _way(False, "a COMMIT that may include this partition has no marker of its own here")
+    return _way(True, "no COMMIT includes it: the coordinators' records show every decision", (history.because,))
 
 
-def _by_decision(case: Case) -> _Way:
+def _by_decision(case: Case) -> Proof:
     """(b) Exactly this transaction was decided, and to ABORT."""
     partition, unmarked = case.evidence.on_partition, case.evidence.history.unmarked
     newest = unmarked[-1] if unmarked else None
     if newest is None or newest.type != "ABORT" or not newest.lists_partition or _commits(case) or partition.truncated_markers:
-        return _Way(False, "its own decision is not known")
+        return _way(False, "its own decision is not known")
     is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == partition.producer_epoch + 1
     # Transactions v0 and v1 share epochs, so the records must be of the one that was aborted, not of one before.
     is_of_it = newest.is_followed and newest.began_before
     if not (is_v2_end and newest.is_own_epoch) and not is_of_it:
-        return _Way(False, "the ABORT may be of a later transaction")
+        return _way(False, "the ABORT may be of a later transaction")
     record = f"offset {newest.record_offset} of __transaction_state-{newest.coordinator_partition}"
-    return _Way(True, "its coordinator decided ABORT, and only the marker is missing", (f"{record}: {newest.type} of its epoch",))
+    return _way(True, "its coordinator decided ABORT, and only the marker is missing", (f"{record}: {newest.type} of its epoch",))
 
 
-def _by_no_loss(case: Case) -> _Way:
+def _by_no_loss(case: Case) -> Proof:
     """(c) A completed decision has written its marker to every partition, and no acknowledged marker can have vanished here."""
     partition, coordinator = case.evidence.on_partition, case.evidence.at_coordinator
     if partition.truncated_markers:
-        return _Way(False, f"a marker of it was lost: {', '.join(partition.truncated_markers)}")
+        return _way(False, f"a marker of it was lost: {', '.join(partition.truncated_markers)}")
     if partition.truncated_from is not None and (partition.truncated_until or 0) >= partition.start_offset:
-        return _Way(False, "another copy has a truncated tail above its first batch, so its marker may have been lost")
+        return _way(False, "another copy has a truncated tail above its first batch, so its marker may have been lost")
     is_witnessed = partition.checkpoint_leader_epoch is not None or case.evidence.in_cluster.is_confirmed
     if any(each.lists_partition or not (each.began_later or is_witnessed) for each in _commits(case)):
-        return _Way(False, "a COMMIT of its time has no marker here")
+        return _way(False, "a COMMIT of its time has no marker here")
     if coordinator.may_be_v2 and (coordinator.producer_epoch is None or coordinator.producer_epoch > partition.producer_epoch):
-        return _Way(False, "under transactions v2, records of an older epoch than the coordinator's have lost their marker")
+        return _way(False, "under transactions v2, records of an older epoch than the coordinator's have lost their marker")
     if partition.lacks_epoch_checkpoint and not case.evidence.in_cluster.is_confirmed:
-        return _Way(False, "the leader-epoch-checkpoint of the partition was not copied")
+        return _way(False, "the leader-epoch-checkpoint of the partition was not copied")
     if partition.sibling_commit_ms is not None and not is_witnessed:
-        return _Way(False, "this producer has committed on another partition since, and no record shows what that included")
+        return _way(False, "this producer has committed on another partition since, and no record shows what that included")
     if partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections:
-        return _Way(False, "records of the metadata log are lost, and an election may be among them")
+        return _way(False, "records of the metadata log are lost, and an election may be among them")
     first, newest = partition.first_leader_epoch, partition.newest_leader_epoch
     if first is None or newest is None:
-        return _Way(False, "the leader epoch of its first batch is not known")
+        return _way(False, "the leader epoch of its first batch is not known")
     if newest <= first and _unclean(case, first) is None:
         where = "in the log and in its checkpoint" if partition.checkpoint_leader_epoch is not None else "in the log"
-        return _Way(
+        return _way(
             True,
             "no COMMIT includes it: a decision would have left its marker, and no leader that could have lost it followed",
             (f"leader epoch {first} of its first batch is still the newest {where}",),
@@ -288,19 +277,19 @@ def _by_no_loss(case: Case) -> _Way:
     return _by_clean_elections(case, first, newest)
 
 
-def _by_clean_elections(case: Case, first: int, newest: int) -> _Way:
+def _by_clean_elections(case: Case, first: int, newest: int) -> Proof:
     """The metadata log shows each election since, all of them clean, and a leader at all times."""
     # A snapshot does not show whether an election before it was clean.
     shown = {each.leader_epoch for each in case.evidence.in_cluster.elections if each.offset is not None}
     unclean = _unclean(case, first)
     if unclean is not None:
-        return _Way(False, f"leader epoch {unclean.leader_epoch} began with an unclean election, or without a leader")
+        return _way(False, f"leader epoch {unclean.leader_epoch} began with an unclean election, or without a leader")
     is_every = shown >= set(range(first + 1, newest + 1))
     if not is_every or not case.evidence.in_cluster.is_confirmed:
-        return _Way(
+        return _way(
             False, f"leaders changed since (leader epoch {first} to {newest}), and nothing shows that their elections were clean"
         )
-    return _Way(
+    return _way(
         True,
         "no COMMIT includes it: a decision would have left its marker, and every election since was clean",
         (f"__cluster_metadata: every election of leader epochs {first + 1} to {newest} was clean",),

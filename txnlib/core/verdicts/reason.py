@@ -129,6 +129,27 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
 }
 
 
+def fields_of(evidence: Evidence) -> dict[str, object]:
+    """The fields of the evidence that the texts of reasons and causes name."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "producer_id": partition.producer_id,
+        "producer_epoch": partition.producer_epoch,
+        "coordinator_epoch": "unknown" if partition.coordinator_epoch is None else partition.coordinator_epoch,
+        "marker_type": partition.marker_type or "end",
+        "marker_offset": "none" if partition.marker_offset is None else partition.marker_offset,
+        "marker_epoch": "none" if partition.marker_epoch is None else partition.marker_epoch,
+        "transactional_id": coordinator.transactional_id,
+        "state": "expired" if coordinator.state is None else coordinator.state.kafka_name,
+        "coordinator_partition": coordinator.coordinator_partition,
+        "coordinator_producer_epoch": coordinator.producer_epoch,
+        "newest_coordinator_epoch": coordinator.newest_coordinator_epoch,
+        "record_offset": coordinator.record_offset,
+    }
+
+
 # ---- The reason of an open transaction by the records alone
 
 

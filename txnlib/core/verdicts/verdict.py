@@ -34,6 +34,7 @@ from txnlib.core.verdicts.reason import (
     LastRecord,
     Reason,
     Verdict,
+    fields_of,
     is_decision_marker,
     last_record,
     reason_by_records,
@@ -181,17 +182,9 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
     """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     return EXPLANATIONS[reason].format(
-        producer_id=partition.producer_id,
-        producer_epoch=partition.producer_epoch,
-        coordinator_epoch="unknown" if partition.coordinator_epoch is None else partition.coordinator_epoch,
-        transactional_id=coordinator.transactional_id,
-        state="expired" if coordinator.state is None else coordinator.state.kafka_name,
-        coordinator_producer_epoch=coordinator.producer_epoch,
-        coordinator_partition=coordinator.coordinator_partition,
+        **fields_of(evidence),
         coordinator_log=coordinator_log(coordinator.coordinator_partition),
         owner=coordinator.transactional_id or f"an owner of producer {partition.producer_id}",
-        marker_type=partition.marker_type or "end",
-        marker_offset=partition.marker_offset,
         loss=_loss(partition),
         answer=_answer(evidence),
         missing=_missing(coordinator),
