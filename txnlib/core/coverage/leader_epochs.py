@@ -116,12 +116,10 @@ def _of_copy(ranges: Sequence[_Range], above: Mapping[int, int | None]) -> Epoch
         checkpoint_leader_epoch=highest(each.epoch for each in noted),
         reached_offset=highest(each.begins for each in noted),
         truncated=tuple(truncated),
-        survives_until=highest(_survives_until(each, above[each.epoch]) for each in ranges) if truncated else None,
+        survives_until=highest(lowest((None if each.ends is None else each.ends + 1, above[each.epoch])) for each in ranges)
+        if truncated
+        else None,
     )
-
-
-def _survives_until(each: _Range, begins_above: int | None) -> int | None:
-    return lowest((None if each.ends is None else each.ends + 1, begins_above))
 
 
 # ---- Last batches of segments whose offset or leader epoch contradicts their surroundings

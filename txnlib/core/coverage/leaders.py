@@ -189,19 +189,15 @@ def absence(leader: PartitionLeader, noted: NotedPartition, *, is_gone: bool) ->
     if is_gone:
         return "its topic no longer exists"
     if noted.is_nothing_open:
-        return _quiet(noted, leader)
+        answered = datetime.fromtimestamp((noted.answered_at_ms or 0) // 1000, UTC)
+        who = "its leader" if leader.leader is None else f"broker {leader.leader}"
+        return (
+            f"nothing was open at {answered:%Y-%m-%dT%H:%M:%SZ}, by the word of {who}: its last stable offset was its high "
+            f"watermark, {noted.last_stable_offset}; its log was not fetched (--scope open)"
+        )
     if leader.leader == NO_LEADER:
         return f"not captured; no broker leads it; in sync last: {', '.join(leader.in_sync or ())}"
     return "not captured" if leader.leader is None else f"not captured; broker {leader.leader} leads it"
-
-
-def _quiet(noted: NotedPartition, leader: PartitionLeader) -> str:
-    answered = datetime.fromtimestamp((noted.answered_at_ms or 0) // 1000, UTC)
-    who = "its leader" if leader.leader is None else f"broker {leader.leader}"
-    return (
-        f"nothing was open at {answered:%Y-%m-%dT%H:%M:%SZ}, by the word of {who}: its last stable offset was its high watermark, "
-        f"{noted.last_stable_offset}; its log was not fetched (--scope open)"
-    )
 
 
 # ---- The copies of deleted topics

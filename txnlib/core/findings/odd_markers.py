@@ -9,7 +9,7 @@ from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.found import FindingRow, OfTransaction, as_json, found, known
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +68,13 @@ def _of_carried(marker: Marker, before: Decision) -> Finding | None:
     The first such marker carries the decision out. For others, only the time distinguishes a repetition from a manual marker.
     """
     if marker.is_first:
-        is_old = None not in (marker.coordinator_epoch, before.coordinator_epoch)
-        return Finding.MARKER_OF_DEPOSED_COORDINATOR if is_old and _precedes(marker, before) else None
+        is_old = is_ahead(before.coordinator_epoch, marker.coordinator_epoch)
+        return Finding.MARKER_OF_DEPOSED_COORDINATOR if is_old else None
     if not marker.ends_data:
         return Finding.DUPLICATE_MARKER
     if _is_inside_live(marker):
         return Finding.SPLIT_OUTCOME
     return Finding.MARKER_WITHOUT_DECISION if _is_apart(marker, before) and _is_history_complete(marker) else None
-
-
-def _precedes(marker: Marker, before: Decision) -> bool:
-    return (marker.coordinator_epoch or 0) < (before.coordinator_epoch or 0)
 
 
 def _is_within(marker: Marker, decision: Decision) -> bool:

@@ -109,9 +109,18 @@ def abort_plan(
     needy = [
         each
         for each in open_transactions
-        if needs_somebody(each.verdict, each.reason, _open_ms(each, as_of_ms), transaction_max_timeout_ms)
+        if needs_somebody(
+            each.verdict, each.reason, each.transaction_start_ms, each.blocks_since_ms, as_of_ms, transaction_max_timeout_ms
+        )
     ]
-    wholes = _newest_of_places(whole_transactions([IdKey(name) for name in _ids_of(needy)]))
+    ids = sorted({each.transactional_id for each in needy if each.transactional_id is not None})
+    ordered = sorted(
+        whole_transactions(list(map(IdKey, ids))), key=lambda whole: (whole.transaction_number, whole.coordinator_partition)
+    )
+    # Transactional id, partition and producer id -> the newest transaction that holds the partition.
+    wholes: dict[tuple[str | None, str, int, int], WholeTransaction] = {
+        (whole.transactional_id, at.topic, at.partition, at.producer_id): whole for whole in ordered for at in whole.held
+    }
     steps: dict[tuple[object, ...], list[_PlanCandidate]] = defaultdict(list)
     for each in needy:
         planned = plan(each, kafka_version, wholes.get((each.transactional_id, each.topic, each.partition, each.producer_id)))
@@ -131,21 +140,6 @@ def abort_plan(
             is_holder=first.is_holder,
             places=tuple(sorted(places)),
         )
-
-
-def _open_ms(transaction: OpenTransaction, as_of_ms: int) -> int | None:
-    since_ms = transaction.blocks_since_ms if transaction.transaction_start_ms is None else transaction.transaction_start_ms
-    return None if since_ms is None else as_of_ms - since_ms
-
-
-def _ids_of(transactions: Sequence[OpenTransaction]) -> list[str]:
-    return sorted({each.transactional_id for each in transactions if each.transactional_id is not None})
-
-
-def _newest_of_places(wholes: Sequence[WholeTransaction]) -> dict[tuple[str | None, str, int, int], WholeTransaction]:
-    """Transactional id, partition and producer id -> the newest transaction that holds the partition."""
-    ordered = sorted(wholes, key=lambda whole: (whole.transaction_number, whole.coordinator_partition))
-    return {(whole.transactional_id, at.topic, at.partition, at.producer_id): whole for whole in ordered for at in whole.held}
 
 
 # ---- Checks of a script before and after it ends a transaction

@@ -127,9 +127,8 @@ def warned_of(
 ) -> Iterator[WarnedTransaction]:
     """The open transactions of a run that need an operator, and those of earlier runs that it could not check."""
     for each in open_then:
-        since_ms = each.blocks_since_ms if each.transaction_start_ms is None else each.transaction_start_ms
-        open_ms = None if since_ms is None else each.as_of_ms - since_ms
-        if needs_somebody(each.verdict, each.reason, open_ms, transaction_max_timeout_ms):
+        times = each.transaction_start_ms, each.blocks_since_ms, each.as_of_ms, transaction_max_timeout_ms
+        if needs_somebody(each.verdict, each.reason, *times):
             yield row_of(WarnedTransaction, each, run_id_then=each.run_id, last_seen_ms=each.as_of_ms, how=NOT_CAPTURED)
     yield from (each for each in ended_then if each.how == NOT_CAPTURED)
 

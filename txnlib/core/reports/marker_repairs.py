@@ -210,14 +210,13 @@ def _marker_of(lacking: LackingPartition, of: DecidedTransaction) -> DueMarker:
 
 def _ended_later(records: RecordsOfProducer, spans: Sequence[SpanOfProducer]) -> SpanOfProducer | None:
     """The first span of these records that a marker ended."""
-    ended = [span for span in spans if span.marker_offset is not None and span.first_offset is not None and _is_of(records, span)]
+    begun, ended_after = records.began_by_ms, records.ended_after_ms
+    if begun is None or ended_after is None:
+        return None
+    of_records = (span for span in spans if span.began_ms is not None and span.began_ms <= begun)
+    later = (span for span in of_records if span.ended_ms is not None and span.ended_ms > ended_after)
+    ended = [span for span in later if span.marker_offset is not None and span.first_offset is not None]
     return min(ended, key=lambda span: span.marker_offset or 0, default=None)
-
-
-def _is_of(records: RecordsOfProducer, span: SpanOfProducer) -> bool:
-    if records.began_by_ms is None or records.ended_after_ms is None or span.began_ms is None or span.ended_ms is None:
-        return False
-    return span.began_ms <= records.began_by_ms and span.ended_ms > records.ended_after_ms
 
 
 def _fate(lacking: LackingPartition, later: SpanOfProducer | None) -> tuple[Fate, int | None, int | None]:

@@ -132,14 +132,16 @@ ACTIONS_OF_REFUSED: Final[Mapping[str, Action]] = {
 }
 
 
-def needs_somebody(verdict: str, reason: str, open_ms: int | None, transaction_max_timeout_ms: int) -> bool:
-    """Whether an open transaction needs an operator. `open_ms`: how long it has been open, if known.
+def needs_somebody(
+    verdict: str, reason: str, start_ms: int | None, blocks_since_ms: int | None, as_of_ms: int, transaction_max_timeout_ms: int
+) -> bool:
+    """Whether an open transaction needs an operator. `start_ms`: by its coordinator, if known.
 
     True for all that are not simply in time, and for two-phase commits older than the maximum timeout of other transactions.
     """
-    if verdict != Verdict.OPEN:
-        return True
-    return reason == Reason.TWO_PHASE_COMMIT and open_ms is not None and open_ms > transaction_max_timeout_ms
+    since_ms = blocks_since_ms if start_ms is None else start_ms
+    is_old = since_ms is not None and as_of_ms - since_ms > transaction_max_timeout_ms
+    return verdict != Verdict.OPEN or (reason == Reason.TWO_PHASE_COMMIT and is_old)
 
 
 def action_for(transaction: OpenTransaction) -> Action | None:

@@ -104,10 +104,6 @@ class CauseRule:
     fixed_in: tuple[int, int] | None = None
 
 
-def _is_offsets_topic(evidence: Evidence) -> bool:
-    return evidence.on_partition.topic == GROUP_METADATA_TOPIC
-
-
 def _has_marker(evidence: Evidence) -> bool:
     return evidence.on_partition.marker_offset is not None
 
@@ -129,22 +125,10 @@ def _lacks_marker(evidence: Evidence) -> bool:
     return evidence.at_coordinator.commit_due is not None or Finding.MARKER_MISSING.name in evidence.on_partition.alarms
 
 
-def _is_epoch_ahead(evidence: Evidence) -> bool:
-    return is_ahead(evidence.on_partition.producer_epoch, evidence.at_coordinator.producer_epoch)
-
-
-def _is_coordinator_epoch_ahead(evidence: Evidence) -> bool:
-    return is_ahead(evidence.on_partition.coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch)
-
-
 def _is_in_time_at_coordinator(evidence: Evidence) -> bool:
     """By the coordinator's clock, the transaction is younger than the last write claims."""
     start, written = clock_ms(evidence.at_coordinator.transaction_start_ms), clock_ms(evidence.on_partition.last_timestamp_ms)
     return start is not None and written is not None and written < start - 5 * MS_PER_MINUTE
-
-
-def _is_exhausted(evidence: Evidence) -> bool:
-    return (evidence.at_coordinator.producer_epoch or 0) > EXHAUSTED_EPOCH
 
 
 def _has(name: str) -> Callable[[Evidence], bool]:
@@ -196,7 +180,7 @@ _OFFSETS: Final = CauseRule(
     CauseName.OFFSET_COMMIT_RACED,
     _L,
     "the partition belongs to __consumer_offsets; the last marker of this producer there: {marker_offset}",
-    _is_offsets_topic,
+    lambda evidence: evidence.on_partition.topic == GROUP_METADATA_TOPIC,
     (3, 7),
 )
 _UNCLEAN_SHOWS: Final = "{unclean_election}{lost_offsets}; before, {transactional_id} was decided ({decision})"
@@ -329,14 +313,14 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.EPOCH_AHEAD,
             _L,
             "producer epoch {producer_epoch} in the partition, {coordinator_producer_epoch} in the Prepare record",
-            _is_epoch_ahead,
+            lambda evidence: is_ahead(evidence.on_partition.producer_epoch, evidence.at_coordinator.producer_epoch),
         ),
         CauseRule(
             CauseName.COORDINATOR_EPOCH_AHEAD,
             _L,
             "coordinator epoch {coordinator_epoch} in the partition, {newest_coordinator_epoch} is the newest in "
             "__transaction_state-{coordinator_partition}",
-            _is_coordinator_epoch_ahead,
+            lambda evidence: is_ahead(evidence.on_partition.coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch),
         ),
     ),
     Reason.MARKER_PENDING: (_NO_LEADER, _NO_COORDINATOR, _FENCED_COORDINATOR),
@@ -368,7 +352,12 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         _NO_COORDINATOR,
         _FENCED_COORDINATOR,
         _OLD_TIMESTAMPS,
-        CauseRule(CauseName.EPOCH_EXHAUSTED, _L, "epoch {coordinator_producer_epoch} at the coordinator", _is_exhausted),
+        CauseRule(
+            CauseName.EPOCH_EXHAUSTED,
+            _L,
+            "epoch {coordinator_producer_epoch} at the coordinator",
+            lambda evidence: (evidence.at_coordinator.producer_epoch or 0) > EXHAUSTED_EPOCH,
+        ),
         CauseRule(CauseName.TIMEOUT_SCAN_STOPPED, _P, _RECORD),
     ),
 }
@@ -381,14 +370,10 @@ def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None)
     for rule in CAUSES.get(reason, ()):
         if rule.applies(evidence):
             shows, likelihood = rule.shows.format(**fields), rule.likelihood
-            if _is_fixed(rule, kafka_version):
+            if rule.fixed_in is not None and is_from(rule.fixed_in, kafka_version) is True:
                 likelihood, shows = Likelihood.UNLIKELY, f"{shows}; but the capture says Kafka {kafka_version}"
             ranked.append((likelihood, Cause(rule.cause.format(**fields), likelihood.name, shows)))
     return tuple(cause for _, cause in sorted(ranked, key=lambda pair: pair[0]))
-
-
-def _is_fixed(rule: CauseRule, kafka_version: str | None) -> bool:
-    return rule.fixed_in is not None and is_from(rule.fixed_in, kafka_version) is True
 
 
 def _fields(evidence: Evidence) -> dict[str, object]:

@@ -60,7 +60,11 @@ class CoordinatorPartition(PartitionFacts):
         copies = [copy for copy in self.copies if copy.status != "MISSING"]
         damaged = _lost_below(copies)
         proven = {
-            "best": max(copies, key=_trust, default=None),
+            "best": max(
+                copies,
+                key=lambda copy: (bool(copy.is_current), copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0),
+                default=None,
+            ),
             "known_until_ms": highest(copy.known_until_ms for copy in copies if copy.is_decoded),
             "captured_ms": highest(copy.captured_at_ms for copy in copies if copy.shows_absence),
             "is_instant_assumed": all(copy.is_instant_assumed is not False for copy in copies),
@@ -76,10 +80,6 @@ class CoordinatorPartition(PartitionFacts):
         end = highest(end for copy in self.copies for end in (copy.survives_until, copy.high_watermark))
         last = -1 if self.last_offset is None else self.last_offset
         return end if end is not None and end > last + 1 else self.hole_offset
-
-
-def _trust(copy: CoverageRow) -> tuple[bool, bool, bool, int]:
-    return bool(copy.is_current), copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0
 
 
 def _lost_below(copies: Sequence[CoverageRow]) -> int | None:

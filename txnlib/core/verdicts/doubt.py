@@ -116,19 +116,10 @@ def _has_loss(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> b
     return partition.gap_offset is not None or partition.is_tail_lost or partition.end == End.SHORT
 
 
-def _is_disputed(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    """Whether no leader epoch shows which copy survived (docs/rules/copies.md#truncated-tails)."""
-    return evidence.on_partition.is_disputed
-
-
 def _is_answered_otherwise(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
     """Whether a broker's answer of the time of the capture says otherwise (docs/rules/copies.md#answers-of-brokers)."""
     is_owned = reason in NOBODY_ENDS_IT and bool(evidence.at_coordinator.answered_owners)
     return evidence.on_partition.is_answered_closed or is_owned
-
-
-def _is_corrupt(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    return evidence.on_partition.crc is Crc.INVALID
 
 
 def _owner_may_be_missing(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
@@ -293,15 +284,6 @@ def _kept_its_epoch(evidence: Evidence) -> bool:
     )
 
 
-def _is_too_old_a_copy(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    """Whether only the time since the partition's copy would make the transaction old, and there may have been writes since."""
-    return not evidence.on_partition.is_current and _ages_since(evidence, reason, thresholds)
-
-
-def _is_too_old_a_coordinator(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    return not evidence.at_coordinator.is_log_current and _ages_since(evidence, reason, thresholds)
-
-
 def _is_undated(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     is_assumed = partition.is_capture_instant_assumed or coordinator.is_capture_instant_assumed
@@ -334,17 +316,22 @@ def _is_metadata_lost(evidence: Evidence, reason: Reason, thresholds: Thresholds
 
 #: (doubt, predicate), in order of precedence.
 DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
-    (Reason.CORRUPT_MESSAGE, _is_corrupt),
+    (Reason.CORRUPT_MESSAGE, lambda evidence, _reason, _thresholds: evidence.on_partition.crc is Crc.INVALID),
     (Reason.PARTITION_LOG_INCOMPLETE, _has_loss),
-    (Reason.COPIES_DISAGREE, _is_disputed),
+    # No leader epoch shows which copy survived (docs/rules/copies.md#truncated-tails).
+    (Reason.COPIES_DISAGREE, lambda evidence, _reason, _thresholds: evidence.on_partition.is_disputed),
     (Reason.BROKER_ANSWERED_OTHERWISE, _is_answered_otherwise),
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, _owner_may_be_missing),
     (Reason.COORDINATOR_LOG_DAMAGED, _newer_record_is_lost),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, _coordinator_is_stale),
     (Reason.CAPTURE_SKEW, _is_skewed),
     (Reason.COORDINATOR_RECORDS_COMPACTED, _is_compacted),
-    (Reason.PARTITION_COPY_NOT_CURRENT, _is_too_old_a_copy),
-    (Reason.COORDINATOR_COPY_NOT_CURRENT, _is_too_old_a_coordinator),
+    # Only the time since a copy would make it old, and there may have been writes since.
+    (Reason.PARTITION_COPY_NOT_CURRENT, lambda evidence, *of: not evidence.on_partition.is_current and _ages_since(evidence, *of)),
+    (
+        Reason.COORDINATOR_COPY_NOT_CURRENT,
+        lambda evidence, *of: not evidence.at_coordinator.is_log_current and _ages_since(evidence, *of),
+    ),
     (Reason.CAPTURE_SKEW, _is_undated),
     (Reason.METADATA_LOG_DAMAGED, _is_metadata_lost),
 )

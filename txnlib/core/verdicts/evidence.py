@@ -38,7 +38,6 @@ class Crc(Enum):
 class Decided:
     """The newest decision about the producer id that lists, or may list, the partition. Times are by its coordinator's clock."""
 
-    #: COMMIT or ABORT.
     type: str
     producer_epoch: int | None
     #: Newest leader epoch of the coordinator partition, which a marker for the decision would have.
@@ -46,7 +45,6 @@ class Decided:
     decided_ms: int | None
     completed_ms: int | None
     transaction_version: int | None = None
-    #: When it began.
     start_ms: int | None = None
     #: Whether its marker is in the partition; None if the relevant records are gone.
     is_marked: bool | None = None
@@ -60,14 +58,13 @@ class Decided:
     is_own_epoch: bool = False
     #: Whether nothing is missing in the coordinator's log from its first record on.
     is_followed: bool = False
-    #: Offset of its last record, in its coordinator's partition.
     coordinator_partition: int | None = None
     record_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSide:
-    """What the judged copy of the partition shows."""
+    """What the judged copy of the partition shows. `gap_offset`: a hole above the start."""
 
     topic: str
     partition: int
@@ -88,7 +85,6 @@ class PartitionSide:
     hides_stamps: bool = False
     #: Instant of a high watermark checkpoint that already reached beyond the start.
     checkpointed_ms: int | None = None
-    #: Whether the copy has a hole above the start, which may contain a marker.
     gap_offset: int | None = None
     #: The instant up to which the copy shows everything.
     known_until_ms: int | None = None
@@ -98,7 +94,6 @@ class PartitionSide:
     #: Role of the copy among the copies of the partition, and how it ends (`core.copies`).
     role: Role = Role.LEADER
     end: End = End.WHOLE
-    #: Whether the partition has a leader; None if not known for certain.
     has_leader: bool | None = True
     #: Whether the record that names its leader, or removes its topic, may be lost in the metadata log.
     is_leader_hidden: bool = False
@@ -111,7 +106,6 @@ class PartitionSide:
     #: Whether the start is below the high watermark of the copy; None if no checkpoint was captured.
     is_start_committed: bool | None = True
     crc: Crc = Crc.VALID
-    #: Instant of the oldest earlier audit that saw it open.
     first_seen_ms: int | None = None
     #: The newest COMMIT marker of the producer on another partition, since the start, that no known decision explains.
     sibling_commit_ms: int | None = None
@@ -120,7 +114,6 @@ class PartitionSide:
     #: The newest COMMIT among these markers; only a coordinator writes a COMMIT.
     newest_commit_ms: int | None = None
     newest_commit_coordinator_epoch: int | None = None
-    #: How far the clocks of the partition's leader and of its coordinator may differ.
     clocks_differ_ms: int = CLOCKS_DIFFER_MS
     #: The oldest broker-stamped time behind the last batch: it was not written later. And the newest one before its end.
     written_before_ms: int | None = None
@@ -164,7 +157,8 @@ class PartitionSide:
     @property
     def is_instant_refuted(self) -> bool:
         """Whether the copy was taken after its noted instant: no copy is older than its newest broker stamp."""
-        return self.is_current and _is_later(self.captured_at_ms, self.known_until_ms)
+        taken, known = self.captured_at_ms, self.known_until_ms
+        return self.is_current and taken is not None and known is not None and taken > known
 
     @property
     def is_answered_closed(self) -> bool:
@@ -178,13 +172,9 @@ class PartitionSide:
         return is_current(self.role, self.end)
 
 
-def _is_later(instant_ms: int | None, other_ms: int | None) -> bool:
-    return instant_ms is not None and other_ms is not None and instant_ms > other_ms
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorSide:
-    """What all captured coordinator logs show about the producer id."""
+    """What all captured coordinator logs show about the producer id. `has_leader` None: not known for certain."""
 
     owner: Owner = Owner.NOBODY
     transactional_id: str | None = None
@@ -201,9 +191,7 @@ class CoordinatorSide:
     record_coordinator_epoch: int | None = None
     #: Newest known leader epoch of that coordinator partition, with which markers are sent again after a failover.
     newest_coordinator_epoch: int | None = None
-    #: Whether the last record lists this partition.
     is_listed: bool = False
-    #: Transaction version in the last record that contains one.
     transaction_version: int | None = None
     #: The instant up to which the coordinator's log is known; for a producer id without an owner, the logs of all coordinators.
     known_until_ms: int | None = None
@@ -212,13 +200,11 @@ class CoordinatorSide:
     damaged_offset: int | None = None
     #: Coordinator partitions that were not captured, or not completely; None if none was captured.
     missing_partitions: tuple[int, ...] | None = ()
-    #: Whether the coordinator's partition has a leader; None if not known for certain.
     has_leader: bool | None = None
     #: Whether the record that names the leader of a coordinator may be lost in the metadata log.
     is_leader_hidden: bool = False
     #: The broker that leads the coordinator's partition; for missing partitions, the brokers that lead them. None: not known.
     leader: str | None = None
-    #: The newest decision about this producer id that lists the partition.
     decision: Decided | None = None
     #: The newest COMMIT decision without a known marker in the partition, after the newest decision that has one.
     commit_due: Decided | None = None
@@ -229,7 +215,6 @@ class CoordinatorSide:
     end: End = End.WHOLE
     #: Whether the last record is below the high watermark of a copy that is not current; None if irrelevant.
     is_record_committed: bool = True
-    #: How the number of coordinator partitions is known.
     count_basis: CountBasis = CountBasis.GIVEN
     #: Newest time at which missing records of the coordinator's log may have been written.
     compacted_ms: int | None = None
@@ -245,7 +230,6 @@ class CoordinatorSide:
     answered_owners: tuple[str, ...] = ()
     #: Earliest instant at which a needed copy was taken. What was written later may be in a transaction that it cannot show.
     earliest_copy_ms: int | None = None
-    #: Whether the records may be of transactions v2.
     may_be_v2: bool = False
 
     @property
@@ -296,7 +280,6 @@ class Election:
     is_unclean: bool = False
     until_ms: int | None = None
     topic_id: str | None = None
-    #: Whether it is the first of the topic.
     is_first: bool = False
 
 

@@ -237,13 +237,10 @@ def marker_state(evidence: Evidence, kafka_version: str | None) -> DecisionMarke
             return DecisionMarker.REFUSED
         return _coming(partition, coordinator.producer_epoch, kafka_version, coordinator.transaction_version)
     if coordinator.is_active and coordinator.is_listed:
-        return _coming(partition, _next_epoch(coordinator), kafka_version, cluster_version(coordinator))
+        # The epoch of the abort that ends an Ongoing transaction at the latest; under transactions v2, that of any end.
+        following = None if coordinator.producer_epoch is None else coordinator.producer_epoch + 1
+        return _coming(partition, following, kafka_version, cluster_version(coordinator))
     return DecisionMarker.WRITTEN if follows_last_transaction(partition, coordinator) else DecisionMarker.NOT_WRITTEN
-
-
-def _next_epoch(coordinator: CoordinatorSide) -> int | None:
-    """The epoch of the abort that ends an Ongoing transaction at the latest; under transactions v2, that of any end."""
-    return None if coordinator.producer_epoch is None else coordinator.producer_epoch + 1
 
 
 def cluster_version(coordinator: CoordinatorSide) -> int | None:

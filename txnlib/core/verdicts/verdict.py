@@ -53,10 +53,6 @@ def _is_absorbed(evidence: Evidence) -> bool:
     return start is not None and stamped is not None and stamped < start - evidence.on_partition.clocks_differ_ms
 
 
-def _is_zombies(evidence: Evidence) -> bool:
-    return is_ahead(evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch)
-
-
 def _is_one_epoch_ahead(evidence: Evidence) -> bool:
     seen, held = evidence.on_partition.producer_epoch, evidence.at_coordinator.producer_epoch
     is_ongoing = last_record(evidence.at_coordinator) is LastRecord.ONGOING
@@ -66,7 +62,9 @@ def _is_one_epoch_ahead(evidence: Evidence) -> bool:
 #: Further oddities of a transaction that its coordinator expects, although its marker will end all of it.
 ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     "its first records were written before that transaction began, and will be ended with it": _is_absorbed,
-    "its records have an older epoch than its coordinator: a fenced producer wrote them": _is_zombies,
+    "its records have an older epoch than its coordinator: a fenced producer wrote them": lambda evidence: is_ahead(
+        evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch
+    ),
     "its records have an epoch one higher than its coordinator's: the partition will refuse the commit of a client without "
     "transactions v2, but not the coordinator's abort": _is_one_epoch_ahead,
 }
@@ -127,7 +125,8 @@ def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None 
         if late_by is not None:
             reason = LATE_REASONS[late_by, _is_start_known(evidence.at_coordinator)]
     else:
-        if reason is Reason.MARKER_PENDING and _is_overdue(evidence.at_coordinator, thresholds, at_ms):
+        decided = clock_ms(evidence.at_coordinator.record_ms)
+        if reason is Reason.MARKER_PENDING and decided is not None and at_ms - decided > thresholds.stuck_after_ms:
             reason = Reason.MARKER_OVERDUE
         verdict = DECIDED_VERDICTS[reason]
     return Judgement(
@@ -144,11 +143,6 @@ def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None 
 
 def _is_start_known(coordinator: CoordinatorSide) -> bool:
     return clock_ms(coordinator.transaction_start_ms) is not None and coordinator.transaction_timeout_ms is not None
-
-
-def _is_overdue(coordinator: CoordinatorSide, thresholds: Thresholds, at_ms: int) -> bool:
-    decided = clock_ms(coordinator.record_ms)
-    return decided is not None and at_ms - decided > thresholds.stuck_after_ms
 
 
 def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | None) -> list[str]:
