@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markdown_table import table
 
-from txnlib.core.broker_logs import LOGS_OF_CAUSES, LOGS_OF_FINDINGS, BrokerLogs, Form, LogLine, Writer
-from txnlib.core.broker_logs.log_line import Level
+from txnlib.core.broker_logs.kafka_lines import LOGS_OF_CAUSES, LOGS_OF_FINDINGS
+from txnlib.core.broker_logs.log_line import BrokerLogs, Form, Level, LogLine, Writer
 
 HEAD = """\
 # Log lines

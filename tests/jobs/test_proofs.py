@@ -7,57 +7,26 @@ should be, so a schedule that is wrongly called safe shows a statement of the pr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entry, id_in
+from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entry, Place, id_in
 from tests.support.memory_audits import MemoryTables, audited
+from tests.support.schedules import Expected, Schedule, Told, beat, flip_last, happened, into, late_write, wrong
 from txnlib.errors import UsageError
 
 END = 3 * HOUR
-#: Coordinator partition of ids that only show a broker's clock.
-BEATS = 49
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
 
 
-@dataclass(frozen=True)
-class Expected:
-    """The verdict on a producer's open transaction; None: it is not open. `says` is a part of why it must not be aborted."""
-
-    producer_id: int
-    verdict: str | None
-    is_safe: bool = False
-    reason: str | None = None
-    says: str = ""
-
-
-Schedule = Callable[[Cluster, str, str, int, int], Expected]
 SCHEDULES: dict[str, Schedule] = {}
 #: Schedules with a coordinator partition that cannot be read whole: no producer id is an orphan beside them.
 DAMAGED: dict[str, Schedule] = {}
-
-
-def schedule(of: Schedule) -> Schedule:
-    SCHEDULES[of.__name__] = of
-    return of
-
-
-def damaged(of: Schedule) -> Schedule:
-    DAMAGED[of.__name__] = of
-    return of
-
-
-def beat(c: Cluster, topic: str, pid: int, times: tuple[int, ...] = (0, 10 * MINUTE, 100 * MINUTE), **changes: object) -> None:
-    """Transactions of another producer: their markers show a broker's clock before and behind."""
-    for at in times:
-        id_ = id_in(BEATS, f"beat-{topic}")
-        c.note(id_, "Ongoing", pid + 500, 0, [(topic, 0)], at, start=at)
-        c.write((topic, 0), pid + 500, 0, at + 5, **changes)
-        c.note(id_, "PrepareCommit", pid + 500, 0, [(topic, 0)], at + SECOND, start=at)
-        c.mark((topic, 0), pid + 500, 0, "COMMIT", at + SECOND + 10, **changes)
-        c.note(id_, "CompleteCommit", pid + 500, 0, (), at + SECOND + 20, start=at)
+schedule, damaged = into(SCHEDULES), into(DAMAGED)
+#: When another producer's transactions show a broker's clock.
+TIMES = (0, 10 * MINUTE, 100 * MINUTE)
 
 
 def compacted(c: Cluster, partition: int, until: int) -> None:
@@ -74,12 +43,12 @@ def compacted(c: Cluster, partition: int, until: int) -> None:
 def hidden(c: Cluster, topic: str, id_: str, pid: int, number: int, *, lost: bool, rest: Callable[[], None]) -> Expected:
     """A committed transaction whose marker is lost, or a late write; the coordinator's log keeps only `rest`."""
     place = (topic, 0)
-    beat(c, topic, pid, (0,))
+    beat(c, place, pid, (0,))
     c.begin(id_, pid, 0, [place], MINUTE)
     c.end(id_, pid, 0, [place], MINUTE + SECOND, start=MINUTE, lost=[place] if lost else ())
     if not lost:
         c.write(place, pid, 0, 2 * MINUTE)
-    beat(c, topic, pid, (10 * MINUTE, 100 * MINUTE), leader_epoch=1 if lost else 0)
+    beat(c, place, pid, (10 * MINUTE, 100 * MINUTE), leader_epoch=1 if lost else 0)
     rest()
     compacted(c, number, 30 * MINUTE)
     return Expected(pid, "HANGING", is_safe=not lost, says="a COMMIT" if lost else "")
@@ -113,7 +82,7 @@ LEFT = {"restart": leaves_restart, "later_abort": leaves_later_abort, "tombstone
 
 
 def _hidden(name: str, leaves: Callable[[Cluster, str, int], None], *, lost: bool) -> None:
-    def of(c: Cluster, topic: str, id_: str, pid: int, number: int) -> Expected:
+    def of(c: Cluster, topic: str, place: Place, id_: str, pid: int, number: int) -> Expected:
         return hidden(c, topic, id_, pid, number, lost=lost, rest=lambda: leaves(c, id_, pid))
 
     SCHEDULES[f"{'lost_commit' if lost else 'late_write'}_before_{name}"] = of
@@ -125,14 +94,13 @@ for _name, _leaves in LEFT.items():
 
 
 @schedule
-def commit_in_a_truncated_tail(c, topic, id_, pid, number):
+def commit_in_a_truncated_tail(c, topic, place, id_, pid, number):
     """Broker 2 was deposed; its disk still has the marker, which nothing else shows."""
-    place = (topic, 0)
-    beat(c, topic, pid, (0,))
+    beat(c, place, pid, (0,))
     c.begin(id_, pid, 0, [place], MINUTE)
     c.end(id_, pid, 0, [place], MINUTE + SECOND, start=MINUTE, lost=[place])
     leaves_restart(c, id_, pid)
-    beat(c, topic, pid, (10 * MINUTE, 100 * MINUTE), leader_epoch=1)
+    beat(c, place, pid, (10 * MINUTE, 100 * MINUTE), leader_epoch=1)
     compacted(c, number, 30 * MINUTE)
     marker = Entry(at=MINUTE + SECOND, offset=3, producer_id=pid, producer_epoch=0, marker="COMMIT", stamp=MINUTE + SECOND)
     c.copies[place] = [Copy(1, END), Copy(2, 2 * MINUTE, taken=END, own=(marker,), high_watermark=3)]
@@ -140,11 +108,10 @@ def commit_in_a_truncated_tail(c, topic, id_, pid, number):
 
 
 @schedule
-def election_that_only_the_checkpoint_shows(c, topic, id_, pid, number):
-    place = (topic, 0)
+def election_that_only_the_checkpoint_shows(c, topic, place, id_, pid, number):
     c.transaction(id_, pid, 0, [place], MINUTE)
     c.write(place, pid, 0, 2 * MINUTE)
-    beat(c, topic, pid)
+    beat(c, place, pid, TIMES)
     leaves_restart(c, id_, pid)
     compacted(c, number, 30 * MINUTE)
     c.copies[place] = [Copy(1, END, leader_epochs=((0, 0), (3, 9)))]
@@ -152,11 +119,10 @@ def election_that_only_the_checkpoint_shows(c, topic, id_, pid, number):
 
 
 @schedule
-def no_election_by_the_checkpoint(c, topic, id_, pid, number):
-    place = (topic, 0)
+def no_election_by_the_checkpoint(c, topic, place, id_, pid, number):
     c.transaction(id_, pid, 0, [place], MINUTE)
     c.write(place, pid, 0, 2 * MINUTE)
-    beat(c, topic, pid)
+    beat(c, place, pid, TIMES)
     leaves_restart(c, id_, pid)
     compacted(c, number, 30 * MINUTE)
     c.copies[place] = [Copy(1, END, leader_epochs=((0, 0),))]
@@ -168,23 +134,23 @@ def no_election_by_the_checkpoint(c, topic, id_, pid, number):
 
 def two_commits(c: Cluster, topic: str, id_: str, pid: int, apart: int, *, complete: bool = True) -> None:
     place = (topic, 0)
-    beat(c, topic, pid, (0,))
+    beat(c, place, pid, (0,))
     c.begin(id_, pid, 0, [place], MINUTE)
     c.end(id_, pid, 0, [place], MINUTE + 20, start=MINUTE)
     second = MINUTE + 20 + apart
     c.begin(id_, pid, 0, [place], second - 60)
     c.end(id_, pid, 0, [place], second, start=second - 60, lost=[place], complete=complete)
-    beat(c, topic, pid, (10 * MINUTE, 100 * MINUTE))
+    beat(c, place, pid, (10 * MINUTE, 100 * MINUTE))
 
 
 @schedule
-def two_commits_on_one_clock_and_one_marker(c, topic, id_, pid, number):
+def two_commits_on_one_clock_and_one_marker(c, topic, place, id_, pid, number):
     two_commits(c, topic, id_, pid, 110)
     return Expected(pid, "HANGING", says="a COMMIT marker is due here")
 
 
 @schedule
-def two_commits_by_two_clocks_and_one_marker(c, topic, id_, pid, number):
+def two_commits_by_two_clocks_and_one_marker(c, topic, place, id_, pid, number):
     c.skews[topic, 0] = 150
     c.leaders[topic, 0], c.copies[topic, 0] = 2, [Copy(2, END)]
     two_commits(c, topic, id_, pid, 200)
@@ -192,14 +158,14 @@ def two_commits_by_two_clocks_and_one_marker(c, topic, id_, pid, number):
 
 
 @schedule
-def only_the_last_of_two_commits_is_left(c, topic, id_, pid, number):
+def only_the_last_of_two_commits_is_left(c, topic, place, id_, pid, number):
     two_commits(c, topic, id_, pid, 110)
     compacted(c, number, 30 * MINUTE)
     return Expected(pid, "HANGING", says="decided COMMIT")
 
 
 @schedule
-def only_the_last_of_two_commits_by_two_clocks_is_left(c, topic, id_, pid, number):
+def only_the_last_of_two_commits_by_two_clocks_is_left(c, topic, place, id_, pid, number):
     c.skews[topic, 0] = 150
     c.leaders[topic, 0], c.copies[topic, 0] = 2, [Copy(2, END)]
     two_commits(c, topic, id_, pid, 200)
@@ -208,16 +174,12 @@ def only_the_last_of_two_commits_by_two_clocks_is_left(c, topic, id_, pid, numbe
 
 
 @schedule
-def overdue_commit_behind_an_older_marker(c, topic, id_, pid, number):
+def overdue_commit_behind_an_older_marker(c, topic, place, id_, pid, number):
     two_commits(c, topic, id_, pid, 110, complete=False)
     return Expected(pid, "STUCK", reason="MARKER_OVERDUE")
 
 
 # ---- Damage in the current copy of a coordinator, and an older copy beside it.
-
-
-def flip_last(content: bytes) -> bytes:
-    return content[:-10] + bytes([content[-10] ^ 1]) + content[-9:]
 
 
 def flip_in_the_middle(content: bytes) -> bytes:
@@ -233,28 +195,27 @@ def hidden_by_damage(c: Cluster, topic: str, id_: str, pid: int, number: int, ol
     c.note(id_, "Ongoing", pid, 0, [place], 150 * MINUTE, transaction_timeout_ms=HOUR)
     c.write(place, pid, 0, 150 * MINUTE + 5)
     c.note(id_in(number, f"after-{number}"), "Empty", 900_000 + number, 0, (), 151 * MINUTE)
-    beat(c, topic, pid, (0, 151 * MINUTE))
+    beat(c, place, pid, (0, 151 * MINUTE))
     c.copies[TXN, number] = [Copy(1, END, damage=flip_in_the_middle), older]
     return Expected(pid, "UNKNOWN")
 
 
 @damaged
-def damage_beside_a_copy_that_ends_below_it(c, topic, id_, pid, number):
+def damage_beside_a_copy_that_ends_below_it(c, topic, place, id_, pid, number):
     return hidden_by_damage(c, topic, id_, pid, number, Copy(2, MINUTE, taken=END))
 
 
 @damaged
-def damage_that_another_copy_makes_up_for(c, topic, id_, pid, number):
+def damage_that_another_copy_makes_up_for(c, topic, place, id_, pid, number):
     return replace(hidden_by_damage(c, topic, id_, pid, number, Copy(2, END)), verdict="OPEN")
 
 
 @damaged
-def damaged_end_beside_an_older_copy(c, topic, id_, pid, number):
-    place = (topic, 0)
+def damaged_end_beside_an_older_copy(c, topic, place, id_, pid, number):
     c.note(id_in(number, f"first-{number}"), "Empty", 900_000 + number, 0, (), 0)
     c.note(id_, "Ongoing", pid, 0, [place], 150 * MINUTE, transaction_timeout_ms=HOUR)
     c.write(place, pid, 0, 150 * MINUTE + 5)
-    beat(c, topic, pid, (0, 151 * MINUTE))
+    beat(c, place, pid, (0, 151 * MINUTE))
     c.copies[TXN, number] = [Copy(1, END, damage=flip_last), Copy(2, MINUTE, taken=END)]
     return Expected(pid, "UNKNOWN")
 
@@ -262,62 +223,61 @@ def damaged_end_beside_an_older_copy(c, topic, id_, pid, number):
 # ---- Coordinators that were not all seen.
 
 
-def late_write(c: Cluster, topic: str, id_: str, pid: int) -> None:
-    c.transaction(id_, pid, 0, [(topic, 0)], MINUTE)
-    c.write((topic, 0), pid, 0, 2 * MINUTE)
-    beat(c, topic, pid)
+def late_and_beat(c: Cluster, place: Place, id_: str, pid: int) -> None:
+    late_write(c, id_, pid, place, 2 * MINUTE)
+    beat(c, place, pid, TIMES)
 
 
 @schedule
-def late_write_in_a_whole_capture(c, topic, id_, pid, number):
-    late_write(c, topic, id_, pid)
+def late_write_in_a_whole_capture(c, topic, place, id_, pid, number):
+    late_and_beat(c, place, id_, pid)
     return Expected(pid, "HANGING", is_safe=True)
 
 
 @damaged
-def coordinator_without_a_certain_leader(c, topic, id_, pid, number):
-    late_write(c, topic, id_, pid)
+def coordinator_without_a_certain_leader(c, topic, place, id_, pid, number):
+    late_and_beat(c, place, id_, pid)
     c.leaders[TXN, number] = None
     return Expected(pid, "HANGING", says=f"the leader of {TXN}-{number} is not known for certain")
 
 
 @damaged
-def coordinator_whose_checkpoint_was_not_copied(c, topic, id_, pid, number):
-    late_write(c, topic, id_, pid)
+def coordinator_whose_checkpoint_was_not_copied(c, topic, place, id_, pid, number):
+    late_and_beat(c, place, id_, pid)
     c.copies[TXN, number] = [Copy(1, END, is_checkpointed=False)]
     return Expected(pid, "HANGING", says="is not confirmed")
 
 
 @damaged
-def coordinator_copy_that_its_own_stamps_refute(c, topic, id_, pid, number):
-    late_write(c, topic, id_, pid)
+def coordinator_copy_that_its_own_stamps_refute(c, topic, place, id_, pid, number):
+    late_and_beat(c, place, id_, pid)
     c.note(id_in(number, f"later-{number}"), "Empty", 900_000 + number, 0, (), 120 * MINUTE)
     c.copies[TXN, number] = [Copy(1, END, taken=110 * MINUTE)]
     return Expected(pid, "HANGING", is_safe=True)
 
 
 @damaged
-def written_again_after_the_coordinators_copy(c, topic, id_, pid, number):
+def written_again_after_the_coordinators_copy(c, topic, place, id_, pid, number):
     """The first write is old; the last one may be in a transaction that the coordinator's copy cannot show."""
-    late_write(c, topic, id_, pid)
+    late_and_beat(c, place, id_, pid)
     c.write((topic, 0), pid, 0, 150 * MINUTE)
     c.copies[TXN, number] = [Copy(1, 120 * MINUTE, taken=120 * MINUTE)]
     return Expected(pid, "UNKNOWN", reason="CAPTURE_SKEW")
 
 
 @damaged
-def written_again_at_an_unknown_time(c, topic, id_, pid, number):
+def written_again_at_an_unknown_time(c, topic, place, id_, pid, number):
     """As before, but the producer dates its batches back, so that nothing shows when it wrote the last one."""
-    late_write(c, topic, id_, pid)
+    late_and_beat(c, place, id_, pid)
     c.write((topic, 0), pid, 0, 150 * MINUTE, stamp=2 * MINUTE)
     c.copies[TXN, number] = [Copy(1, 120 * MINUTE, taken=120 * MINUTE)]
     return Expected(pid, "UNKNOWN", reason="CAPTURE_SKEW")
 
 
 @damaged
-def record_that_only_a_lagging_replica_has(c, topic, id_, pid, number):
+def record_that_only_a_lagging_replica_has(c, topic, place, id_, pid, number):
     """The id expired, and compaction removed its tombstone from the leader's copy."""
-    late_write(c, topic, id_, pid)
+    late_and_beat(c, place, id_, pid)
     other = id_in(number, f"other-{number}")
     for at in (80 * MINUTE, 90 * MINUTE):
         c.note(other, "Empty", 900_000 + number, 0, (), at)
@@ -326,21 +286,19 @@ def record_that_only_a_lagging_replica_has(c, topic, id_, pid, number):
 
 
 @damaged
-def epoch_fence_in_progress(c, topic, id_, pid, number):
-    place = (topic, 0)
+def epoch_fence_in_progress(c, topic, place, id_, pid, number):
     c.begin(id_, pid, 0, [place], 100 * MINUTE)
     c.note(id_, "PrepareEpochFence", pid, 0, [place], 100 * MINUTE + SECOND, start=100 * MINUTE)
-    beat(c, topic, pid, (0, 101 * MINUTE))
+    beat(c, place, pid, (0, 101 * MINUTE))
     return Expected(pid, "LATE")
 
 
 @damaged
-def records_that_two_copies_decode_differently(c, topic, id_, pid, number):
+def records_that_two_copies_decode_differently(c, topic, place, id_, pid, number):
     """A copy of another cluster's log: the judged copy's record counts."""
-    place = (topic, 0)
     c.note(id_, "Ongoing", pid, 0, [place], 100 * MINUTE, transaction_timeout_ms=HOUR + HOUR)
     c.write(place, pid, 0, 100 * MINUTE + 5)
-    beat(c, topic, pid, (0, 101 * MINUTE))
+    beat(c, place, pid, (0, 101 * MINUTE))
     entry = next(e for e in c.logs[TXN, number] if e.key == id_)
     assert entry.value is not None
     foreign = replace(entry, offset=0, value=replace(entry.value, transaction_partitions=()))
@@ -352,20 +310,18 @@ def records_that_two_copies_decode_differently(c, topic, id_, pid, number):
 
 
 @schedule
-def leader_whose_clock_is_two_hours_behind(c, topic, id_, pid, number):
-    place = (topic, 0)
+def leader_whose_clock_is_two_hours_behind(c, topic, place, id_, pid, number):
     c.skews[place] = -2 * HOUR
     c.leaders[place], c.copies[place] = 2, [Copy(2, END)]
     c.transaction(id_, pid, 0, [place], 165 * MINUTE)
     c.write(place, pid, 0, 170 * MINUTE, stamp=30 * MINUTE)
-    beat(c, topic, pid, (160 * MINUTE, 171 * MINUTE))
+    beat(c, place, pid, (160 * MINUTE, 171 * MINUTE))
     return Expected(pid, "HANGING")
 
 
 @schedule
-def stamp_behind_that_is_older_than_one_before(c, topic, id_, pid, number):
-    place = (topic, 0)
-    beat(c, topic, pid, (150 * MINUTE,))
+def stamp_behind_that_is_older_than_one_before(c, topic, place, id_, pid, number):
+    beat(c, place, pid, (150 * MINUTE,))
     c.transaction(id_, pid, 0, [place], 160 * MINUTE)
     c.write(place, pid, 0, 170 * MINUTE, stamp=30 * MINUTE)
     c.write(place, pid + 700, 0, 171 * MINUTE, stamp=-HOUR, is_transactional=False, is_broker_clock=True)
@@ -376,20 +332,19 @@ def stamp_behind_that_is_older_than_one_before(c, topic, id_, pid, number):
 
 
 @schedule
-def outdated_note_beside_a_longer_copy_with_the_marker(c, topic, id_, pid, number):
-    place = (topic, 0)
-    beat(c, topic, pid, (0,))
+def outdated_note_beside_a_longer_copy_with_the_marker(c, topic, place, id_, pid, number):
+    beat(c, place, pid, (0,))
     c.begin(id_, pid, 0, [place], MINUTE)
     c.end(id_, pid, 0, [place], 20 * MINUTE, start=MINUTE)
-    beat(c, topic, pid, (30 * MINUTE,))
+    beat(c, place, pid, (30 * MINUTE,))
     c.copies[place] = [Copy(1, 10 * MINUTE, taken=END), Copy(2, END)]
     return Expected(pid, None)
 
 
 @schedule
-def folder_of_a_deleted_topic(c, topic, id_, pid, number):
+def folder_of_a_deleted_topic(c, topic, place, id_, pid, number):
     """Broker 2 has a longer folder of an earlier topic of the same name, with a higher leader epoch."""
-    late_write(c, topic, id_, pid)
+    late_and_beat(c, place, id_, pid)
     stale = tuple(
         Entry(at=0, offset=offset, leader_epoch=7, producer_id=-1, sequence=-1, is_transactional=False, stamp=-HOUR)
         for offset in range(30)
@@ -399,17 +354,16 @@ def folder_of_a_deleted_topic(c, topic, id_, pid, number):
 
 
 @schedule
-def partition_copy_that_its_own_stamps_refute(c, topic, id_, pid, number):
-    late_write(c, topic, id_, pid)
+def partition_copy_that_its_own_stamps_refute(c, topic, place, id_, pid, number):
+    late_and_beat(c, place, id_, pid)
     c.copies[topic, 0] = [Copy(1, END, taken=90 * MINUTE)]
     return Expected(pid, "HANGING", is_safe=True)
 
 
 @schedule
-def begun_after_the_noted_instant_of_its_copy(c, topic, id_, pid, number):
+def begun_after_the_noted_instant_of_its_copy(c, topic, place, id_, pid, number):
     """The partition was copied later than noted, and the transaction began in between."""
-    place = (topic, 0)
-    beat(c, topic, pid, (0, 171 * MINUTE))
+    beat(c, place, pid, (0, 171 * MINUTE))
     c.begin(id_, pid, 0, [place], 170 * MINUTE)
     c.copies[place] = [Copy(1, END, taken=100 * MINUTE)]
     c.copies[TXN, number] = [Copy(1, 120 * MINUTE, taken=120 * MINUTE)]
@@ -417,31 +371,15 @@ def begun_after_the_noted_instant_of_its_copy(c, topic, id_, pid, number):
 
 
 @pytest.fixture(scope="module", params=["SCHEDULES", "DAMAGED"])
-def audit(request, spark, tmp_path_factory) -> tuple[MemoryTables, dict[str, tuple[str, Expected]]]:
-    c, told = Cluster(), {}
-    for number, (name, of) in enumerate({"SCHEDULES": SCHEDULES, "DAMAGED": DAMAGED}[request.param].items()):
-        assert number < BEATS
-        topic = name.replace("_", "-")
-        told[name] = topic, of(c, topic, id_in(number, topic), 1_000 * (number + 1), number)
+def audit(request, spark, tmp_path_factory) -> tuple[MemoryTables, Told]:
+    c = Cluster()
+    told = happened(c, {"SCHEDULES": SCHEDULES, "DAMAGED": DAMAGED}[request.param])
     folder = c.capture(tmp_path_factory.mktemp("proofs") / "brokers", END)
     return audited(spark, folder), told
 
 
 def test_only_a_proof_makes_an_abort_safe(audit):
-    tables, told = audit
-    opened = {(row["topic"], row["producer_id"]): row for row in tables.rows("open_transactions")}
-    wrong = {}
-    for name, (topic, expected) in told.items():
-        row = opened.get((topic, expected.producer_id))
-        found = (None, False) if row is None else (row["verdict"], row["safe_to_abort"])
-        because = (row or {}).get("do_not_abort_because") or ""
-        if found != (expected.verdict, expected.is_safe):
-            wrong[name] = found, None if row is None else (row["reason"], row["explanation"], because)
-        elif expected.reason is not None and row["reason"] != expected.reason:
-            wrong[name] = row["reason"], row["explanation"]
-        elif expected.says not in because:
-            wrong[name] = because
-    assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())
+    assert wrong(*audit) == {}
 
 
 # ---- The number of coordinators, and whose folder is whose: a capture for each.
@@ -450,9 +388,9 @@ def test_only_a_proof_makes_an_abort_safe(audit):
 def captured(tmp_path: Path, change: Callable[[Cluster], None] = lambda c: None, **notes: object) -> Path:
     """A late write of `pay` (producer 1000) and an orphan (2000), each on a topic of its own."""
     c = Cluster()
-    late_write(c, "late", id_in(7, "pay"), 1_000)
+    late_and_beat(c, ("late", 0), id_in(7, "pay"), 1_000)
     c.write(("orphan", 0), 2_000, 0, 2 * MINUTE)
-    beat(c, "orphan", 2_000)
+    beat(c, ("orphan", 0), 2_000, TIMES)
     change(c)
     return c.capture(tmp_path / "brokers", END, notes=notes)
 

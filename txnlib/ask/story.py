@@ -16,7 +16,8 @@ from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story_text import Explained
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
-from txnlib.core.broker_logs import grep_commands, logs_of_cause
+from txnlib.core.broker_logs.kafka_lines import logs_of_cause
+from txnlib.core.broker_logs.log_line import grep_commands
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.text import dump_printer

@@ -17,7 +17,7 @@ from txnlib.ask.episode import Episode, Event, the_day
 from txnlib.ask.grid import WIDTH, instant_json
 from txnlib.ask.report_entries import AS_DECIDED, last_write
 from txnlib.ask.rows import Row
-from txnlib.core.broker_logs import GrepCommand
+from txnlib.core.broker_logs.log_line import GrepCommand
 from txnlib.core.display import counted, duration, precise_time, printable, size, utc_time
 
 _LABEL: Final = 9

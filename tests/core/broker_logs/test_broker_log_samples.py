@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from txnlib.core.broker_logs import LOGS_OF_CAUSES, LOGS_OF_FINDINGS, READ, BrokerLogs, forms_of, grep_commands, pattern
+from txnlib.core.broker_logs.kafka_lines import LOGS_OF_CAUSES, LOGS_OF_FINDINGS
+from txnlib.core.broker_logs.log_line import READ, BrokerLogs, forms_of, grep_commands, pattern
 
 LINES = list(dict.fromkeys(line for logs in (*LOGS_OF_CAUSES.values(), *LOGS_OF_FINDINGS.values()) for line in logs.lines))
 NAMES = {"topic": "payments", "partition": 0, "producer_id": 7, "transactional_id": "pay-1", "coordinator_partition": 3}

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.house.test_language import BANNED
-from txnlib.core.broker_logs import (
-    LOGS_OF_CAUSES,
-    LOGS_OF_FINDINGS,
+from txnlib.core.broker_logs.kafka_lines import KAFKA_LINES, LOGS_OF_CAUSES, LOGS_OF_FINDINGS, logs_of_cause
+from txnlib.core.broker_logs.log_line import (
     NEWEST,
     OLDEST,
     PLACEHOLDERS,
@@ -22,10 +21,8 @@ from txnlib.core.broker_logs import (
     Writer,
     forms_of,
     grep_commands,
-    logs_of_cause,
     pattern,
 )
-from txnlib.core.broker_logs.kafka_lines import KAFKA_LINES
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.verdicts.cause import CAUSES
 

@@ -271,116 +271,58 @@ def elected(after_ms, leader=2, offset=40, **facts):
     return Election(offset=None if at_ms is None else offset, at_ms=at_ms, leader=leader, leader_epoch=4, **facts)
 
 
-def in_cluster(**facts):
-    return ClusterSide(**facts)
-
-
 LOSS, STUCK, LATE = Reason.PARTITION_NOT_IN_TRANSACTION, Reason.MARKER_OVERDUE, Reason.OVERDUE
+ORPHAN = Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR
 OPENED = replace(ONGOING, transaction_start_ms=DECIDED_MS)
-#: Name -> reason, coordinator, what the metadata log shows, likelihood and words of the cause; None: it is not named.
+UNCLEAN, LEADERLESS = elected(5_000, is_unclean=True), elected(None, leader=None)
+FENCED = FencedBroker(offset=50, at_ms=DECIDED_MS + 7_000, broker=3)
+LOWERED = LoweredFeature(offset=9, at_ms=DECIDED_MS + 1, level_before=2, level=1)
+
+
+def of(*elections, **facts):
+    return ClusterSide(elections=elections, **facts)
+
+
+def led(*elections, fenced=()):
+    return ClusterSide(coordinator_elections=elections, fenced=fenced)
+
+
+def until(ms, after=None, leader=3):
+    return elected(after, leader=leader, until_ms=DECIDED_MS + ms)
+
+
+FIRST, AGAIN = elected(-9_000, topic_id="a"), elected(5_000, topic_id="b", is_first=True)
+REMOVED, CREATED = "an unclean election removed", "deleted and created again"
+#: Reason, coordinator, what the metadata log shows, likelihood and words of the cause; None: it is not named.
 PROOFS = {
-    "an unclean election after a completed decision": (
-        LOSS,
-        DECIDED,
-        in_cluster(elections=(elected(5_000, is_unclean=True),)),
-        ("PROVEN", "an unclean election removed"),
-    ),
-    "an unclean election after a decision that was not completed": (
-        LOSS,
-        UNFINISHED,
-        in_cluster(elections=(elected(5_000, is_unclean=True),)),
-        ("LIKELY", "an unclean election removed"),
-    ),
-    "an unclean election before the decision": (
-        LOSS,
-        DECIDED,
-        in_cluster(elections=(elected(-5_000, is_unclean=True),)),
-        (None, "an unclean election removed"),
-    ),
-    "a clean election": (LOSS, DECIDED, in_cluster(elections=(elected(5_000),)), (None, "an unclean election removed")),
-    "an unclean election, but nothing is missing": (
-        LOSS,
-        COMPLETE,
-        in_cluster(elections=(elected(5_000, is_unclean=True),)),
-        (None, "an unclean election removed"),
-    ),
-    "an unclean election of unknown time": (
-        LOSS,
-        DECIDED,
-        in_cluster(elections=(elected(None, is_unclean=True),)),
-        ("LIKELY", "elected without being in sync"),
-    ),
-    "a topic that was created again": (
-        LOSS,
-        DECIDED,
-        in_cluster(elections=(elected(-9_000, topic_id="a"), elected(5_000, topic_id="b", is_first=True))),
-        ("PROVEN", "deleted and created again"),
-    ),
-    "a topic that was created for the first time": (
-        LOSS,
-        DECIDED,
-        in_cluster(elections=(elected(5_000, topic_id="b", is_first=True),)),
-        (None, "deleted and created again"),
-    ),
-    "no leader when the decision was completed": (
-        LOSS,
-        DECIDED,
-        in_cluster(elections=(elected(-50, leader=None, until_ms=DECIDED_MS + 900), elected(900))),
-        ("LIKELY", "had no leader"),
-    ),
-    "no leader only later": (LOSS, DECIDED, in_cluster(elections=(elected(5_000, leader=None),)), (None, "had no leader")),
-    "a lowered feature": (
-        LOSS,
-        DECIDED,
-        in_cluster(lowered=(LoweredFeature(offset=9, at_ms=DECIDED_MS + 1, level_before=2, level=1),)),
-        ("LIKELY", "was lowered"),
-    ),
-    "no leader, so no marker": (STUCK, PREPARED, in_cluster(elections=(elected(None, leader=None),)), ("PROVEN", "no leader")),
-    "a leader": (STUCK, PREPARED, in_cluster(elections=(elected(None),)), (None, "has no leader, so")),
-    "no leader of the coordinator's partition": (
-        LATE,
-        OPENED,
-        in_cluster(coordinator_elections=(elected(None, leader=None),)),
-        ("PROVEN", "nobody acts"),
-    ),
-    "a fenced coordinator": (
-        LATE,
-        OPENED,
-        in_cluster(
-            coordinator_elections=(elected(None, leader=3, until_ms=DECIDED_MS + 7_000), elected(7_000, leader=1)),
-            fenced=(FencedBroker(offset=50, at_ms=DECIDED_MS + 7_000, broker=3),),
-        ),
-        ("LIKELY", "was fenced"),
-    ),
-    "another broker that was fenced": (
-        LATE,
-        OPENED,
-        in_cluster(
-            coordinator_elections=(elected(None, leader=1),), fenced=(FencedBroker(offset=50, at_ms=DECIDED_MS + 7_000, broker=3),)
-        ),
-        (None, "was fenced"),
-    ),
+    "an unclean election after a completed decision": (LOSS, DECIDED, of(UNCLEAN), "PROVEN", REMOVED),
+    "an unclean election after a decision that was not completed": (LOSS, UNFINISHED, of(UNCLEAN), "LIKELY", REMOVED),
+    "an unclean election before the decision": (LOSS, DECIDED, of(elected(-5_000, is_unclean=True)), None, REMOVED),
+    "a clean election": (LOSS, DECIDED, of(elected(5_000)), None, REMOVED),
+    "an unclean election, but nothing is missing": (LOSS, COMPLETE, of(UNCLEAN), None, REMOVED),
+    "of unknown time": (LOSS, DECIDED, of(elected(None, is_unclean=True)), "LIKELY", "elected without being in sync"),
+    "a topic that was created again": (LOSS, DECIDED, of(FIRST, AGAIN), "PROVEN", CREATED),
+    "a topic that was created for the first time": (LOSS, DECIDED, of(AGAIN), None, CREATED),
+    "no leader at completion": (LOSS, DECIDED, of(until(900, -50, None), elected(900)), "LIKELY", "had no leader"),
+    "no leader only later": (LOSS, DECIDED, of(elected(5_000, leader=None)), None, "had no leader"),
+    "a lowered feature": (LOSS, DECIDED, of(lowered=(LOWERED,)), "LIKELY", "was lowered"),
+    "no leader, so no marker": (STUCK, PREPARED, of(LEADERLESS), "PROVEN", "no leader"),
+    "a leader": (STUCK, PREPARED, of(elected(None)), None, "has no leader, so"),
+    "no leader of the coordinator's partition": (LATE, OPENED, led(LEADERLESS), "PROVEN", "nobody acts"),
+    "a fenced coordinator": (LATE, OPENED, led(until(7_000), elected(7_000, leader=1), fenced=(FENCED,)), "LIKELY", "was fenced"),
+    "another broker that was fenced": (LATE, OPENED, led(elected(None, leader=1), fenced=(FENCED,)), None, "was fenced"),
     "a coordinator that was fenced before": (
-        LATE,
-        OPENED,
-        in_cluster(
-            coordinator_elections=(elected(None, leader=3, until_ms=DECIDED_MS - 7_000), elected(-7_000, leader=1)),
-            fenced=(FencedBroker(offset=50, at_ms=DECIDED_MS - 7_000, broker=3),),
-        ),
-        (None, "was fenced"),
+        *(LATE, OPENED),
+        led(until(-7_000), elected(-7_000, leader=1), fenced=(replace(FENCED, at_ms=DECIDED_MS - 7_000),)),
+        *(None, "was fenced"),
     ),
-    "a producer id that nobody handed out": (
-        Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
-        NOBODY,
-        in_cluster(is_never_allocated=True),
-        ("PROVEN", "no coordinator made the producer id"),
-    ),
+    "a producer id that nobody handed out": (ORPHAN, NOBODY, of(is_never_allocated=True), "PROVEN", "no coordinator made the"),
 }
 
 
 @pytest.mark.parametrize("name", PROOFS)
 def test_the_metadata_log_proves_a_cause_only_where_it_shows_it(name):
-    reason, coordinator, cluster, (likelihood, words) = PROOFS[name]
+    reason, coordinator, cluster, likelihood, words = PROOFS[name]
     has_leader = not (cluster.elections and cluster.elections[-1].leader is None)
     partition = replace(PARTITION, stamped_before_ms=None, has_leader=has_leader)
     coordinated = not (cluster.coordinator_elections and cluster.coordinator_elections[-1].leader is None)
@@ -392,7 +334,7 @@ def test_the_metadata_log_proves_a_cause_only_where_it_shows_it(name):
 
 
 def test_a_leader_that_something_newer_names_refutes_an_old_log():
-    old = in_cluster(elections=(elected(None, leader=None),), coordinator_elections=(elected(None, leader=None),))
+    old = of(LEADERLESS, coordinator_elections=(LEADERLESS,))
     for has_leader in (True, None):
         partition, coordinator = replace(PARTITION, has_leader=has_leader), replace(PREPARED, has_leader=has_leader)
         assert not any(cause.likelihood == "PROVEN" for cause in causes(STUCK, Evidence(partition, coordinator, old)))
@@ -400,20 +342,20 @@ def test_a_leader_that_something_newer_names_refutes_an_old_log():
 
 def test_an_election_before_the_marker_was_acknowledged_proves_nothing():
     slow = replace(DECIDED, decision=replace(DECIDED.decision, completed_ms=DECIDED_MS + 60_000))
-    cluster = in_cluster(elections=(elected(5_000, is_unclean=True),))
+    cluster = of(UNCLEAN)
     found = causes(LOSS, Evidence(PARTITION, slow, cluster))
     assert [cause.likelihood for cause in found if "an unclean election removed" in cause.cause] == ["LIKELY"]
 
 
 def test_a_proof_takes_the_place_of_the_guess():
-    cluster = in_cluster(elections=(elected(5_000, is_unclean=True),))
+    cluster = of(UNCLEAN)
     assert not any("or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED, cluster)))
     assert any("or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED)))
 
 
 def test_a_proof_names_the_metadata_record_and_what_was_lost():
     partition = replace(PARTITION, truncated_from=88, truncated_until=93)
-    cluster = in_cluster(elections=(elected(5_000, leader=3, is_unclean=True),))
+    cluster = of(replace(UNCLEAN, leader=3))
     proof = causes(LOSS, Evidence(partition, DECIDED, cluster))[0].evidence
     assert proof.startswith("offset 40 of __cluster_metadata, ")
     assert "broker 3 became the leader of " in proof

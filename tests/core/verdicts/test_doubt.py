@@ -133,10 +133,6 @@ def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
     assert judged(taken, replace(cleaned, producer_epoch=6))[0] is Verdict.UNKNOWN
 
 
-def test_an_id_whose_last_record_the_current_copy_has_cleaned_away_has_expired_since():
-    assert judged(PARTITION, replace(LONG, is_superseded=True))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_RECORDS_COMPACTED)
-
-
 # Age.
 
 

@@ -146,57 +146,96 @@ def test_lateness_has_two_rules_and_both_are_strict(last_write, start, expected)
 # Verdicts by what the records show (docs/rules/transactions.md#the-live-search-and-the-strict-reading).
 
 
-def test_A08_a_producer_id_that_no_id_ever_had_is_hanging():
-    assert judged(PARTITION, NOBODY) == (Verdict.HANGING, Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, True)
+AT_LIMIT = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - 15 * MINUTE)
+ANCIENT_MS = NOON - 700 * 86_400_000
+OVERDUE_MS = AT_ONE.as_of_ms - 5 * MINUTE - 1
+ORPHAN = "PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR"
+EXPIRED = replace(COMPLETE, owner=Owner.EXPIRED, state=None)
+#: What the records show -> verdict, reason, whether the live tool prints it.
+VERDICTS = {
+    "A08 no id ever had the producer id": (PARTITION, NOBODY, "HANGING", ORPHAN, True),
+    "young, and nobody will end it": (YOUNG, NOBODY, "SUSPECT", ORPHAN, False),
+    "exactly at the timeout of find-hanging": (AT_LIMIT, NOBODY, "SUSPECT", ORPHAN, False),
+    "beyond it": (replace(AT_LIMIT, last_timestamp_ms=AT_LIMIT.last_timestamp_ms - 1), NOBODY, "HANGING", ORPHAN, True),
+    "A10 outside the transaction, though producer and epoch match": (
+        *(PARTITION, replace(ONGOING, is_listed=False)),
+        *("HANGING", "PARTITION_NOT_IN_TRANSACTION", True),
+    ),
+    "A11 in the transaction": (YOUNG, ONGOING, "OPEN", "EXPECTED", False),
+    "A13 a higher epoch at the coordinator": (YOUNG, replace(ONGOING, producer_epoch=9), "OPEN", "EXPECTED", False),
+    "A15 written after the marker of a prepared transaction": (MARKED, PREPARED, "HANGING", "WRITTEN_AFTER_MARKER", True),
+    "M14 written after the marker of a completed transaction": (MARKED, COMPLETE, "HANGING", "WRITTEN_AFTER_MARKER", True),
+    "M17 an epoch ahead of its coordinator, and the live tool is silent": (
+        *(PARTITION, replace(ONGOING, producer_epoch=3)),
+        *("HANGING", "EPOCH_AHEAD_OF_COORDINATOR", False),
+    ),
+    "an expired id never comes back": (PARTITION, EXPIRED, "HANGING", "TRANSACTIONAL_ID_EXPIRED", True),
+    # However old its last record: brokers expire an id by a record, and that append may have failed.
+    "F15 an id whose tombstone was not written has not expired": (
+        *(PARTITION, replace(COMPLETE, record_ms=ANCIENT_MS, last_update_ms=ANCIENT_MS)),
+        *("HANGING", "PARTITION_NOT_IN_TRANSACTION", True),
+    ),
+    "a rotated producer id": (PARTITION, replace(ONGOING, owner=Owner.ROTATED), "HANGING", "PRODUCER_ID_ROTATED", True),
+    **{
+        f"two-phase commit is never late, {timeout}": (
+            *(PARTITION, replace(ONGOING, transaction_timeout_ms=timeout, transaction_start_ms=NOON - 10**10)),
+            *("OPEN", "TWO_PHASE_COMMIT", False),
+        )
+        for timeout in (2**31 - 1, -1)
+    },
+    "M24 decided, its marker not yet overdue": (
+        *(PARTITION, replace(PREPARED, record_ms=OVERDUE_MS + 1)),
+        *("OPEN", "MARKER_PENDING", False),
+    ),
+    "overdue": (PARTITION, replace(PREPARED, record_ms=OVERDUE_MS), "STUCK", "MARKER_OVERDUE", False),
+    "a newer producer epoch was seen": (replace(PARTITION, producer_epoch=6), PREPARED, "STUCK", "MARKER_REFUSED", False),
+    "a newer coordinator was seen": (replace(PARTITION, coordinator_epoch=99), PREPARED, "STUCK", "MARKER_REFUSED", False),
+    "after a failover the marker is sent again with the new epoch": (
+        *(replace(PARTITION, coordinator_epoch=20), replace(PREPARED, newest_coordinator_epoch=20)),
+        *("OPEN", "MARKER_PENDING", False),
+    ),
+    "the marker says the opposite": (replace(MARKED, marker_type="ABORT"), PREPARED, "OPEN", "MARKER_PENDING", False),
+    "is of an earlier epoch": (replace(MARKED, marker_epoch=4), PREPARED, "OPEN", "MARKER_PENDING", False),
+    "is of an earlier coordinator": (replace(MARKED, marker_coordinator_epoch=18), PREPARED, "OPEN", "MARKER_PENDING", False),
+    "is of an earlier transaction with the same epoch": (
+        *(replace(MARKED, marker_ms=AT_ONE.as_of_ms - 10 * MINUTE), PREPARED),
+        *("OPEN", "MARKER_PENDING", False),
+    ),
+    "what a dump does not print cannot disagree": (
+        *(replace(MARKED, marker_type=None, marker_coordinator_epoch=None), PREPARED),
+        *("HANGING", "WRITTEN_AFTER_MARKER", True),
+    ),
+    "a missing coordinator partition does not matter where the owner is known": (
+        *(PARTITION, replace(COMPLETE, missing_partitions=(7,))),
+        *("HANGING", "PARTITION_NOT_IN_TRANSACTION", True),
+    ),
+    **{
+        f"a hole above its start may hide the marker, {name}": (
+            *(replace(PARTITION, gap_offset=29999), coordinator),
+            *("UNKNOWN", "PARTITION_LOG_INCOMPLETE", live),
+        )
+        for name, coordinator, live in (
+            ("of nobody", NOBODY, True),
+            ("Ongoing", ONGOING, False),
+            ("Complete", COMPLETE, True),
+            ("prepared", PREPARED, False),
+        )
+    },
+    "records behind the last one of its id are lost": (
+        *(PARTITION, replace(COMPLETE, damaged_offset=78)),
+        *("UNKNOWN", "COORDINATOR_LOG_DAMAGED", True),
+    ),
+    "up to the last one of its id": (
+        *(PARTITION, replace(COMPLETE, damaged_offset=77)),
+        *("HANGING", "PARTITION_NOT_IN_TRANSACTION", True),
+    ),
+}
 
 
-def test_a_young_one_that_nobody_will_end_is_suspect():
-    assert judged(YOUNG, NOBODY) == (Verdict.SUSPECT, Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, False)
-
-
-def test_the_timeout_of_find_hanging_is_strict():
-    at_limit = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - 15 * MINUTE)
-    assert judged(at_limit, NOBODY)[0] is Verdict.SUSPECT
-    assert judged(replace(at_limit, last_timestamp_ms=at_limit.last_timestamp_ms - 1), NOBODY)[0] is Verdict.HANGING
-
-
-def test_A10_a_partition_outside_the_transaction_is_hanging_though_producer_and_epoch_match():
-    elsewhere = replace(ONGOING, is_listed=False)
-    assert judged(PARTITION, elsewhere) == (Verdict.HANGING, Reason.PARTITION_NOT_IN_TRANSACTION, True)
-
-
-def test_A11_a_partition_in_the_transaction_is_not_hanging():
-    assert judged(YOUNG, ONGOING) == (Verdict.OPEN, Reason.EXPECTED, False)
-
-
-def test_A13_a_higher_epoch_at_the_coordinator_does_not_make_it_hang():
-    assert judged(YOUNG, replace(ONGOING, producer_epoch=9)) == (Verdict.OPEN, Reason.EXPECTED, False)
-
-
-def test_A15_written_after_the_marker_of_a_prepared_transaction_is_hanging():
-    assert judged(MARKED, PREPARED) == (Verdict.HANGING, Reason.WRITTEN_AFTER_MARKER, True)
-
-
-def test_M14_written_after_the_marker_of_a_completed_transaction_is_hanging():
-    assert judged(MARKED, COMPLETE) == (Verdict.HANGING, Reason.WRITTEN_AFTER_MARKER, True)
-
-
-def test_M17_an_epoch_ahead_of_its_coordinator_hangs_and_the_live_tool_is_silent():
-    assert judged(PARTITION, replace(ONGOING, producer_epoch=3)) == (Verdict.HANGING, Reason.EPOCH_AHEAD_OF_COORDINATOR, False)
-
-
-def test_an_expired_id_never_comes_back():
-    assert judged(PARTITION, replace(COMPLETE, owner=Owner.EXPIRED, state=None)) == (
-        Verdict.HANGING,
-        Reason.TRANSACTIONAL_ID_EXPIRED,
-        True,
-    )
-
-
-def test_F15_an_id_whose_tombstone_was_not_written_has_not_expired():
-    """However old its last record: brokers expire an id by a record, and that append may have failed."""
-    ancient = replace(COMPLETE, record_ms=NOON - 700 * 86_400_000, last_update_ms=NOON - 700 * 86_400_000)
-    assert judged(PARTITION, ancient)[1] is Reason.PARTITION_NOT_IN_TRANSACTION
+@pytest.mark.parametrize("shown", VERDICTS)
+def test_a_verdict_follows_from_what_the_records_show(shown):
+    partition, coordinator, verdict, reason, is_printed = VERDICTS[shown]
+    assert judged(partition, coordinator) == (verdict, reason, is_printed)
 
 
 @pytest.mark.parametrize(
@@ -218,58 +257,6 @@ def test_F11_only_ongoing_ids_are_overdue(state, timeout, late_by):
     assert (judgement.late_by, judgement.verdict is Verdict.LATE) == (late_by, late_by is not None)
 
 
-def test_a_rotated_producer_id_never_comes_back():
-    assert judged(PARTITION, replace(ONGOING, owner=Owner.ROTATED)) == (Verdict.HANGING, Reason.PRODUCER_ID_ROTATED, True)
-
-
-@pytest.mark.parametrize("timeout", [2**31 - 1, -1])
-def test_two_phase_commit_is_never_late(timeout):
-    prepared = replace(ONGOING, transaction_timeout_ms=timeout, transaction_start_ms=NOON - 10**10)
-    assert judged(PARTITION, prepared) == (Verdict.OPEN, Reason.TWO_PHASE_COMMIT, False)
-
-
-def test_M24_a_decided_transaction_without_its_marker_is_stuck_once_overdue():
-    at_limit = replace(PREPARED, record_ms=AT_ONE.as_of_ms - 5 * MINUTE)
-    assert judged(PARTITION, at_limit) == (Verdict.OPEN, Reason.MARKER_PENDING, False)
-    overdue = replace(PREPARED, record_ms=AT_ONE.as_of_ms - 5 * MINUTE - 1)
-    assert judged(PARTITION, overdue) == (Verdict.STUCK, Reason.MARKER_OVERDUE, False)
-
-
-@pytest.mark.parametrize(
-    ("partition", "coordinator"),
-    [
-        (replace(PARTITION, producer_epoch=6), PREPARED),  # a newer producer epoch was seen
-        (replace(PARTITION, coordinator_epoch=99), PREPARED),  # a newer coordinator was seen
-    ],
-)
-def test_a_marker_that_will_be_refused_is_stuck_at_once(partition, coordinator):
-    assert judged(partition, coordinator) == (Verdict.STUCK, Reason.MARKER_REFUSED, False)
-
-
-def test_after_a_failover_the_marker_is_sent_again_with_the_new_epoch():
-    assert judged(replace(PARTITION, coordinator_epoch=20), replace(PREPARED, newest_coordinator_epoch=20))[1] is (
-        Reason.MARKER_PENDING
-    )
-
-
-@pytest.mark.parametrize(
-    "marker",
-    [
-        {"marker_type": "ABORT"},  # says the opposite
-        {"marker_epoch": 4},  # of an earlier epoch
-        {"marker_coordinator_epoch": 18},  # of an earlier coordinator
-        {"marker_ms": AT_ONE.as_of_ms - 10 * MINUTE},  # of an earlier transaction with the same epoch
-    ],
-)
-def test_only_the_marker_of_this_decision_counts(marker):
-    assert judged(replace(MARKED, **marker), PREPARED)[1] is Reason.MARKER_PENDING
-
-
-def test_what_a_dump_does_not_print_cannot_disagree():
-    unprinted = replace(MARKED, marker_type=None, marker_coordinator_epoch=None)
-    assert judged(unprinted, PREPARED)[1] is Reason.WRITTEN_AFTER_MARKER
-
-
 # Doubts.
 
 
@@ -278,20 +265,6 @@ def test_F23_a_missing_coordinator_partition_makes_a_foreign_producer_id_unknown
     assert judged(PARTITION, missing) == (Verdict.UNKNOWN, Reason.COORDINATOR_PARTITION_NOT_CAPTURED, None)
     explanation = judge(Evidence(PARTITION, missing), AT_ONE).explanation
     assert "__transaction_state partition(s) 7, 31 are missing" in explanation
-
-
-def test_a_missing_coordinator_partition_does_not_matter_where_the_owner_is_known():
-    assert judged(PARTITION, replace(COMPLETE, missing_partitions=(7,)))[0] is Verdict.HANGING
-
-
-@pytest.mark.parametrize("coordinator", [NOBODY, ONGOING, COMPLETE, PREPARED])
-def test_a_hole_above_its_start_may_hide_the_marker_whoever_owns_it(coordinator):
-    assert judged(replace(PARTITION, gap_offset=29999), coordinator)[:2] == (Verdict.UNKNOWN, Reason.PARTITION_LOG_INCOMPLETE)
-
-
-def test_lost_records_behind_the_last_one_of_its_id_may_change_everything():
-    assert judged(PARTITION, replace(COMPLETE, damaged_offset=78))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_LOG_DAMAGED)
-    assert judged(PARTITION, replace(COMPLETE, damaged_offset=77))[0] is Verdict.HANGING
 
 
 def test_M18_a_completion_after_the_partitions_copy_may_have_brought_the_marker():
@@ -405,7 +378,7 @@ def test_what_a_coordinator_holds_is_ended_there_by_a_tool_that_can(coordinator,
 
 
 def test_every_cause_and_every_explanation_can_be_written_out():
-    for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED, replace(COMPLETE, owner=Owner.EXPIRED, state=None)):
+    for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED, EXPIRED):
         for partition in (PARTITION, MARKED, replace(PARTITION, coordinator_epoch=None)):
             evidence = Evidence(partition, coordinator)
             for reason in Reason:

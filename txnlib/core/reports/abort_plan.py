@@ -71,22 +71,18 @@ class _PlanCandidate:
         return (self.plan.action, self.of.transactional_id, self.of.producer_id, *place)
 
     @property
-    def blocks(self) -> tuple[bool, int]:
-        """Sorts by blocked offsets, most first; an unknown number comes last."""
-        return self.of.blocked_offsets is None, -(self.of.blocked_offsets or 0)
-
-    @property
-    def within_step(self) -> tuple[object, ...]:
+    def order(self) -> tuple[object, ...]:
         """Sorts the transactions of a step: first what determines the last stable offset of a partition, and blocks most."""
-        return (not self.is_holder, self.blocks, self.of.topic, self.of.partition, self.of.start_offset)
+        blocks = self.of.blocked_offsets is None, -(self.of.blocked_offsets or 0)
+        return not self.is_holder, blocks, self.of.topic, self.of.partition, self.of.start_offset
 
     @property
-    def within_plan(self) -> tuple[object, ...]:
+    def order_in_plan(self) -> tuple[object, ...]:
         """Sorts the steps: those that unblock consumers come first."""
-        return (
-            *(self.plan.action in IDLE, not self.is_holder, self.plan.action, self.blocks, self.of.blocks_since_ms or 0),
-            *(self.of.topic, self.of.partition, self.of.producer_id, self.of.start_offset),
-        )
+        is_waiting, blocks, *_ = self.order
+        of = self.of
+        first = self.plan.action in IDLE, is_waiting, self.plan.action, blocks, of.blocks_since_ms or 0
+        return *first, of.topic, of.partition, of.producer_id, of.start_offset
 
 
 def abort_plan(
@@ -127,8 +123,8 @@ def abort_plan(
         if planned is not None:
             candidate = _PlanCandidate(each, planned, each.start_offset == lowest[each.topic, each.partition])
             steps[candidate.step].append(candidate)
-    firsts = [(min(members, key=lambda each: each.within_step), members) for members in steps.values()]
-    for number, (first, members) in enumerate(sorted(firsts, key=lambda step: step[0].within_plan), 1):
+    firsts = [(min(members, key=lambda each: each.order), members) for members in steps.values()]
+    for number, (first, members) in enumerate(sorted(firsts, key=lambda step: step[0].order_in_plan), 1):
         places = {f"{each.of.topic}-{each.of.partition} offset {each.of.start_offset}" for each in members}
         yield row_of(
             PlannedStep,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from txnlib.core.copies import CoverageRow
@@ -127,8 +127,16 @@ def partitions(
     for place, log in logs.items():
         first = min((each[place] for each in (unstable, answered) if place in each), default=None)
         stable[place] = last_stable_offset(first, _mark(log), log.log_start_offset or 0)
-    lags = _lags(logs, stable, unstable_batches)
-    opened = _in_order(open_transactions)
+    # What lies between last stable offset and high watermark, where these differ and it was read.
+    ranges = [
+        UnstableRange(*place, log.source, stable[place], _mark(log))
+        for place, log in logs.items()
+        if stable[place] < _mark(log) and _has_read(log, stable[place])
+    ]
+    lags = {(each.topic, each.partition): each for each in unstable_batches(ranges)}
+    opened: dict[_Place, list[BlockingTransaction]] = defaultdict(list)
+    for each in sorted(open_transactions, key=lambda each: (each.start_offset, each.producer_id, each.transactional_id or "")):
+        opened[each.topic, each.partition].append(each)
     for place, log in logs.items():
         blocking, following = (*opened.get(place, ()), None, None)[:2]
         if place in answered:
@@ -155,25 +163,3 @@ def partitions(
             next_blocking_transactional_id=following and following.transactional_id,
             is_late=has_late_transaction(last_ms, as_of_ms, transaction_max_timeout_ms),
         )
-
-
-def _lags(
-    logs: Mapping[_Place, CoverageRow],
-    stable: Mapping[_Place, int],
-    unstable_batches: Callable[[Sequence[UnstableRange]], Sequence[UnstableBatches]],
-) -> dict[_Place, UnstableBatches]:
-    """What lies between last stable offset and high watermark, of the partitions where these differ and it was read."""
-    ranges = [
-        UnstableRange(log.topic, log.partition, log.source, stable[place], _mark(log))
-        for place, log in logs.items()
-        if stable[place] < _mark(log) and _has_read(log, stable[place])
-    ]
-    return {(each.topic, each.partition): each for each in unstable_batches(ranges)}
-
-
-def _in_order(open_transactions: Sequence[BlockingTransaction]) -> dict[_Place, list[BlockingTransaction]]:
-    """The open transactions of each partition, the one that blocks it first."""
-    opened: dict[_Place, list[BlockingTransaction]] = defaultdict(list)
-    for each in sorted(open_transactions, key=lambda each: (each.start_offset, each.producer_id, each.transactional_id or "")):
-        opened[each.topic, each.partition].append(each)
-    return opened

@@ -264,8 +264,6 @@ def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -
     Source: docs/rules/copies.md#compaction-between-copies.
     """
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    if coordinator.is_superseded and reason is not Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR:
-        return True
     compacted = latest_ms(coordinator.compacted_ms)
     if reason not in NOBODY_ENDS_IT or compacted is None or _kept_its_epoch(evidence):
         return False

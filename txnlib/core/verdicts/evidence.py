@@ -218,8 +218,6 @@ class CoordinatorSide:
     count_basis: CountBasis = CountBasis.GIVEN
     #: Newest time at which missing records of the coordinator's log may have been written.
     compacted_ms: int | None = None
-    #: Whether compaction removed the last record from the current copy, because the id has expired since.
-    is_superseded: bool = False
     #: Level of the cluster's feature `transaction.version`, which decides how coordinators abort, whatever the client uses.
     cluster_transaction_version: int | None = None
     #: Why the copies of the coordinator partitions that could own the producer id do not prove an absence for certain.

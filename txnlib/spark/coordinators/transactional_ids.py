@@ -102,7 +102,7 @@ def _markers(producer_spans: DataFrame, prepared: DataFrame) -> DataFrame:
 
 
 def is_marker_of_decision() -> Column:
-    """`core.verdicts.verdict.is_decision_marker` over columns: type, epoch, coordinator epoch and time match the Prepare record."""
+    """`core.verdicts.reason.is_decision_marker` over columns: type, epoch, coordinator epoch and time match the Prepare record."""
     decided = F.when(F.col("state") == "PrepareCommit", "COMMIT").otherwise("ABORT")
     return (
         F.coalesce(F.col("marker_type") == decided, F.lit(True))

@@ -78,7 +78,7 @@ def unstable_batches(ranges: DataFrame, record_batches: DataFrame) -> DataFrame:
 def marker_delays(transactions: DataFrame) -> DataFrame:
     """For each coordinator partition and partition, how soon markers followed decisions.
 
-    Columns: those of `core.reports.broker_clocks.MarkerDelays`. Of each producer and partition, only the newest completed decision
+    Columns: those of `core.reports.brokers.MarkerDelays`. Of each producer and partition, only the newest completed decision
     counts: the present leaders stamped it, unless they have moved since.
     """
     took_ms = f"{clock_ms_sql('newest.marker_ms')} - newest.at_ms"
