@@ -6,7 +6,15 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, Acceptance, Brokers, MarkerEpoch, MarkerVersion, acceptance
+from txnlib.core.kafka.marker_acceptance import (
+    ACCEPTANCES,
+    Acceptance,
+    Brokers,
+    MarkerEpoch,
+    MarkerVersion,
+    acceptance,
+    record_epochs,
+)
 
 #: Rows: the marker's epoch and the brokers. Columns: V0_OR_V1, V2, UNKNOWN. a: accepted, r: refused, ?: by version.
 GRID = """
@@ -53,3 +61,8 @@ CASES = [
 @pytest.mark.parametrize(("seen", "marker", "version", "transactions", "expected"), CASES)
 def test_by_versions_as_people_note_them(seen, marker, version, transactions, expected):
     assert acceptance(seen, marker, version, transactions) is CELLS[expected]
+
+
+@pytest.mark.parametrize(("version", "epochs"), [(None, (6, 7)), (0, (6, 7)), (1, (6, 7)), (2, (6, 6)), (3, (6, 6))])
+def test_an_end_of_transactions_v2_raises_the_epoch_and_before_it_only_a_coordinator_does(version, epochs):
+    assert record_epochs(7, version) == epochs

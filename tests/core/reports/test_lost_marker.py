@@ -99,6 +99,18 @@ def test_nobody_repairs_what_another_marker_ended(fate):
     assert "application's own tools" in found.tool
 
 
+@pytest.mark.parametrize("fate", [Fate.OPEN, Fate.NONE])
+@pytest.mark.parametrize("decided", ["COMMIT", "ABORT"])
+def test_no_marker_may_end_records_of_another_transaction(fate, decided):
+    shared = replace(LOST, decided_outcome=decided, fate=fate, others_offset=70)
+    found = repair(shared, "3.9.1")
+    assert found.request is None
+    assert found.tool.startswith("no one: a marker ends whatever the producer has open, and the records from offset 70 on")
+    pending = repair(replace(shared, marker="PENDING"), "3.9.1")
+    assert (pending.request, pending.tool[:15]) == (None, "its coordinator")
+    assert repair(replace(shared, marker="PENDING", seen_epoch=9), "3.9.1").tool.startswith("no one")
+
+
 #: Decision, fate -> what read_committed consumers did with the records.
 SAW = {
     ("COMMIT", "OPEN"): "wait at offset 90",

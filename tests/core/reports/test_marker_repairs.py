@@ -45,13 +45,13 @@ def repairs(
     coverage: Sequence[CoverageRow] = (),
 ) -> list[MarkerRepair]:
     def decided(keys: Sequence[TransactionKey]) -> Sequence[DecidedTransaction]:
-        return [of] if TransactionKey("id-1", 3, 1) in keys else []
+        return [replace(of, transaction_number=key.transaction_number) for key in keys]
 
     def spans_of(records: Sequence[RecordsOfProducer]) -> Sequence[SpanOfProducer]:
         return spans
 
     def copies(markers: Sequence[DueMarker]) -> Sequence[FoundMarker]:
-        assert list(markers) == [DUE] * len(lacking)
+        assert markers == [replace(DUE, partition=each.partition, control_type=each.decided_outcome) for each in lacking]
         return found
 
     def newest(coordinators: Sequence[CoordinatorKey]) -> Sequence[CoordinatorEpoch]:
@@ -96,6 +96,54 @@ def test_only_records_from_before_that_were_ended_after_the_decision_are_its_rec
 ) -> None:
     (row,) = repairs(MISSING, of=replace(OF, completed_ms=completed_ms), spans=[replace(LATER, **change)])  # type: ignore[arg-type]
     assert row.fate == ("ABORT" if is_of_it else "NONE")
+
+
+ABORTED = replace(MISSING, transaction_number=2, decided_outcome="ABORT", first_offset=90)
+
+
+def test_open_records_of_two_decisions_get_no_marker() -> None:
+    mine = replace(MISSING, first_offset=90)
+    requests = [(row.decided_outcome, row.request is None) for row in repairs(mine, ABORTED, spans=[NEWEST])]
+    assert requests == [("COMMIT", True), ("ABORT", True)]
+    same = replace(ABORTED, decided_outcome="COMMIT")
+    assert [row.request is None for row in repairs(mine, same, spans=[NEWEST])] == [False, False]
+    elsewhere = replace(ABORTED, partition=1)
+    (row, _) = repairs(mine, replace(elsewhere, partition=1), spans=[NEWEST])
+    assert row.request is not None
+    contradicting = replace(ABORTED, marker="CONTRADICTING", marker_offset=95, outcome="COMMIT")
+    assert repairs(mine, contradicting, spans=[NEWEST])[0].request is not None
+
+
+def test_a_transaction_without_records_gets_no_marker_while_its_producer_has_others_open() -> None:
+    (row,) = repairs(MISSING, spans=[NEWEST])
+    assert (row.fate, row.request) == ("NONE", None)
+    assert "from offset 90 on" in row.tool
+    (row,) = repairs(MISSING, spans=[replace(NEWEST, first_offset=None)])
+    assert row.request is not None
+
+
+#: Epochs of a span (its first batch, its marker), transaction version -> whether it may be of a transaction that was decided with 7.
+@pytest.mark.parametrize(
+    ("first", "marker", "version", "may_be_of_it"),
+    [
+        (None, None, None, True),
+        (7, 7, None, True),
+        (8, 8, None, False),
+        (6, 6, None, True),
+        (5, 6, None, True),
+        (5, 5, None, False),
+        (6, 7, 2, True),
+        (7, 8, 2, False),
+        (5, 6, 2, False),
+        (5, 8, 2, True),
+    ],
+)
+def test_records_of_other_epochs_are_of_another_transaction(
+    first: int | None, marker: int | None, version: int | None, may_be_of_it: bool
+) -> None:
+    later = replace(LATER, first_epoch=first, marker_epoch=marker)
+    (row,) = repairs(MISSING, of=replace(OF, transaction_version=version), spans=[later])
+    assert row.fate == ("ABORT" if may_be_of_it else "NONE")
 
 
 def test_records_that_another_marker_ended_against_the_decision() -> None:

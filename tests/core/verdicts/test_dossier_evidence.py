@@ -108,6 +108,29 @@ def test_the_newest_decision_and_the_commit_that_is_due():
     assert evidence(replace(DOSSIER, decisions=(DECISION, aborted))).at_coordinator.commit_due is None
 
 
+@pytest.mark.parametrize(
+    ("epoch", "version", "may_include"),
+    [(5, None, True), (6, None, True), (7, None, False), (6, 2, True), (7, 2, False), (None, 2, True)],
+)
+def test_a_decision_of_epochs_that_the_partition_has_never_seen_includes_none_of_its_records(epoch, version, may_include):
+    """The open records have epoch 5. A leader that was elected uncleanly lost those of later transactions."""
+    first = 9 if epoch is None else epoch
+    later = replace(LOST, decided_epoch=epoch, first_epoch=first, transaction_version=version)
+    found = evidence(replace(DOSSIER, decisions=(DECISION, later)))
+    assert [each.record_offset for each in found.history.unmarked] == [72] * may_include
+    assert (found.at_coordinator.commit_due is not None) == may_include
+    assert found.at_coordinator.decision is not None
+    assert found.at_coordinator.decision.record_offset == (72 if may_include else 62)
+
+
+def test_an_abort_is_known_whatever_was_committed_with_later_epochs():
+    own = replace(LOST, outcome="ABORT", first_epoch=5, decided_epoch=6, transaction_version=2)
+    later = replace(LOST, first_epoch=6, decided_epoch=7, transaction_version=2, first_record_offset=80, last_record_offset=82)
+    found = evidence(replace(DOSSIER, decisions=(DECISION, own, later)))
+    assert [each.type for each in found.history.unmarked] == ["ABORT"]
+    assert found.at_coordinator.commit_due is None
+
+
 def test_what_only_a_last_record_shows_may_or_may_not_list_the_partition():
     gone = replace(LOST, partitions=None)
     found = evidence(replace(DOSSIER, decisions=(DECISION, gone))).at_coordinator.decision

@@ -228,6 +228,42 @@ def test_what_is_not_known_says_which_copy_would_tell(outcomes):
     assert says[COMMITTED, 0] is None
 
 
+#: Epoch of a decision, transaction version -> whether open records of epochs 3 to 5 may be of that transaction.
+EPOCHS = {
+    (2, None): False,
+    (3, None): True,
+    (6, None): True,
+    (7, None): False,
+    (3, 2): False,
+    (4, 2): True,
+    (6, 2): True,
+    (7, 2): False,
+}
+
+
+def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
+    """`core.kafka.marker_acceptance.record_epochs`; a leader that was elected uncleanly lost the records of the others."""
+    rows, spans = [], []
+    for number, (epoch, version) in enumerate(EPOCHS, 100):
+        names = {"producer_id": number, "transactional_id": name(number), "decided_epoch": epoch, "transaction_version": version}
+        rows.append(transaction(LOST, [1], "COMMIT", "CompleteCommit") | names)
+        opened = span(number, 1, number, None, None, None) | {"producer_epoch": 3}
+        spans.append(opened | {"state": (5, *opened["state"][1:])})
+    before = [span(BEFORE, *each) for each in SPANS[BEFORE]]
+    found = transaction_outcomes(
+        frame(spark, TRANSACTIONS, *rows),
+        frame(spark, PRODUCER_SPANS, *spans, *before),
+        frame(spark, PRODUCER_ID_OWNERS),
+        frame(spark, FINDINGS),
+        told["coverage"],
+        as_of_ms=AS_OF,
+    ).collect()
+    listed = {row["producer_id"]: row["first_offset"] for row in found if row["known_from"] == "COORDINATOR"}
+    assert [listed[number] is not None for number in range(100, 100 + len(EPOCHS))] == list(EPOCHS.values())
+    alone = {row["producer_id"] for row in found if row["known_from"] == "PARTITION" and row["producer_id"] >= 100}
+    assert alone == {number for number, is_own in enumerate(EPOCHS.values(), 100) if not is_own}, "they are still shown"
+
+
 SETTINGS = Settings(cluster="test", as_of_ms=AS_OF, as_of_basis="given", kafka_version="3.9.1")
 
 

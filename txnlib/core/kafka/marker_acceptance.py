@@ -64,6 +64,15 @@ ACCEPTANCES: Final[Mapping[tuple[MarkerEpoch, Brokers, MarkerVersion], Acceptanc
 }
 
 
+def record_epochs(marker_epoch: int, transaction_version: int | None) -> tuple[int, int]:
+    """The lowest and the highest producer epoch that records of a decided transaction may have.
+
+    `marker_epoch`: that of its decision. Under transactions v2, each end raises the epoch, before it only that by a coordinator.
+    Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`; KIP-890.
+    """
+    return marker_epoch - 1, marker_epoch - 1 if (transaction_version or 0) >= 2 else marker_epoch
+
+
 def acceptance(seen_epoch: int, marker_epoch: int, kafka_version: str | None, transaction_version: int | None) -> Acceptance:
     """Whether a partition that has seen one epoch, with records open, accepts a marker of another.
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
-from txnlib.core.kafka.marker_acceptance import LAST_EPOCH, Acceptance, acceptance
+from txnlib.core.kafka.marker_acceptance import LAST_EPOCH, Acceptance, acceptance, record_epochs
 from txnlib.core.rows import OfProducer, TransactionKey, row_of
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
@@ -78,6 +78,13 @@ class SpanOfProducer(OfProducer):
     is_last: bool
     seen_epoch: int | None
     seen_coordinator_epoch: int | None
+    first_epoch: int | None = None
+    marker_epoch: int | None = None
+
+    @property
+    def open_offset(self) -> int | None:
+        """The offset of its first record, if no marker has ended it."""
+        return self.first_offset if self.is_last and self.marker_offset is None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +180,15 @@ def marker_repairs(
         copies[found.due].add(found.copy)
     coordinators = sorted({each.coordinator_partition for each in lacking})
     epochs = _newest_epochs(coordinator_epochs([CoordinatorKey(number) for number in coordinators]), coverage)
+    decisions: dict[_Producer, set[str]] = defaultdict(set)
+    for each, _ in due:
+        if each.first_offset is not None and each.marker != MarkerState.CONTRADICTING:
+            decisions[each.topic, each.partition, each.producer_id].add(each.decided_outcome)
     for each, of in due:
-        of_producer = spans[each.topic, each.partition, each.producer_id]
-        seen = next((span for span in of_producer if span.is_last), None)
-        fate, first_offset, ended_at_offset = _fate(each, _ended_later(_records_of(each, of), of_producer))
+        place = each.topic, each.partition, each.producer_id
+        seen = next((span for span in spans[place] if span.is_last), None)
+        fate, first_offset, ended_at_offset = _fate(each, _ended_later(of, _records_of(each, of), spans[place]))
+        is_others = fate is Fate.NONE or (fate is Fate.OPEN and len(decisions[place]) > 1)
         lost = row_of(
             LostMarker,
             each,
@@ -188,6 +200,7 @@ def marker_repairs(
             fate=fate,
             first_offset=first_offset,
             ended_at_offset=ended_at_offset,
+            others_offset=seen.open_offset if seen and is_others else None,
         )
         found_in = sorted(copies[_marker_of(each, of)], key=lambda copy: (copy.broker or "", copy.source, copy.offset))
         yield row_of(MarkerRepair, lost, repair(lost, kafka_version), each, as_of_ms=as_of_ms, copies=tuple(found_in) or None)
@@ -208,15 +221,26 @@ def _marker_of(lacking: LackingPartition, of: DecidedTransaction) -> DueMarker:
     return DueMarker(*place, of.due_epoch, lacking.decided_outcome, lacking.decided_ms)
 
 
-def _ended_later(records: RecordsOfProducer, spans: Sequence[SpanOfProducer]) -> SpanOfProducer | None:
+def _ended_later(of: DecidedTransaction, records: RecordsOfProducer, spans: Sequence[SpanOfProducer]) -> SpanOfProducer | None:
     """The first span of these records that a marker ended."""
     begun, ended_after = records.began_by_ms, records.ended_after_ms
     if begun is None or ended_after is None:
         return None
-    of_records = (span for span in spans if span.began_ms is not None and span.began_ms <= begun)
+    possible = (span for span in spans if _may_be_of(of, span))
+    of_records = (span for span in possible if span.began_ms is not None and span.began_ms <= begun)
     later = (span for span in of_records if span.ended_ms is not None and span.ended_ms > ended_after)
     ended = [span for span in later if span.marker_offset is not None and span.first_offset is not None]
     return min(ended, key=lambda span: span.marker_offset or 0, default=None)
+
+
+def _may_be_of(of: DecidedTransaction, span: SpanOfProducer) -> bool:
+    """Whether the epochs of a span allow that it has records of a transaction."""
+    lowest, highest = record_epochs(of.due_epoch, of.transaction_version)
+    # A marker of transactions v2 has a higher epoch than the records that it ends.
+    ended_from = lowest + 1 if (of.transaction_version or 0) >= 2 else lowest
+    return (span.first_epoch is None or span.first_epoch <= highest) and (
+        span.marker_epoch is None or span.marker_epoch >= ended_from
+    )
 
 
 def _fate(lacking: LackingPartition, later: SpanOfProducer | None) -> tuple[Fate, int | None, int | None]:
@@ -279,13 +303,15 @@ class LostMarker:
     fate: Fate
     first_offset: int | None
     ended_at_offset: int | None
+    #: The first offset of open records of the producer that a marker would end, too, although their decision is another one.
+    others_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
     """The request as JSON, whether the partition accepts the decided epochs, who can send it, and what consumers saw.
 
-    There is no request if another marker has ended the records.
+    There is no request if another marker has ended the records, or if the request would end records of another transaction.
     """
 
     request: str | None
@@ -316,6 +342,10 @@ CONSUMERS_SAW: Final[Mapping[tuple[str, Fate], str]] = {
     ("ABORT", Fate.NONE): "the partition shows no record of the transaction, so consumers read none here",
 }
 _ENDED: Final = "no marker changes records that another marker ended: repair the data with the application's own tools"
+_OF_OTHERS: Final = (
+    "no one: a marker ends whatever the producer has open, and the records from offset {others_offset} on are not, or not all, of "
+    "this transaction"
+)
 _RETRIES: Final = "its coordinator: it sends the request again by itself until the leader of the partition accepts it"
 _NOBODY: Final = (
     "no shipped tool: kafka-transactions.sh abort, and Admin.abortTransaction behind it, always send transactionResult=false "
@@ -349,7 +379,10 @@ def repair(lost: LostMarker, kafka_version: str | None) -> Repair:
     state = MarkerState(lost.marker)
     is_ended = fate in (Fate.COMMIT, Fate.ABORT) or state is MarkerState.CONTRADICTING
     tool = _ENDED if is_ended else TOOLS[state, lost.decided_outcome, accepted is Acceptance.REFUSED]
-    return Repair(None if is_ended else _request(lost, kafka_version), accepted.value, tool, saw)
+    if lost.others_offset is not None and tool is not _RETRIES:
+        tool = _OF_OTHERS.format(others_offset=lost.others_offset)
+    is_right = not is_ended and lost.others_offset is None
+    return Repair(_request(lost, kafka_version) if is_right else None, accepted.value, tool, saw)
 
 
 def _accepts(lost: LostMarker, epoch: int, kafka_version: str | None) -> Acceptance:

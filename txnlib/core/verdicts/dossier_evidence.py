@@ -15,7 +15,7 @@ from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, 
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
 from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EarlierAudit, EpochStamps, OpenSpan, SiblingMarkers
 from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Decided, Evidence, Owner, PartitionSide
-from txnlib.core.verdicts.history import Clocks, Match, clocks_of, decided_of, history_of, lists, matches_of
+from txnlib.core.verdicts.history import Clocks, Match, began_later_by_epoch, clocks_of, decided_of, history_of, lists, matches_of
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
@@ -98,7 +98,7 @@ def _coordinator_side(
     )
     record = _NO_CLAIM if claim is None else claim
     missing = facts.missing_coordinators
-    decided = [decided_of(match, facts=facts) for match in matches]
+    decided = [decided_of(match, facts=facts) for match in matches if not began_later_by_epoch(match.decision, span)]
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
     captures = [each.best.captured_at_ms if each.best else None for each in wanted]
     high_watermark = None if best is None else best.high_watermark

@@ -15,6 +15,7 @@ from typing import Final
 from txnlib.core.copies import NO_LEADER
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
+from txnlib.core.kafka.marker_acceptance import record_epochs
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, OpenSpan, WrittenMarker
@@ -227,7 +228,7 @@ def history_of(
         return History(is_whole=True, because=f"{because}; there are as many markers as decisions")
     unmarked = []
     for match in matches[last_own + 1 :]:
-        if _ended_before(match.decision, span, partition, clocks):
+        if began_later_by_epoch(match.decision, span) or _ended_before(match.decision, span, partition, clocks):
             continue
         start = clock_ms(match.decision.start_ms)
         after, before = partition.stamped_after_ms, partition.stamped_before_ms
@@ -239,14 +240,20 @@ def history_of(
     return History(is_whole=is_whole, because=because, unmarked=tuple(unmarked))
 
 
+def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
+    """Whether none of the open records is of a transaction: its first record would have raised the epoch of the producer here.
+
+    Its records were lost with a former leader, or never arrived.
+    """
+    epoch = marker_epoch(decision)
+    return epoch is not None and span.producer_epoch < record_epochs(epoch, decision.transaction_version)[0]
+
+
 def _ended_before(decision: CoordinatorDecision, span: OpenSpan, partition: PartitionSide, clocks: Clocks) -> bool:
     """Whether a transaction was decided before the first open batch was written, by epochs or by brokers' clocks."""
     epoch, first = marker_epoch(decision), span.first_epoch
-    if epoch is not None and first is not None:
-        # Under transactions v2, the next transaction begins with the epoch of the end before it.
-        is_v2 = (decision.transaction_version or 0) >= 2
-        if first > epoch or (is_v2 and first == epoch):
-            return True
+    if epoch is not None and first is not None and first > record_epochs(epoch, decision.transaction_version)[1]:
+        return True
     ended = clock_ms(decision.completed_ms if decision.completed_ms is not None else decided_ms(decision))
     before = partition.stamped_before_ms
     return ended is not None and before is not None and before - clocks.differ_ms > ended + clocks.offset_ms

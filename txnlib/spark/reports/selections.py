@@ -173,7 +173,7 @@ def spans_of_producers(records: DataFrame, producer_spans: DataFrame) -> DataFra
       SELECT /*+ BROADCAST(bounds) */ topic, partition, producer_id, first_offset, marker_offset, marker_type,
         {clock_ms_sql("first_timestamp_ms")} AS began_ms, {clock_ms_sql("marker_ms")} AS ended_ms, began_by_ms, ended_after_ms,
         coalesce(is_newest, TRUE) AND state IS NOT NULL AS is_last, state.producer_epoch AS seen_epoch,
-        state.coordinator_epoch AS seen_coordinator_epoch
+        state.coordinator_epoch AS seen_coordinator_epoch, producer_epoch AS first_epoch, marker_epoch
       FROM {{spans}} JOIN (
         SELECT topic, partition, producer_id, max(began_by_ms) AS began_by_ms, min(ended_after_ms) AS ended_after_ms
         FROM {{records}} GROUP BY topic, partition, producer_id

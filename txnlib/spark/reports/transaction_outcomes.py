@@ -97,6 +97,9 @@ _EVIDENCE: Final = _case(
 PLACED: Final = f"""
 WITH decided AS (
   SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome, {_DECISION_STATE} AS decision_state,
+    coalesce(decided_epoch, producer_epoch) - 1 AS records_from,
+    coalesce(decided_epoch, producer_epoch) - CASE WHEN outcome != 'OPEN' AND transaction_version >= 2 THEN 1 ELSE 0 END
+      AS records_until,
     unix_millis(start) AS start_ms, {DECIDED_MS} AS decided_ms, unix_millis(completed) AS completed_ms,
     coalesce(decided_epoch, producer_epoch) AS epoch, markers, partitions
   FROM {{transactions}}
@@ -128,13 +131,14 @@ FROM decided JOIN (
 
 #: What transactions wrote: with the marker that ended it, or with none yet.
 _SPANS: Final = f"""spans AS (
-  SELECT {_PRODUCER}, producer_epoch, marker_offset, first_timestamp_ms, {_OF_SPAN}
+  SELECT {_PRODUCER}, producer_epoch, CAST(NULL AS INT) AS newest_epoch, marker_offset, first_timestamp_ms, {_OF_SPAN}
   FROM {{producer_spans}} WHERE marker_offset IS NOT NULL
   UNION ALL
-  SELECT {_PRODUCER}, producer_epoch, marker_offset, first_timestamp_ms, {_OF_SPAN}
+  SELECT {_PRODUCER}, producer_epoch, state.producer_epoch, marker_offset, first_timestamp_ms, {_OF_SPAN}
   FROM {{open_spans}}
 )"""
 
+#: Open records can only be of a transaction with an epoch that they have: `core.kafka.marker_acceptance.record_epochs`.
 #: The same rows with what the copies show of each marker, or why they show nothing, and with what the transaction wrote: the span
 #: that its marker ended, else the open one. If the transaction is complete, the open records may be of a later one.
 FOUND: Final = f"""
@@ -178,8 +182,11 @@ odd AS (
   LEFT JOIN against USING ({_KEY}, topic, partition)
 ), own AS (
   SELECT proven.*, spans.* EXCEPT ({_PRODUCER}, producer_epoch, marker_offset),
-    proven.marker_offset IS NOT NULL OR decision_state != {quoted(DecisionState.COMPLETE)}
-      OR (evidence = {quoted(MarkerEvidence.ABSENT)} AND {clock_ms_sql("first_timestamp_ms")} <= completed_ms) AS is_own
+    proven.marker_offset IS NOT NULL OR (
+      coalesce(newest_epoch >= records_from AND spans.producer_epoch <= records_until, TRUE)
+      AND (decision_state != {quoted(DecisionState.COMPLETE)}
+        OR (evidence = {quoted(MarkerEvidence.ABSENT)} AND {clock_ms_sql("first_timestamp_ms")} <= completed_ms))
+    ) AS is_own
   FROM proven LEFT JOIN spans ON proven.topic = spans.topic AND proven.partition = spans.partition
     AND proven.producer_id = spans.producer_id AND proven.marker_offset <=> spans.marker_offset
 )
