@@ -122,7 +122,7 @@ def test_a_transaction_without_records_gets_no_marker_while_its_producer_has_oth
     assert row.request is not None
 
 
-#: Epochs of a span (its first batch, its marker), transaction version -> whether it may be of a transaction that was decided with 7.
+#: Epochs of a span (first batch, marker), transaction version -> whether it may be of a transaction that was decided with epoch 7.
 @pytest.mark.parametrize(
     ("first", "marker", "version", "may_be_of_it"),
     [
