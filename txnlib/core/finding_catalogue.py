@@ -300,10 +300,10 @@ class Finding(Enum):
         logs: REPEATED_MARKER MARKERS_AFTER_LOADING MARKER_RETRIED
     """)
     WRITTEN_BEFORE_TRANSACTION = _row("""ERROR, OUTCOME
-        Records of a transaction were written before it began: they arrived too late for the previous transaction, and were
-        ended with this one.
-        do: late records became part of the wrong transaction (KAFKA-14402). Compare them with the source of the data, and
-        upgrade to transactions v2.
+        Records were written before the transaction that ended them: they came too late for the previous one, or its marker was
+        lost.
+        do: records became part of the wrong transaction (KAFKA-14402; or, with UNCLEAN_LEADER_ELECTION, a leader lost a marker).
+        Compare them with the source of the data, and upgrade to transactions v2.
         logs: ROLLED_BACK PRODUCER_RETRIED
         not logged: a leader that accepts a batch logs nothing. The lines show what made the batch late
     """)
