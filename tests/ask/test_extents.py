@@ -9,6 +9,7 @@ from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.rows import StoredRun
 from txnlib.ask.summary import Summary, summarise
+from txnlib.page.page_rows import finding_places
 
 
 def opened(partition: int, producer_id: int, since_ms: int | None, **fields: object) -> dict[str, object]:
@@ -79,6 +80,23 @@ def test_transactions_and_partitions_are_counted_once(summary):
     assert summary.counts["verdicts"] == {"HANGING": 3, "LATE": 1, "UNKNOWN": 1}
     assert summary.counts["transactions"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
     assert summary.counts["new"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
+
+
+def test_a_transaction_with_two_reasons_is_one_of_its_application(run, tmp_path):
+    write(tmp_path, "open_transactions", opened(3, 1, NOW - 50, reason="R2"))
+    extent = summarise(open_run(open_tables(str(tmp_path)))).extents["HANGING"]
+    assert (extent.transactions, extent.applications) == (2, (("app", 1), ("other", 1)))
+    assert extent.reasons == (("R2", 2), ("R1", 1))
+
+
+def test_a_finding_of_two_severities_has_the_places_of_each(run, tmp_path):
+    write(tmp_path, "findings", {"name": "MARKER_MISSING", "severity": "WARNING", "topic": "t", "partition": 9, "offset": 9})
+    opened_again = open_run(open_tables(str(tmp_path)))
+    expected = [("CRITICAL", 5, [0, 1, 2]), ("WARNING", 1, [9])]
+    found = [(row["severity"], row["count"], row["places"]) for row in summarise(opened_again).findings]
+    assert [(severity, count, [each["partition"] for each in places]) for severity, count, places in found] == expected
+    on_page = [(each.severity, each.count, [row["partition"] for row in each.places][:3]) for each in finding_places(opened_again)]
+    assert on_page == expected
 
 
 def test_what_only_looks_late_is_counted_apart(run, tmp_path):

@@ -288,7 +288,7 @@ def test_a_section_that_is_cut_says_what_it_is_in_all():
         "in all   700 transactions on 12 partitions (900 rows); 2 safe to abort now (on 3 partitions); 5 once they are old enough, "
         "the last from 2026-11-21 06:42:41Z on"
     )
-    assert line(text, "reasons") == "reasons  800 R1, 100 R2"
+    assert line(text, "reasons") == "reasons  800 R1, 100 R2 (some have several)"
     assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 7 in 2 others"
     whole = replace(cut, counts={"verdicts": {"HANGING": 2}}, transactions={"HANGING": rows[:2]}, extents={"HANGING": extent})
     assert "in all" not in render(whole)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,10 +20,11 @@ MOST_SEARCHED: Final = 1_000
 MOST_HELD: Final = 10_000
 #: A producer has one transaction at a time, however many partitions it has.
 _TRANSACTION: Final = "concat(\"producer_id\", ':', coalesce(\"transactional_id\", ''))"
+_TRANSACTIONS: Final = f"count(DISTINCT {_TRANSACTION})"
 _IS_SAFE_LATER: Final = 'NOT coalesce("safe_to_abort", FALSE) AND "safe_from" IS NOT NULL'
 #: One transaction per producer, one place per partition.
 _EXTENT: Final[Mapping[str, str]] = {
-    "transactions": f"count(DISTINCT {_TRANSACTION})",
+    "transactions": _TRANSACTIONS,
     "new": f'count(DISTINCT CASE WHEN "runs_seen" = 1 THEN {_TRANSACTION} END)',
     "partitions": 'count(DISTINCT concat("topic", \'-\', "partition"))',
     "safe": f'count(DISTINCT CASE WHEN "safe_to_abort" THEN {_TRANSACTION} END)',
@@ -72,8 +72,7 @@ def verdict_of(name: str) -> str:
 
 def extents(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, VerdictExtent]:
     """The extent of each verdict, and of what only looks late. `numbers`: of the rows of each (`name_of`)."""
-    reasons = _by_name(run, "reason")
-    applications = _by_name(run, "application")
+    reasons, applications = _groups(run, "reason", numbers), _groups(run, "application", numbers)
     holds = _holds(run, numbers)
     found = {}
     for name, rows in numbers.items():
@@ -139,12 +138,15 @@ def _first_hold(run: StoredRun, where: Sequence[Filter]) -> Row:
     return {"since_ms": ms(first["blocks_since"]), "is_since_proven": first["broker_clock_age_ms"] is not None}
 
 
-def _by_name(run: StoredRun, column: str) -> dict[str, tuple[tuple[Any, int], ...]]:
+def _groups(run: StoredRun, column: str, names: Iterable[str]) -> dict[str, tuple[tuple[Any, int], ...]]:
     """Verdict, or LOOKS_LATE -> the values of a column with the number of their transactions, most first."""
-    keys = dict.fromkeys(("verdict", "reason", column))
-    counted = run.grouped("open_transactions", tuple(keys), f"count(DISTINCT {_TRANSACTION})", most=MOST_GROUPS)
-    found: dict[str, Counter[Any]] = {}
-    for key, number in counted.items():
-        verdict, reason, *_ = key
-        found.setdefault(name_of(verdict, reason), Counter())[key[-1]] += number
-    return {name: tuple(sorted(values.items(), key=lambda each: (-each[1], str(each[0])))) for name, values in found.items()}
+    counted = run.grouped("open_transactions", ("verdict", column), _TRANSACTIONS, [("verdict", "<>", "LATE")], most=MOST_GROUPS)
+    found = {(verdict, value): number for (verdict, value), number in counted.items()}
+    # LATE is two names, by reason. Grouping by it would count a transaction once for each of its reasons.
+    for name in {"LATE", LOOKS_LATE}.intersection(names):
+        late = run.grouped("open_transactions", (column,), _TRANSACTIONS, _rows_of(name), most=MOST_GROUPS)
+        found |= {(name, value): number for (value,), number in late.items()}
+    groups: dict[str, list[tuple[Any, int]]] = {}
+    for (name, value), number in found.items():
+        groups.setdefault(name, []).append((value, number))
+    return {name: tuple(sorted(of, key=lambda each: (-each[1], str(each[0])))) for name, of in groups.items()}

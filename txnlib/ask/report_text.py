@@ -307,9 +307,11 @@ def _in_all(extent: VerdictExtent) -> list[Line]:
         safe.append(f"{extent.safe} safe to abort now{on}")
     if extent.safe_later:
         safe.append(f"{extent.safe_later} once they are old enough, the last from {utc_time(extent.safe_from_ms)} on")
+    # A transaction may have another reason on another partition.
+    several = " (some have several)" if sum(number for _, number in extent.reasons) > extent.transactions else ""
     return [
         *labelled("in all", "; ".join([places, *safe])),
-        *labelled("reasons", _most(extent.reasons)),
+        *labelled("reasons", _most(extent.reasons) + several),
         *labelled("of", _most(extent.applications)),
     ]
 

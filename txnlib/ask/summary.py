@@ -265,7 +265,9 @@ def _named_findings(run: StoredRun, named: Sequence[tuple[tuple[str, str], int]]
             "severity": severity,
             "count": number,
             "message": FINDINGS[Finding[name]].meaning,
-            "places": run.rows("findings", _PLACE, [("name", "=", name)], order=_BY_PLACE, limit=SHOWN_PLACES),
+            "places": run.rows(
+                "findings", _PLACE, [("name", "=", name), ("severity", "=", severity)], order=_BY_PLACE, limit=SHOWN_PLACES
+            ),
         }
         for (name, severity), number in worst
         if severity != "INFO"

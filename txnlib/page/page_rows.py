@@ -359,5 +359,6 @@ def _finding(run: StoredRun, name: str, severity: str, count: int) -> FindingPla
     rule = FINDINGS[Finding[name]]
     # A forecast is its date and its arithmetic, whatever its severity.
     is_context = severity == Severity.INFO.name and rule.topic is not Topic.FORECASTS
-    places = [] if is_context else run.rows("findings", _PLACE, [("name", "=", name)], order=_ORDER, limit=SHOWN_PLACES)
+    of_severity: list[Filter] = [("name", "=", name), ("severity", "=", severity)]
+    places = [] if is_context else run.rows("findings", _PLACE, of_severity, order=_ORDER, limit=SHOWN_PLACES)
     return FindingPlaces(name, severity, count, rule.meaning, rule.advice, places)
