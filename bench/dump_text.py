@@ -17,12 +17,9 @@ from txnlib.readers.capture import FileKind, list_capture
 RUNS = 8
 #: What is printed -> the options of Kafka's tool, and the ratio to reach.
 SHAPES: dict[str, tuple[tuple[str, ...], float | None]] = {"shallow": ((), 0.5), "deep": (("--deep-iteration",), None)}
-ABOUT = f"""Lines/s of text that Kafka's tool printed from the segments with 500-byte batches, one file per partition. Ours: the
-reader of `record_batches`, in {CORES} processes, which also checks that every line continues the file before it. Polars:
-`scan_lines`, with the lines of batches split at spaces into the same numbers and words and, for the deep text, a batch's marker
-taken from the next line; {CORES} threads; the faster of its two engines. (One regular expression with 18 groups, or 18 with
-one, were slower.) The deep text has no target: line by line is slower, and one way to read is worth more than the speed
-(docs/decisions/0013). Best of {RUNS}."""
+ABOUT = f"""Lines/s of what the tool prints of 500-byte batches, on {CORES} cores. Polars takes the same numbers and words from
+the lines, but does not check that a line continues the file. The deep text has no target (docs/decisions/0013). Best of
+{RUNS}."""
 
 
 def print_text(capture: Path, folder: Path, *options: str) -> None:

@@ -27,10 +27,8 @@ JVM = [
     "-XX:MaxInlineLevel=15",
     "-Djava.awt.headless=true",
 ]
-ABOUT = f"""Batches/s, the read into a DataFrame as above (all {CORES} cores, warm session) against `kafka-dump-log.sh --files
-…` with its output to /dev/null: one process for all segments, which works in one thread, with the JVM options of Kafka's
-scripts. Its start is not counted: the time for a segment of one batch is subtracted. The tool checks every CRC; txnlib checks
-those of batches of at most 4 KiB. Best of 3."""
+ABOUT = f"""Batches/s of the read into a DataFrame, on {CORES} cores, against `kafka-dump-log.sh`, which has one thread; its
+start is not counted. The tool checks every CRC, txnlib those of batches of at most 4 KiB. Best of 3."""
 
 
 def segments_of(capture: Path) -> list[Path]:

@@ -27,13 +27,9 @@ from txnlib.spark.producers.producer_steps import with_states
 MOST = 1.5
 #: What a job may send to the driver; Spark fails it if it is more.
 MOST_TO_DRIVER = "2m"
-ABOUT = f"""Milliseconds to reconstruct and report (every table except those that ingest_dumps writes, as Delta, and the report
-as text) against the window pass alone: `record_batches` read from the same Delta table, and the state before and after each
-batch of each partition and producer written to Spark's `noop` sink. The core judges one batch in a thousand. One session of
-{CORES} tasks, the second run of each, in which no job may send more than 2 MiB to the driver, broadcasts included. The target
-is for ten million batches (--audited-batches): with fewer, the commits of some twenty tables dominate, however small the tables
-are. The second line compares the same with the window pass plus storing the same tables, read as they are and written once
-more, with the same number at a time: the rest is judging."""
+ABOUT = f"""Milliseconds to reconstruct and report, against the window pass alone over the same `record_batches`; in the second
+line, against that pass and storing the same tables once more: the rest is judging. The second run of each, in a session of
+{CORES} tasks whose jobs may send at most 2 MiB to the driver. The target is for ten million batches."""
 
 
 def measure(output: Path, batches: int) -> list[Ratio]:

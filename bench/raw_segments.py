@@ -17,11 +17,9 @@ from txnlib.readers.table_readers import read_table
 
 #: Bytes of a batch -> share of the floor to reach.
 TARGETS = {16_384: 0.5, 500: 0.4}
-ABOUT = f"""Batches/s. The floor is the best that numpy can do on the same files and cores: mmap, one loop over the length
-fields, one gather of the 61-byte headers, in one process per core. The reader adds the CRC of every batch of at most 4 KiB and
-25 Arrow columns, in the same processes. A warm session of {CORES} tasks reads the DataFrame into Spark's `noop` sink. "Rows
-that lie ready" are the same Arrow batches, read in advance and handed to the same sink by as many tasks: no reader that hands
-all 25 columns to Spark is faster. Page cache warm; best of 4, and of {SECONDS} seconds in Spark."""
+ABOUT = f"""Batches/s, page cache warm, best of {SECONDS} seconds. The floor: numpy gathers the 61-byte headers from mapped
+files, in one process per core. The reader also checks the CRC of every batch of at most 4 KiB and makes 25 Arrow columns. "Rows
+that lie ready" are these columns, read in advance and handed to Spark: no reader is faster."""
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,8 @@ from ratio_table import Ratio, Table
 from spark_read import SECONDS, read_seconds
 
 SPEED_UP = 1.7
-READING = f"""Batches/s of the read into a DataFrame, 500-byte batches, by a session with two tasks and by one with one task;
-each in its own process, warm, best of {SECONDS} seconds. If one task has both cores, Spark works on one core while Python works
-on the other, so the task uses more than one core's time. The second line therefore gives it one core, which is what it gets on
-a machine where all cores are busy."""
+READING = f"""Batches/s of the read into a DataFrame, by two tasks and by one, warm, best of {SECONDS} seconds. One task uses
+both cores, for Spark and for Python, so the second line gives it one core."""
 
 
 def measure_reading(capture: Path, batches: int) -> list[Ratio]:

@@ -22,10 +22,9 @@ LATER = "2099-01-01T00:00:00Z"
 FEW = 1_000
 RUNS, TABLES = 3, 25
 MOST, MOST_OVER_START, MOST_CPU_SECONDS = 0.7, 2, 35
-ABOUT = f"""Seconds from start to end, start of the JVM included, of an audit of 0.2 MiB by `./spark-submit.sh`, of a night after
-it without news, and of an audit of {FEW:,} batches of 500 bytes. Beside them, with the same JVM options: a session that writes
-{TABLES} Delta tables of one row by Spark, and a session that only starts. Lines of "all cores" are CPU seconds. Medians of
-{RUNS}, the five in turn."""
+ABOUT = f"""Seconds from start to end, JVM included, of an audit of 0.2 MiB, of a night after it without news, and of an audit
+of {FEW:,} batches of 500 bytes; beside a session that writes {TABLES} Delta tables of one row, and one that only starts. "All
+cores" are CPU seconds. Medians of {RUNS}."""
 
 
 def main() -> None:

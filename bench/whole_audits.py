@@ -19,12 +19,10 @@ MOST = {500: 1.2, 16_384: 3.0}
 MEMORY, MOST_EACH_MILLION = 1.1, 1.0
 #: How many times the small input is the large one.
 TIMES = 4
-ABOUT = f"""Seconds from start to end of an audit, start of the JVM included, on all {CORES} cores, against those of
-`kafka-dump-log.sh --files …` for the same data segments, with its output to /dev/null: one process, which works in one thread.
-A third of the partitions has no producer ids, a third is idempotent, a third transactional with 2 to 20 batches each
-(`bench/generate.py --mix`). Page cache warm. Each ran once, in its own processes."""
-ABOUT_MEMORY = f"""The highest memory (MiB) of the driver, its JVM and all Python workers (proportional set size, sampled four times
-a second) of an audit with {TIMES} times the batches, and its seconds."""
+ABOUT = f"""Seconds from start to end, JVM included, on {CORES} cores, against `kafka-dump-log.sh`, which has one thread, on the
+same data segments (`bench/generate.py --mix`). Page cache warm. Each ran once."""
+ABOUT_MEMORY = f"""Highest memory (MiB) of the driver, its JVM and all Python workers of an audit with {TIMES} times the
+batches, and its seconds."""
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,20 @@ HEAD = """\
 
 What brokers log about each cause and each finding. `txn-audit explain` prints the `grep` commands for the likeliest cause of a
 transaction. `L1` and so on are rows of [Lines](#lines). `*`: search for `__transaction_state` as the topic. `around`: Kafka does
-not log the fault itself, only what led to it or followed, such as a batch of the kind that was refused.
+not log the fault itself, only what led to it or followed.
 """
 
 LINES = """\
 ## Lines
 
-Search for the fixed parts of a text: `…` is any text, and names in braces are those of the transaction. Texts are from Kafka's
-sources, one release of each minor version; files are those of Kafka's own log4j configuration. Containers usually print all to
+Search for the fixed parts of a text: `…` is any text, and names in braces are those of the transaction. Brokers from 2.8 to 4.3 log
+a line at INFO, unless its row says otherwise. Files are those of Kafka's own log4j configuration; containers usually print all to
 stdout. DEBUG lines are missing unless somebody turned them on. What a leader refuses is two lines: "Error processing append
 operation on partition", and the exception.
 """
+
+#: What a row does not say.
+USUAL = "2.8-4.3 INFO"
 
 
 def log_lines() -> str:
@@ -42,7 +45,7 @@ def log_lines() -> str:
     numbers = _numbers()
     for where, lines in _by_log().items():
         rows = [row for line in lines for row in _rows(numbers[line.shows], line)]
-        parts += [f"### {where[0].upper()}{where[1:]}\n", *table(("line", "what it shows", "text", "versions"), rows)]
+        parts += [f"### {where[0].upper()}{where[1:]}\n", *table(("line", "what it shows, and its text", "versions"), rows)]
     return "\n".join(parts)
 
 
@@ -96,7 +99,8 @@ def _rows(number: str, line: LogLine) -> list[list[str]]:
     rows: list[list[str]] = []
     for text, levels in forms.items():
         versions = "; ".join(f"{_versions(each)} {level}" for level, each in levels.items())
-        rows.append([*(("", "") if rows else (number, line.shows)), f"`{text}`", versions])
+        shown = f"`{text}`" if rows else f"{line.shows}<br>`{text}`"
+        rows.append(["" if rows else number, shown, "" if versions == USUAL else versions])
     return rows
 
 

@@ -124,12 +124,16 @@ def _name(state: TransactionState | None) -> str:
 
 def _steps() -> list[str]:
     states = [None, *TransactionState]
-    steps = {before: [STEPS[before, after].name for after in states] for before in states}
-    rows = [(f"**{_name(before)}**", *("" if cell == "ILLEGAL" else cell for cell in cells)) for before, cells in steps.items()]
+    kinds = list(dict.fromkeys(STEPS[before, after].name for before in states for after in states))
+    kinds.remove("ILLEGAL")
+    rows = [
+        (_name(before), *(", ".join(_name(after) for after in states if STEPS[before, after].name == kind) for kind in kinds))
+        for before in states
+    ]
     return [
         "## Steps between two consecutive records of a transactional id\n",
-        "Rows: state before. Columns: state after. `none` is no record, or a tombstone. Empty cells are illegal.\n",
-        *table(("", *map(_name, states)), rows),
+        "Each row: a state, and the states after it. All other steps are illegal. `none` is no record, or a tombstone.\n",
+        *table(("state", *kinds), [row for row in rows if any(row[1:])]),
     ]
 
 
@@ -308,22 +312,34 @@ DESCRIBED: dict[str, tuple[Collection[str], str]] = {
 }
 
 
+SUMMARY_HEAD = """\
+One JSON object, in UTF-8. If FILE is `-`, it goes to stdout in place of the report. `txnlib.ask.summary_json.Numbers` has its JSON
+schema.
+"""
+
+
 def _summary() -> list[str]:
     """The fields of each object of the JSON file, as its JSON schema has them."""
     schema = Numbers.model_json_schema()
-    lines = ["## `--summary FILE.json`\n", "One JSON object, in UTF-8. If FILE is `-`, it goes to stdout in place of the report.\n"]
+    lines = ["## `--summary FILE.json`\n", SUMMARY_HEAD]
     for name, model in {"": schema, **schema["$defs"]}.items():
         elsewhere, where = DESCRIBED.get(name, ((), ""))
         lines += [f"### {name}\n", f"{model['description'].partition(chr(10))[0]}\n"] if name else []
         if as_there := [f"`{field}`" for field in model["properties"] if field in elsewhere]:
             lines.append(f"As in {where}; times are ISO-8601: {', '.join(as_there)}.\n")
         rows = [
-            (f"`{field}`", _kind(said), said["description"])
+            (f"`{field}`", f"{said['description']}{_composed(said)}")
             for field, said in model["properties"].items()
             if field not in elsewhere
         ]
-        lines += table(("field", "type", "meaning"), rows) if rows else []
+        lines += table(("field", "meaning"), rows) if rows else []
     return lines
+
+
+def _composed(said: dict) -> str:
+    """The type of a field, unless it is a number, a text or a boolean."""
+    kind = _kind(said).removesuffix(" or null")
+    return "" if kind in ("string", "integer", "number", "boolean") else f" *{kind}*"
 
 
 def _kind(said: dict) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from markdown_table import table
 
@@ -48,14 +48,13 @@ HANDED_ON = (
 
 
 def tables() -> str:
-    shared = [f"`{column.name}`" for column in RUN_COLUMNS]
     return "\n".join(
         [
             "# Tables\n",
-            TABLES_HEAD.format(shared=" and ".join(shared)),
+            TABLES_HEAD,
+            *[line for name in QUERIED_FIRST for line in _table(name, "")],
             "## Columns of several tables\n",
-            *_typed([*RUN_COLUMNS, *_common().values()]),
-            *[line for name in QUERIED_FIRST for line in _table(name, "", _typed)],
+            *_columns([*RUN_COLUMNS, *_common().values()]),
             "## Views\n",
             VIEWS_HEAD,
             *table(("view", "rows"), _views()),
@@ -65,35 +64,38 @@ def tables() -> str:
 
 def workings() -> str:
     names = [name for name in TABLES if name not in (*QUERIED_FIRST, *HANDED_ON)]
-    handed_on = [(f"`{name}`", f"{CATALOGUE[name].comment}{_of_log(name)}", _names(CATALOGUE[name].columns)) for name in HANDED_ON]
+    handed_on = [(f"`{name}`", f"{CATALOGUE[name].comment}{_of_log(name)}") for name in HANDED_ON]
     return "\n".join(
         [
             "# Workings\n",
             WORKINGS_HEAD,
-            *[line for name in names for line in _table(name, "tables.md", _untyped)],
+            *[line for name in names for line in _table(name, "tables.md")],
             "## Tables that only others are made from\n",
-            "Their columns have comments, too: `DESCRIBE TABLE`, or `txnlib/core/schema`.\n",
-            *table(("table", "rows", "columns"), handed_on),
+            "`DESCRIBE TABLE` shows their columns with comments; they are in `txnlib/core/schema`, too.\n",
+            *table(("table", "rows"), handed_on),
         ]
     )
 
 
 TABLES_HEAD = """\
-Every table is a Delta table under `--output`, with rows of all runs, partitioned by `run_id`. These nine answer most questions;
-[Workings](workings.md) has those that they are made from. {shared} are in every table. A `_ms` column has epoch milliseconds or a
-duration. NULL is what is not known, or does not apply.
+The nine tables that people query first: what is open, what it blocks, what to do, what is odd, and what was captured.
+[Workings](workings.md) has the tables that they are made from, [Questions in SQL](sql.md) examples.
+
+Every table is a Delta table under `--output`, with the rows of all runs, partitioned by `run_id`. `cluster` and `run_id` are in
+every table. `is_*` is boolean, epochs and partitions are int, ids, offsets and numbers bigint; `*_ms` has epoch milliseconds or a
+duration. Lists have their types here. NULL is what is not known, or does not apply.
 """
 WORKINGS_HEAD = """\
-What the [tables to query](tables.md) are made from, in the order in which an audit makes them. `DESCRIBE TABLE` shows the types; in
-general `is_*` is boolean, `*_ms` and `*_offset` are bigint. Lists have their types here.
+The tables that the [nine to query first](tables.md) are made from, in the order in which an audit makes them. Ask them for
+the history of a transaction, or for why a verdict is what it is.
 """
 VIEWS_HEAD = """\
-Views are created beside the tables with `--schema`; for a folder, see [Questions in SQL](sql.md#where-to-ask). Their SQL is in
+`--schema` creates the views beside the tables; for a folder, see [Questions in SQL](sql.md#where-to-ask). Their SQL is in
 `txnlib/core/schema/views.py`.
 
-Rows belong to the run that wrote them, except those that belong to the log, which an incremental run does not write again: it has
-those that earlier runs of its chain wrote, as far as `coverage` says (`batches_since`, `batches_from`, `spans_since`). The views
-`*_of_runs` show what each run has.
+Rows belong to the run that wrote them. Only rows of the log are not written again by an incremental run: it has those that earlier
+runs of its chain wrote, as far as `coverage` says (`batches_since`, `batches_from`, `spans_since`). The views `*_of_runs` show what
+each run has.
 """
 #: How many tables share a column that is described once.
 SHARED_BY = 3
@@ -111,38 +113,20 @@ def _common() -> dict[str, Column]:
     return {column.name: column for column in (*by_count, *reversed(by_count))}
 
 
-def _typed(columns: Iterable[Column]) -> list[str]:
-    rows = []
-    for comment, each in _alike(columns).items():
-        types = dict.fromkeys(f"`{spark_type(column.type).simpleString()}`" for column in each)
-        rows.append((_names(each), ", ".join(types), comment))
-    return table(("column", "type", "meaning"), rows)
-
-
-def _untyped(columns: Iterable[Column]) -> list[str]:
+def _columns(columns: Iterable[Column]) -> list[str]:
     """Only lists and structs have their type."""
     rows = []
-    for comment, each in _alike(columns).items():
-        types = dict.fromkeys(
-            f"`{spark_type(column.type).simpleString()}`" for column in each if not isinstance(column.type, Scalar)
-        )
-        rows.append((_names(each), " ".join([comment, *types])))
-    return table(("column", "meaning"), rows)
-
-
-def _alike(columns: Iterable[Column]) -> dict[str, list[Column]]:
-    """Meaning -> the columns that share it: a row of a page."""
-    alike: dict[str, list[Column]] = {}
     for column in columns:
-        alike.setdefault(column.comment, []).append(column)
-    return alike
+        kind = "" if isinstance(column.type, Scalar) else f" `{spark_type(column.type).simpleString()}`"
+        rows.append((f"`{column.name}`", f"{column.comment}{kind}"))
+    return table(("column", "meaning"), rows)
 
 
 def _names(columns: Iterable[Column]) -> str:
     return ", ".join(f"`{column.name}`" for column in columns)
 
 
-def _table(name: str, page: str, shown: Callable[[Iterable[Column]], list[str]]) -> list[str]:
+def _table(name: str, page: str) -> list[str]:
     """A heading, what the table is about, the columns that it shares, and its own."""
     columns, common = CATALOGUE[name].columns, _common()
     lines = [f"## {name}\n", f"{CATALOGUE[name].comment}{_of_log(name)}\n"]
@@ -151,7 +135,7 @@ def _table(name: str, page: str, shown: Callable[[Iterable[Column]], list[str]])
     chained = CHAIN_COLUMNS if name in WITH_CHAIN else ()
     if shared := [*chained, *(column for column in columns if common.get(column.name) == column)]:
         lines.append(f"[Shared]({page}#columns-of-several-tables): {_names(shared)}.\n")
-    return [*lines, *shown(column for column in columns if common.get(column.name) != column)]
+    return [*lines, *_columns(column for column in columns if common.get(column.name) != column)]
 
 
 def _of_log(name: str) -> str:

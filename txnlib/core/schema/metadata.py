@@ -8,14 +8,10 @@ from txnlib.core.schema.columns import BOOLEAN, INT, LONG, PARTITION_COLUMNS, ST
 
 #: From when to when a row applies. Offsets are those of `__cluster_metadata`.
 _SINCE: Final = (
-    Column(
-        "since_offset", LONG, "Offset and time of the metadata record from which the row applies; NULL if only a snapshot shows it."
-    ),
-    Column(
-        "since", TIMESTAMP, "Offset and time of the metadata record from which the row applies; NULL if only a snapshot shows it."
-    ),
-    Column("until_offset", LONG, "Offset and time of the record that ended it; NULL if it still applies."),
-    Column("until", TIMESTAMP, "Offset and time of the record that ended it; NULL if it still applies."),
+    Column("since_offset", LONG, "Metadata offset from which it applies; NULL if only snapshots show it."),
+    Column("since", TIMESTAMP, "Time from which it applies; NULL if only snapshots show it."),
+    Column("until_offset", LONG, "Metadata offset at which it ended; NULL if it still applies."),
+    Column("until", TIMESTAMP, "Time at which it ended; NULL if it still applies."),
     Column("is_current", BOOLEAN, "Whether it still applied at the end of the captured metadata log."),
 )
 
@@ -24,8 +20,8 @@ PARTITION_ASSIGNMENTS: Final = Table(
     columns=(
         *PARTITION_COLUMNS,
         Column("topic_id", STRING, "Topic id, as Kafka prints it."),
-        Column("leader", INT, "Leader of the partition, NULL if it has none, and its epoch."),
-        Column("leader_epoch", INT, "Leader of the partition, NULL if it has none, and its epoch."),
+        Column("leader", INT, "Leader of the partition; NULL if it has none."),
+        Column("leader_epoch", INT, "Leader epoch of the partition."),
         Column("isr", Array(INT), "In-sync replicas; without a leader, the last ones."),
         Column("replicas", Array(INT), "Replicas of the partition."),
         Column("eligible_leader_replicas", Array(INT), "Replicas that may lead although they are not in sync (KIP-966)."),
@@ -41,12 +37,12 @@ CLUSTER_SETTINGS: Final = Table(
         Column(
             "scope",
             STRING,
-            "What it applies to, such as FEATURE or TOPIC, and its name; NULL for features and for the default of all brokers.",
+            "What it applies to, such as FEATURE or TOPIC.",
         ),
         Column(
             "scope_name",
             STRING,
-            "What it applies to, such as FEATURE or TOPIC, and its name; NULL for features and for the default of all brokers.",
+            "Its topic, broker or group; NULL for features and the default.",
         ),
         Column("name", STRING, "Name of the setting or feature."),
         Column("value", STRING, "Value, or level of the feature; [hidden] if it may be secret."),
@@ -58,13 +54,11 @@ CLUSTER_SETTINGS: Final = Table(
 BROKER_SESSIONS: Final = Table(
     comment="The registrations of each broker, and when it was fenced.",
     columns=(
-        Column("broker_id", INT, "Broker that registered; the epoch of that; its process."),
-        Column("broker_epoch", LONG, "Broker that registered; the epoch of that; its process."),
-        Column("incarnation_id", STRING, "Broker that registered; the epoch of that; its process."),
-        Column("is_fenced", BOOLEAN, "Whether it is fenced, and so leads no partition; whether it is shutting down."),
-        Column(
-            "is_in_controlled_shutdown", BOOLEAN, "Whether it is fenced, and so leads no partition; whether it is shutting down."
-        ),
+        Column("broker_id", INT, "Broker that registered."),
+        Column("broker_epoch", LONG, "Epoch of the registration."),
+        Column("incarnation_id", STRING, "Id of the broker's process."),
+        Column("is_fenced", BOOLEAN, "Whether it is fenced, and so leads no partition."),
+        Column("is_in_controlled_shutdown", BOOLEAN, "Whether it is shutting down."),
         *_SINCE,
     ),
     checks={"broker_is_named": are_present("broker_id")},
@@ -73,12 +67,12 @@ BROKER_SESSIONS: Final = Table(
 PRODUCER_ID_BLOCKS: Final = Table(
     comment="The blocks of producer ids that brokers were given.",
     columns=(
-        Column("first_producer_id", LONG, "First and last producer id of the block."),
-        Column("last_producer_id", LONG, "First and last producer id of the block."),
-        Column("broker_id", INT, "Broker that got the block, and its epoch."),
-        Column("broker_epoch", LONG, "Broker that got the block, and its epoch."),
-        Column("offset", LONG, "Offset and time of the metadata record; NULL if only a snapshot shows it."),
-        Column("allocated_at", TIMESTAMP, "Offset and time of the metadata record; NULL if only a snapshot shows it."),
+        Column("first_producer_id", LONG, "First producer id of the block."),
+        Column("last_producer_id", LONG, "Last producer id of the block."),
+        Column("broker_id", INT, "Broker that got the block."),
+        Column("broker_epoch", LONG, "Epoch of the broker that got the block."),
+        Column("offset", LONG, "Offset of the metadata record; NULL if only a snapshot shows it."),
+        Column("allocated_at", TIMESTAMP, "Time of the metadata record; NULL if only a snapshot shows it."),
     ),
     checks={"block_is_in_order": "first_producer_id <= last_producer_id"},
 )

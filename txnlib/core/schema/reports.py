@@ -49,7 +49,7 @@ OPEN_TRANSACTIONS: Final = Table(
         Column(
             "last_timestamp_ms",
             LONG,
-            "The same in epoch ms, even if it is out of range and last_timestamp therefore NULL.",
+            "last_timestamp in epoch ms, even if out of a timestamp's range.",
         ),
         Column("duration_minutes", LONG, "Whole minutes since last_timestamp, as in find-hanging."),
         Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
@@ -59,8 +59,8 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("transaction_timeout_ms", LONG, "Timeout that the client requested; 2147483647 for two-phase commit."),
         Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("verdict", STRING, "HANGING, SUSPECT, STUCK, LATE, OPEN or UNKNOWN."),
-        Column("reason", STRING, "Name of the reason, and the same as a sentence."),
-        Column("explanation", STRING, "Name of the reason, and the same as a sentence."),
+        Column("reason", STRING, "Name of the reason."),
+        Column("explanation", STRING, "The reason as a sentence."),
         Column("kafka_find_hanging", BOOLEAN, "Whether the live find-hanging would print it; NULL if undecidable."),
         Column("causes", Array(CAUSE), "Probable causes, most likely first."),
         Column("evidence", Array(EVIDENCE_RECORD), "Records that support the verdict."),
@@ -70,13 +70,11 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("safe_to_abort", BOOLEAN, "Whether the abort command may be run."),
         Column("abort_command", STRING, "The exact command; NULL if a marker by hand would be wrong."),
         Column("do_not_abort_because", STRING, "Why no marker may be written by hand, or not yet."),
-        Column(
-            "blocked_offsets", LONG, "Offsets from its start to the high watermark, and bytes of the batches from its start on."
-        ),
-        Column("blocked_bytes", LONG, "Offsets from its start to the high watermark, and bytes of the batches from its start on."),
+        Column("blocked_offsets", LONG, "Offsets from its start to the high watermark."),
+        Column("blocked_bytes", LONG, "Bytes of the batches from its start on."),
         Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
-        Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it, and number of audits that did."),
-        Column("runs_seen", INT, "as_of of the first audit that saw it, and number of audits that did."),
+        Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it."),
+        Column("runs_seen", INT, "Number of audits that saw it, this one included."),
         Column("application", STRING, "Application, derived from the form of the transactional id."),
         Column("safe_from", TIMESTAMP, "When an abort becomes safe, if only the age is missing."),
         Column(
@@ -87,8 +85,8 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("records", LONG, "Records that an abort discards; NULL if not counted."),
         Column("committed_siblings", Array(STRING), "Other partitions on which the producer has committed since, at most 20."),
         Column("copied_at", TIMESTAMP, "Instant up to which the copies show that it was open."),
-        Column("topic_id", STRING, "Topic id of the copy and CRC of its first batch, by which a later audit recognises it."),
-        Column("first_batch_crc", LONG, "Topic id of the copy and CRC of its first batch, by which a later audit recognises it."),
+        Column("topic_id", STRING, "Topic id of the copy, by which later audits recognise it."),
+        Column("first_batch_crc", LONG, "CRC of its first batch, by which later audits recognise it."),
     ),
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
 )
@@ -125,8 +123,8 @@ ABORT_PLAN: Final = Table(
         Column("start_offset", LONG, "First offset of the transaction."),
         Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
         Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
-        Column("verdict", STRING, "Verdict on the transaction, and its reason."),
-        Column("reason", STRING, "Verdict on the transaction, and its reason."),
+        Column("verdict", STRING, "Verdict on the transaction."),
+        Column("reason", STRING, "Name of the reason."),
         Column("do_not_abort_because", STRING, "Why no marker may be written by hand, or not yet."),
         Column("before", STEPS, "Commands to run first, and what they must print."),
         Column("command", STRING, "The command that ends it; NULL if none should be run."),
@@ -153,10 +151,10 @@ ENDED_TRANSACTIONS: Final = Table(
         Column("producer_id", LONG, "Producer id."),
         Column("start_offset", LONG, "First offset of the transaction."),
         Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
-        Column("verdict", STRING, "Verdict of the last run that saw it open, its reason, that run, and its as_of."),
-        Column("reason", STRING, "Verdict of the last run that saw it open, its reason, that run, and its as_of."),
-        Column("run_id_then", STRING, "Verdict of the last run that saw it open, its reason, that run, and its as_of."),
-        Column("last_seen", TIMESTAMP, "Verdict of the last run that saw it open, its reason, that run, and its as_of."),
+        Column("verdict", STRING, "Verdict of the last run that saw it open."),
+        Column("reason", STRING, "Name of the reason of that verdict."),
+        Column("run_id_then", STRING, "The last run that saw it open."),
+        Column("last_seen", TIMESTAMP, "as_of of the last run that saw it open."),
         Column(
             "how",
             STRING,
@@ -164,9 +162,9 @@ ENDED_TRANSACTIONS: Final = Table(
             "decision), MARKED (a marker of unknown origin), LOG_START_MOVED, TOPIC_GONE, GONE, or NOT_CAPTURED, which the "
             "next audit reports again.",
         ),
-        Column("outcome", STRING, "COMMIT or ABORT, offset and time, by its marker."),
-        Column("marker_offset", LONG, "COMMIT or ABORT, offset and time, by its marker."),
-        Column("ended_at", TIMESTAMP, "COMMIT or ABORT, offset and time, by its marker."),
+        Column("outcome", STRING, "COMMIT or ABORT, by its marker."),
+        Column("marker_offset", LONG, "Offset of its marker."),
+        Column("ended_at", TIMESTAMP, "Time of its marker."),
         Column("says", STRING, "How the transaction ended, as a sentence."),
     ),
 )
@@ -177,19 +175,17 @@ BROKERS: Final = Table(
         AS_OF,
         Column("broker", STRING, "Broker, by the name of its folder."),
         Column("is_leadership_assumed", BOOLEAN, "Whether the leader of some of its partitions is not known."),
-        Column(
-            "replicas", LONG, "Copies captured from it; partitions that it leads; partitions of __transaction_state that it leads."
-        ),
+        Column("replicas", LONG, "Copies captured from it."),
         Column(
             "partitions_led",
             LONG,
-            "Copies captured from it; partitions that it leads; partitions of __transaction_state that it leads.",
+            "Partitions that it leads.",
         ),
         Column("partitions_with_late_transactions", LONG, "Kafka's PartitionsWithLateTransactionsCount at as_of."),
         Column(
             "coordinators_led",
             LONG,
-            "Copies captured from it; partitions that it leads; partitions of __transaction_state that it leads.",
+            "Partitions of __transaction_state that it leads.",
         ),
         Column(
             "active_transaction_open_time_max_ms",
@@ -203,20 +199,20 @@ BROKER_CLOCKS: Final = Table(
     comment="How far the clocks of two brokers differ, by decisions and the markers that followed.",
     columns=(
         AS_OF,
-        Column("broker", STRING, "The two brokers, by their ids."),
-        Column("other_broker", STRING, "The two brokers, by their ids."),
-        Column("offset_ms", LONG, "The other broker's clock minus the broker's, and how far the true offset may be from that."),
-        Column("error_ms", LONG, "The other broker's clock minus the broker's, and how far the true offset may be from that."),
-        Column("lower_ms", LONG, "Lowest and highest possible offset: no marker is older than its decision."),
-        Column("upper_ms", LONG, "Lowest and highest possible offset: no marker is older than its decision."),
+        Column("broker", STRING, "Broker, by its id."),
+        Column("other_broker", STRING, "The other broker, by its id."),
+        Column("offset_ms", LONG, "The other broker's clock minus the broker's."),
+        Column("error_ms", LONG, "How far the true offset may be from offset_ms."),
+        Column("lower_ms", LONG, "Lowest possible offset: no marker is older than its decision."),
+        Column("upper_ms", LONG, "Highest possible offset."),
         Column(
             "basis",
             STRING,
             "TWO_WAY (markers in both directions enclose it), ONE_WAY (the fastest marker is assumed to take at most a second) or "
             "CONTRADICTORY (a clock was set, or a leader moved).",
         ),
-        Column("samples", LONG, "Decisions of the broker that the other one marked, and the other way round."),
-        Column("samples_back", LONG, "Decisions of the broker that the other one marked, and the other way round."),
+        Column("samples", LONG, "Decisions of the broker that the other one marked."),
+        Column("samples_back", LONG, "Decisions of the other broker that this one marked."),
         Column(
             "applied_ms",
             LONG,
@@ -231,8 +227,8 @@ PARTITIONS: Final = Table(
     columns=(
         AS_OF,
         *PARTITION_COLUMNS,
-        Column("end_offset", LONG, "Offset after the last batch, and lowest offset that can be read."),
-        Column("log_start_offset", LONG, "Offset after the last batch, and lowest offset that can be read."),
+        Column("end_offset", LONG, "Offset after the last batch."),
+        Column("log_start_offset", LONG, "Lowest offset that can be read."),
         Column("high_watermark", LONG, "High watermark in the checkpoint, else the end offset."),
         Column(
             "is_high_watermark_assumed",
@@ -240,22 +236,18 @@ PARTITIONS: Final = Table(
             "Whether it is the end offset, because no checkpoint was captured.",
         ),
         Column("last_stable_offset", LONG, "Last stable offset: read_committed consumers stop here."),
-        Column(
-            "lag_offsets", LONG, "High watermark minus last stable offset; bytes from there on; age of the batch there, at as_of."
-        ),
-        Column(
-            "lag_bytes", LONG, "High watermark minus last stable offset; bytes from there on; age of the batch there, at as_of."
-        ),
-        Column("lag_ms", LONG, "High watermark minus last stable offset; bytes from there on; age of the batch there, at as_of."),
+        Column("lag_offsets", LONG, "High watermark minus last stable offset."),
+        Column("lag_bytes", LONG, "Bytes of the batches from the last stable offset on."),
+        Column("lag_ms", LONG, "Age of the batch at the last stable offset, at as_of."),
         Column(
             "blocking_producer_id",
             LONG,
-            "Producer and transactional id of the open transaction that blocks the last stable offset.",
+            "Producer of the transaction that blocks the last stable offset.",
         ),
         Column(
             "blocking_transactional_id",
             STRING,
-            "Producer and transactional id of the open transaction that blocks the last stable offset.",
+            "Transactional id of the transaction that blocks the last stable offset.",
         ),
         Column(
             "blocking_verdict",
@@ -265,15 +257,13 @@ PARTITIONS: Final = Table(
         Column(
             "next_blocking_offset",
             LONG,
-            "Start, producer and transactional id of the one that blocks next; NULL if none.",
+            "Start of the transaction that blocks next; NULL if none.",
         ),
-        Column(
-            "next_blocking_producer_id", LONG, "Start, producer and transactional id of the one that blocks next; NULL if none."
-        ),
+        Column("next_blocking_producer_id", LONG, "Producer of the transaction that blocks next."),
         Column(
             "next_blocking_transactional_id",
             STRING,
-            "Start, producer and transactional id of the one that blocks next; NULL if none.",
+            "Transactional id of the transaction that blocks next.",
         ),
         Column("is_late", BOOLEAN, "Whether brokers count the partition in PartitionsWithLateTransactionsCount."),
     ),
@@ -288,7 +278,7 @@ BLOCKED_GROUPS: Final = Table(
         Column(
             "committed_offset",
             LONG,
-            "Offset that the group would read next, and time of that commit, by the group coordinator's clock.",
+            "Offset that the group would read next.",
         ),
         Column("last_stable_offset", LONG, "Last stable offset: read_committed consumers stop here."),
         Column("high_watermark", LONG, "High watermark of the partition."),
@@ -296,17 +286,17 @@ BLOCKED_GROUPS: Final = Table(
         Column(
             "committed_at",
             TIMESTAMP,
-            "Offset that the group would read next, and time of that commit, by the group coordinator's clock.",
+            "Time of the group's commit, by its coordinator's clock.",
         ),
         Column(
             "blocking_producer_id",
             LONG,
-            "Producer and transactional id of the open transaction that blocks the last stable offset.",
+            "Producer of the transaction that blocks the last stable offset.",
         ),
         Column(
             "blocking_transactional_id",
             STRING,
-            "Producer and transactional id of the open transaction that blocks the last stable offset.",
+            "Transactional id of the transaction that blocks the last stable offset.",
         ),
     ),
 )
@@ -320,12 +310,8 @@ FINDINGS: Final = Table(
         Column("offset", LONG, "Offset of the record that shows the finding."),
         Column("producer_id", LONG, "Producer id."),
         Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
-        Column(
-            "message", STRING, "Meaning of the finding, and the record with the state before it; of a forecast, its arithmetic."
-        ),
-        Column(
-            "evidence", STRING, "Meaning of the finding, and the record with the state before it; of a forecast, its arithmetic."
-        ),
+        Column("message", STRING, "Meaning of the finding."),
+        Column("evidence", STRING, "The record, with the state before it; of a forecast, its arithmetic."),
         Column("expected", TIMESTAMP, "When a forecast comes true, if that can be said."),
     ),
     checks={

@@ -18,8 +18,8 @@ AUDIT_RUNS: Final = Table(
     comment="The audits of each cluster: their instants, settings and outcomes.",
     columns=(
         AS_OF,
-        Column("started_at", TIMESTAMP, "When it began and ended; no end while it runs, or if it died."),
-        Column("finished_at", TIMESTAMP, "When it began and ended; no end while it runs, or if it died."),
+        Column("started_at", TIMESTAMP, "When it began."),
+        Column("finished_at", TIMESTAMP, "When it ended; NULL while it runs, or if it died."),
         Column(
             "status",
             STRING,
