@@ -167,7 +167,7 @@ def _with_instants(row: Mapping[str, Any]) -> Row:
 
 def _copies(explained: Explained) -> list[str]:
     """The copies that the verdict depends on, and the instant up to which each is known."""
-    out = ["", "COPIES that this leans on"] if explained.copies else []
+    out = ["", "COPIES on which this verdict depends"] if explained.copies else []
     for copy in explained.copies:
         place = f"{printable(copy['topic'])}-{copy['partition']}"
         if copy["role"] is None:
@@ -214,7 +214,7 @@ _LIVE: Final[Mapping[bool | None, str]] = {
 
 def _remedy(row: Row, width: int) -> list[str]:
     if row["abort_command"] is None:
-        return _wrapped(width, "do not", f"write a marker by hand: {row['do_not_abort_because']}")
+        return _wrapped(width, "do not", f"abort by hand: {row['do_not_abort_because']}")
     if row["do_not_abort_because"] is not None:
         return [*_wrapped(width, "not yet", row["do_not_abort_because"]), f"  {'then':<{_LABEL}}{printable(row['abort_command'])}"]
     decided = [] if row["safe_to_abort"] else _wrapped(width, "as", AS_DECIDED)
