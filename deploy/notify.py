@@ -39,7 +39,10 @@ TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True)
 class News:
-    """What a summary says: `failed`, `found` or neither, a headline, the first lines of the report and a line per transaction, all printable."""
+    """What a summary says: `failed`, `found` or neither, a headline, and lines: the first of the report, and one per transaction.
+
+    All are printable.
+    """
 
     cluster: str
     kind: str | None
