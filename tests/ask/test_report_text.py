@@ -357,7 +357,10 @@ def test_partitions_that_were_not_read_are_named():
     assert "more (txn-audit coverage)" not in render(coordinators)
 
 
-@pytest.mark.parametrize(("minutes", "said"), [(0, "less than a minute ago"), (59, "59 min ago"), (120, "2 h ago")])
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [(0, "less than a minute ago"), (-5, "at a time that is still to come"), (59, "59 min ago"), (120, "2 h ago")],
+)
 def test_ages_have_one_unit_and_one_rounding(minutes, said):
     assert f"last write {said} by its client's clock" in rendered(duration_minutes=minutes, runs_seen=2)
 

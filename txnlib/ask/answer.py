@@ -125,7 +125,7 @@ def headline(verdict: str, transactions: int) -> str:
 def _calm(summary: Summary, opened: int) -> str:
     if not opened:
         return "No transaction is open."
-    oldest = "" if summary.oldest_open_ms is None else f", the oldest for {age(summary, summary.oldest_open_ms)}"
+    oldest = "" if summary.oldest_open_ms is None else f", the oldest for {elapsed(summary.as_of_ms - summary.oldest_open_ms)}"
     number = "1 open transaction" if opened == 1 else f"{opened} open transactions, all"
     return f"{number} in time{oldest}."
 
@@ -151,15 +151,23 @@ def _held(extent: VerdictExtent, summary: Summary) -> str:
         said += ")" if named else ""
     if extent.since_ms is not None:
         longest = "" if extent.held == 1 else ", the longest"
-        said += f"{longest} for {age(summary, extent.since_ms)} by {clock(is_brokers=extent.is_since_proven)}"
+        said += f"{longest} for {elapsed(summary.as_of_ms - extent.since_ms)} by {clock(is_brokers=extent.is_since_proven)}"
     said += f"; {counted(extent.held_offsets, 'offset')} wait{'s' if extent.held_offsets == 1 else ''}"
     waiting = extent.transactions - extent.holding
     return f"{said}; {waiting} wait{'s' if waiting == 1 else ''} behind others" if waiting > 0 else said
 
 
-def age(summary: Summary, since_ms: int) -> str:
-    """How long before the instant of the audit that was. A clock that is ahead makes no age negative."""
-    return duration(max(0, summary.as_of_ms - since_ms))
+def elapsed(ms: int | None) -> str:
+    """An age in words. A clock that is ahead makes none negative."""
+    return duration(None if ms is None else max(0, ms))
+
+
+def captured(summary: Summary) -> str:
+    """How far the newest copy is from the instant of the audit; empty if that is not known."""
+    if summary.captured_to_ms is None:
+        return ""
+    apart = summary.as_of_ms - summary.captured_to_ms
+    return f"captured {duration(abs(apart))} {'before' if apart >= 0 else 'after'}"
 
 
 def _first(summary: Summary) -> str:

@@ -258,6 +258,8 @@ def last_write(row: Row) -> str:
     by = f"by {'the broker' if row['age_basis'] == 'BROKER_CLOCK' else 'its client'}'s clock"
     if row["duration_minutes"] is None:
         return f"{'without a time' if row['last_timestamp_ms'] is None else 'at a time that no clock shows,'} {by}"
+    if row["duration_minutes"] < 0:
+        return f"at a time that is still to come {by}"
     if row["duration_minutes"] == 0:
         return f"less than a minute ago {by}"
     return f"{duration(row['duration_minutes'] * MS_PER_MINUTE)} ago {by}"

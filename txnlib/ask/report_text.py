@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from txnlib.ask.answer import CALM, HEADLINES, answer
+from txnlib.ask.answer import CALM, HEADLINES, answer, captured, elapsed
 from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.report_entries import (
@@ -68,25 +68,18 @@ def _wrapped(line: Line, width: int) -> list[str]:
 
 
 def _head(summary: Summary) -> list[Line]:
-    captured = ""
-    if summary.captured_to_ms is not None:
-        apart = summary.as_of_ms - summary.captured_to_ms
-        captured = f"captured {duration(abs(apart))} {'before' if apart >= 0 else 'after'}, "
-    elif summary.is_instant_assumed:
-        captured = "capture instants assumed from the newest records, "
+    when = captured(summary)
+    if not when and summary.is_instant_assumed:
+        when = "capture instants assumed from the newest records"
     version = "" if summary.kafka_version is None else f", Kafka {printable(summary.kafka_version)}"
-    brokers = f"{summary.brokers} broker{'' if summary.brokers == 1 else 's'}"
-    cluster = printable(summary.cluster)
-    return [(f"txnlib audit  cluster {cluster}  as of {utc_time(summary.as_of_ms)}  ({captured}{brokers}{version})", 14), ""]
+    what = f"{when}{', ' if when else ''}{counted(summary.brokers, 'broker')}{version}"
+    return [(f"txnlib audit  cluster {printable(summary.cluster)}  as of {utc_time(summary.as_of_ms)}  ({what})", 14), ""]
 
 
 def _answer(summary: Summary) -> list[Line]:
     found = answer(summary)
-    number, name = (
-        max((len(part(each)) for each in found.counted), default=0)
-        for part in (lambda each: str(each.number), lambda each: each.words)
-    )
-    indent = number + max(name, 8) + 5
+    number = max((len(str(each.number)) for each in found.counted), default=0)
+    indent = number + max(8, *(len(each.words) for each in found.counted), 0) + 5
     first = [f"first {' ' * (indent - 8)}{found.first}"] if found.first else []
     lines: list[Line] = [
         (f"  {each.number:>{number}} {each.words:<{indent - number - 5}}  {each.says}", indent) for each in found.counted
@@ -103,7 +96,7 @@ def _read(summary: Summary) -> list[Line]:
     line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
     if summary.worst_lag is not None and not any(extent.held for name, extent in summary.extents.items() if name != "OPEN"):
         lag = summary.worst_lag
-        age = "" if lag["lag_ms"] is None else f"{duration(lag['lag_ms'])} by its record's time, "
+        age = "" if lag["lag_ms"] is None else f"{elapsed(lag['lag_ms'])} by its record's time, "
         line += f".  LSO lag: highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)})"
     lines: list[Line] = [(line, 7)]
     if summary.partitions_as_text:

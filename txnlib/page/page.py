@@ -19,11 +19,12 @@ from markupsafe import Markup, escape
 
 from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
+from txnlib.ask.answer import captured, elapsed
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
-from txnlib.core.display import duration, instant, printable, size, utc_time
+from txnlib.core.display import instant, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
 from txnlib.page import page_charts, page_head, page_rows, page_timeline
@@ -247,7 +248,8 @@ _GLOBALS: Final[dict[str, Any]] = {
     "command_of": command_of,
     "covered_topics": page_charts.covered_topics,
     "counted": page_head.counted,
-    "duration": duration,
+    "captured": captured,
+    "duration": elapsed,
     "encoded": encoded,
     "explain_command": explain_command,
     "folded": folded,
