@@ -104,7 +104,8 @@ def _drawn(spec: Mapping[str, Any]) -> str:
     """The chart as SVG. Only who renews the outputs needs vl-convert-python."""
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(spec))
+    # It measures texts in a font as wide as these.
+    return str(vl_convert.vegalite_to_svg(spec)).replace("sans-serif", "Arial, Helvetica, Liberation Sans, sans-serif")
 
 
 def without_versions(outputs: object) -> object:
