@@ -10,6 +10,7 @@ from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_r
 from txnlib.ask.answer import answer
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.report import terminal_report
 from txnlib.ask.report_text import render
 from txnlib.ask.rows import ms
 from txnlib.ask.sql import ask
@@ -130,3 +131,17 @@ def test_a_clock_that_is_ahead_makes_no_age_negative():
     summary = Summary("c", NOW, "given", "/out", counts=counts, extents={"HANGING": extent}, captured_to_ms=NOW + 7_000)
     assert "for 0 s by" in answer(summary).lines[0]
     assert "captured 7 s after" in render(summary)
+
+
+def test_only_what_was_read_is_green_and_what_cannot_wait_is_red(monkeypatch):
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "120"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    calm = Summary("c", NOW, "given", "/out", counts={"verdicts": {"OPEN": 1}}, coordinators_read=1, coordinators_known=5)
+    green, yellow, red = (f"\x1b[{code}m" for code in ("32", "33", "1;31"))
+    assert f"{green}nothing hangs" in terminal_report(calm, is_terminal=True)
+    unread = terminal_report(replace(calm, coordinators_read=0), is_terminal=True)
+    assert (green in unread, f"{yellow}0 of 5" in unread) == (False, True)
+    found = FindingPlaces("MARKER_MISSING", "CRITICAL", 2, "it is so")
+    urgent = terminal_report(replace(calm, findings=(found,)), is_terminal=True)
+    assert (green in urgent, f"{red}CRITICAL: 2 MARKER_MISSING" in urgent) == (False, True)
