@@ -87,8 +87,8 @@ def renew(ran: Ran) -> None:
 
 
 def pictures(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The outputs that have a picture. GitHub, nbconvert and JupyterLab show it where they do not know the version of the chart."""
-    return [each for each in outputs if PICTURE in each.get("data", {})]
+    """The charts that have a picture. GitHub, nbconvert and JupyterLab show it where they do not know the version of the chart."""
+    return [each for each in outputs if PICTURE in each.get("data", {}) and chart_of(each)]
 
 
 def chart_of(output: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -145,6 +145,8 @@ def _shown(value: Any) -> dict[str, Any]:
         text = f"Chart: {spec['title']['text']}. {spec['description']}"
         return {"data": {kind: spec, "text/plain": [text]}, "metadata": {}}
     data = {"text/plain": _lines(repr(value))}
+    if hasattr(value, "_repr_svg_"):
+        return {"data": {PICTURE: _lines(value._repr_svg_()), **data}, "metadata": {}}
     if (html := value._repr_html_()) is not None:
         data["text/html"] = _lines(html)
     return {"data": data, "metadata": {}}

@@ -37,6 +37,7 @@ _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
 _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d:\d\dZ)")
 _TIME: Final = Markup('<time datetime="{0}T{2}">{0}{1}{2}</time>')
 _HYPHENED: Final = re.compile(r"--[^ ]+ (?!-)[^ ]+|[^ ]*-[^ ]*")
+_COLOUR: Final = re.compile(r"--([\w-]+): (#\w+);")
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -135,6 +136,16 @@ def render_page(page: Page) -> str:
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
     )
+
+
+def picture(story: Story) -> str:
+    """The timeline of a card as an SVG of its own, in the colours of a light page: for notebooks."""
+    style = _source("page.css")
+    light = dict(_COLOUR.findall(style[: style.index("@media")]))
+    rules = style[style.index("/* What is drawn") : style.index("/* The end of that")]
+    drawn = str(_environment().get_template("timeline.html").module.drawing(story, "timeline", "wide"))  # type: ignore[attr-defined]
+    coloured = re.sub(r"var\(--([\w-]+)\)", lambda match: light[match[1]], rules)
+    return drawn.strip().replace(">", f' xmlns="http://www.w3.org/2000/svg"><style>{coloured}</style>', 1)
 
 
 def write_page(page: Page, file: str) -> None:

@@ -166,11 +166,12 @@ def _stories(run: StoredRun, summary: Summary, numbers: Mapping[str, int]) -> di
     for section, most in numbers.items():
         for row, *_ in cards(section, summary.transactions.get(section, []))[:most]:
             key = (row["topic"], row["partition"], row["producer_id"], row["start_offset"])
-            stories[key] = _story(run, *key)
+            stories[key] = story_at(run, row["topic"], row["partition"], row["start_offset"])
     return stories
 
 
-def _story(run: StoredRun, topic: str, partition: int, producer_id: int, start_offset: int) -> Story:
+def story_at(run: StoredRun, topic: str, partition: int, start_offset: int) -> Story:
+    """The story of one open transaction. Raises UsageError if none begins there."""
     here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
     copy = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
     stamped: list[Filter] = [*here, *(("source", "=", row["source"]) for row in copy)]
