@@ -124,6 +124,7 @@ def test_instants_in_a_text_are_times_and_nothing_else_is_markup():
         'since <time datetime="2026-11-21T07:19:41Z">2026-11-21 07:19:41Z</time> &lt;b&gt;'
     )
     assert "<time" not in timed("2026-11-21 07:19:41")
+    assert timed("2026-11-21T07:19:41Z") == timed("2026-11-21 07:19:41Z"), "one form on one screen"
 
 
 def test_advice_has_code_for_what_is_in_backticks():

@@ -34,8 +34,8 @@ from txnlib.page.page_rows import Page, Story
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is quoted text.
 _BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
 _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
-_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d:\d\dZ)")
-_TIME: Final = Markup('<time datetime="{0}T{2}">{0}{1}{2}</time>')
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\dZ)")
+_TIME: Final = Markup('<time datetime="{0}T{1}">{0} {1}</time>')
 _HYPHENED: Final = re.compile(r"--[^ ]+ (?!-)[^ ]+|[^ ]*-[^ ]*")
 _COLOUR: Final = re.compile(r"--([\w-]+): (#\w+);")
 _CODE: Final = re.compile(r"`([^`]+)`")
