@@ -39,7 +39,10 @@ TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True)
 class News:
-    """What a summary says: `failed`, `found` or neither, a headline, and a line per transaction, all printable."""
+    """What a summary says: `failed`, `found` or neither, a headline, and lines: the first of the report, and one per transaction.
+
+    All are printable.
+    """
 
     cluster: str
     kind: str | None
@@ -78,7 +81,8 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
         ]
     )
     urgent = [each for each in found["transactions"] if each["verdict"] != "OPEN" and each["reason"] not in LOOKS_LATE]
-    lines = [
+    # Who holds which partition, and what to do first: an audit of an earlier version did not say.
+    lines = found.get("answer", []) + [
         f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer {each['producer_id']} "
         f"{each['transactional_id'] or 'no transactional id'}, safe to abort: {'yes' if each['safe_to_abort'] else 'no'}"
         for each in urgent[:SHOWN_TRANSACTIONS]

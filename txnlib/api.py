@@ -31,8 +31,8 @@ from txnlib.delta.store import Store
 from txnlib.delta.tuning import settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
-from txnlib.page.page import render_page
-from txnlib.page.page_rows import Page, page_rows_of
+from txnlib.page.page import picture, render_page
+from txnlib.page.page_rows import Page, page_rows_of, story_at
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.audit_request import FULL, AuditRequest, check_number
 from txnlib.pipeline.query_run import query_run
@@ -61,6 +61,16 @@ class RunTables:
 
     def __dir__(self) -> list[str]:
         return sorted(TABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An SVG, which notebooks show."""
+
+    svg: str = field(repr=False)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +186,13 @@ class Audit:
         from txnlib import charts
 
         return charts.timeline_chart(self.timeline(*where, last=last))
+
+    def picture(self, topic: str, partition: int, start_offset: int) -> Picture:
+        """One open transaction as the report page draws it: its coordinator, its partition, and offsets, over time.
+
+        Raises UsageError if none begins at that offset.
+        """
+        return Picture(picture(story_at(query_run(self._run), topic, partition, start_offset)))
 
     def lag_chart(self) -> alt.HConcatChart:
         """The partitions whose last stable offset lags most, in minutes and in offsets, and what blocks each."""

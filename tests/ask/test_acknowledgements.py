@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, txn_audit, write, write_run
+from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, txn_audit, write, write_plan, write_run
 from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.rows import StoredRun
@@ -43,7 +43,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in READ_BY_COMMANDS:
         write(folder, name)
     write_run(folder)
-    write(folder, "open_transactions", opened(0), opened(1), opened(2, runs_seen=2), opened(3, "LATE"))
+    rows = [opened(0), opened(1), opened(2, runs_seen=2), opened(3, "LATE")]
+    write(folder, "open_transactions", *rows)
+    write_plan(folder, *rows)
     odd = {"name": "MARKER_MISSING", "severity": "CRITICAL", "topic": "t"}
     write(folder, "findings", {**odd, "partition": 0}, {**odd, "partition": 0}, {**odd, "partition": 1})
     return folder
@@ -103,7 +105,7 @@ def test_what_is_acknowledged_moves_down_and_never_out(root, run, known, tmp_pat
     assert f"  HANGING t-0 offset 9: {until}\n" in section
     assert f"  ended on 2024-03-11 01:20:00Z, so this counts again: producer_id 1 ({until})" in section
     assert f"  matches nothing, and can be removed: topic gone ({until})" in section
-    assert "t-0   offset 9" not in out[: out.index("\nACKNOWLEDGED\n")]
+    assert "t-0 offset 9" not in out[: out.index("\nACKNOWLEDGED\n")]
     assert "ACKNOWLEDGED" not in txn_audit(root, "report")[1]
 
 

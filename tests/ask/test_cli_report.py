@@ -88,7 +88,7 @@ def test_the_text_is_told_again(tables):
     code, out, err = txn_audit(tables, "report")
     assert (code, err) == (0, "")
     assert "10000 HANGING" in out
-    assert "orders-49   offset 9999" in out
+    assert "orders-49 offset 9999" in out
     assert "not captured: __transaction_state-{3}" in out
 
 
@@ -101,13 +101,13 @@ def test_a_page_of_ten_thousand_has_them_all_and_begins_with_those_that_block_mo
     assert len(html) < 15_000_000
     cards = [words(next(each.iter("h3"))) for each in section(html, "hanging").iter("article")]
     assert len(cards) == SHOWN_CARDS
-    assert cards[:2] == ["orders-49 from offset 9999", "orders-48 from offset 9998"]
+    assert cards[:2] == ["orders-49 offset 9999", "orders-48 offset 9998"]
     assert "10000 PRODUCER_ID_ROTATED" in words(section(html, "hanging"))
     for name in ("transactions", "plan"):
         places = part(html, name).split('<a href="#orders-')[1:]
         assert len({place.partition('"')[0] for place in places}) == MANY
     answer = words(section(html, "answer"))
-    assert "orders-49 is blocked since" in answer
+    assert "First: abort orders-49 from offset 9999 by hand" in answer
     assert "10000 to abort now" in answer
     assert "Read 51 of 52 partitions, 1 of 2 coordinator partitions" in answer
     rows = [[words(cell) for cell in row] for row in next(section(html, "history").iter("tbody"))]

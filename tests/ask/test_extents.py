@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_run
+from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_plan, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.rows import StoredRun
 from txnlib.ask.summary import Summary, summarise
-from txnlib.page.page_rows import finding_places
 
 
 def opened(partition: int, producer_id: int, since_ms: int | None, **fields: object) -> dict[str, object]:
@@ -48,6 +49,7 @@ def run(tmp_path) -> StoredRun:
         opened(2, 3, NOW - 60, verdict="LATE", application=None, transactional_id=None),
         opened(2, 4, None, verdict="UNKNOWN"),
     )
+    write_plan(tmp_path, opened(0, 1, None), opened(1, 1, None), opened(1, 2, None))
     # The second transaction of partition 1, which is older there, holds it; nobody holds 2 but the late one.
     holds = [(0, 1, "HANGING"), (1, 2, "HANGING"), (2, 3, "LATE")]
     columns = ("partition", "blocking_producer_id", "blocking_verdict")
@@ -71,10 +73,17 @@ def summary(run: StoredRun) -> Summary:
 def test_transactions_and_partitions_are_counted_once(summary):
     reasons, applications = (("R1", 1), ("R2", 1)), (("app", 1), ("other", 1))
     safe = {"safe": 1, "safe_rows": 1, "safe_later": 2, "safe_from_ms": NOW + 20}
-    hanging = VerdictExtent(3, 2, 2, 1, 2, 2, NOW - 90, True, **safe, reasons=reasons, applications=applications)
-    assert summary.extents == {
+    held = {"held": 2, "holding": 2, "since_ms": NOW - 90, "is_since_proven": True}
+    hanging = VerdictExtent(3, 2, 2, 1, **held, **safe, reasons=reasons, applications=applications)
+    late = {"held": 1, "holding": 1, "since_ms": NOW - 60}
+    assert {name: [row["partition"] for row in extent.places] for name, extent in summary.extents.items()} == {
+        "HANGING": [0, 1],
+        "LATE": [2],
+        "UNKNOWN": [],
+    }
+    assert {name: replace(extent, places=()) for name, extent in summary.extents.items()} == {
         "HANGING": hanging,
-        "LATE": VerdictExtent(1, 1, 1, 1, 1, 1, NOW - 60, reasons=(("R1", 1),), applications=((None, 1),)),
+        "LATE": VerdictExtent(1, 1, 1, 1, **late, reasons=(("R1", 1),), applications=((None, 1),)),
         "UNKNOWN": VerdictExtent(1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
     }
     assert summary.counts["verdicts"] == {"HANGING": 3, "LATE": 1, "UNKNOWN": 1}
@@ -91,12 +100,11 @@ def test_a_transaction_with_two_reasons_is_one_of_its_application(run, tmp_path)
 
 def test_a_finding_of_two_severities_has_the_places_of_each(run, tmp_path):
     write(tmp_path, "findings", {"name": "MARKER_MISSING", "severity": "WARNING", "topic": "t", "partition": 9, "offset": 9})
-    opened_again = open_run(open_tables(str(tmp_path)))
-    expected = [("CRITICAL", 5, [0, 1, 2]), ("WARNING", 1, [9])]
-    found = [(row["severity"], row["count"], row["places"]) for row in summarise(opened_again).findings]
-    assert [(severity, count, [each["partition"] for each in places]) for severity, count, places in found] == expected
-    on_page = [(each.severity, each.count, [row["partition"] for row in each.places][:3]) for each in finding_places(opened_again)]
-    assert on_page == expected
+    found = summarise(open_run(open_tables(str(tmp_path)))).findings
+    assert [(each.severity, each.count, [row["partition"] for row in each.places][:3]) for each in found] == [
+        ("CRITICAL", 5, [0, 1, 2]),
+        ("WARNING", 1, [9]),
+    ]
 
 
 def test_what_only_looks_late_is_counted_apart(run, tmp_path):
@@ -127,7 +135,6 @@ def test_an_age_is_that_of_the_oldest_transaction_that_holds_a_partition(run, tm
     summary = summarise(open_run(open_tables(str(tmp_path))))
     extent = summary.extents["HANGING"]
     assert (extent.held, extent.holding, extent.since_ms, extent.is_since_proven) == (3, 3, NOW - 95, False)
-    assert [row["partition"] for row in summary.transactions["HANGING"]] == [0, 1, 6, 1, 5], "those that only wait come last"
 
 
 def test_the_audit_before_is_a_finished_one_of_the_same_cluster(summary):
@@ -136,6 +143,6 @@ def test_the_audit_before_is_a_finished_one_of_the_same_cluster(summary):
 
 def test_findings_have_places_and_missing_partitions_have_names(summary):
     (found,) = summary.findings
-    assert (found["count"], [place["partition"] for place in found["places"]]) == (5, [0, 1, 2])
+    assert (found.count, [place["partition"] for place in found.places]) == (5, [0, 1, 2])
     assert summary.missing_partitions == (("a", 7), ("b", 2))
     assert summary.missing_coordinators == (3,)

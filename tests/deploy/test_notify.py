@@ -67,6 +67,7 @@ def test_slack_is_told_what_was_found(tmp_path):
     assert bodies(slack) == [
         {
             "text": "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n"
+            "2 HANGING: nobody will ever end them\n1 OPEN: in time\n"
             "HANGING payments-0 offset 24 producer 1 payments-7, safe to abort: yes"
         }
     ]
@@ -81,7 +82,7 @@ def test_a_name_from_a_log_is_text_and_nothing_else(tmp_path):
     assert "&amp; &lt;https://example.com|click&gt;" in text
     assert not re.search(r"[<>]", text)
     assert set(bodies(slack)[0]) == {"text"}
-    assert '<!channel> "}\\' in bodies(slack)[2]["payload"]["custom_details"]["lines"][0]
+    assert '<!channel> "}\\' in bodies(slack)[2]["payload"]["custom_details"]["lines"][-1]
 
 
 @pytest.mark.parametrize("service", ["slack", "pagerduty", "fail"])
@@ -160,7 +161,7 @@ def test_a_message_that_is_refused_ends_with_1_and_without_the_secret(tmp_path, 
 @pytest.mark.parametrize(
     ("code", "error", "ended", "said"),
     [
-        (3, None, 1, "txnlib: blue: 2 HANGING; read 3 of 4 partitions\nHANGING payments-0 offset 24 producer 1 payments-7, safe"),
+        (3, None, 1, "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n2 HANGING: nobody will ever end them\n"),
         (1, "the disk is full", 1, "txnlib: blue: the audit failed (exit code 1)\nthe disk is full\n"),
         (0, None, 0, ""),
     ],

@@ -19,6 +19,9 @@ from tests.support.delta_tables import write, write_run
 from tests.support.headings import anchors
 from txnlib.ask import main as txn_audit
 from txnlib.ask.commands import COMMANDS, Reads
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.report_text import render
+from txnlib.ask.summary import summarise
 from txnlib.core.instants import parse_instant
 from txnlib.jobs import options
 from txnlib.version import __version__
@@ -121,6 +124,11 @@ def test_every_command_shown_is_one_that_exists(command, tmp_path):
 def test_the_report_in_the_readme_is_the_one_that_is_printed(demo):
     shown = re.search(r"<!-- report: ./spark-submit.sh -->\n```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert demo.replace(f"{ROOT}/", "") == shown[1]
+
+
+def test_the_report_of_the_sample_fits_a_screen(demo):
+    sample = open_run(open_tables(str(ROOT / "out" / "quickstart")))
+    assert len(render(summarise(sample), 120).splitlines()) <= 40
 
 
 def questions() -> list[str]:

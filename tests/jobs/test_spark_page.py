@@ -21,6 +21,6 @@ def test_the_page_is_the_same_whoever_reads_the_tables(spark, tmp_path):
     run = open_run(open_tables(str(tmp_path)))
     page = page_rows_of(run, tables="out", stories={})
     assert [row["verdict"] for row in page.opened] == ["HANGING"] * 12 + ["OPEN"], "the worst first"
-    assert [row["offset"] for each in page.findings for row in each.places] == [7]
+    assert [row["offset"] for each in page.summary.findings for row in each.places] == [7]
     by_spark = page_rows_of(replace(run, tables=spark_rows(spark, tmp_path)), tables="out", stories={})
     assert render_page(by_spark) == render_page(page)

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import ast
 import re
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.support.notebooks import CHART, NOTEBOOKS, ROOT, cells, committed, content, renew, without_versions
+from tests.support.notebooks import (
+    CHART,
+    NOTEBOOKS,
+    PICTURE,
+    ROOT,
+    cells,
+    chart_of,
+    committed,
+    content,
+    digest,
+    renew,
+    without_versions,
+)
 from tests.support.three_nights import three_nights
 
 ALL = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
-HOW = "if this is intended, run ./run-tests.sh tests/notebooks --renew-notebooks, and look at what changed"
+HOW = (
+    "if this is intended, install vl-convert-python, run ./run-tests.sh tests/notebooks --renew-notebooks, and look at what changed"
+)
 
 
 @pytest.fixture
@@ -59,10 +74,22 @@ def test_a_notebook_shows_pictures_and_cuts_nothing_off(name):
     outputs = [each["data"] for cell in committed(name) for each in cell if "data" in each]
     charts = [kind for data in outputs for kind in data if CHART.fullmatch(kind)]
     assert len(charts) >= 1
+    assert all(PICTURE in data for data in outputs if any(map(CHART.fullmatch, data)))
     shown = "".join("".join(lines) for data in outputs for kind, lines in data.items() if kind == "text/html")
     assert len(shown) > 1_000
     assert not re.search(r"<t[dh]>(\.\.\.|[^<]*\.\.\.</td>)", shown)
     assert all(output["output_type"] != "error" for cell in committed(name) for output in cell)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_picture_beside_a_chart_is_of_that_chart(name):
+    """It was drawn once, with vl-convert-python, so that nobody has to run anything to see it."""
+    for output in (each for cell in committed(name) for each in cell if chart_of(each)):
+        assert output["metadata"][PICTURE]["of"] == digest(chart_of(output))
+        picture = "".join(output["data"][PICTURE])
+        assert picture.startswith("<svg ")
+        assert not re.search("<script|href=|data:", picture)
+        assert chart_of(output)["title"]["text"] in unescape(re.sub("<[^>]*>", "", picture))
 
 
 @pytest.mark.parametrize("name", ALL)

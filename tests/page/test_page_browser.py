@@ -11,17 +11,19 @@ from selenium.webdriver.common.keys import Keys
 from tests.page.test_page import EVIL
 from tests.support.browser import DESKTOP, PHONE
 from tests.support.crowded_pages import big_page, crowded_page
-from tests.support.pages import full_page, page, tainted
+from tests.support.pages import full_page, page, tainted, transaction
+from txnlib.core.verdicts.reason import Reason
 from txnlib.page.page import render_page
 from txnlib.page.page_rows import MOST_ROWS
 
 UNFOLD = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
 PAGES = {
     "full": full_page,
-    "empty": lambda: page(lags=[], brokers=[], covered=[], topics={}, runs=[], plan=[], actions={}),
+    "empty": lambda: page(lags=[], brokers=[], covered=[], topics={}, runs=[], plan=[]),
     "hostile": lambda: tainted(full_page(), EVIL),
     "long": lambda: big_page(249, 20),
     "crowded": crowded_page,
+    "reasons": lambda: page(*[transaction(reason=each, start_offset=n) for n, each in enumerate(sorted(Reason, key=len)[-2:])]),
 }
 
 
@@ -42,6 +44,20 @@ def test_nothing_is_fetched_nothing_is_complained_of_and_nothing_hangs_over_the_
     assert chromium.requested() == [files[name].as_uri()]
     assert chromium.logged() == []
     assert chromium.ask("document.documentElement.scrollWidth") <= size[0]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_command_breaks_between_its_words_and_a_reason_stays_in_its_column(chromium, files, size):
+    """`--start-offset` in two lines would be pasted as two words."""
+    chromium.open(files["reasons"], size)
+    chromium.ask(UNFOLD)
+    lines = chromium.ask("[...document.querySelectorAll('.word')].map(each => [each.textContent, each.offsetHeight])")
+    assert len(lines) > 20
+    assert [word for word, height in lines if height > 25] == []
+    over = "[...document.querySelectorAll('td.reason')].filter(each => each.scrollWidth > each.clientWidth).length"
+    assert chromium.ask(over) == 0
+    frame = "(each => each.scrollWidth - each.clientWidth)(document.querySelector('#transactions .scroll'))"
+    assert size == PHONE or chromium.ask(frame) == 0
 
 
 def test_the_policy_is_in_force(chromium, files):

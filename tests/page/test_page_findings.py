@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.delta_tables import write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.page.page_rows import finding_places
+from txnlib.ask.summary import finding_places
 
 
 def test_forecasts_and_what_is_above_info_have_places(tmp_path) -> None:
@@ -15,7 +15,7 @@ def test_forecasts_and_what_is_above_info_have_places(tmp_path) -> None:
         "findings",
         *[{"name": name, "severity": severity, "evidence": "…", "offset": 5} for name, severity in severities.items()],
     )
-    found = finding_places(open_run(open_tables(str(tmp_path))))
+    found = finding_places(open_run(open_tables(str(tmp_path))), 9)
     assert [(each.name, len(each.places)) for each in found] == [
         ("MARKER_MISSING", 1),
         ("DUPLICATE_MARKER", 0),

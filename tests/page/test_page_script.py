@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from txnlib.page.page import render_page
 SLY = "$BOOTSTRAP'; touch /tmp/evil; '"
 PAGES = {
     "crowded": crowded_page,
-    "cut": lambda: replace(crowded_page(), actions={"ABORT": 60_000}),
+    "cut": lambda: crowded_page(actions={"ABORT": 60_000}),
     "full": full_page,
     "hostile": lambda: tainted(full_page(), EVIL),
     "sly": lambda: page(held(command=force_terminate(SLY), transactional_id=SLY, before=[], after=[]), transaction()),
@@ -127,6 +126,8 @@ def test_the_search_finds_rows_and_cards_wherever_they_are_folded(chromium, file
     assert "shop-100" in card
     assert [text.split(" from")[0] for text in shown(chromium, FIRST_CELLS)] == ["topic-40-0"]
     assert len(shown(chromium, "#plan tbody tr")) == 1
+    sections = "[...document.querySelectorAll('main > section')].filter(each => each.offsetParent).map(each => each.id)"
+    assert chromium.ask(sections) == ["answer", "hanging", "plan", "transactions"], "and nothing that is empty"
     type_into(chromium, "search", "")
     WebDriverWait(chromium.driver, 5).until(lambda _: not chromium.ask("document.getElementById('matches').textContent"))
     assert shown(chromium, "article") == before

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.pages import AS_OF, START, story, transaction
+from tests.support.pages import AS_OF, START, page, story, transaction
 from txnlib.ask.episode import Event
+from txnlib.page.page import picture, render_page
 from txnlib.page.page_charts import CELL, HEIGHT, LEFT, WIDTH, history, squares
 from txnlib.page.page_rows import Story
 from txnlib.page.page_timeline import AFTER, BEFORE, MARGIN, NARROW, WIDE, plot
@@ -215,3 +218,12 @@ def test_the_axes_of_the_history_fit_its_bars(counts):
     assert all(column.x >= LEFT and column.x + column.width <= WIDTH for column in drawn.columns)
     assert drawn.dates
     assert all(later - earlier >= 70 for (earlier, _), (later, _) in pairwise(drawn.dates))
+
+
+def test_a_picture_for_a_notebook_is_the_plot_of_the_page_with_its_colours():
+    svg = picture(STORY)
+    assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "var(" not in svg
+    assert not re.search(r"<script|href=|url\(", svg)
+    shapes = svg[svg.index("</desc>") :]
+    assert shapes in render_page(page(transaction()))

@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.pages import held, page, planned, transaction
-from txnlib.ask.summary import SHOWN
 from txnlib.page.page_rows import MOST_ROWS, SHOWN_CARDS, Page
 
 VERDICTS = ("HANGING", "STUCK", "LATE", "SUSPECT", "OPEN", "UNKNOWN")
 REASONS = ("WRITTEN_AFTER_MARKER", "PRODUCER_ID_ROTATED")
 
 
-def crowded_page(count: int = 128) -> Page:
+def crowded_page(count: int = 128, **more: Any) -> Page:
     """A page with that many hanging transactions on 60 topics, of which every third is new since the audit before."""
     rows = []
     for i in range(count):
@@ -30,9 +29,8 @@ def crowded_page(count: int = 128) -> Page:
     lag = {"topic": "topic", "lag_offsets": 187, "lag_bytes": 7_400, "last_stable_offset": 24, "high_watermark": 211}
     lag |= {"blocking_producer_id": 1001, "blocking_transactional_id": "payments-batch-7", "blocking_verdict": "HANGING"}
     lags = [{**lag, "partition": i, "lag_ms": 1_384_000 - i} for i in range(40)]
-    summary = {"counts": {"verdicts": {"HANGING": count}, "new": {"HANGING": len(range(0, count, 3))}}}
-    reasons = [{"verdict": "HANGING", "reason": reason, "count": count // 2} for reason in REASONS]
-    return page(*rows, summary=summary, lags=lags, lagging=40, reasons=reasons)
+    summary = {"counts": {"verdicts": {"HANGING": count}, "new": {"HANGING": len(range(0, count, 3))}}, **more}
+    return page(*rows, summary=summary, lags=lags, lagging=40)
 
 
 def big_page(length: int = 24, count: int = MOST_ROWS) -> Page:
@@ -47,8 +45,7 @@ def big_page(length: int = 24, count: int = MOST_ROWS) -> Page:
     ]
     opened = [transaction(topic=long, start_offset=i, producer_id=i, runs_seen=2) for i in range(count)]
     plan = [planned({**row, "number": i, "command": f"abort {i}", "places": None}) for i, row in enumerate(opened)]
-    small = page(*rows, plan=plan, opened=opened, actions={"ABORT": 60_000})
+    counts = {"verdicts": dict.fromkeys(VERDICTS, 10_000)}
+    small = page(*rows, plan=plan, opened=opened, summary={"actions": {"ABORT": 60_000}, "counts": counts})
     covered = [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING")[i % 2]} for i in range(min(count, 5_000))]
-    shown = {section: each[:SHOWN] for section, each in small.transactions.items()}
-    summary = replace(small.summary, counts={"verdicts": dict.fromkeys(VERDICTS, 10_000)}, transactions=shown)
-    return replace(small, summary=summary, covered=covered)
+    return replace(small, covered=covered)

@@ -39,6 +39,13 @@ def write(root: Path, name: str, *rows: dict[str, Any], run_id: str = RUN) -> No
     write_deltalake(str(root / name), pa.Table.from_pylist(full, schema), mode="append", partition_by=["run_id"])
 
 
+def write_plan(root: Path, *rows: Mapping[str, Any], first: int = 1) -> None:
+    """Adds a step of the plan for each open transaction, in this order."""
+    names = ("topic", "partition", "producer_id", "start_offset", "transactional_id", "verdict", "reason")
+    steps = [{name: row[name] for name in names} | {"action": "ABORT_LATER"} for row in rows]
+    write(root, "abort_plan", *[step | {"number": number} for number, step in enumerate(steps, first)])
+
+
 def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
     """What Spark answers about the tables of a folder, without a look at Delta's log by Spark."""
 

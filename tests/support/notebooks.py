@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ NOTEBOOKS = ROOT / "notebooks"
 #: A finished table, as `progress=print` shows it.
 PROGRESS = re.compile(r"\w+: [\d,]+ rows?, .* s\n")
 #: The name of the type of a chart has the version of Vega-Lite, and so has its schema.
+PICTURE = "image/svg+xml"
 CHART = re.compile(r"application/vnd\.vegalite\.v\d+(\+|\.)json")
 
 
@@ -70,16 +72,50 @@ def committed(name: str) -> list[list[dict[str, Any]]]:
 
 
 def renew(ran: Ran) -> None:
-    """Writes the outputs into the notebook, as Jupyter formats its files."""
+    """Writes the outputs into the notebook, as Jupyter formats its files; beside each chart, a picture of it."""
     notebook = content(ran.name)
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    known = {each["metadata"][PICTURE]["of"]: each["data"][PICTURE] for cell in code for each in pictures(cell["outputs"])}
     for number, (cell, outputs) in enumerate(zip(code, ran.outputs, strict=True), 1):
+        for each in outputs:
+            if spec := chart_of(each):
+                of = digest(spec)
+                each["data"][PICTURE] = known.get(of) or _lines(_drawn(spec))
+                each["metadata"] = {PICTURE: {"of": of}}
         cell["outputs"], cell["execution_count"] = outputs, number
     (NOTEBOOKS / ran.name).write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
 
 
+def pictures(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The charts that have a picture. GitHub, nbconvert and JupyterLab show it where they do not know the version of the chart."""
+    return [each for each in outputs if PICTURE in each.get("data", {}) and chart_of(each)]
+
+
+def chart_of(output: Mapping[str, Any]) -> dict[str, Any] | None:
+    return next((spec for kind, spec in output.get("data", {}).items() if CHART.fullmatch(kind)), None)
+
+
+def digest(spec: Mapping[str, Any]) -> str:
+    """What a picture is of: the chart, whatever the version of Vega-Lite."""
+    return sha256(json.dumps(without_versions(spec), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _drawn(spec: Mapping[str, Any]) -> str:
+    """The chart as SVG. Only who renews the outputs needs vl-convert-python."""
+    import vl_convert
+
+    # It measures texts in a font as wide as these.
+    return str(vl_convert.vegalite_to_svg(spec)).replace("sans-serif", "Arial, Helvetica, Liberation Sans, sans-serif")
+
+
 def without_versions(outputs: object) -> object:
-    """Outputs without the version of Vega-Lite in their charts, for a comparison."""
+    """Outputs without the version of Vega-Lite in their charts, and without pictures, for a comparison."""
+    if isinstance(outputs, list):
+        cells = json.loads(json.dumps(outputs))
+        for each in (each for cell in cells for each in pictures(cell)):
+            del each["data"][PICTURE]
+            each["metadata"] = {}
+        outputs = cells
     text = CHART.sub("chart", json.dumps(outputs))
     return json.loads(re.sub(r'"\$schema": "[^"]*", |, "\$schema": "[^"]*"', "", text))
 
@@ -106,9 +142,11 @@ def _shown(value: Any) -> dict[str, Any]:
         (chart, _) = value._repr_mimebundle_()
         (kind,) = filter(CHART.fullmatch, chart)
         spec = chart[kind]
-        text = f"Chart: {spec['title']['text']}. {spec['description']} Open the notebook in Jupyter, or run it, to see it."
+        text = f"Chart: {spec['title']['text']}. {spec['description']}"
         return {"data": {kind: spec, "text/plain": [text]}, "metadata": {}}
     data = {"text/plain": _lines(repr(value))}
+    if hasattr(value, "_repr_svg_"):
+        return {"data": {PICTURE: _lines(value._repr_svg_()), **data}, "metadata": {}}
     if (html := value._repr_html_()) is not None:
         data["text/html"] = _lines(html)
     return {"data": data, "metadata": {}}

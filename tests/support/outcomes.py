@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from txnlib.ask.run_result import Outcome, Results, Written
-from txnlib.ask.summary import Summary
+from txnlib.ask.summary import FindingPlaces, Summary
 
 AS_OF = 1_795_246_961_899
 
@@ -32,7 +32,7 @@ def results() -> Results:
         partitions_known=4,
         coordinators_read=1,
         coordinators_known=1,
-        findings=({"name": "COPIES_DISAGREE", "severity": "WARNING", "count": 1, "message": "they do"},),
+        findings=(FindingPlaces("COPIES_DISAGREE", "WARNING", 1, "they do"),),
         ended=({**transaction, "says": "aborted by hand"},),
     )
     return Results(

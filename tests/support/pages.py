@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import date
@@ -11,11 +12,12 @@ from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, story_events
+from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.story_text import Explained
-from txnlib.ask.summary import PREPARED, Summary
+from txnlib.ask.summary import PREPARED, FindingPlaces, Summary
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.transaction_outcome import WholeOutcome
-from txnlib.page.page_rows import FindingPlaces, Page, Story
+from txnlib.page.page_rows import Page, Story
 
 AS_OF = 1_795_246_961_899
 START = AS_OF - 1_380_000
@@ -64,7 +66,15 @@ def transaction(**fields: Any) -> dict[str, Any]:
     row |= {"number": 1, "action": "ABORT", "command": f"{TOOL} abort --topic payments --partition 0 --start-offset 24"}
     row |= {"before": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "producer 1001"}]}
     row |= {"after": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "None"}]}
-    row |= {"last_stable_offset": 24, "blocking_transactional_id": "payments-batch-7", "safe_from": None, "late_by": None}
+    row |= {
+        "last_stable_offset": 24,
+        "lag_offsets": 187,
+        "lag_bytes": 7_400,
+        "is_holder": True,
+        "blocking_transactional_id": "payments-batch-7",
+        "safe_from": None,
+        "late_by": None,
+    }
     row |= {
         "effect": "drops 1 record here, from offset 24 on",
         "notes": ["permissions: Alter"],
@@ -136,6 +146,16 @@ def broken() -> TransactionOnPartitions:
     return TransactionOnPartitions("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", records, rows)
 
 
+def extent(*rows: Mapping[str, Any]) -> VerdictExtent:
+    """What these transactions hold, each the producer of one."""
+    held = [dict(row) for row in rows if row["blocking_producer_id"] == row["producer_id"]]
+    hold = {"held": len(held), "holding": len(held), "held_offsets": sum(row["lag_offsets"] for row in held)}
+    reasons = tuple(Counter(row["reason"] for row in rows).most_common())
+    places = tuple(held[:2])
+    since = {"since_ms": START, "is_since_proven": True} if held else {}
+    return VerdictExtent(len(rows), len(rows), len(rows), **hold, **since, places=places, reasons=reasons)
+
+
 def planned(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "command_for_old_brokers": f"{TOOL} abort --producer-id 1001"}
 
@@ -149,8 +169,9 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         sections.setdefault(PREPARED if row["verdict"] == "OPEN" else row["verdict"], []).append(row)
         verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
         actions[row["action"]] = actions.get(row["action"], 0) + 1
-    shown = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, brokers=2)
-    shown = replace(shown, captured_from_ms=AS_OF, captured_to_ms=AS_OF)
+    shown = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, actions, brokers=2)
+    reach = {name: extent(*[row for row in rows if row["verdict"] == name]) for name in verdicts}
+    shown = replace(shown, captured_from_ms=AS_OF, captured_to_ms=AS_OF, extents=reach)
     shown = replace(shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {}))
     covered = [{"topic": "__transaction_state", "partition": i, "status": "COMPLETE"} for i in range(5)]
     covered += [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING", "DAMAGED")[i % 3]} for i in range(7)]
@@ -163,18 +184,14 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         "tables": "out",
         "inputs": "/data/capture",
         "settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []},
-        "transactions": sections,
         "opened": rows,
         "plan": [planned(row) for row in rows],
-        "actions": actions,
-        "oldest": rows[0] if rows else None,
         "lags": [lag],
         "lagging": 1,
         "brokers": [{**broker, "active_transaction_open_time_max_ms": None}],
         "covered": covered,
         "topics": {"payments": {"COMPLETE": 3, "MISSING": 2, "DAMAGED": 2}},
         "topics_known": 1,
-        "reasons": [{"verdict": row["verdict"], "reason": row["reason"], "count": 1} for row in rows],
         "stories": {(row["topic"], row["partition"], row["producer_id"], row["start_offset"]): story(row) for row in rows[:12]},
         "runs": [run, {**run, "run_id": "run-0", "as_of_ms": AS_OF - 86_400_000, "verdicts": {"LATE": 1}}],
     }
@@ -194,16 +211,11 @@ def full_page() -> Page:
         transaction(verdict="UNKNOWN", start_offset=80, abort_command=None, do_not_abort_because="x", action="CAPTURE_MORE"),
     ]
     harmed = {**HERE, "source": "raw:1", "status": "PARTIAL", "detail": "the log begins in the middle", "unreadable_bytes": 0}
-    found = {
-        "name": "SPLIT_OUTCOME",
-        "severity": "CRITICAL",
-        "count": 2,
-        "message": "a transaction was committed here, aborted there",
-    }
-    more = {"incomplete": (harmed,), "findings": (found,), "missing_coordinators": (7, 31), "unreadable_bytes": 12}
-    lists = {"incomplete": (harmed,), "findings": findings(), "ended": (ended,), "endings": [{**ended, "as_of": AS_OF}]}
+    more = {"incomplete": (harmed,), "findings": findings(), "missing_coordinators": (7, 31), "unreadable_bytes": 12}
+    more |= {"ended": (ended,), "ended_known": 1, "broken": [broken()]}
+    endings = [{**ended, "as_of": AS_OF}]
     more["known"] = acknowledged_of(held(start_offset=90))
-    return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, broken=[broken()], **lists)
+    return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, endings=endings)
 
 
 def acknowledged_of(row: Mapping[str, Any]) -> Acknowledged:

@@ -112,6 +112,10 @@ class Acknowledged:
         """The keys of the acknowledged transactions with a verdict."""
         return {key for key, (row, _) in self.transactions.items() if row["verdict"] == verdict}
 
+    def of_name(self, name: str) -> set[Key]:
+        """The same of what counts as a verdict, or as LOOKS_LATE."""
+        return {key for key, (row, _) in self.transactions.items() if name_of(row["verdict"], row["reason"]) == name}
+
     def entry_of(self, row: Row) -> Acknowledgement | None:
         """The entry that matches an open transaction."""
         return self.transactions.get(tuple(row[name] for name in _KEY), (row, None))[1]

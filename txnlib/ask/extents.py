@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,25 +12,24 @@ from txnlib.core.verdicts.reason import Reason
 #: Counted apart from LATE: transactions that only old timestamps of their client make late. Their coordinator still waits.
 LOOKS_LATE: Final = "LOOKS_LATE"
 _OLD_TIMESTAMPS: Final = Reason.TIMEOUT_NOT_PASSED.value
-#: Most reasons, and most applications, of all verdicts together. Those with the fewest transactions are left out.
+#: Most reasons, and most applications, of a verdict. Those with the fewest transactions are left out.
 MOST_GROUPS: Final = 1_000
-#: Most transactions of a verdict among which the first is searched that holds a partition, the oldest ones.
-MOST_SEARCHED: Final = 1_000
-#: Most partitions held by LATE transactions of which is looked up whether their holders only look late.
+#: Most held partitions, those with most offsets first, whose holder is looked up: since when, and whether it only looks late.
 MOST_HELD: Final = 10_000
+#: Most of these to name.
+NAMED_PLACES: Final = 2
 #: A producer has one transaction at a time, however many partitions it has.
 _TRANSACTION: Final = "concat(\"producer_id\", ':', coalesce(\"transactional_id\", ''))"
-_TRANSACTIONS: Final = f"count(DISTINCT {_TRANSACTION})"
 _IS_SAFE_LATER: Final = 'NOT coalesce("safe_to_abort", FALSE) AND "safe_from" IS NOT NULL'
 #: One transaction per producer, one place per partition.
 _EXTENT: Final[Mapping[str, str]] = {
-    "transactions": _TRANSACTIONS,
+    "transactions": f"count(DISTINCT {_TRANSACTION})",
     "new": f'count(DISTINCT CASE WHEN "runs_seen" = 1 THEN {_TRANSACTION} END)',
     "partitions": 'count(DISTINCT concat("topic", \'-\', "partition"))',
     "safe": f'count(DISTINCT CASE WHEN "safe_to_abort" THEN {_TRANSACTION} END)',
     "safe_rows": 'count(CASE WHEN "safe_to_abort" THEN 1 END)',
     "safe_later": f"count(DISTINCT CASE WHEN {_IS_SAFE_LATER} THEN {_TRANSACTION} END)",
-    "safe_from": f'max(CASE WHEN {_IS_SAFE_LATER} THEN "safe_from" END)',
+    "safe_from_ms": f'max(CASE WHEN {_IS_SAFE_LATER} THEN "safe_from" END)',
 }
 
 
@@ -46,7 +45,10 @@ class VerdictExtent:
     #: Partitions whose last stable offset they hold, and how many transactions hold one. All others only wait behind these.
     held: int = 0
     holding: int = 0
-    #: Since when the first of these partitions is held, and whether brokers' clocks prove it.
+    #: Offsets that consumers do not get there; and the first of these partitions, those with most of them.
+    held_offsets: int = 0
+    places: tuple[Row, ...] = ()
+    #: Since when one of these partitions has been held longest, and whether brokers' clocks prove it.
     since_ms: int | None = None
     is_since_proven: bool = False
     #: Transactions that may be aborted now on some partition, and on how many; transactions that become safe if they stay open; and
@@ -72,21 +74,13 @@ def verdict_of(name: str) -> str:
 
 def extents(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, VerdictExtent]:
     """The extent of each verdict, and of what only looks late. `numbers`: of the rows of each (`name_of`)."""
-    reasons, applications = _groups(run, "reason", numbers), _groups(run, "application", numbers)
-    holds = _holds(run, numbers)
+    holds = _holds(run)
     found = {}
     for name, rows in numbers.items():
-        where = _rows_of(name)
-        extent = run.one("open_transactions", _EXTENT, where)
-        found[name] = VerdictExtent(
-            rows,
-            safe_from_ms=ms(extent.pop("safe_from")),
-            **extent,
-            **holds.get(name, {}),
-            **_first_hold(run, where),
-            reasons=reasons.get(name, ()),
-            applications=applications.get(name, ()),
-        )
+        extent = run.one("open_transactions", _EXTENT, _rows_of(name))
+        extent |= {"safe_from_ms": ms(extent["safe_from_ms"]), **holds.get(name, {})}
+        groups = {"reasons": _most(run, name, "reason"), "applications": _most(run, name, "application")}
+        found[name] = VerdictExtent(rows, **extent, **groups)
     return found
 
 
@@ -96,57 +90,63 @@ def _rows_of(name: str) -> list[Filter]:
     return [("verdict", "=", name), *([("reason", "<>", _OLD_TIMESTAMPS)] if name == "LATE" else [])]
 
 
-def _holds(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, Row]:
-    """How many partitions the transactions of each name hold, and how many of them hold any.
+def _holds(run: StoredRun) -> dict[str, Row]:
+    """Verdict, or LOOKS_LATE -> what its transactions hold.
 
-    `partitions` has the verdict of each holder, not its reason. So holders that only look late are looked up, at most MOST_HELD.
+    `partitions` has the verdict of each holder, and not its reason or its start. So holders are looked up, at most MOST_HELD.
     """
-    held = run.grouped("partitions", ("blocking_verdict",), "count(*)", _IS_HELD)
-    holding = run.grouped("partitions", ("blocking_verdict",), 'count(DISTINCT "blocking_producer_id")', _IS_HELD)
-    found = {verdict: {"held": number, "holding": holding[verdict,]} for (verdict,), number in held.items()}
-    if LOOKS_LATE in numbers and "LATE" in found:
-        late = run.rows("partitions", _HOLDER, [*_IS_HELD, ("blocking_verdict", "=", "LATE")], limit=MOST_HELD)
-        near = run.rows("open_transactions", _PLACE, [*_rows_of(LOOKS_LATE), *among(late, *_HOLDER[:2])])
-        old = {tuple(row.values()) for row in near} & {tuple(row.values()) for row in late}
-        producers = {producer for *_, producer in old}
-        others = {row["blocking_producer_id"] for row in late} - producers
-        found[LOOKS_LATE] = {"held": len(old), "holding": len(producers)}
-        found["LATE"] = {"held": found["LATE"]["held"] - len(old), "holding": len(others)}
+    sums = {name: run.grouped("partitions", ("blocking_verdict",), sql, _IS_HELD) for name, sql in _SUMS.items()}
+    found = {verdict: {name: numbers[verdict,] for name, numbers in sums.items()} for (verdict,) in sums["held"]}
+    places: dict[str, list[Row]] = {}
+    for row in _held_places(run):
+        places.setdefault(row["name"], []).append(row)
+    if old := places.get(LOOKS_LATE):
+        found[LOOKS_LATE] = _summed(old)
+        found["LATE"] = {name: number - found[LOOKS_LATE][name] for name, number in found["LATE"].items()}
+        found["LATE"]["holding"] = _summed(places.get("LATE", []))["holding"]
+    for name, rows in places.items():
+        timed = [row for row in rows if row["since_ms"] is not None]
+        oldest = min(timed, key=lambda row: row["since_ms"], default={"since_ms": None, "broker_clock_age_ms": None})
+        proven = oldest["broker_clock_age_ms"] is not None
+        found[name] |= {"places": tuple(rows[:NAMED_PLACES]), "since_ms": oldest["since_ms"], "is_since_proven": proven}
     return found
+
+
+def _held_places(run: StoredRun) -> list[Row]:
+    """Partitions that are held by a transaction that is not in time, those with most offsets first."""
+    is_wrong: list[Filter] = [*_IS_HELD, ("blocking_verdict", "<>", "OPEN")]
+    order = '"lag_offsets" DESC, "topic", "partition"'
+    held = run.rows("partitions", (*_HOLDER, "last_stable_offset", "lag_offsets"), is_wrong, order=order, limit=MOST_HELD)
+    if not held:
+        return []
+    columns = (*_PLACE, "verdict", "reason", "blocks_since", "broker_clock_age_ms")
+    by_them: Filter = ("producer_id", "IN", {row["blocking_producer_id"] for row in held})
+    near = run.rows("open_transactions", columns, [*among(held, "topic", "partition"), by_them])
+    holders = {tuple(row[name] for name in _PLACE): row for row in near}
+    found = [(row, holders.get(tuple(row[name] for name in _HOLDER))) for row in held]
+    return [
+        {**row, **holder, "name": name_of(holder["verdict"], holder["reason"]), "since_ms": ms(holder["blocks_since"])}
+        for row, holder in found
+        if holder is not None
+    ]
+
+
+def _summed(rows: Sequence[Row]) -> Row:
+    holding = len({row["producer_id"] for row in rows})
+    return {"held": len(rows), "holding": holding, "held_offsets": sum(row["lag_offsets"] or 0 for row in rows)}
 
 
 _PLACE: Final = ("topic", "partition", "producer_id")
 _HOLDER: Final = ("topic", "partition", "blocking_producer_id")
 _IS_HELD: Final[Sequence[Filter]] = [("blocking_producer_id", "IS NOT", None)]
+_SUMS: Final = {
+    "held": "count(*)",
+    "holding": 'count(DISTINCT "blocking_producer_id")',
+    "held_offsets": 'coalesce(sum("lag_offsets"), 0)',
+}
 
 
-def _first_hold(run: StoredRun, where: Sequence[Filter]) -> Row:
-    """Since when the first partition is held by one of these transactions, and whether brokers' clocks prove it."""
-    opened = run.rows(
-        "open_transactions",
-        (*_PLACE, "blocks_since", "broker_clock_age_ms"),
-        [*where, ("blocks_since", "IS NOT", None)],
-        order='"blocks_since"',
-        limit=MOST_SEARCHED,
-    )
-    if not opened:
-        return {}
-    holders = {tuple(row.values()) for row in run.rows("partitions", _HOLDER, [*_IS_HELD, *among(opened, *_HOLDER[:2])])}
-    first = next((row for row in opened if tuple(row[name] for name in _PLACE) in holders), None)
-    if first is None:
-        return {}
-    return {"since_ms": ms(first["blocks_since"]), "is_since_proven": first["broker_clock_age_ms"] is not None}
-
-
-def _groups(run: StoredRun, column: str, names: Iterable[str]) -> dict[str, tuple[tuple[Any, int], ...]]:
-    """Verdict, or LOOKS_LATE -> the values of a column with the number of their transactions, most first."""
-    counted = run.grouped("open_transactions", ("verdict", column), _TRANSACTIONS, [("verdict", "<>", "LATE")], most=MOST_GROUPS)
-    found = {(verdict, value): number for (verdict, value), number in counted.items()}
-    # LATE is two names, by reason. Grouping by it would count a transaction once for each of its reasons.
-    for name in {"LATE", LOOKS_LATE}.intersection(names):
-        late = run.grouped("open_transactions", (column,), _TRANSACTIONS, _rows_of(name), most=MOST_GROUPS)
-        found |= {(name, value): number for (value,), number in late.items()}
-    groups: dict[str, list[tuple[Any, int]]] = {}
-    for (name, value), number in found.items():
-        groups.setdefault(name, []).append((value, number))
-    return {name: tuple(sorted(of, key=lambda each: (-each[1], str(each[0])))) for name, of in groups.items()}
+def _most(run: StoredRun, name: str, column: str) -> tuple[tuple[Any, int], ...]:
+    """The values of a column with the number of their transactions, most first."""
+    counted = run.grouped("open_transactions", (column,), f"count(DISTINCT {_TRANSACTION})", _rows_of(name), most=MOST_GROUPS)
+    return tuple(sorted(((key[0], number) for key, number in counted.items()), key=lambda each: (-each[1], str(each[0]))))

@@ -11,28 +11,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from txnlib.ask.answer import CALM
+from txnlib.ask.answer import answer as answer_of
 from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import STYLES, columns
 from txnlib.ask.report_text import PROGRAM, render
-from txnlib.ask.rows import StoredRun
+from txnlib.ask.rows import StoredRun, column_names
 from txnlib.ask.summary import PREPARED, Summary, summarise
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
 
-_COLUMNS: Final = (
-    "section",
-    "topic",
-    "partition",
-    "start_offset",
-    "producer_id",
-    "transactional_id",
-    "reason",
-    "explanation",
-    "blocked_offsets",
-    "safe_to_abort",
-    "command",
+_COLUMNS: Final = column_names(
+    "section topic partition start_offset producer_id transactional_id reason explanation blocked_offsets safe_to_abort command"
 )
 
 
@@ -62,8 +54,11 @@ def _results(run: StoredRun, summary: Summary) -> dict[str, Any]:
 _HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^  (\S.*?)   producer \d+ epoch", re.MULTILINE)
 _LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
-_COMMAND: Final = re.compile(r"^  (?:do|then) +(.*)$", re.MULTILINE)
-_OTHER_STYLES: Final = {PREPARED: "cyan", "OPEN": "green", "LOOKS LATE": "dim"}
+_COMMAND: Final = re.compile(r"^  (?:do|then)  +(.*)$", re.MULTILINE)
+_CRITICAL: Final = re.compile(r"^  (CRITICAL: .*)$", re.MULTILINE)
+_UNREAD: Final = re.compile(r"^  (0 of \d+ coordinator partitions? read: .*)$", re.MULTILINE)
+_CALM: Final = re.compile(rf"^  ({re.escape(CALM)})", re.MULTILINE)
+_OTHER_STYLES: Final = {PREPARED: "cyan", "LOOKS LATE": "dim"}
 
 
 def program() -> str:
@@ -78,21 +73,24 @@ def program() -> str:
 def terminal_report(summary: Summary, *, is_terminal: bool) -> str:
     """The report as it is printed."""
     text = render(summary, columns(is_terminal=is_terminal), program())
-    return _styled(text) if is_terminal else f"{text}\n"
+    return _styled(text, answer_of(summary).level) if is_terminal else f"{text}\n"
 
 
-def _styled(text: str) -> str:
+def _styled(text: str, level: str) -> str:
+    """The text in colours. What was not read, or cannot wait, leaves nothing green."""
     # Imported here, because piped output does not need it.
     from rich.console import Console
     from rich.text import Text
 
     styled = Text(text)
+    green = "bold" if _UNREAD.search(text) else "green"
+    styles = {**STYLES, **_OTHER_STYLES, "OPEN": green}
     for match in _HEADING.finditer(text):
-        styled.stylize(STYLES.get(match[1], _OTHER_STYLES.get(match[1], "bold")), *match.span(1))
-    for pattern, style, group in ((_ENTRY, "bold", 1), (_LABEL, "dim", 0), (_COMMAND, "bold", 1)):
+        styled.stylize(styles.get(match[1], "bold"), *match.span(1))
+    others = ((_ENTRY, "bold", 1), (_LABEL, "dim", 0), (_COMMAND, "bold", 1), (_CRITICAL, "bold red", 1), (_UNREAD, "yellow", 1))
+    for pattern, style, group in (*others, *([(_CALM, "green", 1)] if level == "calm" else [])):
         for match in pattern.finditer(text):
-            if "write a marker" not in match[0]:
-                styled.stylize(style, *match.span(group))
+            styled.stylize(style, *match.span(group))
     console = Console(soft_wrap=True)  # supports NO_COLOR and TERM; commands are not broken, so that they can be copied
     with console.capture() as captured:
         console.print(styled)

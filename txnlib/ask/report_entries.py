@@ -1,14 +1,16 @@
-"""The entries of a report: one transaction, or those of one owner, in full or in a line."""
+"""The entries of a report: one transaction, or those of one owner, in full or in a line; on the page, too."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
-from txnlib.ask.summary import Summary
+from txnlib.ask.summary import IN_ONE_CARD, Summary
 from txnlib.core.display import counted, duration, printable, size, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
@@ -24,37 +26,157 @@ SHOWN_GROUPS: Final = 3
 #: A line; or a line to wrap, with the indentation of its continuation.
 Line = str | tuple[str, int]
 
-#: Why a marker by hand is right although a coordinator decided.
-AS_DECIDED: Final = "decided: its coordinator decided ABORT, the partition refuses its marker, and a marker by hand writes the same"
+#: Why a manual abort is right although a coordinator decided.
+AS_DECIDED: Final = "decided: its coordinator decided ABORT, the partition refuses its marker, and a manual abort writes the same"
 
 
-def is_new(row: Row) -> bool:
-    """Whether no earlier audit has seen the transaction."""
-    return bool(row["runs_seen"] == 1)
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command. `must_print` is what a check must show; empty for the step itself."""
+
+    #: before, do, or (on brokers before 3.0), then (not yet), after.
+    label: str
+    command: str
+    must_print: str = ""
+    #: Whether it is not to be run yet.
+    is_for_later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Open transactions that are handled together. Text is printable; commands are as they are."""
+
+    title: str
+    who: Sequence[str]
+    #: Label -> sentence; a label may come again.
+    facts: Sequence[tuple[str, str]]
+    steps: Sequence[Step]
+    #: Whether a step is an abort by hand, which is checked before and after.
+    is_by_hand: bool
+    is_new: bool
+
+
+def entry(section: str, rows: Sequence[Row], summary: Summary) -> Entry:
+    """The entry of a card (`summary.cards`)."""
+    first = rows[0]
+    who = [producer(first)]
+    if section in IN_ONE_CARD:
+        title = owner(first)
+        timeout = "none: two-phase commit" if first["is_two_phase_commit"] else duration(first["transaction_timeout_ms"])
+        who += [
+            str(first["coordinator_state"]),
+            f"timeout {timeout}",
+            f"coordinator __transaction_state-{first['coordinator_partition']}",
+        ]
+    else:
+        title = f"{where(first)} offset {first['start_offset']}"
+        who.append(owner(first))
+    began = utc_time(first["transaction_start"])
+    is_news = section in IN_ONE_CARD and began != utc_time(_oldest(rows)["blocks_since"])
+    facts = [
+        ("why", told(first["explanation"])),
+        *_effects_on_consumers(rows),
+        *[("waiting", text) for row in rows if (text := waiting(row))],
+        *[("cause", f"{each['likelihood'].lower()}: {told(each['cause'])}") for each in (first["causes"] or ())[:SHOWN_CAUSES]],
+        *([("began", f"{began} by its coordinator")] if is_news else []),
+        ("seen", seen(first)),
+        *_safety(first),
+        *_known_before(first),
+    ]
+    is_by_hand = first["abort_command"] is not None
+    return Entry(title, who, facts, _steps(first), is_by_hand, summary.earlier_ms is not None and first["runs_seen"] == 1)
+
+
+_ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)")
+
+
+def told(sentence: object) -> str:
+    """A stored sentence as it is printed, with its instants like all others on the screen."""
+    return _ISO.sub(r"\1 \2", printable(sentence))
+
+
+def _safety(row: Row) -> list[tuple[str, str]]:
+    """Whether it may be aborted by hand, and why or why not."""
+    because = row["do_not_abort_because"]
+    if row["abort_command"] is None:
+        needed = needed_for(row)
+        return [("do not", f"abort by hand: {told(because)}"), *([("capture", needed)] if needed else [])]
+    if row["safe_to_abort"]:
+        return [("safe", f"yes: open for {duration(row['broker_clock_age_ms'])} by the brokers' clocks, and nobody will end it")]
+    return [("as", AS_DECIDED)] if because is None else [("not yet", told(because))]
+
+
+def _known_before(row: Row) -> list[tuple[str, str]]:
+    """What to know before a step, without what is already said and without permissions, which are in the plan."""
+    notes = [note for note in row["notes"] or () if note != row["do_not_abort_because"] and not note.startswith(PERMISSIONS)]
+    effect = [] if row["effect"] is None else [("effect", printable(row["effect"]))]
+    return [*effect, *(("note", told(note)) for note in notes)]
+
+
+def _steps(row: Row) -> list[Step]:
+    """The checks, and the step between them; or the step alone, if it is not to be done yet."""
+    command, old = row["abort_command"] or row["command"], row["command_for_old_brokers"]
+    if command is None:
+        return []
+    is_due = row["abort_command"] is None or row["safe_to_abort"] or row["do_not_abort_because"] is None
+    step = [Step("do" if is_due else "then", command, is_for_later=not is_due)]
+    if old is not None and row["abort_command"] is not None:
+        step.append(Step("or", old, is_for_later=not is_due))
+    if not is_due:
+        return step
+    before, after = (
+        [Step(label, each["command"], printable(each["must_print"])) for each in row[label] or ()] for label in ("before", "after")
+    )
+    return [*before, *step, *after[:1]]
+
+
+def entry_lines(section: str, rows: Sequence[Row], summary: Summary) -> list[Line]:
+    """An entry on about a dozen lines: with its first cause, and without the checks of what is not an abort by hand.
+
+    Commands stay in one piece. The page, and `txn-audit abort-plan`, have the rest.
+    """
+    shown = entry(section, rows, summary)
+    lines: list[Line] = [(f"  {'   '.join([shown.title, *shown.who])}{'   new' if shown.is_new else ''}", INDENT)]
+    facts = [fact for fact in shown.facts if fact[0] != "seen" or rows[0]["runs_seen"] > 1]
+    causes = [fact for fact in facts if fact[0] == "cause"]
+    for fact in facts:
+        if fact not in (causes if section in IN_ONE_CARD else causes[1:]):
+            lines += labelled(*fact)
+    for step in shown.steps:
+        if not step.must_print:
+            old = "   (brokers before 3.0)" if step.label == "or" else ""
+            lines += labelled(step.label, f"{printable(step.command)}{old}", wrap=False)
+        elif shown.is_by_hand:
+            lines += labelled(step.label, f"{_short(step.command)}   must show: {step.must_print}", wrap=False)
+    return lines
 
 
 def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
-    """The transactions of one owner in one line: where, whose, since when."""
+    """The transactions of one owner in one line: where, whose, what it holds since when."""
     first = rows[0]
-    places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows)
-    held = sum(row["blocked_offsets"] or 0 for row in rows if is_holder(row))
-    does = f"holds {counted(held, 'offset')} since {since(first)}" if any(map(is_holder, rows)) else f"waits behind {_ahead(first)}"
-    head = f"{places}   {producer(first)}   {owner(first)}{mark(first, summary)}"
-    return [(f"  {head}   {does}: {first['reason']}", INDENT)]
+    places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows[:PLACES])
+    places += f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
+    new = "   new" if summary.earlier_ms is not None and first["runs_seen"] == 1 else ""
+    return [(f"  {places}   {producer(first)}   {owner(first)}{new}   {does(rows)}: {first['reason']}", INDENT)]
+
+
+def does(rows: Sequence[Row]) -> str:
+    """What the transactions of one owner hold, or which one they wait behind."""
+    holders = [row for row in rows if is_holder(row)]
+    if not holders:
+        return f"waits behind {_ahead(rows[0])}"
+    behind = _next(holders[0]) if len(rows) == 1 else ""
+    held = sum(_extent(row)[0] for row in holders)
+    return f"holds {counted(held, 'offset')} since {since(_oldest(holders))}{f', behind it {behind}' if behind else ''}"
 
 
 def since(row: Row) -> str:
-    """Since when a transaction blocks, and by which clock."""
+    """Since when a transaction is open on its partition, and by which clock."""
     return f"{utc_time(row['blocks_since'])} by {clock(is_brokers=row['broker_clock_age_ms'] is not None)}"
 
 
 def clock(*, is_brokers: bool) -> str:
     return "brokers' clocks" if is_brokers else "its client's clock"
-
-
-def mark(row: Row, summary: Summary) -> str:
-    """Says that a transaction is new, where not all are."""
-    return "   new" if summary.earlier_ms is not None and is_new(row) else ""
 
 
 def owner(row: Row) -> str:
@@ -72,67 +194,53 @@ def where(row: Row) -> str:
     return f"{printable(row['topic'])}-{row['partition']}"
 
 
-def transaction(row: Row, summary: Summary) -> list[Line]:
-    lines: list[Line] = [
-        (f"  {where(row)}   offset {row['start_offset']}   {producer(row)}   {owner(row)}{mark(row, summary)}", INDENT)
-    ]
-    lines += labelled("why", printable(row["explanation"]))
-    lines += labelled("blocks", blocks(row))
-    lines += labelled("behind", behind(row))
-    lines += labelled("waiting", waiting(row))
-    for cause in row["causes"][:SHOWN_CAUSES]:
-        lines += labelled("cause", f"{cause['likelihood'].lower()}: {printable(cause['cause'])}")
-    lines += labelled("seen", seen(row))
-    if row["abort_command"] is None:
-        lines += labelled("do not", f"write a marker by hand: {printable(row['do_not_abort_because'])}")
-        lines += labelled("capture", needed_for(row))
-        lines += labelled("do", "" if row["command"] is None else printable(row["command"]), wrap=False)
-        return lines + _known_before(row)
-    if row["safe_to_abort"]:
-        age = duration(row["broker_clock_age_ms"])
-        lines += labelled("safe", f"yes: open for {age} by the brokers' clocks, and nobody will end it")
-        for label, steps in (("before", row["before"]), ("do", None), ("after", row["after"][:1])):
-            for step in steps or ():
-                lines += labelled(label, f"{_short(step['command'])}   must show: {printable(step['must_print'])}", wrap=False)
-            if steps is None:
-                lines += labelled(label, printable(row["abort_command"]), wrap=False)
-                lines += labelled("or", on_old_brokers(row), wrap=False)
-        return lines + _known_before(row)
-    if row["do_not_abort_because"] is None:
-        lines += labelled("do", printable(row["abort_command"]), wrap=False)
-        return lines + labelled("as", AS_DECIDED) + _known_before(row)
-    lines += labelled("not yet", printable(row["do_not_abort_because"]))
-    lines += labelled("then", printable(row["abort_command"]), wrap=False)
-    return lines + labelled("or", on_old_brokers(row), wrap=False)
-
-
-def _known_before(row: Row) -> list[Line]:
-    """What to know before a step, without what is already said and without permissions, which are in the plan."""
-    lines = labelled("effect", "" if row["effect"] is None else printable(row["effect"]))
-    for note in row["notes"] or ():
-        if note != row["do_not_abort_because"] and not note.startswith(PERMISSIONS):
-            lines += labelled("note", printable(note))
-    return lines
-
-
-def on_old_brokers(row: Row) -> str:
-    """The other form of an abort, if the version of the brokers is unknown."""
-    other = row["command_for_old_brokers"]
-    return "" if other is None else f"{printable(other)}   (brokers before 3.0)"
-
-
 def is_holder(row: Row) -> bool:
-    """Whether the transaction blocks the last stable offset of its partition; if not, another one blocks first."""
+    """Whether the transaction holds the last stable offset of its partition; if not, another one holds it."""
     return row["blocking_producer_id"] in (None, row["producer_id"])
 
 
-def blocks(row: Row) -> str:
-    """Where consumers stop, and which transaction blocks them."""
-    extent = f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])}; compaction too"
-    if is_holder(row):
-        stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
-        return f"read_committed consumers at offset {stable} since {since(row)}: {extent}"
-    return f"nothing yet: it waits behind {_ahead(row)}, which holds consumers at offset {row['last_stable_offset']}; then {extent}"
+def _extent(row: Row) -> tuple[int, int | None]:
+    """Offsets and bytes behind the start of a transaction: of a holder, the lag of its partition."""
+    if row["blocking_producer_id"] is not None and is_holder(row):
+        return row["lag_offsets"] or 0, row["lag_bytes"]
+    return row["blocked_offsets"] or 0, row["blocked_bytes"]
+
+
+def _effects_on_consumers(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """What consumers do not get, since when; and what comes next there."""
+    holders, others = [row for row in rows if is_holder(row)], [row for row in rows if not is_holder(row)]
+    if len(rows) > 1:
+        known = len(rows[0]["places"] or ())
+        held = [("holds", f"{_listed(holders)}; since {since(_oldest(holders))}")] if holders else []
+        waits = [("waits", f"{_listed(others)}; behind {_ahead(others[0])}")] if others else []
+        return [*held, *waits, *([("also", f"{known - len(rows)} more partitions")] if known > len(rows) else [])]
+    row, (offsets, bytes_) = rows[0], _extent(rows[0])
+    extent = f"{counted(offsets, 'offset')}, {size(bytes_)}"
+    if others:
+        ahead = f"behind {_ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
+        return [("waits", f"{ahead}; behind its own start: {extent}")]
+    stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
+    holds = f"read_committed consumers at offset {stable} since {since(row)}: {extent}; compaction too"
+    behind = _next(row)
+    return [("holds", holds), *([("behind", f"{behind}, which holds the partition once this one is ended")] if behind else [])]
+
+
+def _listed(rows: Sequence[Row]) -> str:
+    named = [f"{where(row)} from offset {row['start_offset']} ({counted(_extent(row)[0], 'offset')})" for row in rows[:PLACES]]
+    return ", ".join(named) + (f" and {len(rows) - PLACES} more" if len(rows) > PLACES else "")
+
+
+def _oldest(rows: Sequence[Row]) -> Row:
+    timed = [row for row in rows if row["blocks_since"] is not None]
+    return min(timed, key=lambda row: row["blocks_since"]) if timed else rows[0]
+
+
+def _next(row: Row) -> str:
+    """What holds the partition once this one has ended; empty if nothing does, or if another one holds it now."""
+    if row["next_blocking_offset"] is None or not is_holder(row):
+        return ""
+    named = named_producer(row["next_blocking_producer_id"], row["next_blocking_transactional_id"])
+    return f"{named} from offset {row['next_blocking_offset']} on"
 
 
 def _ahead(row: Row) -> str:
@@ -150,6 +258,8 @@ def last_write(row: Row) -> str:
     by = f"by {'the broker' if row['age_basis'] == 'BROKER_CLOCK' else 'its client'}'s clock"
     if row["duration_minutes"] is None:
         return f"{'without a time' if row['last_timestamp_ms'] is None else 'at a time that no clock shows,'} {by}"
+    if row["duration_minutes"] < 0:
+        return f"at a time that is still to come {by}"
     if row["duration_minutes"] == 0:
         return f"less than a minute ago {by}"
     return f"{duration(row['duration_minutes'] * MS_PER_MINUTE)} ago {by}"
@@ -162,36 +272,9 @@ def seen(row: Row) -> str:
     return f"last write {last_write(row)}; {audits}"
 
 
-def whole_transaction(rows: list[Row], summary: Summary) -> list[Line]:
-    first = rows[0]
-    timeout = duration(first["transaction_timeout_ms"])
-    head = f"{owner(first)}   {producer(first)}   {first['coordinator_state']}   timeout {timeout}{mark(first, summary)}"
-    lines: list[Line] = [f"  {head}"]
-    blocked = [counted(row["blocked_offsets"] or 0, "offset") for row in rows]
-    places = ", ".join(f"{where(row)} from offset {row['start_offset']} ({each})" for row, each in zip(rows, blocked, strict=True))
-    lines += labelled("blocks", places)
-    lines += labelled(
-        "why", f"{printable(first['explanation'])} (coordinator __transaction_state-{first['coordinator_partition']})"
-    )
-    lines += labelled("since", f"began {utc_time(first['transaction_start'])} by its coordinator; {seen(first)}")
-    lines += labelled("waiting", ", ".join(filter(None, map(waiting, rows))))
-    if first["do_not_abort_because"] is not None:
-        lines += labelled("do not", f"write a marker by hand: {printable(first['do_not_abort_because'])}")
-    lines += labelled("do", "" if first["command"] is None else printable(first["command"]), wrap=False)
-    return lines + _known_before(first)
-
-
 def _short(command: str) -> str:
     """A command of kafka-transactions.sh without its common prefix."""
     return printable(command.replace("kafka-transactions.sh --bootstrap-server $BOOTSTRAP ", ""))
-
-
-def behind(row: Row) -> str:
-    """The transaction that blocks the partition once this one has ended; empty unless this one blocks now."""
-    if row["next_blocking_offset"] is None or row["blocking_producer_id"] != row["producer_id"]:
-        return ""
-    named = named_producer(row["next_blocking_producer_id"], row["next_blocking_transactional_id"])
-    return f"once it is ended, {named} blocks from offset {row['next_blocking_offset']}"
 
 
 def waiting(row: Row) -> str:

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from txnlib.ask.answer import CALM, HEADLINES, answer, captured, elapsed
 from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.report_entries import (
@@ -17,20 +18,16 @@ from txnlib.ask.report_entries import (
     acknowledged_lines,
     brief,
     broken_lines,
-    clock,
+    entry_lines,
     is_holder,
-    is_new,
     labelled,
-    transaction,
     where,
-    whole_transaction,
 )
-from txnlib.ask.rows import Row, in_transactions
-from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN, Summary, cards
+from txnlib.ask.rows import Row
+from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN_COPIES, Summary, cards, places_of
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
-from txnlib.core.verdicts.reason import Reason
 
 #: The command for the tables, where it is on PATH.
 PROGRAM: Final = "txn-audit"
@@ -43,47 +40,15 @@ SHOWN_IN_ALL: Final = 5
 IN_FULL, IN_FULL_URGENT, IN_BRIEF = 1, 2, 3
 _URGENT: Final = ("HANGING", "STUCK")
 _FEW: Final = 2
-#: Reason of transactions that are late only by their timestamps.
-_IN_TIME: Final = Reason.TIMEOUT_NOT_PASSED.value
-
-#: Verdict -> its meaning for one transaction, in one line.
-HEADLINES: Final[Mapping[str, str]] = {
-    "HANGING": "nobody will ever end it",
-    "STUCK": "its coordinator decided, but the marker does not arrive",
-    "LATE": "its coordinator still expects it, and it is counted as late",
-    "SUSPECT": "nobody will end it, but it is young",
-    PREPARED: "two-phase commits that have been open for long: their owners decide",
-    "UNKNOWN": "the captured files do not allow a verdict",
-    LOOKS_LATE: "only looks late: its client's timestamps are old, and its coordinator still waits",
-    "OPEN": "in time",
-}
-#: The same for several, where it differs.
-_OF_SEVERAL: Final[Mapping[str, str]] = {
-    "HANGING": "nobody will ever end them",
-    "STUCK": "their coordinators decided, but markers do not arrive",
-    "LATE": "their coordinators still expect them, and they are counted as late",
-    "SUSPECT": "nobody will end them, but they are young",
-    LOOKS_LATE: "only look late: their clients' timestamps are old, and their coordinators still wait",
-}
-
-
-def headline(verdict: str, transactions: int) -> str:
-    """What a verdict means for a number of transactions."""
-    return HEADLINES[verdict] if transactions == 1 else _OF_SEVERAL.get(verdict, HEADLINES[verdict])
-
-
-def in_words(name: str) -> str:
-    """A verdict, or what else a transaction counts as, as it is printed."""
-    return name.replace("_", " ")
 
 
 def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
     """The report as text, wrapped to a width if words allow it. Commands are never wrapped. `program`: what calls txn-audit."""
     lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
-    for verdict in SECTIONS:
-        lines += _section(verdict, summary)
+    for section in SECTIONS:
+        lines += _section(section, summary)
     lines += [
-        *broken_lines(summary.broken),
+        *broken_lines([each for each in summary.broken if not each.is_only_pending]),
         *_ended(summary),
         *acknowledged_lines(summary.known),
         *_findings(summary),
@@ -103,90 +68,24 @@ def _wrapped(line: Line, width: int) -> list[str]:
 
 
 def _head(summary: Summary) -> list[Line]:
-    captured = ""
-    if summary.captured_to_ms is not None:
-        captured = f"captured {duration(summary.as_of_ms - summary.captured_to_ms)} before, "
-    elif summary.is_instant_assumed:
-        captured = "capture instants assumed from the newest records, "
+    when = captured(summary)
+    if not when and summary.is_instant_assumed:
+        when = "capture instants assumed from the newest records"
     version = "" if summary.kafka_version is None else f", Kafka {printable(summary.kafka_version)}"
-    brokers = f"{summary.brokers} broker{'' if summary.brokers == 1 else 's'}"
-    cluster = printable(summary.cluster)
-    return [(f"txnlib audit  cluster {cluster}  as of {utc_time(summary.as_of_ms)}  ({captured}{brokers}{version})", 14), ""]
-
-
-def unread_coordinators(summary: Summary) -> str:
-    """That no coordinator was read, if there is one: then good news is about the partitions alone."""
-    if summary.coordinators_read or not summary.coordinators_known:
-        return ""
-    known = counted(summary.coordinators_known, "coordinator partition")
-    return f"0 of {known} read: what coordinators expect is not known"
+    what = f"{when}{', ' if when else ''}{counted(summary.brokers, 'broker')}{version}"
+    return [(f"txnlib audit  cluster {printable(summary.cluster)}  as of {utc_time(summary.as_of_ms)}  ({what})", 14), ""]
 
 
 def _answer(summary: Summary) -> list[Line]:
-    verdicts = in_transactions(summary.counts)
-    alarming = {name: verdicts.get(name, 0) for name in HEADLINES if verdicts.get(name, 0) and name != "OPEN"}
-    opened = verdicts.get("OPEN", 0)
-    critical = _critical(summary)
-    if not alarming:
-        said = "  nothing hangs, nothing is late, nothing is stuck.  "
-        if not opened:
-            return [(f"{said}No transaction is open.", 2), *critical]
-        oldest = "" if summary.oldest_open_ms is None else f", the oldest for {duration(summary.as_of_ms - summary.oldest_open_ms)}"
-        number = "1 open transaction" if opened == 1 else f"{opened} open transactions, all"
-        return [(f"{said}{number} in time{oldest}.", 2), *critical]
-    names = [*alarming, *(["OPEN"] if opened else [])]
-    width, longest = max(len(str(verdicts[name])) for name in names), max(8, *(len(in_words(name)) for name in names))
+    found = answer(summary)
+    number = max((len(str(each.number)) for each in found.counted), default=0)
+    indent = number + max(8, *(len(each.words) for each in found.counted), 0) + 5
+    first = [f"first {' ' * (indent - 8)}{found.first}"] if found.first else []
     lines: list[Line] = [
-        (
-            f"  {verdicts[name]:>{width}} {in_words(name):<{longest}}  {headline(name, verdicts[name])}{_extent(name, summary)}",
-            width + longest + 5,
-        )
-        for name in names
+        (f"  {each.number:>{number}} {each.words:<{indent - number - 5}}  {each.says}", indent) for each in found.counted
     ]
-    return [*lines, *critical, *_new(summary, alarming)]
-
-
-def _critical(summary: Summary) -> list[Line]:
-    """What belongs to the answer beside verdicts: findings that cannot wait, with their first places, and coordinators not read."""
-    found = [row for row in summary.findings if row["severity"] == "CRITICAL"]
-    unread = unread_coordinators(summary)
-    lines: list[Line] = [(f"  CRITICAL  {row['count']} {row['name']}: {_places(row)}", 12) for row in found]
-    return [*lines, *([(f"  {unread}", 4)] if unread else [])]
-
-
-def _new(summary: Summary, alarming: Mapping[str, int]) -> list[Line]:
-    """What no earlier audit has seen; nothing in the first audit of a cluster, where all is new."""
-    if summary.earlier_ms is None:
-        return []
-    new = {name: extent.new for name in alarming if (extent := summary.extents.get(name)) is not None and extent.new}
-    said = ", ".join(f"{number} {in_words(name)}" for name, number in new.items()) or "nothing"
-    return [(f"  new since the audit as of {utc_time(summary.earlier_ms)}: {said}", 4)]
-
-
-def _known_of(verdict: str, summary: Summary) -> str:
-    """How many of a verdict are acknowledged."""
-    known = 0 if summary.known is None else len({key[2] for key in summary.known.of_verdict(verdict)})
-    return f" ({known} acknowledged)" if known else ""
-
-
-def _extent(verdict: str, summary: Summary) -> str:
-    """How many partitions the transactions of a verdict hold, for how long and by which clock, and how many only wait."""
-    extent = summary.extents.get(verdict)
-    if extent is None or verdict == "OPEN":
-        return _known_of(verdict, summary)
-    return f": {_held(extent, summary.as_of_ms)}{_known_of(verdict, summary)}"
-
-
-def _held(extent: VerdictExtent, as_of_ms: int) -> str:
-    waiting = extent.transactions - extent.holding
-    if not extent.held:
-        return "it waits behind another" if extent.transactions == 1 else "all wait behind others"
-    held = f"{counted(extent.held, 'partition')} held"
-    if extent.since_ms is not None:
-        longest = "" if extent.held == 1 else ", the longest"
-        age = duration(as_of_ms - extent.since_ms)
-        held += f"{longest} for {age} by {clock(is_brokers=extent.is_since_proven)}"
-    return f"{held}; {waiting} {'waits' if waiting == 1 else 'wait'} behind others" if waiting > 0 else held
+    others = [*([f"{CALM}  {found.calm}"] if found.calm else []), *first, *found.urgent, *([found.new] if found.new else [])]
+    return [*lines, *((f"  {said}", indent if said in first else 4) for said in others)]
 
 
 def _read(summary: Summary) -> list[Line]:
@@ -195,9 +94,9 @@ def _read(summary: Summary) -> list[Line]:
         partitions += f" (nothing open on {summary.partitions_quiet} more, by their leaders' word)"
     coordinators = f"{summary.coordinators_read} of {summary.coordinators_known} coordinator partitions"
     line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
-    if summary.worst_lag is not None:
+    if summary.worst_lag is not None and not any(extent.held for name, extent in summary.extents.items() if name != "OPEN"):
         lag = summary.worst_lag
-        age = "" if lag["lag_ms"] is None else f"{duration(lag['lag_ms'])} by its record's time, "
+        age = "" if lag["lag_ms"] is None else f"{elapsed(lag['lag_ms'])} by its record's time, "
         line += f".  LSO lag: highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)})"
     lines: list[Line] = [(line, 7)]
     if summary.partitions_as_text:
@@ -243,32 +142,29 @@ UNPROVEN: Final[Mapping[str | None, str]] = {
 }
 
 
-def _section(verdict: str, summary: Summary) -> list[Line]:
-    rows = summary.transactions.get(verdict, [])
+def _section(section: str, summary: Summary) -> list[Line]:
+    rows = summary.transactions.get(section, [])
     if not rows:
         return []
-    total = len(rows) if verdict == PREPARED else _unknown(verdict, summary, len(rows))
-    groups = cards(verdict, rows)
-    groups.sort(key=lambda group: group[0]["reason"] == _IN_TIME)  # transactions that are late only by their timestamps come last
-    if summary.earlier_ms is not None:
-        groups.sort(key=lambda group: not is_new(group[0]))
+    total = len(rows) if section == PREPARED else _unknown(section, summary, len(rows))
+    groups = cards(section, rows)
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
-    in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
+    in_full = IN_FULL_URGENT if section in _URGENT and is_roomy else IN_FULL
     shown = [row for group in groups[: in_full + IN_BRIEF] for row in group]
     hidden = total - len(shown)
-    lines: list[Line] = ["", verdict]
-    reach = [summary.extents[name] for name in names_of(verdict) if name in summary.extents]
+    lines: list[Line] = ["", section]
+    reach = [summary.extents[name] for name in names_of(section) if name in summary.extents]
     if hidden:
         lines += [line for extent in reach for line in _in_all(extent)]
     for number, group in enumerate(groups[:in_full]):
         lines += [""] if number or len(lines) > 2 else []
-        lines += whole_transaction(group, summary) if verdict in ("LATE", PREPARED) else transaction(group[0], summary)
+        lines += entry_lines(section, group, summary)
     in_brief = groups[in_full : in_full + IN_BRIEF]
     lines += [""] if in_brief else []
     for group in in_brief:
         lines += brief(group, summary)
     if hidden:
-        lines.append(f"  and {_more(hidden, shown, reach)}: txn-audit open --verdict {total_of(verdict)}")
+        lines.append(f"  and {_more(hidden, shown, reach)}: txn-audit open --verdict {total_of(section)}")
     return lines
 
 
@@ -282,8 +178,8 @@ def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> st
     listed = len({(row["producer_id"], row["transactional_id"]) for row in shown})
     transactions = sum(extent.transactions for extent in reach) - listed
     if transactions <= 0:
-        return f"{counted(rows, 'more partition')} of these" if reach else f"{rows} more, which block less"
-    return f"{transactions} more, which block less" if rows == transactions else f"{transactions} more on {rows} partitions"
+        return f"{counted(rows, 'more partition')} of these" if reach else f"{rows} more, later in the plan"
+    return f"{transactions} more, later in the plan" if rows == transactions else f"{transactions} more on {rows} partitions"
 
 
 def _unknown(verdict: str, summary: Summary, default: int) -> int:
@@ -307,8 +203,7 @@ def _in_all(extent: VerdictExtent) -> list[Line]:
         safe.append(f"{extent.safe} safe to abort now{on}")
     if extent.safe_later:
         safe.append(f"{extent.safe_later} once they are old enough, the last from {utc_time(extent.safe_from_ms)} on")
-    # A transaction may have another reason on another partition.
-    several = " (some have several)" if sum(number for _, number in extent.reasons) > extent.transactions else ""
+    several = "; some have several" if sum(number for _, number in extent.reasons) > extent.transactions else ""
     return [
         *labelled("in all", "; ".join([places, *safe])),
         *labelled("reasons", _most(extent.reasons) + several),
@@ -333,46 +228,29 @@ def _ended(summary: Summary) -> list[Line]:
     for row in summary.ended[:SHOWN_ENDED]:
         place = f"{where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
         lines.append((f"  {place}   was {row['verdict']}: {printable(row['says'])}", INDENT))
-    hidden = len(summary.ended) - SHOWN_ENDED
-    if hidden > 0:
-        lines.append(f"  and {hidden} {'or more' if len(summary.ended) == SHOWN else 'more'}: txn-audit diff")
+    if summary.ended_known > SHOWN_ENDED:
+        lines.append(f"  and {summary.ended_known - SHOWN_ENDED} more: txn-audit diff")
     return ["", "ENDED SINCE THE AUDIT BEFORE", *lines] if lines else []
 
 
 def _findings(summary: Summary) -> list[Line]:
-    if not summary.findings:
-        return []
     lines: list[Line] = [
-        (f"  {row['count']:>4} {row['severity']:<8} {row['name']}: {row['message']}{_at(_places(row))}", 16)
-        for row in summary.findings
+        (f"  {each.count:>4} {each.severity:<8} {each.name}: {each.meaning}{f' ({said})' if (said := places_of(each)) else ''}", 16)
+        for each in summary.findings
+        if each.severity != "INFO"
     ]
-    return ["", "FINDINGS", *lines]
-
-
-def _places(row: Row) -> str:
-    """The first places of findings of one name; empty if they have none."""
-    places = list(dict.fromkeys(filter(None, map(_place, row["places"]))))
-    more = row["count"] - len(row["places"])
-    return ", ".join(places) + (f" and {more} more" if places and more > 0 else "")
-
-
-def _place(row: Row) -> str:
-    if row["topic"] is None:
-        return "" if row["transactional_id"] is None else printable(row["transactional_id"])
-    return where(row) + ("" if row["offset"] is None else f" offset {row['offset']}")
-
-
-def _at(places: str) -> str:
-    return f" ({places})" if places else ""
+    return ["", "FINDINGS", *lines] if lines else []
 
 
 def _incomplete(summary: Summary) -> list[Line]:
     if not summary.incomplete:
         return []
     lines: list[Line] = ["", "NOT WHOLE"]
-    for row in summary.incomplete:
+    for row in summary.incomplete[:SHOWN_COPIES]:
         copy = f"  {where(row)}   {printable(row['source'])}   {row['status']}: "
         lines.append((copy + printable(row["detail"]), INDENT))
+    if len(summary.incomplete) > SHOWN_COPIES:
+        lines.append("  and more: txn-audit coverage")
     return lines
 
 
@@ -384,8 +262,8 @@ def _further(summary: Summary, program: str) -> list[Line]:
     rows = [row for name in HEADLINES for row in summary.transactions.get(name, ())]
     if not rows or "/" not in summary.output:
         return []
-    first = next(filter(is_holder, rows), rows[0])
+    first = min(rows, key=lambda row: (not is_holder(row), row["number"] is None, row["number"] or 0))
     if refusal(first["topic"]) is not None or refusal(summary.output) is not None:
         return []
     places = [first["topic"], str(first["partition"]), str(first["start_offset"])]
-    return ["for details:", f"  {with_places(f'{program} explain', places, option('--tables', summary.output))}"]
+    return [f"for details: {with_places(f'{program} explain', places, option('--tables', summary.output))}"]

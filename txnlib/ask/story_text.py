@@ -15,7 +15,7 @@ from txnlib.ask import episode
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode, Event, the_day
 from txnlib.ask.grid import WIDTH, instant_json
-from txnlib.ask.report_entries import AS_DECIDED, last_write
+from txnlib.ask.report_entries import AS_DECIDED, last_write, told
 from txnlib.ask.rows import Row
 from txnlib.core.broker_logs.log_line import GrepCommand
 from txnlib.core.display import counted, duration, precise_time, printable, size, utc_time
@@ -167,7 +167,7 @@ def _with_instants(row: Mapping[str, Any]) -> Row:
 
 def _copies(explained: Explained) -> list[str]:
     """The copies that the verdict depends on, and the instant up to which each is known."""
-    out = ["", "COPIES that this leans on"] if explained.copies else []
+    out = ["", "COPIES on which this verdict depends"] if explained.copies else []
     for copy in explained.copies:
         place = f"{printable(copy['topic'])}-{copy['partition']}"
         if copy["role"] is None:
@@ -185,8 +185,8 @@ def _safety(row: Row) -> list[str]:
         return []
     out = ["", "SAFE TO ABORT only if all is proven"]
     for proof in row["safety"]:
-        out.append(f"  [{'x' if proof['holds'] else ' '}] {printable(proof['says'])}")
-        out += [f"        {printable(witness)}" for witness in proof["witnesses"] or ()]
+        out.append(f"  [{'x' if proof['holds'] else ' '}] {told(proof['says'])}")
+        out += [f"        {told(witness)}" for witness in proof["witnesses"] or ()]
     return out
 
 
@@ -214,8 +214,11 @@ _LIVE: Final[Mapping[bool | None, str]] = {
 
 def _remedy(row: Row, width: int) -> list[str]:
     if row["abort_command"] is None:
-        return _wrapped(width, "do not", f"write a marker by hand: {row['do_not_abort_because']}")
+        return _wrapped(width, "do not", f"abort by hand: {told(row['do_not_abort_because'])}")
     if row["do_not_abort_because"] is not None:
-        return [*_wrapped(width, "not yet", row["do_not_abort_because"]), f"  {'then':<{_LABEL}}{printable(row['abort_command'])}"]
+        return [
+            *_wrapped(width, "not yet", told(row["do_not_abort_because"])),
+            f"  {'then':<{_LABEL}}{printable(row['abort_command'])}",
+        ]
     decided = [] if row["safe_to_abort"] else _wrapped(width, "as", AS_DECIDED)
     return [*decided, f"  {'do':<{_LABEL}}{printable(row['abort_command'])}"]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
-from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, column_names, ms
+from txnlib.core.display import printable
+from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
 from txnlib.errors import MissingTableError
@@ -23,6 +24,8 @@ PREPARED: Final = "PREPARED"
 
 #: Sections of a report, in their order.
 SECTIONS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN")
+#: Those in which the transactions of one owner are handled together.
+IN_ONE_CARD: Final = ("LATE", PREPARED)
 #: Transactions that no earlier audit has seen.
 _IS_NEW: Final = (("runs_seen", "=", 1),)
 #: Number of transactions in each section of a report. The tables have all.
@@ -30,49 +33,21 @@ SHOWN: Final = 20
 SHOWN_COPIES: Final = 10
 SHOWN_PLACES: Final = 3
 SHOWN_MISSING: Final = 20
+#: Most partitions of the shown transactions.
+MOST_PARTITIONS: Final = 10_000
 
 _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
-_OPEN: Final = (
-    *_KEY,
-    "producer_epoch",
-    "transactional_id",
-    "application",
-    "coordinator_partition",
-    "coordinator_state",
-    "transaction_start",
-    "transaction_timeout_ms",
-    "is_two_phase_commit",
-    "last_timestamp",
-    "last_timestamp_ms",
-    "duration_minutes",
-    "verdict",
-    "reason",
-    "explanation",
-    "causes",
-    "evidence",
-    "age_basis",
-    "broker_clock_age_ms",
-    "safe_to_abort",
-    "abort_command",
-    "do_not_abort_because",
-    "blocked_offsets",
-    "blocked_bytes",
-    "blocks_since",
-    "first_seen",
-    "runs_seen",
-    "late_by",
-    "safe_from",
-    "safety",
+_OPEN: Final = _KEY + column_names(
+    "producer_epoch transactional_id application coordinator_partition coordinator_state transaction_start "
+    "transaction_timeout_ms is_two_phase_commit last_timestamp last_timestamp_ms duration_minutes verdict reason "
+    "explanation causes evidence age_basis broker_clock_age_ms safe_to_abort abort_command do_not_abort_because "
+    "blocked_offsets blocked_bytes blocks_since first_seen runs_seen safe_from safety"
 )
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
-_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "effect", "notes")
-_BEHIND: Final = (
-    "last_stable_offset",
-    "blocking_producer_id",
-    "blocking_transactional_id",
-    "next_blocking_offset",
-    "next_blocking_producer_id",
-    "next_blocking_transactional_id",
+_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "effect", "notes", "places")
+_BEHIND: Final = column_names(
+    "last_stable_offset lag_offsets lag_bytes blocking_producer_id blocking_transactional_id next_blocking_offset "
+    "next_blocking_producer_id next_blocking_transactional_id"
 )
 #: Orders of rows: those that block most first, and partitions that lag longest first.
 MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
@@ -84,8 +59,22 @@ COORDINATORS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class FindingPlaces:
+    """The findings of one name: how many, what they mean, what to do, and where."""
+
+    name: str
+    severity: str
+    count: int
+    #: The sentences of the runbook. Code is in backticks.
+    meaning: str
+    advice: str = ""
+    #: The first rows of `findings`; none if the severity is INFO, unless it is a forecast.
+    places: Sequence[Row] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
-    """One run in report form: counts of everything, and the rows that need action. Times are UTC datetimes."""
+    """One run in report form: counts of everything, and the rows that need action. Instants are epoch ms."""
 
     cluster: str
     as_of_ms: int
@@ -95,9 +84,13 @@ class Summary:
     #: Counts: rows by verdict; transactions, rows (alarms) and new rows by verdict, where LOOKS_LATE is apart from LATE; findings
     #: by severity; undecided two-phase commits that are overdue or in time; coverage by status; rows of tables.
     counts: Mapping[str, Any] = field(default_factory=dict)
-    #: Verdict or PREPARED -> rows of open_transactions with their plan, those that block most first, at most `SHOWN`; without those
-    #: that are acknowledged.
+    #: Verdict or PREPARED -> rows of open_transactions with their plan, in its order: those that hold a partition come first.
+    #: Without those that are acknowledged.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    #: Action of the plan -> number of its steps.
+    actions: Mapping[str, int] = field(default_factory=dict)
+    #: Of those that only their age keeps from being safe to abort, the first that is old enough: its key, and safe_from.
+    next_safe: Row | None = None
     #: Verdict, or LOOKS_LATE -> how far its transactions reach.
     extents: Mapping[str, VerdictExtent] = field(default_factory=dict)
     #: What is acknowledged; None if nothing was given.
@@ -123,16 +116,17 @@ class Summary:
     worst_lag: Row | None = None
     #: When the oldest open transaction began, according to its coordinator, else by the best available clock.
     oldest_open_ms: int | None = None
-    #: Names of findings above INFO with their counts, meaning and first places, worst first.
-    findings: tuple[Row, ...] = ()
-    #: Transactions that the previous run warned of and that are no longer open.
-    ended: tuple[Row, ...] = ()
-    #: Transactions that are split or half-marked, without those that only wait for their markers.
-    broken: tuple[TransactionOnPartitions, ...] = ()
+    #: All findings by name, the most severe first.
+    findings: Sequence[FindingPlaces] = ()
+    #: Transactions that the previous run warned of and that are no longer open, and their number.
+    ended: Sequence[Row] = ()
+    ended_known: int = 0
+    #: Transactions that are split or half-marked.
+    broken: Sequence[TransactionOnPartitions] = ()
     #: Rows of broker_clocks: brokers whose clocks certainly differ, the largest difference first.
-    clocks: tuple[Row, ...] = ()
+    clocks: Sequence[Row] = ()
     #: Copies that are not COMPLETE.
-    incomplete: tuple[Row, ...] = ()
+    incomplete: Sequence[Row] = ()
     #: Broker settings for which Kafka's defaults are assumed.
     assumed: tuple[str, ...] = ()
     #: The newest time in the cluster's metadata log, and what its leaders are worth; None: there is no such log.
@@ -141,28 +135,33 @@ class Summary:
 
 
 def summarise(
-    run: StoredRun, known: Acknowledged | None = None, *, shown: int = SHOWN, shown_copies: int = SHOWN_COPIES
+    run: StoredRun,
+    known: Acknowledged | None = None,
+    *,
+    shown: int = SHOWN,
+    shown_copies: int = SHOWN_COPIES,
+    shown_places: int = SHOWN_PLACES,
 ) -> Summary:
     """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected.
 
-    `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section and of the ended
-    transactions, `shown_copies` that of incomplete copies.
+    `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section, of the ended and of the
+    broken transactions, `shown_copies` that of incomplete copies, `shown_places` that of the places of each finding.
     """
     rows, new = _by_name(run), _by_name(run, _IS_NEW)
     verdicts = _with_all_late(rows)
     reach = extents(run, rows)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run, shown_copies)
-    severities: dict[str, int] = {}
-    named = sorted(run.grouped("findings", ("name", "severity"), "count(*)").items())
-    for (_, severity), number in named:
-        severities[severity] = severities.get(severity, 0) + number
+    found = finding_places(run, shown_places)
+    severities: Counter[str] = Counter()
+    for each in found:
+        severities[each.severity] += each.count
     counts = {
         "verdicts": verdicts,
         "alarms": rows,
         "new": new,
         "transactions": {verdict: extent.transactions for verdict, extent in reach.items()},
-        "findings": severities,
+        "findings": dict(severities),
         "in_doubt": _in_doubt(run),
         "coverage": covered.pop("statuses"),
         "rows": {"open_transactions": sum(verdicts.values()), "record_batches": covered.pop("batches")},
@@ -178,22 +177,18 @@ def summarise(
         metadata_ms=run.settings.get("metadata_known_ms"),
         metadata_basis=run.settings.get("metadata_basis"),
         counts=counts,
-        transactions=_transactions(run, verdicts, known, shown),
+        transactions={section: rows for section in SECTIONS if (rows := _section(run, section, known, shown))},
+        actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},
+        next_safe=_next_safe(run),
         known=known,
         extents=reach,
         earlier_ms=_earlier_ms(run),
         worst_lag=_worst_lag(run),
         oldest_open_ms=ms(began),
-        findings=tuple(_named_findings(run, named)),
-        ended=tuple(
-            run.rows(
-                "ended_transactions",
-                (*_KEY, "verdict", "says"),
-                order='"topic", "partition", "start_offset"',
-                limit=shown,
-            )
-        ),
-        broken=tuple(each for each in broken_transactions(run, shown) if not each.is_only_pending),
+        findings=found,
+        ended=run.rows("ended_transactions", (*_KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown),
+        ended_known=run.number("ended_transactions", "count(*)") or 0,
+        broken=broken_transactions(run, shown),
         clocks=_clocks(run),
         **covered,
     )
@@ -218,13 +213,12 @@ def _with_all_late(numbers: Mapping[str, int]) -> dict[str, int]:
 _CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")
 
 
-def _clocks(run: StoredRun) -> tuple[Row, ...]:
+def _clocks(run: StoredRun) -> list[Row]:
     """The pairs of brokers whose clocks differ by more than comparisons allow for."""
     try:
-        found = run.rows("broker_clocks", _CLOCKS, [("is_far", "=", True)], order='abs("offset_ms") DESC, "broker"', limit=SHOWN)
+        return run.rows("broker_clocks", _CLOCKS, [("is_far", "=", True)], order='abs("offset_ms") DESC, "broker"', limit=SHOWN)
     except MissingTableError:  # a run of an earlier version
-        return ()
-    return tuple(found)
+        return []
 
 
 def _in_doubt(run: StoredRun) -> dict[str, int]:
@@ -236,17 +230,14 @@ def _in_doubt(run: StoredRun) -> dict[str, int]:
     return {name: counted[key,] for key, name in ((True, "OVERDUE"), (False, "IN_TIME")) if (key,) in counted}
 
 
-def by_owner(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows grouped by the transactional id and producer id of their transactions."""
+def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
+    """Transactions that are handled together: those of one owner, if the owner has to act."""
+    if section not in IN_ONE_CARD:
+        return [[row] for row in rows]
     groups: dict[object, list[Row]] = {}
     for row in rows:
         groups.setdefault((row["transactional_id"], row["producer_id"]), []).append(row)
     return list(groups.values())
-
-
-def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
-    """Transactions that are handled together: those of one owner, if the owner has to act."""
-    return by_owner(rows) if section in ("LATE", PREPARED) else [[row] for row in rows]
 
 
 def _earlier_ms(run: StoredRun) -> int | None:
@@ -256,68 +247,77 @@ def _earlier_ms(run: StoredRun) -> int | None:
     return max((instant for instant in instants if instant is not None and instant < run.as_of_ms), default=None)
 
 
-def _named_findings(run: StoredRun, named: Sequence[tuple[tuple[str, str], int]]) -> list[Row]:
-    """The findings above INFO by name, worst first: name, severity, count, message, places."""
-    worst = sorted(named, key=lambda each: (-Severity[each[0][1]], each[0][0]))
-    return [
-        {
-            "name": name,
-            "severity": severity,
-            "count": number,
-            "message": FINDINGS[Finding[name]].meaning,
-            "places": run.rows(
-                "findings", _PLACE, [("name", "=", name), ("severity", "=", severity)], order=_BY_PLACE, limit=SHOWN_PLACES
-            ),
-        }
-        for (name, severity), number in worst
-        if severity != "INFO"
-    ]
+def finding_places(run: StoredRun, shown: int) -> list[FindingPlaces]:
+    """All findings of a run, the most severe first. One query for each that has places."""
+    counted = run.grouped("findings", ("name", "severity"), "count(*)")
+    worst_first = sorted(counted.items(), key=lambda item: (-Severity[item[0][1]], item[0][0]))
+    return [_finding(run, name, severity, count, shown) for (name, severity), count in worst_first]
 
 
-_PLACE: Final = ("topic", "partition", "offset", "transactional_id")
-_BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "transactional_id"'
+_PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id", "evidence")
+_BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "producer_id", "transactional_id"'
 
 
-def _transactions(run: StoredRun, verdicts: dict[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
-    """The first rows of each section, each with its plan, what blocks next, and who waits."""
-    shown = {}
-    for verdict in sorted(set(verdicts) - {"OPEN"}):
-        left_out = set() if known is None else known.of_verdict(verdict)
-        limit = most + len(left_out)
-        shown[verdict] = [row for row in _holders_first(run, verdict, limit) if _key(row) not in left_out][:most]
-    # What is open and planned for is a two-phase commit that was left alone.
-    planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=most)
-    if planned:
-        prepared = {_key(row) for row in planned}
-        rows = run.rows("open_transactions", _OPEN, among(planned, *_KEY), order=MOST_BLOCKING)
-        shown[PREPARED] = [row for row in rows if _key(row) in prepared]
-    rows = [row for section in shown.values() for row in section]
+def _finding(run: StoredRun, name: str, severity: str, count: int, shown: int) -> FindingPlaces:
+    rule = FINDINGS[Finding[name]]
+    # A forecast is its date and its arithmetic, whatever its severity.
+    is_context = severity == Severity.INFO.name and rule.topic is not Topic.FORECASTS
+    of_severity: list[Filter] = [("name", "=", name), ("severity", "=", severity)]
+    places = [] if is_context else run.rows("findings", _PLACE, of_severity, order=_BY_PLACE, limit=shown)
+    return FindingPlaces(name, severity, count, rule.meaning, rule.advice, places)
+
+
+def places_of(finding: FindingPlaces) -> str:
+    """The first places of findings of one name; empty if they have none."""
+    first = finding.places[:SHOWN_PLACES]
+    places = list(dict.fromkeys(filter(None, map(_place, first))))
+    more = finding.count - len(first)
+    return ", ".join(places) + (f" and {more} more" if places and more > 0 else "")
+
+
+def _place(row: Row) -> str:
+    if row["topic"] is None:
+        return "" if row["transactional_id"] is None else printable(row["transactional_id"])
+    return f"{printable(row['topic'])}-{row['partition']}" + ("" if row["offset"] is None else f" offset {row['offset']}")
+
+
+def _section(run: StoredRun, section: str, known: Acknowledged | None, most: int) -> list[Row]:
+    """The first transactions of a section in the order of the plan, each with its step, what is behind it, and who waits.
+
+    What is open and planned for is a two-phase commit that was left alone.
+    """
+    verdict = "OPEN" if section == PREPARED else section
+    left_out = set() if known is None else known.of_verdict(verdict)
+    planned = [("verdict", "=", verdict)]
+    steps = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), planned, order='"number"', limit=most + len(left_out))
+    if not steps:
+        return []
+    of_them = [*planned, *among(steps, "producer_id")]
+    opened = run.rows("open_transactions", _OPEN, of_them, order=MOST_BLOCKING, limit=MOST_PARTITIONS)
+    # The plan has one step for what a coordinator does on all partitions of a transaction.
+    whole = {(step["producer_id"], step["transactional_id"]): step for step in steps if step["action"] in _WHOLE}
+    own = {_key(step): step for step in steps}
+    rows = []
+    for row in opened:
+        step = own.get(_key(row)) or whole.get((row["producer_id"], row["transactional_id"]))
+        if step is not None and _key(row) not in left_out:
+            rows.append(row | {name: step[name] for name in _PLAN} | {"is_first": _key(row) == _key(step)})
+    rows = sorted(rows, key=lambda row: (row["number"], not row["is_first"]))[:most]
     _complete(run, rows)
-    return shown
+    return rows
 
 
-def _holders_first(run: StoredRun, verdict: str, limit: int) -> list[Row]:
-    """The first transactions of a verdict: those that hold a partition, then those that wait; of each, those that block most."""
-    is_held: list[Filter] = [("blocking_verdict", "=", verdict), ("blocking_producer_id", "IS NOT", None)]
-    order = '"lag_offsets" DESC, "topic", "partition"'
-    held = run.rows("partitions", ("topic", "partition", "blocking_producer_id"), is_held, order=order, limit=limit)
-    places = [{"topic": row["topic"], "partition": row["partition"], "producer_id": row["blocking_producer_id"]} for row in held]
-    of_verdict: list[Filter] = [("verdict", "=", verdict)]
-    near = run.rows("open_transactions", _OPEN, [*of_verdict, *among(places, *_KEY[:3])], order=MOST_BLOCKING) if places else []
-    holders = [row for row in near if {name: row[name] for name in _KEY[:3]} in places]
-    known = {_key(row) for row in holders}
-    others = run.rows("open_transactions", _OPEN, of_verdict, order=MOST_BLOCKING, limit=limit + len(holders))
-    return [*holders, *(row for row in others if _key(row) not in known)]
+def _next_safe(run: StoredRun) -> Row | None:
+    is_later: list[Filter] = [("safe_to_abort", "=", False), ("safe_from", "IS NOT", None)]
+    order = '"safe_from", "topic", "partition", "start_offset"'
+    rows = run.rows("open_transactions", (*_KEY, "safe_from"), is_later, order=order, limit=1)
+    return rows[0] | {"safe_from": ms(rows[0]["safe_from"])} if rows else None
 
 
 def _complete(run: StoredRun, rows: list[Row]) -> None:
-    """Puts to each row its plan, what blocks its partition next, and the groups that wait there; instants become epoch ms."""
+    """Puts to each row what holds its partition now and next, and the groups that wait there; instants become epoch ms."""
     if not rows:
         return
-    planned = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), among(rows, "producer_id"))
-    plans = {_key(plan): plan for plan in planned}
-    # The plan has one step for what a coordinator does on all partitions of a transaction.
-    whole = {(plan["producer_id"], plan["transactional_id"]): plan for plan in planned if plan["action"] in _WHOLE}
     here = among(rows, "topic", "partition")
     behind = {(row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)}
     waiting: dict[tuple[str, int], set[str]] = {}
@@ -325,19 +325,12 @@ def _complete(run: StoredRun, rows: list[Row]) -> None:
         waiting.setdefault((row["topic"], row["partition"]), set()).add(row["group_id"])
     for row in rows:
         place = row["topic"], row["partition"]
-        planned_for = plans.get(_key(row)) or (whole.get((row["producer_id"], row["transactional_id"])) if _is_held(row) else None)
-        row.update({name: (planned_for or {}).get(name) for name in _PLAN})
         row.update({name: behind.get(place, {}).get(name) for name in _BEHIND})
         row["groups"] = sorted(waiting.get(place, ()))
         row.update({name: ms(row[name]) for name in _INSTANTS})
 
 
 _WHOLE: Final = {action.name for action in OF_WHOLE_TRANSACTION}
-
-
-def _is_held(row: Row) -> bool:
-    """Whether a coordinator answers for the transaction on all its partitions."""
-    return row["verdict"] in ("LATE", "STUCK", "OPEN")
 
 
 def _key(row: Row) -> tuple[Any, ...]:
@@ -381,14 +374,12 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
         "statuses": {status: statuses.get(status, 0) for status in STATUSES},
         "missing_coordinators": tuple(row["partition"] for row in missing),
         "missing_partitions": tuple((row["topic"], row["partition"]) for row in missing_data),
-        "incomplete": tuple(
-            run.rows(
-                "coverage",
-                ("topic", "partition", "source", "status", "detail", "unreadable_bytes"),
-                [("status", "IN", ("PARTIAL", "DAMAGED")), ("is_judged", "=", True)],
-                order='"topic", "partition"',
-                limit=shown_copies,
-            )
+        "incomplete": run.rows(
+            "coverage",
+            ("topic", "partition", "source", "status", "detail", "unreadable_bytes"),
+            [("status", "IN", ("PARTIAL", "DAMAGED")), ("is_judged", "=", True)],
+            order='"topic", "partition"',
+            limit=shown_copies + 1,
         ),
     }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from txnlib.ask.answer import answer
 from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.grid import escaped_json, instant_json
 from txnlib.ask.rows import Row, in_transactions
@@ -146,6 +147,9 @@ class Findings(_Part):
     newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null if not noted.")
     newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended, if that is known.")
     tables: str = Field(description="Location of the tables.")
+    answer: list[str] = Field(
+        description="The first lines of the report: what each verdict holds and since when, what to do first, what cannot wait."
+    )
     verdicts: dict[str, int] = Field(description=f"Number of rows of `open_transactions` by verdict: {', '.join(URGENCY)}.")
     transactions_by_verdict: dict[str, int] = Field(
         description="Number of transactions by verdict, each counted once however many partitions it has. LOOKS_LATE: LATE only by "
@@ -214,11 +218,15 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
         newest_capture=None if newest_ms is None else instant_json(newest_ms),
         newest_capture_age_seconds=None if newest_ms is None or finished_ms is None else (finished_ms - newest_ms) / 1000,
         tables=summary.output,
+        answer=answer(summary).lines,
         verdicts=verdicts,
         transactions_by_verdict={name: in_transactions(summary.counts).get(name, 0) for name in (*URGENCY, LOOKS_LATE)},
         transactions=[_transaction(row, summary.known) for row in results.transactions],
         transactions_left_out=sum(verdicts.values()) - len(results.transactions),
-        ended=[EndedTransactionEntry(**{name: row[name] for name in EndedTransactionEntry.model_fields}) for row in summary.ended],
+        ended=[
+            EndedTransactionEntry(**{name: row[name] for name in EndedTransactionEntry.model_fields})
+            for row in summary.ended[:SHOWN]
+        ],
         acknowledged=[] if summary.known is None else _known(summary.known),
         lag=Lag(
             partitions=results.lag.get("partitions") or 0,
@@ -237,7 +245,11 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
             unreadable_bytes=summary.unreadable_bytes,
         ),
         findings={name: summary.counts["findings"].get(name, 0) for name in SEVERITIES},
-        named_findings=[NamedFindings(**{name: row[name] for name in NamedFindings.model_fields}) for row in summary.findings],
+        named_findings=[
+            NamedFindings(name=each.name, severity=each.severity, count=each.count)
+            for each in summary.findings
+            if each.severity != "INFO"
+        ],
     )
 
 

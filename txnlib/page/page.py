@@ -19,12 +19,12 @@ from markupsafe import Markup, escape
 
 from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
+from txnlib.ask.answer import captured, elapsed
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
-from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
-from txnlib.core.display import counted, duration, instant, printable, size, utc_time
+from txnlib.core.display import instant, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
 from txnlib.page import page_charts, page_head, page_rows, page_timeline
@@ -34,8 +34,10 @@ from txnlib.page.page_rows import Page, Story
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is quoted text.
 _BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
 _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
-_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d:\d\dZ)")
-_TIME: Final = Markup('<time datetime="{0}T{2}">{0}{1}{2}</time>')
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\dZ)")
+_TIME: Final = Markup('<time datetime="{0}T{1}">{0} {1}</time>')
+_HYPHENED: Final = re.compile(r"--[^ ]+ (?!-)[^ ]+|[^ ]*-[^ ]*")
+_COLOUR: Final = re.compile(r"--([\w-]+): (#\w+);")
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -43,8 +45,13 @@ def with_placeholder(command: str) -> Markup:
     """A command whose own $BOOTSTRAP is an element, which the script of the page replaces."""
     begun = _BEGINNING.match(command)
     if begun is None:
-        return escape(printable(command))
-    return escape(begun[1]) + _PLACEHOLDER + escape(printable(command[begun.end() :]))
+        return words(command)
+    return words(begun[1]) + _PLACEHOLDER + words(command[begun.end() :])
+
+
+def words(command: str) -> Markup:
+    """A command whose words with a hyphen are elements, which the style keeps in one piece."""
+    return Markup(_HYPHENED.sub(r'<span class="word">\g<0></span>', str(escape(printable(command)))))
 
 
 def time_of(ms: int | None) -> Markup:
@@ -59,7 +66,9 @@ def timed(text: str) -> Markup:
 
 def advice(text: str) -> Markup:
     """A sentence of our own runbook, with code for what is in backticks."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(printable(f"{text[:1].upper()}{text[1:]}")))))
+    return Markup(
+        _CODE.sub(lambda code: f"<code>{words(Markup(code[1]))}</code>", str(escape(printable(f"{text[:1].upper()}{text[1:]}"))))
+    )
 
 
 # ---- Anchors of the report page
@@ -119,14 +128,24 @@ def render_page(page: Page) -> str:
     return template.render(
         page=page,
         summary=page.summary,
-        answer=page_head.answer(page),
+        first=page_head.first_screen(page),
         navigation=page_head.navigation(page),
-        sections=[(name, page.transactions[name]) for name in page_head.shown_sections(page)],
+        sections=[(name, page.summary.transactions[name]) for name in page_head.shown_sections(page)],
         ids=Ids(),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
     )
+
+
+def picture(story: Story) -> str:
+    """The timeline of a card as an SVG of its own, in the colours of a light page: for notebooks."""
+    style = _source("page.css")
+    light = dict(_COLOUR.findall(style[: style.index("@media")]))
+    rules = style[style.index("/* What is drawn") : style.index("/* The end of that")]
+    drawn = str(_environment().get_template("timeline.html").module.drawing(story, "timeline", "wide"))  # type: ignore[attr-defined]
+    coloured = re.sub(r"var\(--([\w-]+)\)", lambda match: light[match[1]], rules)
+    return drawn.strip().replace(">", f' xmlns="http://www.w3.org/2000/svg"><style>{coloured}</style>', 1)
 
 
 def write_page(page: Page, file: str) -> None:
@@ -176,7 +195,7 @@ def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | No
 
 def abort_script(page: Page) -> Markup | None:
     """The script of the steps of the plan that are to be run now; None if there is none, or if the page has not all of them."""
-    if not any(is_offered(row) for row in page.plan) or sum(page.actions.values()) > len(page.plan):
+    if not any(is_offered(row) for row in page.plan) or sum(page.summary.actions.values()) > len(page.plan):
         return None
     return escape(abort_plan_script(page.plan, page.run_id, instant(page.summary.as_of_ms)))
 
@@ -223,9 +242,7 @@ def _hash(content: str) -> str:
 _GLOBALS: Final[dict[str, Any]] = {
     "UNFOLDED": UNFOLDED,
     "LISTED": LISTED,
-    "AS_DECIDED": report_entries.AS_DECIDED,
     "abort_script": abort_script,
-    "SHOWN_CAUSES": report_entries.SHOWN_CAUSES,
     "limits": page_rows,
     "chart": page_charts,
     "widths": {"wide": page_timeline.WIDE, "narrow": page_timeline.NARROW},
@@ -233,17 +250,17 @@ _GLOBALS: Final[dict[str, Any]] = {
     "advice": advice,
     "all_open": page_head.all_open,
     "anchor": transaction_anchor,
-    "behind": report_entries.behind,
     "broken_anchor": broken_anchor,
-    "blocks": report_entries.blocks,
+    "does": report_entries.does,
+    "entry": report_entries.entry,
     "can_be_pasted": page_head.can_be_pasted,
     "cards": cards,
     "columns": story_text.columns,
     "command_of": command_of,
     "covered_topics": page_charts.covered_topics,
     "counted": page_head.counted,
-    "number_of": counted,
-    "duration": duration,
+    "captured": captured,
+    "duration": elapsed,
     "encoded": encoded,
     "explain_command": explain_command,
     "folded": folded,
@@ -254,16 +271,16 @@ _GLOBALS: Final[dict[str, Any]] = {
     "instant": time_of,
     "is_offered": is_offered,
     "lines": story_text.lines,
-    "needed_for": needed_for,
     "new_rows": new_rows,
     "new_since": page_head.new_since,
-    "owner": report_entries.owner,
     "partition_anchor": partition_anchor,
     "pieces": page_head.pieces,
     "plan_groups": page_head.plan_groups,
     "plot": page_timeline.plot,
     "producer": report_entries.producer,
     "seen": report_entries.seen,
+    "all_reasons": page_head.all_reasons,
+    "reasons_of": page_head.reasons_of,
     "size": size,
     "squares": page_charts.squares,
     "stacked": page_charts.STACKED,
@@ -271,8 +288,8 @@ _GLOBALS: Final[dict[str, Any]] = {
     "timed": timed,
     "transaction_command": transaction_command,
     "utc_time": utc_time,
-    "waiting": report_entries.waiting,
     "where": report_entries.where,
     "whole_meanings": WHOLE_MEANINGS,
     "with_placeholder": with_placeholder,
+    "words": words,
 }

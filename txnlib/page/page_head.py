@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.ask.answer import Answer, Counted, answer, headline
 from txnlib.ask.extents import LOOKS_LATE, verdict_of
-from txnlib.ask.report_entries import where
-from txnlib.ask.report_text import HEADLINES, names_of, unread_coordinators
+from txnlib.ask.report_entries import Entry, entry
+from txnlib.ask.report_text import names_of
 from txnlib.ask.rows import Row, in_transactions
-from txnlib.ask.summary import PREPARED, SECTIONS
-from txnlib.core.display import duration, printable, utc_time
+from txnlib.ask.summary import PREPARED, SECTIONS, Summary
+from txnlib.core.display import printable
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.page_rows import Page
 
@@ -22,15 +23,13 @@ _PHRASES: Final = {
     "LATE": ("1 is late", "{} are late"),
     "SUSPECT": ("1 may be hanging", "{} may be hanging"),
 }
-#: Verdicts that mean that something is wrong. The others are normal or undecided.
-ALARMS: Final = ("HANGING", "STUCK")
 #: Action of the plan -> phrase for what to do, in order, and the sections that explain it.
 TO_DO: Final = {
     "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
     "ABORT_LATER": ("hanging, but not to be aborted now: see what speaks against it", ("HANGING",)),
-    "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: a marker by hand agrees with it", ("STUCK",)),
-    "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no marker by hand", ("LATE", PREPARED)),
-    "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no marker by hand", ("STUCK",)),
+    "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: a manual abort agrees with it", ("STUCK",)),
+    "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no abort by hand", ("LATE", PREPARED)),
+    "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no abort by hand", ("STUCK",)),
     "DO_NOT_ABORT": ("hanging or stuck, and never to be aborted by hand: see what is due", ("HANGING", "STUCK")),
     "CHECK_TIMESTAMPS": ("late by their timestamps alone: look at what their producers write", ("LATE",)),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
@@ -38,17 +37,6 @@ TO_DO: Final = {
 }
 #: Section -> its anchor on the page.
 ANCHORS: Final = {**{name: verdict_of(name).lower() for name in (*SECTIONS, LOOKS_LATE)}, "OPEN": "transactions"}
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One verdict: its number of transactions and its meaning."""
-
-    verdict: str
-    count: int
-    means: str
-    #: Anchor of the section that shows them; None if there is none.
-    anchor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,44 +51,47 @@ class NavigationEntry:
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """The first screen."""
+    """The first screen: the answer of the report, as a sentence and as tiles with links."""
 
-    #: alarm, warning or calm.
-    level: str
+    answer: Answer
     headline: str
-    #: Since when the oldest transaction of the worst verdict has blocked; else the number of open transactions.
-    since: str
-    #: Number of transactions, what to do about them, and the anchor of the section that explains it.
+    #: Number of steps of the plan, what they are, and the anchor of the section that explains it.
     do: Sequence[tuple[int, str, str]]
-    tiles: Sequence[Tile]
+    #: What is open, and the anchor of the section that shows it; None if there is none.
+    tiles: Sequence[tuple[Counted, str | None]]
+    #: The only hanging transaction, if it may be aborted: its steps are few enough to stand in the answer.
+    only: Entry | None
     unseen: Sequence[str]
 
 
-def answer(page: Page) -> FirstScreen:
+def first_screen(page: Page) -> FirstScreen:
     """The first screen of a page."""
-    counted = in_transactions(page.summary.counts)
+    summary = page.summary
+    found = answer(summary)
     return FirstScreen(
-        level=_level(page),
-        headline=_headline(page),
-        since=_since(page),
+        answer=found,
+        headline=_headline(found, summary),
         do=[
-            (page.actions[action], phrase, next((ANCHORS[name] for name in names if page.transactions.get(name)), "plan"))
+            (summary.actions[action], phrase, next((ANCHORS[name] for name in names if summary.transactions.get(name)), "plan"))
             for action, (phrase, names) in TO_DO.items()
-            if page.actions.get(action)
+            if summary.actions.get(action)
         ],
-        tiles=[
-            Tile(name, counted[name], HEADLINES[name], _anchor(name, page))
-            for name in (*SECTIONS, LOOKS_LATE, "OPEN")
-            if counted.get(name)
-        ],
+        tiles=[(each, _anchor(each.name, page)) for each in found.counted],
+        only=_only(summary),
         unseen=_unseen(page),
     )
+
+
+def _only(summary: Summary) -> Entry | None:
+    rows = summary.transactions.get("HANGING", ())
+    is_one = len(rows) == 1 and summary.counts["verdicts"].get("HANGING") == 1
+    return entry("HANGING", rows, summary) if is_one and rows[0]["safe_to_abort"] else None
 
 
 def pieces(section: str, page: Page) -> int:
     """The number of rows of open_transactions in a section, shown or not."""
     if section == PREPARED:
-        return len(page.transactions.get(section, []))
+        return len(page.summary.transactions.get(section, []))
     return int(page.summary.counts.get("verdicts", {}).get(section, 0))
 
 
@@ -113,6 +104,22 @@ def counted(section: str, page: Page) -> int:
 def all_open(page: Page) -> int:
     """The number of open transactions, each counted once however many partitions it has."""
     return sum(in_transactions(page.summary.counts).values())
+
+
+def reasons_of(section: str, page: Page) -> list[tuple[str, int]]:
+    """The reasons of a section with their numbers of transactions, most first."""
+    found = [(reason, count) for name in names_of(section) for reason, count in _reasons(name, page)]
+    return sorted(found, key=lambda each: -each[1])
+
+
+def all_reasons(page: Page) -> list[tuple[str, str, int]]:
+    """Verdict, reason and number of transactions."""
+    return [(name, reason, count) for name in sorted(page.summary.extents) for reason, count in sorted(_reasons(name, page))]
+
+
+def _reasons(name: str, page: Page) -> list[tuple[str, int]]:
+    extent = page.summary.extents.get(name)
+    return [] if extent is None else [(str(reason), count) for reason, count in extent.reasons]
 
 
 def acknowledged_pieces(section: str, page: Page) -> int:
@@ -128,14 +135,14 @@ def has_acknowledged(page: Page) -> bool:
 
 def _anchor(section: str, page: Page) -> str | None:
     """The anchor of what shows the transactions of a verdict."""
-    if section == "OPEN" or page.transactions.get(verdict_of(section)):
+    if section == "OPEN" or page.summary.transactions.get(verdict_of(section)):
         return ANCHORS[section]
     return "acknowledged" if acknowledged_pieces(section, page) else None
 
 
 def shown_sections(page: Page) -> list[str]:
     """The verdicts with a section of their own."""
-    return [name for name in SECTIONS if page.transactions.get(name)]
+    return [name for name in SECTIONS if page.summary.transactions.get(name)]
 
 
 def new_since(page: Page) -> dict[str, int]:
@@ -151,34 +158,22 @@ def navigation(page: Page) -> list[NavigationEntry]:
     entries = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
         *((name.lower(), name.capitalize(), counted(name, page), True) for name in shown_sections(page)),
-        ("split", "Split", len(page.broken), bool(page.broken)),
-        ("plan", "Action plan", sum(page.actions.values()), bool(page.plan)),
+        ("split", "Split", len(page.summary.broken), bool(page.summary.broken)),
+        ("plan", "Action plan", sum(page.summary.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
         ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),
         ("lag", "LSO lag", page.lagging, True),
         ("two-phase", "Two-phase commit", page.two_phase_open, bool(page.two_phase_open)),
-        ("findings", "Findings", sum(each.count for each in page.findings), bool(page.findings)),
+        ("findings", "Findings", sum(each.count for each in page.summary.findings), bool(page.summary.findings)),
         ("coverage", "Coverage", read, True),
         ("history", "History", len(page.runs), True),
     ]
     return [NavigationEntry(anchor, label, str(count)) for anchor, label, count, is_there in entries if is_there]
 
 
-def _level(page: Page) -> str:
-    verdicts = in_transactions(page.summary.counts)
-    if any(verdicts.get(name) for name in ALARMS) or _critical(page):
-        return "alarm"
-    is_doubtful = any(verdicts.get(name) for name in ("LATE", "SUSPECT", "UNKNOWN")) or unread_coordinators(page.summary)
-    return "warning" if is_doubtful else "calm"
-
-
-def _critical(page: Page) -> int:
-    """The number of findings that cannot wait."""
-    return int(page.summary.counts.get("findings", {}).get("CRITICAL", 0))
-
-
-def _headline(page: Page) -> str:
-    verdicts = in_transactions(page.summary.counts)
+def _headline(found: Answer, summary: Summary) -> str:
+    """The counts as a sentence. The title of the page is the same."""
+    verdicts = {each.name: each.number for each in found.counted}
     counted = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
     phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in counted.items()]
     is_calm = not phrases
@@ -188,28 +183,17 @@ def _headline(page: Page) -> str:
         phrases[0] = f"Nothing hangs, but {phrases[0]}"
     if old := verdicts.get(LOOKS_LATE, 0):
         phrases.append(f"{old} only look{'s' if old == 1 else ''} late")
-    if critical := _critical(page):
+    if critical := sum(each.count for each in summary.findings if each.severity == "CRITICAL"):
         phrases.append(f"{critical} finding{'' if critical == 1 else 's'} CRITICAL")
-    unknown = verdicts.get("UNKNOWN", 0)
-    if unknown:
+    if unknown := verdicts.get("UNKNOWN", 0):
         phrases.append(f"{'but' if is_calm else 'and'} {unknown} could not be judged")
     return f"{', '.join(phrases)}."
-
-
-def _since(page: Page) -> str:
-    if page.oldest is None:
-        opened = page.summary.counts.get("verdicts", {}).get("OPEN", 0)
-        return f"{opened} open transaction{'' if opened == 1 else 's'}, in time."
-    since = page.oldest["blocks_since"]
-    stops = "" if page.oldest.get("last_stable_offset") is None else f" at offset {page.oldest['last_stable_offset']}"
-    blocked = f"{where(page.oldest)} is blocked{stops} since {utc_time(since)}, for {duration(page.summary.as_of_ms - since)}"
-    return f"{blocked}, by a transaction that is {page.oldest['verdict']}."
 
 
 def _unseen(page: Page) -> list[str]:
     """What the audit did not see, as the end of the sentence."""
     summary = page.summary
-    unseen = [unread] if (unread := unread_coordinators(summary)) else []
+    unseen = []
     if summary.missing_coordinators:
         more = ", …" if len(summary.missing_coordinators) > 20 else ""
         named = ", ".join(map(str, summary.missing_coordinators[:20]))
@@ -223,12 +207,12 @@ def _unseen(page: Page) -> list[str]:
     return unseen
 
 
-def heading(section: str) -> str:
+def heading(section: str, page: Page) -> str:
     """What the transactions of a section have in common."""
-    return HEADLINES[section] if section != PREPARED else "open for long: their owners decide"
+    return headline(section, counted(section, page)) if section != PREPARED else "open for long: their owners decide"
 
 
-# ---- The action plan of the report page, grouped by action and reason
+# ---- The action plan of the report page, grouped by action
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,23 +233,23 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanGroup:
-    """Steps of one action and one reason, in the order of the plan."""
+    """Steps of one action, which follow each other in the plan: those that free a partition, or those that do not yet."""
 
     action: str
-    reason: str
+    is_holder: bool
     verdict: str
     steps: Sequence[PlanStep]
     #: What all steps say.
     says: Sequence[str]
-    #: Number of transactions.
+    #: Number of rows of the plan.
     count: int
 
 
 def plan_groups(plan: Sequence[Row]) -> list[PlanGroup]:
-    """The plan in its order, grouped by action and reason."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    """The plan in its order, so that its numbers rise from the first group to the last."""
+    groups: dict[tuple[str, bool], list[Row]] = {}
     for row in plan:
-        groups.setdefault((row["action"], row["reason"]), []).append(row)
+        groups.setdefault((row["action"], bool(row["is_holder"])), []).append(row)
     return [_group(rows) for rows in groups.values()]
 
 
@@ -284,7 +268,7 @@ def _group(rows: Sequence[Row]) -> PlanGroup:
     shared = [each for each in said[0] if all(each in others for others in said)]
     steps = [_step(each, set(shared)) for each in at_once(rows)]
     first = rows[0]
-    return PlanGroup(first["action"], first["reason"], first["verdict"], steps, shared, len(rows))
+    return PlanGroup(first["action"], bool(first["is_holder"]), first["verdict"], steps, shared, len(rows))
 
 
 def at_once(plan: Sequence[Row]) -> list[list[Row]]:
@@ -306,7 +290,7 @@ def _says(row: Row) -> Iterator[str]:
     """Why no marker may be written, or not yet; then what the step does to records, and the notes."""
     because = row["do_not_abort_because"]
     if because is not None:
-        yield f"{'Not yet' if row['action'] == Action.ABORT_LATER.name else 'No marker by hand'}: {because}"
+        yield f"{'Not yet' if row['action'] == Action.ABORT_LATER.name else 'No abort by hand'}: {because}"
     if row["effect"] is not None:
         yield f"Effect: {row['effect']}"
     yield from (note for note in row["notes"] or () if note != because)

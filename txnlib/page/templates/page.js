@@ -168,6 +168,10 @@
     }
     // A card stays if a row in it is found.
     if (words.length) all("article.card:has(tr:not(.out))").filter((each) => each.querySelector("table.rows tr:not(.out) > td")).forEach((each) => each.classList.remove("out"));
+    // What has rows, and none that is found, would be a heading over nothing.
+    for (const each of all("main > section:not(#answer), .group, .fold, main .scroll:has(table.rows)")) {
+      each.classList.toggle("out", words.length > 0 && !each.querySelector("table.rows tbody tr:not(.out), article.card:not(.out)"));
+    }
     matches.textContent = words.length ? `${count} of ${rows.length} match` : "";
   };
   let waiting;
