@@ -22,7 +22,7 @@ from tests.support.dumps import (
 )
 from tests.support.samples import sample
 from txnlib.readers import arrow_schemas
-from txnlib.readers.dump import looks_like_dump
+from txnlib.readers.text_events import looks_like_dump
 
 LOG = (Batch(), marker("COMMIT"))
 HEX = "0123456789abcdef0123456789abcdef"
@@ -175,10 +175,7 @@ DECODED = {
     "without markers": (print_dump(Batch(), deep=False), True),
     "with markers": (print_dump(*LOG), True),
     "without metadata": (print_dump(*LOG, contents=True, skip_record_metadata=True), False),
-    "an emptied marker": (
-        print_dump(Batch(), Batch(marker="ABORT", records=(), extra={"lastOffset": 1}), deep=False),
-        True,
-    ),
+    "an emptied marker": (print_dump(Batch(), Batch(marker="ABORT", records=(), extra={"lastOffset": 1}), deep=False), True),
     "a shallow coordinator": (print_dump(Batch(producer_id=-1), path=COORDINATOR_PATH, deep=False), False),
     "a coordinator without decoder": (print_dump(Batch(producer_id=-1), path=COORDINATOR_PATH), False),
     "an empty coordinator": (print_dump(path=COORDINATOR_PATH), True),

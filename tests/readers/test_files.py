@@ -83,7 +83,7 @@ def test_keys_in_a_path_are_refused_and_not_repeated():
     [("hdfs://127.0.0.1:1/capture", "Connection refused"), ("hdfs:///capture", "fs.defaultFS"), ("hdfs://ns/x", "NameNode")],
 )
 def test_a_hadoop_that_is_not_there_is_named(monkeypatch, tmp_path, place, said):
-    monkeypatch.setattr("txnlib.readers.storage.hdfs.ATTEMPTS", 1)
+    monkeypatch.setattr("txnlib.readers.storage.object_stores.ATTEMPTS", 1)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     with pytest.raises(UnreadableInputError, match=f"cannot be listed: .*{said}") as caught:
         list_capture([place])
@@ -105,10 +105,7 @@ def test_a_torn_packed_file_does_not_stop_the_listing(tmp_path):
     (tmp_path / "noise.gz").write_bytes(b"\x1f\x8b\x08" + bytes(20))
     captured = list_capture([str(tmp_path)])
     assert [file.kind for file in captured.files] == [FileKind.DUMP, FileKind.UNKNOWN]
-    assert reasons(captured.files) == [
-        "CUT_LINE",
-        "CANNOT_UNPACK",
-    ]
+    assert reasons(captured.files) == ["CUT_LINE", "CANNOT_UNPACK"]
 
 
 def test_a_link_put_in_place_of_a_listed_file_is_not_followed(tmp_path):

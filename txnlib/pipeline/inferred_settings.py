@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.coverage.captured_files import CUT_REASONS, CopyKey, broker_of
-from txnlib.core.kafka.checkpoint_file import number
+from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
     MAX_INT32,

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.kafka.marker_acceptance import (
+from txnlib.core.kafka.producer_state import (
     ACCEPTANCES,
     Acceptance,
     Brokers,

@@ -15,7 +15,7 @@ from typing import Final
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
-from txnlib.core.kafka.marker_acceptance import LAST_EPOCH, Acceptance, acceptance, record_epochs
+from txnlib.core.kafka.producer_state import LAST_EPOCH, Acceptance, acceptance, record_epochs
 from txnlib.core.rows import OfProducer, TransactionKey, row_of
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 

@@ -12,10 +12,18 @@ from operator import ne
 from typing import Final
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.text.best_chain import BATCHES_AHEAD, BATCHES_TOGETHER, COST_OF_A_GAP, Candidate, Link, genuine_lines
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, looks_like_batch, offset_of, read_batch_line
 from txnlib.core.text.events import DumpTail, Remark
-from txnlib.core.text.free_text import OpenText, OtherChains
+from txnlib.core.text.free_text import (
+    BATCHES_AHEAD,
+    BATCHES_TOGETHER,
+    COST_OF_A_GAP,
+    Candidate,
+    Link,
+    OpenText,
+    OtherChains,
+    genuine_lines,
+)
 from txnlib.core.text.lines import Lines
 
 #: Number of recent batches of a chain to remember, so that a single damaged line does not hide that another file has the same
@@ -107,10 +115,7 @@ class BatchChain:
     def append(self, batch: DumpedBatch, *, is_cut: bool = False) -> None:
         """Continues the chain after a batch line. For a batch that fails its CRC, only the size counts, as in the tool."""
         if self.continues(batch):
-            self.floor = (
-                batch.position + 1,
-                max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset,
-            )
+            self.floor = (batch.position + 1, max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset)
         if self.batch is not None and self.batch.is_valid and not self.is_bare and not self.records:
             self.has_unprinted_records |= self.batch.records_count > 0
         self.next_position = batch.position + batch.size
