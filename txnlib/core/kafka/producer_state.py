@@ -254,7 +254,8 @@ def record_epochs(marker_epoch: int, transaction_version: int | None) -> tuple[i
     """The lowest and the highest producer epoch that records of a decided transaction may have.
 
     `marker_epoch`: that of its decision. Under transactions v2, each end raises the epoch, before it only that by a coordinator.
-    Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`; KIP-890.
+    Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`; KIP-890;
+    docs/rules/copies.md#order-of-decisions-and-markers.
     """
     return marker_epoch - 1, marker_epoch - 1 if (transaction_version or 0) >= 2 else marker_epoch
 
