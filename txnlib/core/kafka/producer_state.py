@@ -250,14 +250,16 @@ ACCEPTANCES: Final[Mapping[tuple[MarkerEpoch, Brokers, MarkerVersion], Acceptanc
 }
 
 
-def record_epochs(marker_epoch: int, transaction_version: int | None) -> tuple[int, int]:
+def record_epochs(marker_epoch: int, outcome: str, transaction_version: int | None) -> tuple[int, int]:
     """The lowest and the highest producer epoch that records of a decided transaction may have.
 
     `marker_epoch`: that of its decision. Under transactions v2, each end raises the epoch, before it only that by a coordinator.
     Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`; KIP-890;
     docs/rules/copies.md#order-of-decisions-and-markers.
     """
-    return marker_epoch - 1, marker_epoch - 1 if (transaction_version or 0) >= 2 else marker_epoch
+    # KAFKA-19367: an ABORT by a coordinator of 4.0.0 raises it by two.
+    lowest = marker_epoch - (1 if outcome == "COMMIT" else 2)
+    return lowest, marker_epoch - 1 if (transaction_version or 0) >= 2 else marker_epoch
 
 
 def acceptance(seen_epoch: int, marker_epoch: int, kafka_version: str | None, transaction_version: int | None) -> Acceptance:

@@ -187,7 +187,7 @@ def marker_repairs(
     for each, of in due:
         place = each.topic, each.partition, each.producer_id
         seen = next((span for span in spans[place] if span.is_last), None)
-        fate, first_offset, ended_at_offset = _fate(each, _ended_later(of, _records_of(each, of), spans[place]))
+        fate, first_offset, ended_at_offset = _fate(each, _ended_later(each, of, spans[place]))
         is_others = fate is Fate.NONE or (fate is Fate.OPEN and len(decisions[place]) > 1)
         lost = row_of(
             LostMarker,
@@ -221,21 +221,22 @@ def _marker_of(lacking: LackingPartition, of: DecidedTransaction) -> DueMarker:
     return DueMarker(*place, of.due_epoch, lacking.decided_outcome, lacking.decided_ms)
 
 
-def _ended_later(of: DecidedTransaction, records: RecordsOfProducer, spans: Sequence[SpanOfProducer]) -> SpanOfProducer | None:
-    """The first span of these records that a marker ended."""
+def _ended_later(lacking: LackingPartition, of: DecidedTransaction, spans: Sequence[SpanOfProducer]) -> SpanOfProducer | None:
+    """The first span of its records that a marker ended."""
+    records = _records_of(lacking, of)
     begun, ended_after = records.began_by_ms, records.ended_after_ms
     if begun is None or ended_after is None:
         return None
-    possible = (span for span in spans if _may_be_of(of, span))
+    possible = (span for span in spans if _may_be_of(of, lacking.decided_outcome, span))
     of_records = (span for span in possible if span.began_ms is not None and span.began_ms <= begun)
     later = (span for span in of_records if span.ended_ms is not None and span.ended_ms > ended_after)
     ended = [span for span in later if span.marker_offset is not None and span.first_offset is not None]
     return min(ended, key=lambda span: span.marker_offset or 0, default=None)
 
 
-def _may_be_of(of: DecidedTransaction, span: SpanOfProducer) -> bool:
+def _may_be_of(of: DecidedTransaction, outcome: str, span: SpanOfProducer) -> bool:
     """Whether the epochs of a span allow that it has records of a transaction."""
-    lowest, highest = record_epochs(of.due_epoch, of.transaction_version)
+    lowest, highest = record_epochs(of.due_epoch, outcome, of.transaction_version)
     # A marker of transactions v2 has a higher epoch than the records that it ends.
     ended_from = lowest + 1 if (of.transaction_version or 0) >= 2 else lowest
     return (span.first_epoch is None or span.first_epoch <= highest) and (

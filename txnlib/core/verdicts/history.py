@@ -246,13 +246,13 @@ def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
     Its records were lost with a former leader, or never arrived.
     """
     epoch = marker_epoch(decision)
-    return epoch is not None and span.producer_epoch < record_epochs(epoch, decision.transaction_version)[0]
+    return epoch is not None and span.producer_epoch < record_epochs(epoch, decision.outcome, decision.transaction_version)[0]
 
 
 def _ended_before(decision: CoordinatorDecision, span: OpenSpan, partition: PartitionSide, clocks: Clocks) -> bool:
     """Whether a transaction was decided before the first open batch was written, by epochs or by brokers' clocks."""
     epoch, first = marker_epoch(decision), span.first_epoch
-    if epoch is not None and first is not None and first > record_epochs(epoch, decision.transaction_version)[1]:
+    if epoch is not None and first is not None and first > record_epochs(epoch, decision.outcome, decision.transaction_version)[1]:
         return True
     ended = clock_ms(decision.completed_ms if decision.completed_ms is not None else decided_ms(decision))
     before = partition.stamped_before_ms

@@ -97,7 +97,7 @@ _EVIDENCE: Final = _case(
 PLACED: Final = f"""
 WITH decided AS (
   SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome, {_DECISION_STATE} AS decision_state,
-    coalesce(decided_epoch, producer_epoch) - 1 AS records_from,
+    coalesce(decided_epoch, producer_epoch) - CASE outcome WHEN 'COMMIT' THEN 1 ELSE 2 END AS records_from,
     coalesce(decided_epoch, producer_epoch) - CASE WHEN outcome != 'OPEN' AND transaction_version >= 2 THEN 1 ELSE 0 END
       AS records_until,
     unix_millis(start) AS start_ms, {DECIDED_MS} AS decided_ms, unix_millis(completed) AS completed_ms,
