@@ -177,7 +177,7 @@ def summarise(
         metadata_ms=run.settings.get("metadata_known_ms"),
         metadata_basis=run.settings.get("metadata_basis"),
         counts=counts,
-        transactions={section: rows for section in SECTIONS if (rows := _section(run, section, known, shown))},
+        transactions={section: each for section in SECTIONS if (each := _section(run, section, known, shown))},
         actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},
         next_safe=_next_safe(run),
         known=known,
