@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_run
-from txnlib.ask.answer import answer
+from txnlib.ask.answer import STEPS, answer
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.report import terminal_report
@@ -15,6 +15,7 @@ from txnlib.ask.report_text import render
 from txnlib.ask.rows import ms
 from txnlib.ask.sql import ask
 from txnlib.ask.summary import FindingPlaces, Summary, summarise
+from txnlib.core.verdicts.abort_plan import Action
 
 IN_SQL = """
 WITH opened AS (
@@ -145,3 +146,7 @@ def test_only_what_was_read_is_green_and_what_cannot_wait_is_red(monkeypatch):
     found = FindingPlaces("MARKER_MISSING", "CRITICAL", 2, "it is so")
     urgent = terminal_report(replace(calm, findings=(found,)), is_terminal=True)
     assert (green in urgent, f"{red}CRITICAL: 2 MARKER_MISSING" in urgent) == (False, True)
+
+
+def test_the_first_step_of_every_action_has_words():
+    assert list(STEPS) == [action.name for action in Action]

@@ -36,7 +36,7 @@ def test_of_many_transactions_the_first_are_named_and_the_rest_is_counted():
 
 
 def test_the_page_has_a_card_with_partitions_and_records():
-    anchor, text = card(render_page(page(broken=[broken()])))
+    anchor, text = card(render_page(page(summary={"broken": [broken()]})))
     assert anchor == "split:split-1-1"
     assert "SPLIT committed on one partition and aborted on another; decided: COMMIT." in text
     assert "At its coordinator, __transaction_state-3" in text
@@ -46,7 +46,7 @@ def test_the_page_has_a_card_with_partitions_and_records():
 
 
 def test_tables_of_a_catalog_have_no_command():
-    assert "txn-audit transaction" not in card(render_page(page(broken=[broken()], tables=None)))[1]
+    assert "txn-audit transaction" not in card(render_page(page(summary={"broken": [broken()]}, tables=None)))[1]
 
 
 def test_what_only_waits_for_its_markers_is_told_by_its_verdict():

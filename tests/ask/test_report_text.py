@@ -98,6 +98,13 @@ def test_what_blocks_next_is_named_where_this_one_blocks_now():
     assert "waits behind producer 9 (a), which holds orders-3 from offset 30 on" in " ".join(waits.split())
 
 
+def test_what_a_holder_keeps_from_consumers_is_the_lag_of_its_partition():
+    """The bytes behind its start go to the end of the log, which may be beyond the high watermark."""
+    told = {"lag_offsets": 10, "lag_bytes": 1024, "blocked_offsets": 12, "blocked_bytes": 4096}
+    assert "10 offsets, 1.0 KiB" in line(rendered(**told), "holds")
+    assert "12 offsets, 4.0 KiB" in line(rendered(**told, blocking_producer_id=9), "waits")
+
+
 def test_groups_that_wait_are_counted_when_they_are_many():
     assert line(rendered(groups=["a", "b"]), "waiting").endswith("groups a, b on orders-3")
     assert line(rendered(groups=["a", "b", "c", "d", "e"]), "waiting").endswith("groups a, b, c and 2 more on orders-3")

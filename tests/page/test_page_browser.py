@@ -58,6 +58,8 @@ def test_a_command_breaks_between_its_words_and_a_reason_stays_in_its_column(chr
     assert chromium.ask(over) == 0
     frame = "(each => each.scrollWidth - each.clientWidth)(document.querySelector('#transactions .scroll'))"
     assert size == PHONE or chromium.ask(frame) == 0
+    steps = "[...document.querySelectorAll('.group .scroll')].filter(each => each.scrollWidth > each.clientWidth).length"
+    assert chromium.ask(steps) == 0, "a command is in sight, on a phone, too"
 
 
 def test_the_policy_is_in_force(chromium, files):

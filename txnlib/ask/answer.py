@@ -36,7 +36,7 @@ _OF_SEVERAL: Final[Mapping[str, str]] = {
     LOOKS_LATE: "only look late: their clients' timestamps are old, and their coordinators still wait",
 }
 #: Action of the plan -> the step itself, for the first one.
-_STEPS: Final[Mapping[str, str]] = {
+STEPS: Final[Mapping[str, str]] = {
     "ABORT": "abort {place} by hand: it is safe, if the checks still show what they must",
     "ABORT_LATER": "{place} hangs, and is not to be aborted yet",
     "ABORT_AS_DECIDED": "abort {place} by hand: its coordinator decided ABORT, and the partition refuses its marker",
@@ -177,7 +177,7 @@ def _first(summary: Summary) -> str:
         return ""
     row = min(planned, key=lambda row: row["number"])
     place = f"{where(row)} from offset {row['start_offset']}"
-    said = _STEPS[row["action"]].format(place=place, owner=owner(row), coordinator=row["coordinator_partition"])
+    said = STEPS[row["action"]].format(place=place, owner=owner(row), coordinator=row["coordinator_partition"])
     later = summary.next_safe
     if row["action"] == "ABORT" or later is None or any(extent.safe for extent in summary.extents.values()):
         return said

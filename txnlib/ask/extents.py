@@ -79,8 +79,8 @@ def extents(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, VerdictExte
     for name, rows in numbers.items():
         extent = run.one("open_transactions", _EXTENT, _rows_of(name))
         extent |= {"safe_from_ms": ms(extent["safe_from_ms"]), **holds.get(name, {})}
-        groups = {"reasons": _most(run, name, "reason"), "applications": _most(run, name, "application")}
-        found[name] = VerdictExtent(rows, **extent, **groups)
+        extent |= {"reasons": _most(run, name, "reason"), "applications": _most(run, name, "application")}
+        found[name] = VerdictExtent(rows, **extent)
     return found
 
 
@@ -96,7 +96,7 @@ def _holds(run: StoredRun) -> dict[str, Row]:
     `partitions` has the verdict of each holder, and not its reason or its start. So holders are looked up, at most MOST_HELD.
     """
     sums = {name: run.grouped("partitions", ("blocking_verdict",), sql, _IS_HELD) for name, sql in _SUMS.items()}
-    found = {verdict: {name: numbers[verdict,] for name, numbers in sums.items()} for (verdict,) in sums["held"]}
+    found: dict[str, Row] = {verdict: {name: each[verdict,] for name, each in sums.items()} for (verdict,) in sums["held"]}
     places: dict[str, list[Row]] = {}
     for row in _held_places(run):
         places.setdefault(row["name"], []).append(row)
@@ -108,7 +108,9 @@ def _holds(run: StoredRun) -> dict[str, Row]:
         timed = [row for row in rows if row["since_ms"] is not None]
         oldest = min(timed, key=lambda row: row["since_ms"], default={"since_ms": None, "broker_clock_age_ms": None})
         proven = oldest["broker_clock_age_ms"] is not None
-        found[name] |= {"places": tuple(rows[:NAMED_PLACES]), "since_ms": oldest["since_ms"], "is_since_proven": proven}
+        found.setdefault(name, _summed(rows)).update(
+            {"places": tuple(rows[:NAMED_PLACES]), "since_ms": oldest["since_ms"], "is_since_proven": proven}
+        )
     return found
 
 

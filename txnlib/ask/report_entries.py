@@ -31,7 +31,7 @@ AS_DECIDED: Final = "decided: its coordinator decided ABORT, the partition refus
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EntryStep:
     """A command. `must_print` is what a check must show; empty for the step itself."""
 
     #: before, do, or (on brokers before 3.0), then (not yet), after.
@@ -50,7 +50,7 @@ class Entry:
     who: Sequence[str]
     #: Label -> sentence; a label may come again.
     facts: Sequence[tuple[str, str]]
-    steps: Sequence[Step]
+    steps: Sequence[EntryStep]
     #: Whether a step is an abort by hand, which is checked before and after.
     is_by_hand: bool
     is_new: bool
@@ -113,19 +113,20 @@ def _known_before(row: Row) -> list[tuple[str, str]]:
     return [*effect, *(("note", told(note)) for note in notes)]
 
 
-def _steps(row: Row) -> list[Step]:
+def _steps(row: Row) -> list[EntryStep]:
     """The checks, and the step between them; or the step alone, if it is not to be done yet."""
     command, old = row["abort_command"] or row["command"], row["command_for_old_brokers"]
     if command is None:
         return []
     is_due = row["abort_command"] is None or row["safe_to_abort"] or row["do_not_abort_because"] is None
-    step = [Step("do" if is_due else "then", command, is_for_later=not is_due)]
+    step = [EntryStep("do" if is_due else "then", command, is_for_later=not is_due)]
     if old is not None and row["abort_command"] is not None:
-        step.append(Step("or", old, is_for_later=not is_due))
+        step.append(EntryStep("or", old, is_for_later=not is_due))
     if not is_due:
         return step
     before, after = (
-        [Step(label, each["command"], printable(each["must_print"])) for each in row[label] or ()] for label in ("before", "after")
+        [EntryStep(label, each["command"], printable(each["must_print"])) for each in row[label] or ()]
+        for label in ("before", "after")
     )
     return [*before, *step, *after[:1]]
 

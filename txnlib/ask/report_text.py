@@ -164,7 +164,7 @@ def _section(section: str, summary: Summary) -> list[Line]:
     for group in in_brief:
         lines += brief(group, summary)
     if hidden:
-        lines.append(f"  and {_more(hidden, shown, reach)}: txn-audit open --verdict {total_of(section)}")
+        lines.append(f"  and {_more(hidden, shown, reach)}: txn-audit open --verdict {'OPEN' if section == PREPARED else section}")
     return lines
 
 
@@ -186,11 +186,6 @@ def _unknown(verdict: str, summary: Summary, default: int) -> int:
     """The number of rows of a verdict that are not acknowledged."""
     known = 0 if summary.known is None else len(summary.known.of_verdict(verdict))
     return int(summary.counts.get("verdicts", {}).get(verdict, default + known)) - known
-
-
-def total_of(section: str) -> str:
-    """The verdict of the transactions of a section."""
-    return "OPEN" if section == PREPARED else section
 
 
 def _in_all(extent: VerdictExtent) -> list[Line]:

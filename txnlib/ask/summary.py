@@ -177,7 +177,7 @@ def summarise(
         metadata_ms=run.settings.get("metadata_known_ms"),
         metadata_basis=run.settings.get("metadata_basis"),
         counts=counts,
-        transactions={section: rows for section in SECTIONS if (rows := _section(run, section, known, shown))},
+        transactions=_sections(run, verdicts, known, shown),
         actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},
         next_safe=_next_safe(run),
         known=known,
@@ -281,12 +281,19 @@ def _place(row: Row) -> str:
     return f"{printable(row['topic'])}-{row['partition']}" + ("" if row["offset"] is None else f" offset {row['offset']}")
 
 
-def _section(run: StoredRun, section: str, known: Acknowledged | None, most: int) -> list[Row]:
-    """The first transactions of a section in the order of the plan, each with its step, what is behind it, and who waits.
+def _sections(run: StoredRun, verdicts: Mapping[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
+    """The first transactions of each section in the order of the plan, each with its step, what is behind it, and who waits.
 
     What is open and planned for is a two-phase commit that was left alone.
     """
-    verdict = "OPEN" if section == PREPARED else section
+    of_section = {section: "OPEN" if section == PREPARED else section for section in SECTIONS}
+    shown = {section: _planned(run, verdict, known, most) for section, verdict in of_section.items() if verdict in verdicts}
+    _complete(run, [row for rows in shown.values() for row in rows])
+    return {section: rows for section, rows in shown.items() if rows}
+
+
+def _planned(run: StoredRun, verdict: str, known: Acknowledged | None, most: int) -> list[Row]:
+    """The first transactions of a verdict that the plan has, in its order, each with its step."""
     left_out = set() if known is None else known.of_verdict(verdict)
     planned = [("verdict", "=", verdict)]
     steps = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), planned, order='"number"', limit=most + len(left_out))
@@ -302,9 +309,7 @@ def _section(run: StoredRun, section: str, known: Acknowledged | None, most: int
         step = own.get(_key(row)) or whole.get((row["producer_id"], row["transactional_id"]))
         if step is not None and _key(row) not in left_out:
             rows.append(row | {name: step[name] for name in _PLAN} | {"is_first": _key(row) == _key(step)})
-    rows = sorted(rows, key=lambda row: (row["number"], not row["is_first"]))[:most]
-    _complete(run, rows)
-    return rows
+    return sorted(rows, key=lambda row: (row["number"], not row["is_first"]))[:most]
 
 
 def _next_safe(run: StoredRun) -> Row | None:
