@@ -45,6 +45,7 @@ HANDED_ON = (
     "live_transactions",
     "producer_spans",
     "checked_batches",
+    "producer_states",
     "producer_id_owners",
 )
 
