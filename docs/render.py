@@ -74,12 +74,9 @@ def api() -> str:
             elif inspect.isfunction(member) and not name.startswith("_"):
                 parts += _described(name, member, "###")
     errors = [getattr(txnlib, name) for name in offered if name.endswith("Error")]
-    rows = [(f"`txnlib.{error.__name__}`", _bases(error), _title(error)) for error in errors]
-    return "\n".join([*parts, "## Errors\n", *table(("error", "is a", "meaning"), rows)])
-
-
-def _bases(error: type) -> str:
-    return ", ".join(f"`{base.__name__}`" for base in error.__bases__)
+    rows = [(f"`txnlib.{error.__name__}`", _title(error)) for error in errors]
+    about = "All are a `txnlib.TxnlibError`; a `MissingExtraError` is an `ImportError`, too.\n"
+    return "\n".join([*parts, "## Errors\n", about, *table(("error", "meaning"), rows)])
 
 
 def _title(thing: object) -> str:
