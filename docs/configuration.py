@@ -56,6 +56,13 @@ start_offset = 24
 until = 2026-12-01T08:00:00Z
 by = "ada"
 why = "the owner of payments-batch compares both systems first"
+
+[[acknowledged]]
+finding = "MARKER_MISSING"
+topic = "audit-trail"
+until = 2026-12-24
+by = "ada"
+why = "the topic is deleted in December"
 ```
 
 An entry names at least one of topic, transactional id, producer id, start offset and finding, and matches what has all that it
