@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from txnlib.ask.acknowledgements import Acknowledgement
 from txnlib.jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.settings import KEYS, NUMBERS, SECTIONS, SETTINGS, Settings
+from txnlib.settings import KEYS, NUMBERS, SECTIONS, SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = (AUDIT, INGEST, RECONSTRUCT, REPORT)
@@ -32,8 +32,8 @@ The first source that has a setting decides:
 1. `capture.json` in the capture. Unknown fields are ignored.
 1. The cluster's metadata log, if the setting is dynamic; else Kafka's default.
 
-`audit_runs.settings` has the result, which `reconstruct_state` and `report_transactions` read. The instant of the audit is no
-setting: it is `--as-of`, else the newest instant in `capture.json`, else the newest broker-stamped time in the capture.
+The instant of the audit is no setting: it is `--as-of`, else the newest instant in `capture.json`, else the newest broker-stamped
+time in the capture.
 """
 
 
@@ -154,7 +154,7 @@ def _notes() -> list[str]:
     return [
         "## Notes of a capture\n",
         "`capture.json` is in each broker's folder, or there is one for all; an audit merges them.",
-        "[`scripts/capture.sh`](capture.md) writes it. Every field is optional.\n",
+        "[`scripts/capture.sh`](capture.md) writes it. Every field is optional; numbers are integers.\n",
         *_noted(CaptureNotes),
         "Fields of each partition in `partitions`:\n",
         *_noted(PartitionNotes),
@@ -162,17 +162,21 @@ def _notes() -> list[str]:
 
 
 def _noted(model: type[BaseModel]) -> list[str]:
-    rows = [(f"`{name}`", _kind(said), said["description"], said["without"]) for name, said in _properties(model).items()]
-    return table(("field", "type", "meaning", "without it"), rows)
+    rows = [(f"`{name}`", f"{said['description']}{_composed(said)}", said["without"]) for name, said in _properties(model).items()]
+    return table(("field", "meaning", "without it"), rows)
+
+
+def _composed(said: dict[str, Any]) -> str:
+    """The type of a field, unless it is a number or a text."""
+    kind = _kind(said)
+    return "" if kind in ("integer", "text") else f" *{kind}*"
 
 
 def _decided() -> list[str]:
-    others = [f"`{name}`" for name in Settings.model_fields if name not in SETTINGS]
     return [
         "## Effective settings of an audit\n",
-        "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings):",
-        "the settings above, times in ms, and what was decided besides; `txnlib/settings.py` describes it:",
-        f"{', '.join(others)}.\n",
+        "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings): the",
+        "settings above, times in ms, and what was decided besides. `txnlib/settings.py` describes its fields.\n",
     ]
 
 

@@ -39,7 +39,7 @@ def log_lines() -> str:
         "## Causes\n",
         *_searched("cause", causes, "<br>"),
         "## Findings\n",
-        *_searched("finding", findings, ", "),
+        *_searched("finding", findings, ", ", is_short=True),
         LINES,
     ]
     numbers = _numbers()
@@ -49,12 +49,16 @@ def log_lines() -> str:
     return "\n".join(parts)
 
 
-def _searched(what: str, logs_of: Mapping[str, BrokerLogs], between: str) -> list[str]:
-    """A row for each set of lines, with all that share it."""
-    groups: dict[BrokerLogs, list[str]] = {}
+def _searched(what: str, logs_of: Mapping[str, BrokerLogs], between: str, *, is_short: bool = False) -> list[str]:
+    """A row for each set of lines, with all that share it. `is_short`: without the reason why nothing is logged."""
+    groups: dict[str, list[str]] = {}
     for name, logs in logs_of.items():
-        groups.setdefault(logs, []).append(name)
-    return table((what, "lines"), [(between.join(names), _lines_of(logs)) for logs, names in groups.items()])
+        shown = _lines_of(logs)
+        if is_short and not logs.lines:
+            _, _, elsewhere = logs.silent_because.partition(". ")
+            shown = f"none. {elsewhere}".removesuffix(". ")
+        groups.setdefault(shown, []).append(name)
+    return table((what, "lines"), [(between.join(names), shown) for shown, names in groups.items()])
 
 
 def _lines_of(logs: BrokerLogs) -> str:

@@ -74,12 +74,9 @@ def api() -> str:
             elif inspect.isfunction(member) and not name.startswith("_"):
                 parts += _described(name, member, "###")
     errors = [getattr(txnlib, name) for name in offered if name.endswith("Error")]
-    rows = [(f"`txnlib.{error.__name__}`", _bases(error), _title(error)) for error in errors]
-    return "\n".join([*parts, "## Errors\n", *table(("error", "is a", "meaning"), rows)])
-
-
-def _bases(error: type) -> str:
-    return ", ".join(f"`{base.__name__}`" for base in error.__bases__)
+    rows = [(f"`txnlib.{error.__name__}`", _title(error)) for error in errors]
+    about = "All are a `txnlib.TxnlibError`; a `MissingExtraError` is an `ImportError`, too.\n"
+    return "\n".join([*parts, "## Errors\n", about, *table(("error", "meaning"), rows)])
 
 
 def _title(thing: object) -> str:
@@ -220,8 +217,11 @@ RUNBOOK = f"[Runbook]({Path('..') / 'runbook.md'}#findings)"
 
 
 def _findings() -> list[str]:
-    rows = [(f"`{finding.name}`", rule.severity.name, rule.meaning) for finding, rule in FINDINGS.items()]
-    return ["## Findings\n", f"What to do: {RUNBOOK}.\n", *table(("name", "severity", "meaning"), rows)]
+    lines = ["## Findings\n", f"What to do: {RUNBOOK}.\n"]
+    for severity in sorted({rule.severity for rule in FINDINGS.values()}, reverse=True):
+        rows = [(f"`{finding.name}`", rule.meaning) for finding, rule in FINDINGS.items() if rule.severity is severity]
+        lines += [f"### {severity.name}\n", *table(("name", "meaning"), rows)]
+    return lines
 
 
 def runbook() -> str:
@@ -294,13 +294,17 @@ def numbers() -> str:
 
 
 def _metrics() -> list[str]:
-    rows = [(f"`{name}`", ", ".join(f"`{label}`" for label in each.labels), each.about) for name, each in METRICS.items()]
+    rows = [(f"`{name}{_labels(each.labels)}`", each.about) for name, each in METRICS.items()]
     return [
         "## `--metrics FILE.prom`\n",
         "Gauges for node_exporter's textfile collector, each also with the label `cluster`. A failed run has only those",
         "that begin with `txnlib_audit_`, as far as they are known.\n",
-        *table(("gauge", "labels", "meaning"), rows),
+        *table(("gauge and its labels", "meaning"), rows),
     ]
+
+
+def _labels(names: Collection[str]) -> str:
+    return f"{{{','.join(names)}}}" if names else ""
 
 
 #: Object of the summary -> where the fields with the names of these columns or keys are described.

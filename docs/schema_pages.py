@@ -32,9 +32,11 @@ HANDED_ON = (
     "segments",
     "checkpoints",
     "metadata_log",
+    "partition_assignments",
     "cluster_settings",
     "broker_sessions",
     "producer_id_blocks",
+    "record_batches",
     "transaction_log",
     "committed_offsets",
     "producer_snapshots",
@@ -43,6 +45,7 @@ HANDED_ON = (
     "live_transactions",
     "producer_spans",
     "checked_batches",
+    "producer_states",
     "producer_id_owners",
 )
 

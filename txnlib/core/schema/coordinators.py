@@ -134,9 +134,7 @@ TRANSACTIONS: Final = Table(
         Column(
             "markers",
             MARKERS,
-            "Each partition: the decision's marker (NULL if none was found), the first offset that it ended with its time, "
-            "whether any marker of the producer follows the decision, how far the leader's clock is off the coordinator's, and "
-            "the error of that.",
+            "Each partition: the decision's marker (NULL if none), what it ended, and how far clocks differ.",
         ),
         Column("transaction_timeout_ms", INT, "Timeout that the client requested; 2147483647 for two-phase commit."),
         Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),

@@ -96,8 +96,7 @@ MARKER_REPAIRS: Final = Table(
         Column(
             "request",
             STRING,
-            "Body of the WriteTxnMarkers request that would write it, as JSON, with the lowest epochs that the partition accepts. "
-            "NULL if another marker has ended the records.",
+            "Body of the WriteTxnMarkers request that would write it, with the lowest accepted epochs; NULL if another marker did.",
         ),
         Column("tool", STRING, "Who can send the request, or why no shipped tool can."),
         Column("fate", STRING, "What became of the records: OPEN; COMMIT or ABORT, by another marker; or NONE, if there are none."),
