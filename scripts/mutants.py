@@ -30,8 +30,11 @@ from pathlib import Path
 from typing import Final
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-#: Folders whose files are changed unless files are given.
-RULES = ("txnlib/core/kafka", "txnlib/core/verdicts", "txnlib/core/findings")
+#: Files that are changed unless files are given.
+RULES = (
+    *("txnlib/core/kafka/*.py", "txnlib/core/verdicts/*.py", "txnlib/core/findings/*.py"),
+    *("txnlib/core/copies.py", "txnlib/core/reports/marker_repairs.py"),
+)
 TESTS = "tests/core"
 #: Percentage of changes that the tests have to notice.
 GOAL = 90
@@ -342,7 +345,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     given = options(arguments)
     sys.path.insert(0, str(REPOSITORY))
-    found = [path for folder in RULES for path in sorted((REPOSITORY / folder).glob("*.py")) if path.name != "__init__.py"]
+    found = [path for pattern in RULES for path in sorted(REPOSITORY.glob(pattern)) if path.name != "__init__.py"]
     files = [str((Path(file)).resolve().relative_to(REPOSITORY)) for file in given.files or found]
     mutants = sample({file: mutants_of(file) for file in files}, given.sample, given.seed)
     if given.list:

@@ -1,4 +1,7 @@
-"""Schedules of what happened in a cluster, each on a topic of its own, and what an audit of all of them must say of each."""
+"""Schedules of a cluster, and what an audit must say of each.
+
+Each is on a topic of its own, and one audit judges many.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ use this module for that. Source: docs/rules/copies.md#current-copies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -149,6 +149,7 @@ class CoverageRow:
     topic: str = ""
     partition: int = 0
     source: str | None = None
+    _: KW_ONLY
     broker: str | None = None
     is_judged: bool = False
     leader: str | None = None

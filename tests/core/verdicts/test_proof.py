@@ -500,6 +500,8 @@ def test_a_write_is_older_than_a_copy_of_the_same_instant(written, is_safe):
 
 def test_without_the_instant_of_a_coordinators_copy_nothing_precedes_it():
     assert not judged(coordinator_copy={"captured_at_ms": None}).safety[1].holds
+    undated = replace(COORDINATOR, partition=4, copies=(replace(COPY, captured_at_ms=None),))
+    assert not judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, undated)}).safety[1].holds
     assert (
         judged(coordinator_copy={"captured_at_ms": ONE}, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)})
         .safety[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -27,7 +28,16 @@ from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS
 NOW, HIGHEST = 1_700_000_000_000, 40
 TIMES = (NOW, NOW + 1, NOW * 10**6, 0, None)
 PLACE = {"topic": "orders", "partition": 0}
-COPY = CoverageRow("orders", 0, True, "COMPLETE", None, None, "CLEAN", 5, 100, 34, 50)
+COPY = CoverageRow(
+    "orders",
+    is_judged=True,
+    status="COMPLETE",
+    tail="CLEAN",
+    first_offset=5,
+    end_offset=100,
+    answered_stable_offset=34,
+    answered_high_watermark=50,
+)
 ANSWERS = answers_of([LiveProducer("orders", 0, 50, None, None, None)], [COPY])
 CHECKS = ProducerChecks(as_of_ms=NOW, clock_tolerance_ms=0, producer_id_expiration_ms=1, whole_metadata_ms=NOW, highest=HIGHEST)
 
@@ -119,7 +129,7 @@ STABLE_OFFSETS = {
 def test_a_last_stable_offset_is_explained_by_a_transaction_that_was_open_there(spark):
     questions, spans = {}, []
     for number, (span, stable, _) in enumerate(STABLE_OFFSETS.values()):
-        questions["orders", number] = CoverageRow("orders", number, True, "COMPLETE", None, None, "CLEAN", 5, 100, stable, 50)
+        questions["orders", number] = replace(COPY, partition=number, answered_stable_offset=stable)
         if span is not None:
             first, marker, is_exact = span
             place = {"topic": "orders", "partition": number, "producer_id": 7, "is_start_exact": is_exact}

@@ -1,4 +1,4 @@
-"""Lines that Kafka logs, by name, and those of each cause and each finding.
+"""Lines that Kafka logs, and those of each cause and finding.
 
 Controllers with KRaft are claimed from 3.3 on, the first version with KRaft in production; those with ZooKeeper up to 3.9.
 """

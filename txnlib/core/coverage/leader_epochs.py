@@ -1,4 +1,7 @@
-"""Leader epochs in copies, what newer leaders truncated, and `quarantine`: what could not be read, or was refuted, and why."""
+"""Leader epochs in copies, and what newer leaders truncated.
+
+Also `quarantine`: what could not be read, or was refuted, and why.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Leaders of partitions, by capture.json and the metadata log; partitions without a copy, and copies of deleted topics."""
+"""Leaders of partitions, by capture.json and the metadata log.
+
+Also partitions without a copy, and copies of deleted topics.
+"""
 
 from __future__ import annotations
 

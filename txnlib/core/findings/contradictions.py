@@ -1,4 +1,4 @@
-"""Findings about copies, indexes and notes that contradict each other, or the cluster's metadata log."""
+"""Findings about copies, indexes, notes and the metadata log that disagree."""
 
 from __future__ import annotations
 

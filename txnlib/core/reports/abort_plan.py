@@ -1,4 +1,6 @@
-"""`abort_plan`: the steps that end the open transactions, in order, and the checks of a script that carries them out.
+"""`abort_plan`: the steps that end the open transactions, in order.
+
+Also the checks of a script that carries them out.
 
 `core.verdicts.abort_plan` has the content of a step.
 """

@@ -1,4 +1,4 @@
-"""The decisions of coordinators about a partition, matched with the producer's markers there, one to one and in order.
+"""Decisions and markers of a producer, matched one to one and in order.
 
 A producer without transactions v2 cannot begin a transaction before the last marker of the one before is written, so decisions and
 markers have the same order, and a marker that serves one decision serves no other. Kafka: `TransactionCoordinator.endTransaction`
