@@ -86,7 +86,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "List what is odd in the logs, the most severe first",
         "ask.overviews:answer_findings",
         options={
-            "--severity": {"choices": _SEVERITIES, "help": "Only findings of this severity or a higher one"},
+            "--severity": {
+                "choices": _SEVERITIES,
+                "help": "Only of this severity or a higher one (default: WARNING; INFO is all)",
+            },
             "--name": {"metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
             **_SOME,
         },

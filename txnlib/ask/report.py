@@ -15,24 +15,14 @@ from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import STYLES, columns
 from txnlib.ask.report_text import PROGRAM, render
-from txnlib.ask.rows import StoredRun
+from txnlib.ask.rows import StoredRun, column_names
 from txnlib.ask.summary import PREPARED, Summary, summarise
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
 
-_COLUMNS: Final = (
-    "section",
-    "topic",
-    "partition",
-    "start_offset",
-    "producer_id",
-    "transactional_id",
-    "reason",
-    "explanation",
-    "blocked_offsets",
-    "safe_to_abort",
-    "command",
+_COLUMNS: Final = column_names(
+    "section topic partition start_offset producer_id transactional_id reason explanation blocked_offsets safe_to_abort command"
 )
 
 

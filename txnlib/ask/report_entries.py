@@ -166,7 +166,7 @@ def whole_transaction(rows: list[Row], summary: Summary) -> list[Line]:
     first = rows[0]
     timeout = duration(first["transaction_timeout_ms"])
     head = f"{owner(first)}   {producer(first)}   {first['coordinator_state']}   timeout {timeout}{mark(first, summary)}"
-    lines: list[Line] = [f"  {head}"]
+    lines: list[Line] = [(f"  {head}", INDENT)]
     blocked = [counted(row["blocked_offsets"] or 0, "offset") for row in rows]
     places = ", ".join(f"{where(row)} from offset {row['start_offset']} ({each})" for row, each in zip(rows, blocked, strict=True))
     lines += labelled("blocks", places)

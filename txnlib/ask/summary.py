@@ -12,6 +12,7 @@ from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.schema import shown
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
 from txnlib.errors import MissingTableError
 
@@ -32,48 +33,9 @@ SHOWN_PLACES: Final = 3
 SHOWN_MISSING: Final = 20
 
 _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
-_OPEN: Final = (
-    *_KEY,
-    "producer_epoch",
-    "transactional_id",
-    "application",
-    "coordinator_partition",
-    "coordinator_state",
-    "transaction_start",
-    "transaction_timeout_ms",
-    "is_two_phase_commit",
-    "last_timestamp",
-    "last_timestamp_ms",
-    "duration_minutes",
-    "verdict",
-    "reason",
-    "explanation",
-    "causes",
-    "evidence",
-    "age_basis",
-    "broker_clock_age_ms",
-    "safe_to_abort",
-    "abort_command",
-    "do_not_abort_because",
-    "blocked_offsets",
-    "blocked_bytes",
-    "blocks_since",
-    "first_seen",
-    "runs_seen",
-    "late_by",
-    "safe_from",
-    "safety",
-)
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
-_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "effect", "notes")
-_BEHIND: Final = (
-    "last_stable_offset",
-    "blocking_producer_id",
-    "blocking_transactional_id",
-    "next_blocking_offset",
-    "next_blocking_producer_id",
-    "next_blocking_transactional_id",
-)
+_PLAN: Final = shown("report: plan")
+_BEHIND: Final = shown("report: partition")
 #: Orders of rows: those that block most first, and partitions that lag longest first.
 MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
 LONGEST_LAG: Final = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
@@ -278,20 +240,20 @@ _BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "transactional_id
 
 def _transactions(run: StoredRun, verdicts: dict[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
     """The first rows of each section, each with its plan, what blocks next, and who waits."""
-    shown = {}
+    sections: dict[str, list[Row]] = {}
     for verdict in sorted(set(verdicts) - {"OPEN"}):
         left_out = set() if known is None else known.of_verdict(verdict)
         limit = most + len(left_out)
-        shown[verdict] = [row for row in _holders_first(run, verdict, limit) if _key(row) not in left_out][:most]
+        sections[verdict] = [row for row in _holders_first(run, verdict, limit) if _key(row) not in left_out][:most]
     # What is open and planned for is a two-phase commit that was left alone.
     planned = run.rows("abort_plan", _KEY, [("verdict", "=", "OPEN")], order=MOST_BLOCKING, limit=most)
     if planned:
         prepared = {_key(row) for row in planned}
-        rows = run.rows("open_transactions", _OPEN, among(planned, *_KEY), order=MOST_BLOCKING)
-        shown[PREPARED] = [row for row in rows if _key(row) in prepared]
-    rows = [row for section in shown.values() for row in section]
+        rows = run.rows("open_transactions", shown("report"), among(planned, *_KEY), order=MOST_BLOCKING)
+        sections[PREPARED] = [row for row in rows if _key(row) in prepared]
+    rows = [row for section in sections.values() for row in section]
     _complete(run, rows)
-    return shown
+    return sections
 
 
 def _holders_first(run: StoredRun, verdict: str, limit: int) -> list[Row]:
@@ -301,10 +263,14 @@ def _holders_first(run: StoredRun, verdict: str, limit: int) -> list[Row]:
     held = run.rows("partitions", ("topic", "partition", "blocking_producer_id"), is_held, order=order, limit=limit)
     places = [{"topic": row["topic"], "partition": row["partition"], "producer_id": row["blocking_producer_id"]} for row in held]
     of_verdict: list[Filter] = [("verdict", "=", verdict)]
-    near = run.rows("open_transactions", _OPEN, [*of_verdict, *among(places, *_KEY[:3])], order=MOST_BLOCKING) if places else []
+    near = (
+        run.rows("open_transactions", shown("report"), [*of_verdict, *among(places, *_KEY[:3])], order=MOST_BLOCKING)
+        if places
+        else []
+    )
     holders = [row for row in near if {name: row[name] for name in _KEY[:3]} in places]
     known = {_key(row) for row in holders}
-    others = run.rows("open_transactions", _OPEN, of_verdict, order=MOST_BLOCKING, limit=limit + len(holders))
+    others = run.rows("open_transactions", shown("report"), of_verdict, order=MOST_BLOCKING, limit=limit + len(holders))
     return [*holders, *(row for row in others if _key(row) not in known)]
 
 

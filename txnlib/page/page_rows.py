@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.episode import Episode
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, column_names, in_transactions, ms
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, in_transactions, ms
 from txnlib.ask.story import explain
 from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, SHOWN, SHOWN_COPIES, Summary, cards, summarise
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.schema import shown
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
@@ -39,29 +40,6 @@ Key = tuple[str, int, int, int]
 
 #: Verdicts that mean that something is wrong, worst first.
 _WRONG: Final = ("HANGING", "STUCK", "LATE", "SUSPECT")
-_PLAN: Final = column_names(
-    "number action topic partition producer_id start_offset transactional_id verdict reason do_not_abort_because command "
-    "command_for_old_brokers before after effect notes places blocked_offsets"
-)
-_OPENED: Final = column_names(
-    "topic partition producer_id start_offset transactional_id verdict reason blocked_offsets blocks_since runs_seen"
-)
-_TWO_PHASE: Final = column_names(
-    "topic partition start_offset producer_id transactional_id coordinator_state coordinator_partition transaction_start "
-    "blocked_offsets verdict"
-)
-_ENDED: Final = column_names("run_id as_of topic partition start_offset producer_id transactional_id verdict says")
-_LAG: Final = column_names(
-    "topic partition lag_offsets lag_bytes lag_ms last_stable_offset high_watermark blocking_producer_id "
-    "blocking_transactional_id blocking_verdict"
-)
-_BROKER: Final = (
-    "broker",
-    "partitions_led",
-    "partitions_with_late_transactions",
-    "coordinators_led",
-    "active_transaction_open_time_max_ms",
-)
 #: Order of the open transactions: the worst verdict first.
 _WORST_FIRST: Final = (
     'CASE "verdict" '
@@ -150,10 +128,10 @@ def page_rows_of(
     """
     whole = summarise(run, known, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE)
     summary = _as_reported(whole)
-    plans = run.rows("abort_plan", _PLAN, order='"number"', limit=MOST_ROWS)
+    plans = run.rows("abort_plan", shown("page: plan"), order='"number"', limit=MOST_ROWS)
     is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
     oldest_first = '"transaction_start", "topic", "partition"'
-    two_phase = run.rows("open_transactions", _TWO_PHASE, is_two_phase, order=oldest_first, limit=MOST_ROWS)
+    two_phase = run.rows("open_transactions", shown("page: two-phase"), is_two_phase, order=oldest_first, limit=MOST_ROWS)
     runs, noted = _runs(run)
     return Page(
         summary=summary,
@@ -163,7 +141,7 @@ def page_rows_of(
         settings=run.settings,
         tables=tables,
         transactions=whole.transactions,
-        opened=_with_ms(run.rows("open_transactions", _OPENED, order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"),
+        opened=_with_ms(run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"),
         ended=whole.ended,
         incomplete=whole.incomplete,
         findings=finding_places(run),
@@ -179,7 +157,7 @@ def page_rows_of(
         actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},
         lags=_lags(run),
         lagging=run.number("partitions", "count(*)", [("lag_offsets", ">", 0)]) or 0,
-        brokers=run.rows("brokers", _BROKER, order='"broker"', limit=SHOWN_BROKERS),
+        brokers=run.rows("brokers", shown("page: brokers"), order='"broker"', limit=SHOWN_BROKERS),
         quarantined=run.number("quarantine", "count(*)") or 0,
         two_phase=_with_ms(two_phase, "transaction_start"),
         two_phase_open=run.number("open_transactions", "count(*)", is_two_phase) or 0,
@@ -198,7 +176,7 @@ def _as_reported(whole: Summary) -> Summary:
 
 def _lags(run: StoredRun) -> list[Row]:
     """The partitions whose read_committed consumers have waited longest."""
-    return run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS)
+    return run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS)
 
 
 def _with_ms(rows: list[Row], *names: str) -> list[Row]:
@@ -320,7 +298,7 @@ def _endings(run: StoredRun, runs: list[Row]) -> list[Row]:
         return []
     where: list[Filter] = [("run_id", "IN", ids)]
     order = '"as_of" DESC, "topic", "partition"'
-    rows = run.tables.rows("ended_transactions", _ENDED, where, order=order, limit=SHOWN_ENDINGS)
+    rows = run.tables.rows("ended_transactions", shown("page: ended"), where, order=order, limit=SHOWN_ENDINGS)
     return [{**row, "as_of": ms(row["as_of"])} for row in rows]
 
 
@@ -330,7 +308,6 @@ def _endings(run: StoredRun, runs: list[Row]) -> list[Row]:
 #: Most places of one finding.
 SHOWN_PLACES: Final = 1_000
 
-_PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id", "evidence")
 _ORDER: Final = '"topic", "partition", "offset", "producer_id"'
 
 
@@ -359,5 +336,7 @@ def _finding(run: StoredRun, name: str, severity: str, count: int) -> FindingPla
     rule = FINDINGS[Finding[name]]
     # A forecast is its date and its arithmetic, whatever its severity.
     is_context = severity == Severity.INFO.name and rule.topic is not Topic.FORECASTS
-    places = [] if is_context else run.rows("findings", _PLACE, [("name", "=", name)], order=_ORDER, limit=SHOWN_PLACES)
+    places = (
+        [] if is_context else run.rows("findings", shown("page: findings"), [("name", "=", name)], order=_ORDER, limit=SHOWN_PLACES)
+    )
     return FindingPlaces(name, severity, count, rule.meaning, rule.advice, places)
