@@ -216,7 +216,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "coverage": Command("Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"),
     "collect-plan": Command("List what else to copy, from which broker, and why", "ask.collect_plan:answer"),
-    "runs": Command("List all runs in the tables, newest first", "ask.overviews:answer_runs", Reads.TABLES),
+    "runs": Command("List all runs in the tables, newest first", "ask.run_list:answer_runs", Reads.TABLES),
     "sql": Command(
         "Answer a question in SQL about the tables and views, of all runs. Needs DuckDB: pip install 'txnlib[sql]'",
         "ask.sql:answer",

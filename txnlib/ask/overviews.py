@@ -1,22 +1,18 @@
-"""Tables of the audit in fewer columns: open and late transactions, findings, blocked groups, coverage and runs."""
+"""Tables of the audit in fewer columns: open and late transactions, findings, blocked groups and coverage."""
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.delta_rows import Tables, chosen_runs
 from txnlib.ask.grid import TABLE
-from txnlib.ask.rows import Filter, Row, StoredRun, in_transactions
+from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.core.display import counted
 from txnlib.core.finding_catalogue import Severity
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.schema import shown
-
-RUN: Final = ("run_id", "status", "as_of", "verdicts", "cluster", "started_at", "finished_at", "version", "input")
 
 
 def late_transactions(run: StoredRun) -> list[Row]:
@@ -58,16 +54,6 @@ def _equal(**values: str | None) -> list[Filter]:
 def coverage(run: StoredRun) -> list[Row]:
     """What was captured of each partition, and which copy is judged."""
     return run.rows("coverage", shown("coverage"), order='"topic", "partition", "broker"')
-
-
-def listed_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> list[Row]:
-    """The runs in the tables, newest first. Columns: RUN. Raises UsageError if none has this id or instant."""
-    return [{**row, "verdicts": _verdicts(row)} for row in chosen_runs(tables, run_id=run_id, as_of=as_of)]
-
-
-def _verdicts(row: Row) -> str:
-    counts = in_transactions(json.loads(row["counts"] or "{}"))
-    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
 
 
 # ---- The commands
@@ -139,9 +125,3 @@ def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:
 def answer_coverage(run: StoredRun, options: Namespace) -> CommandOutput:
     """What was captured of each partition, and which copy is judged."""
     return _listed("coverage", coverage(run))
-
-
-def answer_runs(tables: Tables, options: Namespace) -> CommandOutput:
-    """All runs in the tables, newest first; with `--run` or `--as-of`, only those."""
-    rows = listed_runs(tables, run_id=options.run, as_of=options.as_of)
-    return CommandOutput(RUN, rows, shown=RUN[:4])
