@@ -78,7 +78,8 @@ def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, width: int |
         return _padded([heading(name) for name in columns], cells)
     least = {name: least_width(name, [row[at] for row in cells]) for at, name in enumerate(columns)}
     by_importance = [*(name for name in kept if name in least), *(name for name in columns if name not in kept)]
-    beside, below = _fitting(by_importance, least, width), []
+    beside = _fitting(by_importance, least, width)
+    below: list[str] = []
     if not {*kept} & least.keys() <= {*beside}:
         below = [name for name in kept if name in SENTENCES & least.keys()]
         beside = _fitting([name for name in by_importance if name not in SENTENCES], least, width)

@@ -6,9 +6,9 @@ which the collector reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
@@ -20,7 +20,7 @@ from txnlib.core.display import printable
 
 #: One value, or one for each combination of values of the labels other than `cluster`. None is unknown and not written.
 Value = float | int | None
-Values = Value | Mapping[str, Value] | Mapping[tuple[object, ...], Value]
+Values = Value | Mapping[Any, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ class _Gauges:
         for name, metric in METRICS.items():
             gauge = GaugeMetricFamily(name, metric.about, labels=("cluster", *metric.labels))
             values = metric.values(self.outcome, numbers)
-            for labels, value in values.items() if isinstance(values, Mapping) else [((), values)]:
+            samples: Iterable[tuple[Any, Value]] = values.items() if isinstance(values, Mapping) else [((), values)]
+            for labels, value in samples:
                 if value is not None:
                     of = labels if isinstance(labels, tuple) else (labels,)
                     gauge.add_metric(tuple(map(printable, (self.outcome.cluster, *of))), value)
