@@ -89,19 +89,19 @@ def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
         "payments-0 from offset 27   producer 7 epoch 0   payments-batch-7\n"
         "cluster test, as of 2024-03-11 01:20:00Z, run test-1710120000000\n"
         "\n"
-        "offset  written by                when (broker clock, 2024-03-11)          record"
+        "offset  written by                when (broker clock, 2024-03-11)  record"
         "                                                state after\n"
-        "        __transaction_state-3 @1  01:20:00.101Z                            payments-batch-7 Ongoing {orders-2, payments-0}"
+        "        __transaction_state-3 @1  01:20:00.101Z                    payments-batch-7 Ongoing {orders-2, payments-0}"
         "       open\n"
-        "24–25   producer 7                between 01:20:00.050Z and 01:20:00.141Z  2 records, epoch 0, sequence 24–25"
+        "24–25   producer 7                01:20:00.050–.141                2 records, epoch 0, sequence 24–25"
         "                    open from 24\n"
-        "        __transaction_state-3 @3  01:20:00.127Z                            "
+        "        __transaction_state-3 @3  01:20:00.127Z                    "
         "payments-batch-7 PrepareAbort {orders-2, payments-0}  decided: ABORT\n"
-        "26      coordinator               01:20:00.141Z                            ABORT marker, epoch 0, coordinator epoch 0"
+        "26      coordinator               01:20:00.141Z                    ABORT marker, epoch 0, coordinator epoch 0"
         "            closed\n"
-        "        __transaction_state-3 @4  01:20:00.150Z                            payments-batch-7 CompleteAbort {}"
+        "        __transaction_state-3 @4  01:20:00.150Z                    payments-batch-7 CompleteAbort {}"
         "                     finished: ABORT\n"
-        "27      producer 7                between 01:20:00.141Z and 01:21:05.000Z  1 record, epoch 0, sequence 27"
+        "27      producer 7                01:20:00–21:05                   1 record, epoch 0, sequence 27"
         "                        open from 27     <-- HANGING"
     )
     assert "\n  why      written after the ABORT marker\n" in rest
@@ -133,7 +133,9 @@ def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, 
     says, _, records = narrow.partition("\nRECORDS")
     assert [line for line in says.splitlines() if len(line) > 60 and not line.startswith("  do ")] == []
     assert wide.split() == narrow.split(), "the words are the same"
-    assert records == wide.partition("\nRECORDS")[2]
+    printed = [line for line in records.splitlines() if "ffset: " in line]
+    assert len(printed) > 2
+    assert printed == [line for line in wide.partition("\nRECORDS")[2].splitlines() if "ffset: " in line]
     monkeypatch.setenv("COLUMNS", "60")
     assert told.text("table", width=80).endswith(narrow)
     assert told.text("table").endswith(wide)

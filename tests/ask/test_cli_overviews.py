@@ -49,9 +49,31 @@ def test_findings_of_a_severity_or_above_come_with_the_most_severe_first(tmp_pat
     write_run(tmp_path)
     severities = ("INFO", "CRITICAL", "WARNING", "ERROR")
     write(tmp_path, "findings", *[{"name": f"N_{s}", "severity": s, "topic": "a", "partition": 0} for s in severities])
-    assert column(tmp_path, "severity", "findings") == ["CRITICAL", "ERROR", "WARNING", "INFO"]
-    assert column(tmp_path, "severity", "findings", "--severity", "WARNING") == ["CRITICAL", "ERROR", "WARNING"]
+    assert column(tmp_path, "severity", "findings") == ["CRITICAL", "ERROR", "WARNING"]
+    assert column(tmp_path, "severity", "findings", "--severity", "INFO") == ["CRITICAL", "ERROR", "WARNING", "INFO"]
+    assert column(tmp_path, "severity", "findings", "--severity", "ERROR") == ["CRITICAL", "ERROR"]
+    assert "left out: 1 of severity INFO (--severity INFO shows all)" in txn_audit(tmp_path, "findings")[1]
+    assert "left out" not in txn_audit(tmp_path, "findings", "--severity", "INFO")[1]
     assert column(tmp_path, "severity", "findings", "--name", "N_INFO") == ["INFO"]
+
+
+def test_people_get_one_line_for_the_same_finding_of_an_application(tmp_path):
+    write_run(tmp_path)
+    ids = ("pay-1", "pay-2", "pay-2", "ship-1", None, None)
+    rows = [
+        {"name": "N", "severity": "ERROR", "topic": "a", "partition": at, "transactional_id": id_} for at, id_ in enumerate(ids)
+    ]
+    write(tmp_path, "findings", *rows, {**rows[0], "severity": "WARNING"})
+    lines = [" ".join(line.split()) for line in txn_audit(tmp_path, "findings")[1].splitlines()[1:]]
+    assert lines == [
+        "ERROR N - pay: 3 times, 2 ids, first a-0 -",
+        "ERROR N - ship-1 a-3 -",
+        "ERROR N - a-4 -",
+        "ERROR N - a-5 -",
+        "WARNING N - pay-1 a-0 -",
+    ]
+    assert len(column(tmp_path, "name", "findings")) == len(rows) + 1, "programs get all"
+    assert txn_audit(tmp_path, "findings", "--limit", 2)[1].splitlines()[1:] == txn_audit(tmp_path, "findings")[1].splitlines()[1:3]
 
 
 def test_groups_that_lag_most_come_first(tmp_path):

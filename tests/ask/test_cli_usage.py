@@ -281,4 +281,4 @@ def test_a_run_that_has_not_ended_is_named_whether_it_is_shown_or_not(tmp_path, 
 
 def test_a_column_without_name_and_values_has_room_on_a_terminal():
     rows = [{"offset": number, "": ""} for number in (3, 4)]
-    assert grid(("offset", ""), rows, "table", width=80).split("\n")[2:4] == ["3        ", "4        "]
+    assert grid(("offset", ""), rows, "table", width=80).split("\n")[2:4] == ["3", "4"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shlex
 import struct
 import subprocess
@@ -14,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.daemons import audited
 from txnlib.ask.commands import COMMANDS
+from txnlib.ask.grid import left_out
 
 #: The example of each help page, but of `capture`, which needs a cluster.
 EXAMPLES = {name: shlex.split(command.example) for name, command in COMMANDS.items() if name != "capture"}
@@ -27,6 +30,46 @@ for name, words in EXAMPLES.items():
     tables = [] if name == "locate" else ["--tables", sys.argv[1]]
     print(name, main([name, *words, *tables]), file=sys.stderr, flush=True)
 """
+#: Carries out every command that lists about every transaction that is open, and tells on stdout which command follows.
+LISTINGS = """
+import sys
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.main import main
+from tests.house.test_terminals import COMMAND, LISTED
+root = sys.argv[1]
+columns = ("topic", "partition", "start_offset", "transactional_id")
+opened = [tuple(row.values()) for row in open_run(open_tables(root)).rows("open_transactions", columns)]
+about = [["explain", topic, str(partition), str(offset)] for topic, partition, offset, _ in opened]
+about += [["timeline", topic, str(partition)] for topic, partition in sorted({each[:2] for each in opened})]
+ids = sorted({each[3] for each in opened} - {None})
+about += [[name, each] for each in ids for name in ("transaction", "timeline", "describe")]
+for words in [*LISTED, *about]:
+    print(COMMAND + words[0], flush=True)
+    print(words, main([*words, "--tables", root]), file=sys.stderr, flush=True)
+"""
+COMMAND = "command: "
+LISTED = [
+    *([name] for name in ("report", "open", "groups", "list", "find-hanging", "find-late", "abort-plan", "coverage", "runs")),
+    *(["collect-plan"], ["findings"], ["findings", "--severity", "INFO"]),
+]
+#: What is copied stays in one piece, however wide: commands, requests and records.
+COPIED = re.compile(
+    r"kafka-[a-z-]+\.sh|txn-audit explain|^  (before|after|do)  +[a-z]|  grep -E|^ +(\| )?(baseO|o)ffset: |scripts/|  request  "
+)
+#: The words of what only a terminal says: that columns are left out.
+LEFT_OUT = {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}
+#: Command -> the columns that a terminal of any width has.
+KEPT = {
+    "explain": ("offset", "written by", "record", "state after"),
+    "findings": ("severity", "name", "where", "evidence"),
+    "timeline": ("when", "where", "what", "detail"),
+    "open": ("topic", "partition", "verdict"),
+}
+
+
+def parts(text: str) -> set[str]:
+    """The words of a text, each up to a comma: a list or JSON without spaces is wrapped behind commas."""
+    return {part for word in text.split() for part in word.split(",")}
 
 
 def codes(told: str) -> list[str]:
@@ -79,3 +122,37 @@ def test_every_command_answers_in_a_terminal_as_in_a_pipe(words, where, piped, c
     assert codes(told) == piped
     assert "failed" not in told
     assert "payments-batch-7" in shown
+
+
+@pytest.fixture(scope="module")
+def hostile(repository: Path, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of a capture whose ids hold spaces, quotes, commas and markup."""
+    out = tmp_path_factory.mktemp("hostile") / "out"
+    audited(repository, "--input", str(captures / "hostile-4.3" / "brokers"), "--output", str(out))
+    return out
+
+
+@pytest.fixture(scope="module")
+def listed(demo_run: object, hostile: Path, where: dict[str, Any], repository: Path) -> list[tuple[list[str], str, str]]:
+    """Of both captures, what carries out every list, and what it prints and tells without a terminal."""
+    calls = [[sys.executable, "-c", LISTINGS, str(root)] for root in (repository / "out" / "quickstart", hostile)]
+    done = [subprocess.run(words, capture_output=True, text=True, check=True, **where) for words in calls]
+    return [(words, each.stdout, each.stderr) for words, each in zip(calls, done, strict=True)]
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120, 160, 200])
+def test_every_list_fits_into_the_terminal_and_cuts_no_word(listed, where, columns):
+    for words, piped, codes_then in listed:
+        shown, told = in_a_terminal(words, columns, **where)
+        assert told == codes_then
+        assert {line.rpartition(" ")[2] for line in told.splitlines() if line.startswith("[")} == {"0"}
+        answers = [each.splitlines() for each in re.sub(r"\x1b\[[0-9;]*m", "", shown).split(COMMAND)[1:]]
+        assert [line for lines in answers for line in lines if len(line) > columns and not COPIED.search(line)] == []
+        known = parts(piped)
+        for name, *lines in answers:
+            assert {word for word in parts("\n".join(lines)) if word.strip("─")} - known - LEFT_OUT == set(), name
+            heads = " ".join(" ".join(lines[: next((at for at, line in enumerate(lines) if "──" in line), 0)]).split())
+            if heads:
+                assert [each for each in KEPT.get(name, ()) if each not in heads] == []
+            if name == "explain":
+                assert any("<--" in line for line in lines)

@@ -7,7 +7,7 @@
 * `story` with `story_text`: the story of one open transaction (`explain`)
 * `whole_transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories
 * `abort_plan`, `collect_plan`, `coordinator_files`: what to do, and what else to copy
-* `overviews`, `differences`, `sql`, `acknowledgements`: tables in fewer columns, two runs, any query, what is known
+* `overviews`, `run_list`, `differences`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool
 * `capture`, `completion` with `names`: logs over the wire, and completion in a shell
 * `run_result` with `summary_json`, `metrics`: a run for programs; `atomic_file` writes files

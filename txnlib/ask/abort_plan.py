@@ -10,26 +10,13 @@ from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.grid import folded
 from txnlib.ask.rows import Row, StoredRun
 from txnlib.core.display import instant, printable
 from txnlib.core.reports.abort_plan import Condition, after, before, obstacle
+from txnlib.core.schema import shown
 from txnlib.core.verdicts import kafka_commands
 
-COLUMNS: Final = (
-    "number",
-    "action",
-    "topic",
-    "partition",
-    "start_offset",
-    "producer_id",
-    "transactional_id",
-    "verdict",
-    "reason",
-    "effect",
-    "do_not_abort_because",
-    "command",
-    "command_for_old_brokers",
-)
 #: Columns with lists.
 CHECKS: Final = ("before", "after", "notes", "places")
 
@@ -37,22 +24,26 @@ CHECKS: Final = ("before", "after", "notes", "places")
 def abort_plan(
     run: StoredRun, *, topic: str | None = None, action: str | None = None, verdict: str | None = None, limit: int | None = None
 ) -> list[Row]:
-    """The rows of abort_plan, in order, with this topic, action and verdict. Columns: COLUMNS and CHECKS."""
+    """The rows of abort_plan, in order, with this topic, action and verdict. Columns: the view `abort-plan`, and CHECKS."""
     where = [(name, "=", value) for name, value in {"topic": topic, "action": action, "verdict": verdict}.items() if value]
-    return run.rows("abort_plan", (*COLUMNS, *CHECKS), where, order='"number"', limit=limit)
+    return run.rows("abort_plan", (*shown("abort-plan"), *CHECKS), where, order='"number"', limit=limit)
 
 
 # ---- The plan of an audit as text: a table of the actions, then the steps of each
-
-
-_SHOWN: Final = ("number", "action", "topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict")
 
 
 def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOutput:
     """One row per action. CSV has no lists, so only people, scripts and JSON get the checks."""
     flat = [{name: value for name, value in row.items() if name not in CHECKS} for row in rows]
     script = partial(abort_plan_script, rows, run_id, as_of)
-    return CommandOutput(COLUMNS, flat, shown=_SHOWN, tail=partial(_groups, rows), whole=lambda: rows, script=script)
+    return CommandOutput(
+        shown("abort-plan"),
+        flat,
+        shown=shown("abort-plan", is_wide=False),
+        tail=partial(_groups, rows),
+        whole=lambda: rows,
+        script=script,
+    )
 
 
 def _groups(rows: Sequence[Row], width: int) -> str:
@@ -70,8 +61,9 @@ def _group(action: str, reason: str, rows: Sequence[Row], width: int) -> list[st
     """Rows that need no command, and for the same reason: what they say is said once."""
     if len(rows) == 1:
         return _steps(rows[0], width)
+    titles = [f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}" for row in rows]
     lines = ["", f"{action}  {len(rows)} transactions: {reason}"]
-    lines += [printable(f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}") for row in rows]
+    lines += [line for title in titles for line in folded(printable(title), width)]
     said = dict.fromkeys(said for row in rows for said in (row["do_not_abort_because"], *(row["notes"] or ())) if said is not None)
     return lines + [line for note in said for line in _said("note", note, width)]
 
@@ -86,7 +78,8 @@ def _where(row: Row) -> str:
 
 def _steps(row: Row, width: int) -> list[str]:
     """The steps of one row. Sentences are wrapped, and commands are not, so that they can be copied."""
-    lines = ["", printable(f"{row['number']}. {row['action']}  {_where(row)}, producer {row['producer_id']}")]
+    title = f"{row['number']}. {row['action']}  {_where(row)}, producer {row['producer_id']}"
+    lines = ["", *folded(printable(title), width)]
     because = row["do_not_abort_because"]
     if because is not None:
         lines += _said("why no abort now:", because, width)

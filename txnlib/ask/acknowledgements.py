@@ -19,6 +19,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from txnlib.ask.extents import name_of
 from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.core.finding_catalogue import Finding
+from txnlib.core.schema import shown
 from txnlib.errors import ConfigError
 
 #: Most rows that one entry can match. Others are treated as not acknowledged.
@@ -27,7 +28,7 @@ MOST_MATCHED: Final = 10_000
 _MATCHED: Final = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
 _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 _TRANSACTION: Final = (*_KEY, "transactional_id", "verdict", "reason", "runs_seen")
-_FINDING: Final = ("name", "severity", "topic", "partition", "offset", "producer_id", "transactional_id", "evidence")
+_FINDING: Final = shown("report: findings")
 #: topic, partition, producer_id, start_offset of an open transaction.
 Key = tuple[Any, ...]
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names, ms
+from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState, WholeOutcome, whole_outcome
 from txnlib.errors import MissingTableError
 
 #: What identifies a transaction.
 KEY: Final = ("transactional_id", "coordinator_partition", "transaction_number")
 #: The rows of a whole transaction: one per partition.
-OUTCOME: Final = column_names(
-    "topic partition marker marker_offset outcome records first_offset bytes marked known_from transaction_number producer_id "
-    "producer_epoch marker_epoch marker_coordinator_epoch decided_outcome decided is_two_phase_commit says"
-)
+OUTCOME: Final = shown("transaction")
 #: Columns of a coordinator record that show what it changed.
 RECORD: Final = column_names(
     "offset timestamp_ms state is_tombstone producer_id producer_epoch coordinator_epoch partitions transition"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.ask.grid import CSV, JSON, TABLE, columns, grid, json_text
+from txnlib.ask.grid import CSV, JSON, TABLE, columns, fold, grid, json_text
 from txnlib.ask.rows import Row
 
 KAFKA: Final = "kafka"
@@ -33,6 +33,8 @@ class CommandOutput:
     page: Callable[[bool], str] | None = None
     #: For people: fewer columns than programs get.
     shown: Sequence[str] | None = None
+    #: For people: the columns that a terminal has at any width, the most important first.
+    kept: Sequence[str] = ()
     #: For people: fewer rows than programs get.
     people: Sequence[Row] | None = None
     #: For programs: the whole output, if it is more than the rows.
@@ -60,10 +62,7 @@ class CommandOutput:
             return self.page(width is not None)
         rows = self.rows if self.people is None else self.people
         chosen = self.columns if is_wide or self.shown is None else self.shown
-        body = grid(chosen, rows, form, width=WIDEST if is_wide and width is not None else width)
-        return f"{self.head}{body}{self._tail(is_terminal=width is not None)}"
-
-    def _tail(self, *, is_terminal: bool) -> str:
-        if isinstance(self.tail, str):
-            return self.tail
-        return self.tail(columns(is_terminal=is_terminal))
+        body = grid(chosen, rows, form, width=WIDEST if is_wide and width is not None else width, kept=self.kept)
+        room = columns(is_terminal=width is not None)
+        head = self.head if width is None else fold(self.head, room)
+        return f"{head}{body}{self.tail if isinstance(self.tail, str) else self.tail(room)}"

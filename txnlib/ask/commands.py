@@ -86,7 +86,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "List what is odd in the logs, the most severe first",
         "ask.overviews:answer_findings",
         options={
-            "--severity": {"choices": _SEVERITIES, "help": "Only findings of this severity or a higher one"},
+            "--severity": {
+                "choices": _SEVERITIES,
+                "help": "Only of this severity or a higher one (default: WARNING; INFO is all)",
+            },
             "--name": {"metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
             **_SOME,
         },
@@ -213,7 +216,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "coverage": Command("Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"),
     "collect-plan": Command("List what else to copy, from which broker, and why", "ask.collect_plan:answer"),
-    "runs": Command("List all runs in the tables, newest first", "ask.overviews:answer_runs", Reads.TABLES),
+    "runs": Command("List all runs in the tables, newest first", "ask.run_list:answer_runs", Reads.TABLES),
     "sql": Command(
         "Answer a question in SQL about the tables and views, of all runs. Needs DuckDB: pip install 'txnlib[sql]'",
         "ask.sql:answer",

@@ -12,23 +12,12 @@ from typing import Any, Final
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from txnlib.ask.rows import RUNS, Filter, Row, Rows, StoredRun, ms, select
+from txnlib.ask.rows import RUNS, Filter, Row, Rows, StoredRun, column_names, ms, select
 from txnlib.core.instants import parse_instant
 from txnlib.errors import HAS_NOT_ENDED, UNFINISHED, MissingTableError, UnfinishedError, UnreadableInputError, UsageError
 
 DONE: Final = "DONE"
-_RUN_COLUMNS: Final = (
-    "run_id",
-    "cluster",
-    "as_of",
-    "status",
-    "started_at",
-    "finished_at",
-    "input",
-    "settings",
-    "version",
-    "counts",
-)
+_RUN_COLUMNS: Final = column_names("run_id cluster as_of status started_at finished_at input settings version counts")
 
 
 #: The tables that say which rows of earlier runs a run has.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, two_runs
-from txnlib.ask.rows import Row, StoredRun, ms
+from txnlib.ask.grid import fold
+from txnlib.ask.rows import Row, StoredRun, column_names, ms
 from txnlib.core.display import duration, printable, utc_time
 from txnlib.errors import MissingTableError
 
@@ -24,28 +26,10 @@ CHANGES: Final[Mapping[str, str]] = {
     "NOT_SEEN": "open then; its partition was not captured now, so it may be open still",
     "SEEN": "open now; its partition was not captured then, so it may have been open",
 }
-COLUMNS: Final = (
-    "change",
-    "topic",
-    "partition",
-    "start_offset",
-    "producer_id",
-    "transactional_id",
-    "verdict_then",
-    "verdict_now",
-    "reason_now",
-    "says",
+COLUMNS: Final = column_names(
+    "change topic partition start_offset producer_id transactional_id verdict_then verdict_now reason_now says"
 )
-_OPEN: Final = (
-    "topic",
-    "partition",
-    "producer_id",
-    "start_offset",
-    "transactional_id",
-    "verdict",
-    "reason",
-    "explanation",
-)
+_OPEN: Final = column_names("topic partition producer_id start_offset transactional_id verdict reason explanation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +163,7 @@ def differences_output(differences: Differences) -> CommandOutput:
     tail = _counted(differences.rows)
     for label, run in (("not captured now, but then", then), ("captured now, and not then", now)):
         tail += f"{label}: {printable(', '.join(_named(run.only_captured)))}\n" if run.only_captured else ""
-    return CommandOutput(COLUMNS, differences.rows, shown=_SHOWN, head=head, tail=tail, whole=lambda: whole)
+    return CommandOutput(COLUMNS, differences.rows, shown=_SHOWN, head=head, tail=partial(fold, tail), whole=lambda: whole)
 
 
 def _whole(run: RunSide) -> Row:

@@ -6,10 +6,11 @@ import csv
 import io
 import json
 import math
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import zip_longest
+from itertools import accumulate, chain, zip_longest
 from textwrap import wrap
 from typing import Any, Final
 
@@ -34,9 +35,11 @@ TABLE: Final = "table"
 JSON: Final = "json"
 CSV: Final = "csv"
 
-#: Columns of sentences and lists. They may be wrapped between words; all other cells stay whole, because ids and times are copied.
-WRAPPED: Final = frozenset({"detail", "reason", "evidence", "message", "explanation", "verdicts", "partitions", "input"})
-#: Least width of a wrapped column.
+#: Columns of sentences, which stand below their row where there is no room beside it.
+SENTENCES: Final = frozenset({"detail", "evidence", "message", "explanation", "record", "says", "why"})
+#: Columns that are wrapped between words. All other cells stay whole, because ids and times are copied.
+WRAPPED: Final = SENTENCES | {"reason", "verdicts", "partitions", "input", "where", "what", "written by", "state after"}
+#: Least width of a wrapped column, if its words are not longer.
 LEAST_WRAPPED: Final = 24
 #: Spaces between two columns.
 GAP: Final = 2
@@ -59,11 +62,12 @@ STYLES: Final[Mapping[str, str]] = {
 }
 
 
-def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, width: int | None = None) -> str:
+def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, width: int | None = None, kept: Sequence[str] = ()) -> str:
     """The columns of the rows in one of the three forms.
 
-    `width`: of the terminal; None for text that is piped, which has no styles and lines of any length. On a terminal, the last
-    columns are left out if they do not fit, and a single row that does not fit is shown as a list.
+    `width`: of the terminal; None for text that is piped, which has no styles and lines of any length. `kept`: the columns that a
+    terminal has at any width, the most important first. Others, the last ones first, are left out if they do not fit, and a single
+    row that does not fit is shown as a list.
     """
     if form == JSON:
         return json_text([{name: plain(row[name]) for name in columns} for row in rows])
@@ -72,10 +76,18 @@ def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, width: int |
     cells = [[cell(row[name]) for name in columns] for row in rows]
     if width is None:
         return _padded([heading(name) for name in columns], cells)
-    fitting = fitting_columns(columns, cells, width)
-    if len(rows) == 1 and fitting < len(columns):
+    least = {name: least_width(name, [row[at] for row in cells]) for at, name in enumerate(columns)}
+    by_importance = [*(name for name in kept if name in least), *(name for name in columns if name not in kept)]
+    beside = _fitting(by_importance, least, width)
+    below: list[str] = []
+    if not {*kept} & least.keys() <= {*beside}:
+        below = [name for name in kept if name in SENTENCES & least.keys()]
+        beside = _fitting([name for name in by_importance if name not in SENTENCES], least, width)
+    missing = len(columns) - len(beside) - len(below)
+    if len(rows) == 1 and missing:
         return _listed(columns, cells[0], width)
-    return _styled(columns[:fitting], [row[:fitting] for row in cells], width) + left_out(len(columns) - fitting)
+    table = [dict(zip(columns, row, strict=True)) for row in cells]
+    return _styled({name: least[name] for name in columns if name in beside}, below, table, width) + left_out(missing)
 
 
 def heading(column: str) -> str:
@@ -89,21 +101,49 @@ def left_out(number: int) -> str:
     return f"({columns}: --wide, or --format json)\n" if number else ""
 
 
-def fitting_columns(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> int:
-    """How many of the first columns fit into a width. At least one."""
-    used, number = -GAP, 0
-    for position, name in enumerate(columns):
-        used += GAP + least_width(name, [row[position] for row in cells])
-        if used > width:
-            break
-        number += 1
-    return max(number, 1)
+def _fitting(columns: Sequence[str], least: Mapping[str, int], width: int) -> list[str]:
+    """The first columns that fit into a width. At least one."""
+    ends = accumulate(least[name] + GAP for name in columns)
+    return [name for at, (name, end) in enumerate(zip(columns, ends, strict=True)) if at == 0 or end - GAP <= width]
 
 
 def least_width(column: str, cells: Sequence[str]) -> int:
-    """The least width of a column: of its longest cell, unless it is wrapped, and of the longest word in its heading."""
+    """The least width of a column: of its longest cell, or of its longest word if it is wrapped, or in its heading."""
     longest = max(map(len, cells), default=0)
-    return max(min(longest, LEAST_WRAPPED) if column in WRAPPED else longest, longest_word(heading(column)))
+    if column in WRAPPED and longest > LEAST_WRAPPED:
+        longest = max(LEAST_WRAPPED, *(len(word) for text in cells for _, word in _words(text)))
+    return max(longest, longest_word(heading(column)))
+
+
+def _words(text: str) -> Iterator[tuple[str, str]]:
+    """The words of a text, each with what stands before it. Long ones, such as lists and JSON, end behind each comma."""
+    for word in text.split(" "):
+        before = " "
+        for part in re.findall("[^,]*,|[^,]+", word) if len(word) > LEAST_WRAPPED else [word]:
+            yield before, part
+            before = ""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text, wrapped between words. A word that is longer than a line stays whole."""
+    lines: list[str] = []
+    for before, word in _words(text):
+        if lines and len(lines[-1]) + len(before) + len(word) <= width:
+            lines[-1] += before + word
+        else:
+            lines.append(word)
+    return lines
+
+
+def fold(text: str, width: int) -> str:
+    """The text with its long lines wrapped."""
+    return "".join(f"{part}\n" for line in text.splitlines() for part in folded(line, width))
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A line wrapped between words, indented as it is and by two spaces more."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) or [""]
 
 
 def longest_word(text: str) -> int:
@@ -207,28 +247,51 @@ def _listed(columns: Sequence[str], row: Sequence[str], width: int) -> str:
     names = [heading(name) for name in columns]
     indent = max(map(len, names)) + GAP
     lines = []
-    for name, column, text in zip(names, columns, row, strict=True):
-        parts = wrap(text, max(width - indent, LEAST_WRAPPED), break_long_words=False) if column in WRAPPED else [text]
-        lines += [f"{label:<{indent}}{part}" for label, part in zip_longest([name], parts or [""], fillvalue="")]
+    for name, text in zip(names, row, strict=True):
+        lines += [
+            f"{label:<{indent}}{part}" for label, part in zip_longest([name], wrapped(text, max(width - indent, 1)), fillvalue="")
+        ]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _styled(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
+def _widths(least: Mapping[str, int], rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
+    """The width of each column. Those that are wrapped share the room that is left, those that need least first."""
+    room = width - sum(least.values()) - GAP * (len(least) - 1)
+    wanted = {name: max(len(heading(name)), *(len(row[name]) for row in rows)) if rows else len(heading(name)) for name in least}
+    widths = dict(least)
+    growing = sorted((wanted[name] - least[name], name) for name in least)
+    for at, (more, name) in enumerate(growing):
+        given = max(0, min(more, room // (len(growing) - at)))
+        widths[name] += given
+        room -= given
+    return widths
+
+
+def _styled(least: Mapping[str, int], below: Sequence[str], rows: Sequence[Mapping[str, str]], width: int) -> str:
     # Imported here, because piped output and scripts do not need it.
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
+    widths = _widths(least, rows, width)
     console = Console(width=width)  # knows NO_COLOR and TERM
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for position, name in enumerate(columns):
-        least = least_width(name, [row[position] for row in cells])
-        is_whole = name not in WRAPPED
-        title = Text("\n".join(wrap(heading(name), max(least, 1))))
-        table.add_column(title, overflow="fold", no_wrap=is_whole, min_width=least, width=least if is_whole else None)
-    for row in cells:
-        table.add_row(*[Text(text, style=STYLES.get(text.removeprefix("<-- "), "")) for text in row])
+
+    def line(cells: Mapping[str, str], style: str = "") -> Iterator[Text]:
+        parts = {name: wrapped(cells[name], widths[name]) for name in widths}
+        for texts in zip_longest(*parts.values(), fillvalue=""):
+            made = Text(style=style)
+            for name, text in zip(widths, texts, strict=True):
+                made.append(" " * (GAP if name != next(iter(widths)) else 0))
+                made.append(text.ljust(widths[name]), STYLES.get(cells[name].removeprefix("<-- "), ""))
+            made.rstrip()
+            yield made
+        yield from (Text(f"    {text}") for name in below for text in wrapped(cells[name], width - 4) if text)
+
+    names = {name: heading(name) for name in (*widths, *below)}
     with console.capture() as captured:
-        console.print(table)
+        for text in (
+            *line(names, "bold"),
+            Text("─" * (sum(widths.values()) + GAP * (len(widths) - 1))),
+            *chain.from_iterable(map(line, rows)),
+        ):
+            console.print(text, soft_wrap=True)
     return captured.get()

@@ -8,41 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from txnlib.ask.rows import Row
+from txnlib.ask.rows import Row, column_names
 from txnlib.core.display import printable
 from txnlib.core.kafka.coordinator_partition import java_string_hash
 from txnlib.core.kafka.wire import on_disk
 from txnlib.core.verdicts.find_hanging import duration_minutes
 
 LIST: Final = ("TransactionalId", "Coordinator", "ProducerId", "TransactionState")
-DESCRIBE: Final = (
-    "CoordinatorId",
-    "TransactionalId",
-    "ProducerId",
-    "ProducerEpoch",
-    "TransactionState",
-    "TransactionTimeoutMs",
-    "CurrentTransactionStartTimeMs",
-    "TransactionDurationMs",
-    "TopicPartitions",
+DESCRIBE: Final = column_names(
+    "CoordinatorId TransactionalId ProducerId ProducerEpoch TransactionState TransactionTimeoutMs "
+    "CurrentTransactionStartTimeMs TransactionDurationMs TopicPartitions"
 )
-DESCRIBE_PRODUCERS: Final = (
-    "ProducerId",
-    "ProducerEpoch",
-    "LatestCoordinatorEpoch",
-    "LastSequence",
-    "LastTimestamp",
-    "CurrentTransactionStartOffset",
+DESCRIBE_PRODUCERS: Final = column_names(
+    "ProducerId ProducerEpoch LatestCoordinatorEpoch LastSequence LastTimestamp CurrentTransactionStartOffset"
 )
-FIND_HANGING: Final = (
-    "Topic",
-    "Partition",
-    "ProducerId",
-    "ProducerEpoch",
-    "CoordinatorEpoch",
-    "StartOffset",
-    "LastTimestamp",
-    "Duration(min)",
+FIND_HANGING: Final = column_names(
+    "Topic Partition ProducerId ProducerEpoch CoordinatorEpoch StartOffset LastTimestamp Duration(min)"
 )
 
 

@@ -13,25 +13,11 @@ from txnlib.ask.command_output import KAFKA, CommandOutput
 from txnlib.ask.rows import Filter, Row, StoredRun, ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk
+from txnlib.core.schema import TABLES, shown
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE, SearchScope, duration_minutes, find_hanging, is_candidate
 from txnlib.errors import UsageError
 
 TopicPartition = tuple[str, int]
-
-_OPEN_COLUMNS: Final = (
-    "topic",
-    "partition",
-    "producer_id",
-    "producer_epoch",
-    "coordinator_epoch",
-    "start_offset",
-    "last_timestamp",
-    "last_timestamp_ms",
-    "transactional_id",
-    "verdict",
-    "reason",
-    "kafka_find_hanging",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +51,11 @@ def hanging_search(
     searched = [place for place, brokers in replicas.items() if scope.covers(*place, brokers)]
     opened = [
         {**row, "last_timestamp_ms": last_write_ms(row)}
-        for row in run.rows("open_transactions", _OPEN_COLUMNS, order='"topic", "partition", "start_offset"')
+        for row in run.rows(
+            "open_transactions",
+            (*shown("find-hanging"), "last_timestamp_ms", "kafka_find_hanging"),
+            order='"topic", "partition", "start_offset"',
+        )
         if scope.covers(row["topic"], row["partition"], replicas.get((row["topic"], row["partition"]), frozenset()))
     ]
     decisions = _decisions(run, opened, timeout_ms, audited_ms)
@@ -127,16 +117,7 @@ def _are_coordinators_complete(run: StoredRun) -> bool:
 # ---- Transactional ids as their coordinators have them: all that pass a filter, or one
 
 
-_ID_COLUMNS: Final = (
-    "transactional_id",
-    "coordinator_partition",
-    "producer_id",
-    "producer_epoch",
-    "state",
-    "transaction_timeout_ms",
-    "transaction_start",
-    "partitions",
-)
+_ID_COLUMNS: Final = tuple(name for name in shown("describe") if name in TABLES["transactional_ids"].names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,17 +209,6 @@ def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
 # ---- The producers of a partition, as a broker remembers them
 
 
-_PRODUCER_COLUMNS: Final = (
-    "producer_id",
-    "producer_epoch",
-    "coordinator_epoch",
-    "last_sequence",
-    "last_timestamp",
-    "last_timestamp_ms",
-    "current_transaction_start_offset",
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Producers:
     """Rows of producer_states of one partition, by producer id."""
@@ -251,7 +221,7 @@ class Producers:
 def producers_of(run: StoredRun, topic: str, partition: int, *, with_order: bool = False) -> Producers:
     """The producers of a partition; `with_order`: also what decides Kafka's order. Raises UsageError if no copy of it was read."""
     here = [("topic", "=", topic), ("partition", "=", partition)]
-    rows = run.rows("producer_states", _PRODUCER_COLUMNS, here)
+    rows = run.rows("producer_states", (*shown("describe-producers"), "last_timestamp_ms"), here)
     if not rows and not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
         raise UsageError(f"no copy of {topic}-{partition} was audited in this run")
     for row in rows:
@@ -270,48 +240,6 @@ def last_write_ms(row: Row) -> int | None:
 # ---- The output of the commands that Kafka's own tool has: `list`, `describe`, `describe-producers` and `find-hanging`
 
 
-LIST: Final = (
-    "transactional_id",
-    "coordinator",
-    "coordinator_partition",
-    "producer_id",
-    "producer_epoch",
-    "state",
-    "partitions",
-)
-DESCRIBE: Final = (
-    "coordinator",
-    "transactional_id",
-    "coordinator_partition",
-    "producer_id",
-    "producer_epoch",
-    "state",
-    "transaction_timeout_ms",
-    "transaction_start",
-    "duration_ms",
-    "partitions",
-)
-DESCRIBE_PRODUCERS: Final = (
-    "producer_id",
-    "producer_epoch",
-    "coordinator_epoch",
-    "last_sequence",
-    "last_timestamp",
-    "current_transaction_start_offset",
-)
-FIND_HANGING: Final = (
-    "topic",
-    "partition",
-    "producer_id",
-    "producer_epoch",
-    "coordinator_epoch",
-    "start_offset",
-    "last_timestamp",
-    "duration_minutes",
-    "transactional_id",
-    "verdict",
-    "reason",
-)
 #: Position of a row whose first record is unknown.
 _LAST: Final = 1 << 62
 
@@ -322,18 +250,18 @@ def list_output(ids: TransactionalIds) -> CommandOutput:
     notes = []
     if ids.without_start:
         notes.append(f"{ids.without_start} of these have no known start, and pass every --duration-filter, as on a broker")
-    return CommandOutput(LIST, ids.rows, kafka=lambda: kafka_table.list_table(in_order), notes=notes)
+    return CommandOutput(shown("list"), ids.rows, kafka=lambda: kafka_table.list_table(in_order), notes=notes)
 
 
 def describe_output(row: Row, as_of_ms: int) -> CommandOutput:
     """`describe`: one transactional id."""
-    return CommandOutput(DESCRIBE, [row], kafka=lambda: kafka_table.describe_table(row, as_of_ms))
+    return CommandOutput(shown("describe"), [row], kafka=lambda: kafka_table.describe_table(row, as_of_ms))
 
 
 def describe_producers_output(producers: Producers) -> CommandOutput:
     """`describe-producers`."""
     in_order = sorted(producers.rows, key=lambda row: producers.first_offsets.get(row["producer_id"], _LAST))
-    return CommandOutput(DESCRIBE_PRODUCERS, producers.rows, kafka=lambda: kafka_table.describe_producers_table(in_order))
+    return CommandOutput(shown("describe-producers"), producers.rows, kafka=lambda: kafka_table.describe_producers_table(in_order))
 
 
 def find_hanging_output(search: HangingSearch) -> CommandOutput:
@@ -346,7 +274,7 @@ def find_hanging_output(search: HangingSearch) -> CommandOutput:
         missing = "coordinator partitions are missing (txn-audit coverage)"
         notes.append(f"{search.undecided} open transactions cannot be decided: {missing}")
     return CommandOutput(
-        FIND_HANGING,
+        shown("find-hanging"),
         search.hanging,
         kafka=lambda: kafka_table.find_hanging_table(
             search.hanging, search.as_of_ms, producers=search.producers, candidates=search.candidates

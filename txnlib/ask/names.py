@@ -9,7 +9,7 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, open_run
-from txnlib.ask.overviews import coverage, listed_runs
+from txnlib.ask.run_list import listed_runs
 
 #: A shell would split or expand any other character. Ids come from clients, so a shell is never given one that it could run.
 _PLAIN: Final = re.compile(r"[\w.:/@%+=,-]+", re.ASCII)
@@ -27,5 +27,5 @@ def _of_kind(tables: Tables, kind: str, options: Namespace) -> Iterable[str]:
         return (row["run_id"] for row in listed_runs(tables, run_id=options.run, as_of=options.as_of))
     run = open_run(tables, run_id=options.run, as_of=options.as_of)
     if kind == "topics":
-        return (row["topic"] for row in coverage(run))
+        return (row["topic"] for row in run.rows("coverage", ["topic"]))
     return (row["transactional_id"] for row in run.rows("transactional_ids", ["transactional_id"]))

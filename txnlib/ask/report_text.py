@@ -62,7 +62,10 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
 
 def _wrapped(line: Line, width: int) -> list[str]:
     if isinstance(line, str):
-        return [line]
+        command, sign, shows = line.partition("   must show: ")
+        if not sign or not len(line) > width < WIDTH:
+            return [line]
+        return [command, *_wrapped((f"{'':{INDENT}}must show: {shows}", INDENT), width)]
     text, indent = line
     return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from txnlib.ask.rows import Row, StoredRun, ms
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, STATUSES, Summary
+from txnlib.core.schema import shown
 from txnlib.errors import MissingTableError
 
 #: Most rows to list; counts include all. The limit matters because each partition is a time series.
@@ -19,37 +20,7 @@ SHOWN_BROKERS: Final = 1_000
 URGENCY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN", "OPEN")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 
-_BROKER: Final = ("broker", "partitions_with_late_transactions", "active_transaction_open_time_max_ms")
-_CLOCK: Final = ("broker", "other_broker", "offset_ms", "error_ms")
-_LAG: Final = (
-    "topic",
-    "partition",
-    "lag_offsets",
-    "lag_bytes",
-    "lag_ms",
-    "blocking_producer_id",
-    "blocking_transactional_id",
-    "blocking_verdict",
-)
 _HIGHEST: Final = {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}
-_TRANSACTION: Final = (
-    "topic",
-    "partition",
-    "producer_id",
-    "producer_epoch",
-    "start_offset",
-    "transactional_id",
-    "verdict",
-    "reason",
-    "blocks_since",
-    "blocked_offsets",
-    "blocked_bytes",
-    "safe_to_abort",
-    "runs_seen",
-    "application",
-    "explanation",
-    "safe_from",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +78,9 @@ def results_of(run: StoredRun, summary: Summary) -> Results:
     is_behind = [("lag_offsets", ">", 0)]
     return Results(
         summary=summary,
-        brokers=run.rows("brokers", _BROKER, order='"broker"', limit=SHOWN_BROKERS),
+        brokers=run.rows("brokers", shown("summary: brokers"), order='"broker"', limit=SHOWN_BROKERS),
         clocks=_clocks(run),
-        lags=run.rows("partitions", _LAG, is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
+        lags=run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
         lag=run.one("partitions", _HIGHEST, is_behind),
         partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},
         transactions=_transactions(run, summary),
@@ -118,7 +89,7 @@ def results_of(run: StoredRun, summary: Summary) -> Results:
 
 def _clocks(run: StoredRun) -> list[Row]:
     try:
-        return run.rows("broker_clocks", _CLOCK, order='"broker", "other_broker"', limit=SHOWN_BROKERS)
+        return run.rows("broker_clocks", shown("summary: clocks"), order='"broker", "other_broker"', limit=SHOWN_BROKERS)
     except MissingTableError:  # a run of an earlier version
         return []
 
@@ -128,5 +99,5 @@ def _transactions(run: StoredRun, summary: Summary) -> list[Row]:
     for verdict in URGENCY:
         left = SHOWN_TRANSACTIONS - len(rows)
         if left and summary.counts["verdicts"].get(verdict):
-            rows += run.rows("open_transactions", _TRANSACTION, [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=left)
+            rows += run.rows("open_transactions", shown("summary"), [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=left)
     return [{**row, **{name: ms(row[name]) for name in ("blocks_since", "safe_from")}} for row in rows]

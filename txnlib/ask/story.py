@@ -20,6 +20,7 @@ from txnlib.core.broker_logs.kafka_lines import logs_of_cause
 from txnlib.core.broker_logs.log_line import grep_commands
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.schema import shown
 from txnlib.core.text import dump_printer
 from txnlib.errors import MissingTableError, UsageError
 
@@ -35,12 +36,6 @@ COPIES: Final = 5
 #: Range of offsets that is first searched for the nearest broker-stamped batches.
 NEARBY: Final = 50_000
 
-_VERDICT: Final = column_names(
-    "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp last_timestamp_ms duration_minutes "
-    "transactional_id coordinator_partition coordinator_state verdict reason explanation kafka_find_hanging causes evidence "
-    "late_by age_basis broker_clock_age_ms safe_to_abort abort_command do_not_abort_because blocked_offsets blocked_bytes "
-    "blocks_since first_seen runs_seen safety"
-)
 #: Columns of a batch from which an event is made, and those without which the batches of a run are not known.
 _BATCH: Final = column_names(
     "base_offset last_offset records_count producer_id producer_epoch base_sequence last_sequence partition_leader_epoch "
@@ -276,7 +271,7 @@ class _Logs:
 
 def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Logs:
     here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
-    rows = run.rows("open_transactions", _VERDICT, [*here, ("start_offset", "=", start_offset)])
+    rows = run.rows("open_transactions", shown("explain"), [*here, ("start_offset", "=", start_offset)])
     if not rows:
         opened = run.rows("open_transactions", ("start_offset", "producer_id"), here, order='"start_offset"', limit=10)
         starts = ", ".join(f"{row['start_offset']} (producer {row['producer_id']})" for row in opened) or "none"

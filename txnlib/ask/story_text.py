@@ -6,7 +6,7 @@ Repeats what the audit decided and decides nothing.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -14,7 +14,7 @@ from typing import Any, Final
 from txnlib.ask import episode
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode, Event, the_day
-from txnlib.ask.grid import WIDTH, instant_json
+from txnlib.ask.grid import WIDTH, folded, instant_json
 from txnlib.ask.report_entries import AS_DECIDED, last_write, told
 from txnlib.ask.rows import Row
 from txnlib.core.broker_logs.log_line import GrepCommand
@@ -43,9 +43,12 @@ class Explained:
 
     def output(self, story: Episode[Explained], /) -> CommandOutput:
         """The story as a table, with the verdict below it."""
+        heads = columns(story)
         return CommandOutput(
-            columns(story),
+            heads,
             lines(story),
+            people=lines(story, span=short_span),
+            kept=(heads[0], heads[4], heads[1], heads[3], heads[5]),
             head=_head(story),
             tail=lambda width: _tail(self, width),
             whole=lambda: _for_programs(story),
@@ -59,20 +62,24 @@ def columns(story: Episode[Explained]) -> tuple[str, ...]:
     return "offset", "written by", when, "record", "state after", ""
 
 
-def lines(story: Episode[Explained]) -> list[Row]:
-    """The lines of the table."""
+def _long_span(after: str, before: str) -> str:
+    return f"between {after} and {before}"
+
+
+def lines(story: Episode[Explained], span: Callable[[str, str], str] = _long_span) -> list[Row]:
+    """The lines of the table. `span`: two times, between which something was written, in words."""
     day, heads = _day(story), columns(story)
     place = f"{story.outcome.verdict['topic']}-{story.outcome.verdict['partition']}"
-    return [dict(zip(heads, _line(event, place, day), strict=True)) for event in story.events]
+    return [dict(zip(heads, _line(event, place, day, span), strict=True)) for event in story.events]
 
 
-def _line(event: Event, place: str, day: str | None) -> tuple[str, ...]:
+def _line(event: Event, place: str, day: str | None, span: Callable[[str, str], str]) -> tuple[str, ...]:
     offsets, by = "", event.written_by
     if event.log == place:
         offsets = str(event.offset) if event.offset == event.last_offset else f"{event.offset}–{event.last_offset}"
     elif event.offset is not None:
         by = f"{event.log} @{event.offset}"
-    return offsets, by, _when(event, day), event.record, event.state_after, f"<-- {event.mark}" if event.mark else ""
+    return offsets, by, _when(event, day, span), event.record, event.state_after, f"<-- {event.mark}" if event.mark else ""
 
 
 def _day(story: Episode[Explained]) -> str | None:
@@ -80,13 +87,22 @@ def _day(story: Episode[Explained]) -> str | None:
     return the_day(precise_time(at) for at in times if at is not None)
 
 
-def _when(event: Event, day: str | None) -> str:
+def _when(event: Event, day: str | None, span: Callable[[str, str], str]) -> str:
     after, before = ("" if ms is None else precise_time(ms).removeprefix(f"{day} ") for ms in (event.after_ms, event.before_ms))
     if event.offset is None:
         return ""
     if after and before:
-        return after if event.after_ms == event.before_ms else f"between {after} and {before}"
+        return after if event.after_ms == event.before_ms else span(after, before)
     return f"before {before}" if before else f"after {after}" if after else "not known"
+
+
+def short_span(after: str, before: str) -> str:
+    """Two times as one, in seconds, or in milliseconds of one second: 07:19:36–37, 07:19:36–21:05."""
+    if after[:-5] == before[:-5]:
+        return f"{after.removesuffix('Z')}–{before[-5:-1]}"
+    low, high = after[:-5], before[:-5]
+    same = max((at for at in range(0, len(low) - 1, 3) if low[:at] == high[:at]), default=0) if len(low) == len(high) == 8 else 0
+    return f"{low}–{high[same:]}"
 
 
 def _head(story: Episode[Explained]) -> str:
@@ -101,7 +117,7 @@ def _head(story: Episode[Explained]) -> str:
 def _tail(explained: Explained, width: int = WIDTH) -> str:
     """The conclusions and the records that support them. Sentences are wrapped, commands and records are not."""
     row = explained.verdict
-    out = [f"  left out: {printable('; '.join(explained.left_out))}"] if explained.left_out else []
+    out = folded(f"  left out: {printable('; '.join(explained.left_out))}", width) if explained.left_out else []
     out += ["", f"{row['verdict']}  {row['reason']}"]
     proof = row["broker_clock_age_ms"]
     proven = "no broker's clock proves an age" if proof is None else f"open for {duration(proof)} by the brokers' clocks"
@@ -116,12 +132,12 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
     for label, text in says:
         out += _wrapped(width, label, text)
     out += _remedy(row, width)
-    out += _copies(explained)
-    out += _safety(row)
+    out += [line for text in (*_copies(explained), *_safety(row)) for line in folded(text, width)]
     out += _searches(explained, width)
     out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if explained.evidence else []
     for each in explained.evidence:
-        out.append(f"  {printable(each['topic'])}-{each['partition']} offset {each['offset']}: {printable(each['says'])}")
+        place = f"{printable(each['topic'])}-{each['partition']}"
+        out += folded(f"  {place} offset {each['offset']}: {printable(each['says'])}", width)
         out += [f"    {printable(line)}" for line in each["printed"]]
     return "".join(f"{line}\n" for line in out)
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, column_names, ms
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
 from txnlib.core.display import printable
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.schema import shown
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
 from txnlib.errors import MissingTableError
 
@@ -37,18 +38,10 @@ SHOWN_MISSING: Final = 20
 MOST_PARTITIONS: Final = 10_000
 
 _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
-_OPEN: Final = _KEY + column_names(
-    "producer_epoch transactional_id application coordinator_partition coordinator_state transaction_start "
-    "transaction_timeout_ms is_two_phase_commit last_timestamp last_timestamp_ms duration_minutes verdict reason "
-    "explanation causes evidence age_basis broker_clock_age_ms safe_to_abort abort_command do_not_abort_because "
-    "blocked_offsets blocked_bytes blocks_since first_seen runs_seen safe_from safety"
-)
+_OPEN: Final = shown("report")
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
-_PLAN: Final = ("number", "action", "before", "command", "command_for_old_brokers", "after", "effect", "notes", "places")
-_BEHIND: Final = column_names(
-    "last_stable_offset lag_offsets lag_bytes blocking_producer_id blocking_transactional_id next_blocking_offset "
-    "next_blocking_producer_id next_blocking_transactional_id"
-)
+_PLAN: Final = shown("report: plan")
+_BEHIND: Final = shown("report: partition")
 #: Orders of rows: those that block most first, and partitions that lag longest first.
 MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
 LONGEST_LAG: Final = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
@@ -254,7 +247,7 @@ def finding_places(run: StoredRun, shown: int) -> list[FindingPlaces]:
     return [_finding(run, name, severity, count, shown) for (name, severity), count in worst_first]
 
 
-_PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id", "evidence")
+_PLACE: Final = shown("page: findings")
 _BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "producer_id", "transactional_id"'
 
 

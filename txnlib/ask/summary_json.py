@@ -231,7 +231,7 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
         lag=Lag(
             partitions=results.lag.get("partitions") or 0,
             max_offsets=results.lag.get("offsets") or 0,
-            max_seconds=_seconds(results.lag.get("ms")),
+            max_seconds=seconds(results.lag.get("ms")),
             longest=[_lagging(row) for row in results.lags],
         ),
         brokers=[_broker(row) for row in results.brokers],
@@ -278,16 +278,17 @@ def _known(known: Acknowledged) -> list[Known]:
 
 def _lagging(row: Row) -> LaggingPartition:
     values = {name: row[name] for name in LaggingPartition.model_fields if name != "lag_seconds"}
-    return LaggingPartition(**values, lag_seconds=_seconds(row["lag_ms"]))
+    return LaggingPartition(**values, lag_seconds=seconds(row["lag_ms"]))
 
 
 def _broker(row: Row) -> Broker:
     return Broker(
         broker=row["broker"],
         partitions_with_late_transactions=row["partitions_with_late_transactions"],
-        active_transaction_open_time_max_seconds=_seconds(row["active_transaction_open_time_max_ms"]),
+        active_transaction_open_time_max_seconds=seconds(row["active_transaction_open_time_max_ms"]),
     )
 
 
-def _seconds(ms: int | None) -> float | None:
+def seconds(ms: int | None) -> float | None:
+    """Seconds of milliseconds."""
     return None if ms is None else ms / 1000

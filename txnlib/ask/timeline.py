@@ -5,17 +5,20 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import CLIENT, DATA, Episode, Event, Key, in_order, the_day
 from txnlib.ask.events import PREPARED, coordinator_events, leader_events, lists, span_events
+from txnlib.ask.grid import fold
 from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.report_entries import named_producer
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names
 from txnlib.core.display import counted, duration, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.schema import shown
 from txnlib.errors import UsageError
 
 #: Number of transactions of a partition to load for the last stable offset, and number to show of those that ended before the
@@ -31,9 +34,6 @@ _SPAN: Final = column_names(
     "records first_timestamp_ms is_broker_clock"
 )
 #: The offsets of a partition at the instant of the run.
-_PARTITION: Final = column_names(
-    "last_stable_offset high_watermark lag_offsets lag_ms blocking_producer_id blocking_transactional_id blocking_verdict"
-)
 #: Columns with times that a client may have set.
 _TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
 
@@ -57,8 +57,10 @@ class Timeline:
         when = "when" if day is None else f"when ({day})"
         rows = [row | _cells(event, when, day) for event, row in zip(history.events, history.rows, strict=True)]
         has_stable_offset = any(event.last_stable_offset is not None for event in history.events)
-        shown = (when, "where", "what", *(("lso", "transactional_id") if has_stable_offset else ()), "producer", "detail")
-        return CommandOutput(COLUMNS, rows, shown=shown, head=_head(history), tail=_tail(history))
+        names = (when, "where", "what", *(("lso", "transactional_id") if has_stable_offset else ()), "producer", "detail")
+        who = "transactional_id" if has_stable_offset else "producer"
+        kept = (when, "where", "what", who, "detail")
+        return CommandOutput(COLUMNS, rows, shown=names, kept=kept, head=_head(history), tail=partial(fold, _tail(history)))
 
 
 def timeline_of(run: StoredRun, subject: Sequence[str], last: int) -> Episode[Timeline]:
@@ -86,20 +88,20 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
     is_ended: list[Filter] = [*here, ("marker_offset", "IS NOT", None)]
     ended = _timed_rows(run, "producer_spans", _SPAN, is_ended, order='"marker_offset" DESC', limit=LOADED)
     exact_from = ended[-1]["marker_offset"] if len(ended) == LOADED else 0
-    shown = [*_before(opened, ended[last:]), *opened, *ended[:last]]
-    owners = _owners(run, {row["producer_id"] for row in shown})
+    chosen = [*_before(opened, ended[last:]), *opened, *ended[:last]]
+    owners = _owners(run, {row["producer_id"] for row in chosen})
     records = touching(_records(run, set(owners.values()), _periods(opened, ended[:last])), topic, partition)
-    decided = decisions(shown, owners, records)
+    decided = decisions(chosen, owners, records)
     records = [row for row in records if _number(row) in decided]
-    offsets = {row[name] for row in shown for name in ("first_offset", "marker_offset")} - {None}
+    offsets = {row[name] for row in chosen for name in ("first_offset", "marker_offset")} - {None}
     verdicts = {row["start_offset"]: row["verdict"] for row in run.rows("open_transactions", ("start_offset", "verdict"), here)}
     at_coordinator = record_events(records)
-    starts = _behind(started(shown, owners, records), at_coordinator)
+    starts = _behind(started(chosen, owners, records), at_coordinator)
     of_log = span_events(f"{topic}-{partition}", [*opened, *ended], owners, starts, exact_from, verdicts)
     events = [event for event in of_log if event.offset in offsets]
     elections = leader_events(leader_changes(run, topic, partition, _first_ms(events)))
-    offsets_now = run.rows("partitions", _PARTITION, here, limit=1)
-    shown_ended = sum(row["marker_offset"] is not None for row in shown)
+    offsets_now = run.rows("partitions", shown("timeline: partition"), here, limit=1)
+    shown_ended = sum(row["marker_offset"] is not None for row in chosen)
     history = Timeline(
         f"{topic}-{partition}",
         earlier=(run.number("producer_spans", "count(*)", is_ended) or 0) - shown_ended,

@@ -13,9 +13,10 @@ from txnlib.ask.broken_transactions import KEY, OUTCOME, RECORD, TransactionOnPa
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import COORDINATOR, DATA, Episode, Event, in_order
 from txnlib.ask.events import coordinator_events, span_events
-from txnlib.ask.grid import WIDTH, instant_json
+from txnlib.ask.grid import WIDTH, folded, instant_json
 from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.core.display import counted, precise_time, printable, utc_time
+from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import (
     WHOLE_MEANINGS,
     MarkerState,
@@ -23,7 +24,6 @@ from txnlib.core.verdicts.transaction_outcome import (
 )
 from txnlib.errors import UsageError
 
-REPAIR: Final = ("topic", "partition", "marker", "copies", "request", "is_accepted", "tool", "fate", "consumers_saw")
 #: Most records of a coordinator, partitions, and partitions that no coordinator's record explains.
 RECORDS, PARTITIONS, UNEXPLAINED = 100, 1_000, 20
 _BY_PLACE: Final = '"topic", "partition", "first_offset"'
@@ -70,7 +70,7 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     of: list[Filter] = [(column, "=", chosen[column]) for column in KEY]
     partitions = outcomes(run, of, _BY_PLACE, PARTITIONS) if own else []
     records = run.rows("coordinator_states", RECORD, of, order='"offset"', limit=RECORDS) if own else []
-    repairs = run.rows("marker_repairs", REPAIR, of, order='"topic", "partition"') if own else []
+    repairs = run.rows("marker_repairs", shown("transaction: repairs"), of, order='"topic", "partition"') if own else []
     whole = ExplainedTransaction(
         chosen["transactional_id"],
         chosen["coordinator_partition"],
@@ -169,12 +169,13 @@ def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
             out += _wrapped(width, f"{row['topic']}-{row['partition']}", row["says"])
     out += _effects(whole, width)
     if whole.repairs:
-        out += ["", "TO REPAIR  what would write the missing markers; txn-audit itself never writes to a cluster"]
+        title = "TO REPAIR  what would write the missing markers; txn-audit itself never writes to a cluster"
+        out += ["", *folded(title, width)]
         for repair in whole.repairs:
             out += _repair(repair, width)
     if whole.unexplained and whole.partitions:
         out += ["", f"NOT EXPLAINED by any record of its coordinator, newest first: {len(whole.unexplained)}"]
-        out += [_unexplained_line(row) for row in whole.unexplained]
+        out += [line for row in whole.unexplained for line in folded(_unexplained_line(row), width)]
     others = [number for number in whole.numbers if number != whole.number]
     if others:
         span = str(others[0]) if len(others) == 1 else f"{min(others)} to {max(others)}"

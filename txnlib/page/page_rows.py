@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.episode import Episode
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, column_names, in_transactions, ms
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, in_transactions, ms
 from txnlib.ask.story import explain
 from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, Summary, cards, summarise
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.schema import shown
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
@@ -37,25 +38,6 @@ SHOWN_PLACES: Final = 1_000
 #: topic, partition, producer_id, start_offset of an open transaction.
 Key = tuple[str, int, int, int]
 
-_PLAN: Final = column_names(
-    "number action topic partition producer_id start_offset transactional_id verdict reason do_not_abort_because command "
-    "command_for_old_brokers before after effect notes places blocked_offsets is_holder"
-)
-_OPENED: Final = column_names(
-    "topic partition producer_id start_offset transactional_id verdict reason blocked_offsets blocks_since runs_seen"
-)
-_TWO_PHASE: Final = column_names(
-    "topic partition start_offset producer_id transactional_id coordinator_state coordinator_partition transaction_start "
-    "blocked_offsets verdict"
-)
-_ENDED: Final = column_names("run_id as_of topic partition start_offset producer_id transactional_id verdict says")
-_LAG: Final = column_names(
-    "topic partition lag_offsets lag_bytes lag_ms last_stable_offset high_watermark blocking_producer_id "
-    "blocking_transactional_id blocking_verdict"
-)
-_BROKER: Final = column_names(
-    "broker partitions_led partitions_with_late_transactions coordinators_led active_transaction_open_time_max_ms"
-)
 #: Order of the open transactions: the worst verdict first.
 _WORST_FIRST: Final = (
     'CASE "verdict" '
@@ -126,10 +108,10 @@ def page_rows_of(
     `known`: what is acknowledged, which has a section of its own.
     """
     summary = summarise(run, known, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE, shown_places=SHOWN_PLACES)
-    plans = run.rows("abort_plan", _PLAN, order='"number"', limit=MOST_ROWS)
+    plans = run.rows("abort_plan", shown("page: plan"), order='"number"', limit=MOST_ROWS)
     is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
     oldest_first = '"transaction_start", "topic", "partition"'
-    two_phase = run.rows("open_transactions", _TWO_PHASE, is_two_phase, order=oldest_first, limit=MOST_ROWS)
+    two_phase = run.rows("open_transactions", shown("page: two-phase"), is_two_phase, order=oldest_first, limit=MOST_ROWS)
     runs, noted = _runs(run)
     return Page(
         summary=summary,
@@ -138,12 +120,12 @@ def page_rows_of(
         inputs=noted.get("input") or "",
         settings=run.settings,
         tables=tables,
-        opened=_with_ms(run.rows("open_transactions", _OPENED, order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"),
+        opened=_with_ms(run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"),
         stories=_stories(run, summary, stories),
         plan=plans,
-        lags=run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS),
+        lags=run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS),
         lagging=run.number("partitions", "count(*)", [("lag_offsets", ">", 0)]) or 0,
-        brokers=run.rows("brokers", _BROKER, order='"broker"', limit=SHOWN_BROKERS),
+        brokers=run.rows("brokers", shown("page: brokers"), order='"broker"', limit=SHOWN_BROKERS),
         quarantined=run.number("quarantine", "count(*)") or 0,
         two_phase=_with_ms(two_phase, "transaction_start"),
         two_phase_open=run.number("open_transactions", "count(*)", is_two_phase) or 0,
@@ -246,5 +228,5 @@ def _endings(run: StoredRun, runs: list[Row]) -> list[Row]:
         return []
     where: list[Filter] = [("run_id", "IN", ids)]
     order = '"as_of" DESC, "topic", "partition"'
-    rows = run.tables.rows("ended_transactions", _ENDED, where, order=order, limit=SHOWN_ENDINGS)
+    rows = run.tables.rows("ended_transactions", shown("page: ended"), where, order=order, limit=SHOWN_ENDINGS)
     return [{**row, "as_of": ms(row["as_of"])} for row in rows]

@@ -74,8 +74,18 @@ TABLES: Final[Mapping[str, Table]] = {
     "findings": reports.FINDINGS,
 }
 
+_SHOWN: Final = {view: columns for table in TABLES.values() for view, columns in table.shown.items()}
+
+
+def shown(view: str, *, is_wide: bool = True) -> tuple[str, ...]:
+    """The columns of a view, the most important first; not `is_wide`: only those that people see first."""
+    first, _, more = _SHOWN[view].partition("|")
+    return (*first.split(), *(more.split() if is_wide else ()))
+
+
 __all__ = [
     "TABLES",
+    "shown",
     "Table",
     "Column",
     "Type",

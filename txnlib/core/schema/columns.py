@@ -70,6 +70,8 @@ class Table:
     partitioned_by: tuple[str, ...] = ()
     #: The rows that later runs do not write again; None if every row belongs to its run.
     of_log: OfLog | None = None
+    #: View -> the columns that it shows, the most important first. Those behind a bar are for programs and `--wide`.
+    shown: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -79,6 +79,11 @@ TRANSACTIONAL_IDS: Final = Table(
         Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("application", STRING, "Application, derived from the form of the transactional id."),
     ),
+    shown={
+        "list": "transactional_id coordinator coordinator_partition producer_id producer_epoch state partitions",
+        "describe": "coordinator transactional_id coordinator_partition producer_id producer_epoch state transaction_timeout_ms "
+        "transaction_start duration_ms partitions",
+    },
 )
 
 #: The partitions of a transaction, each with the marker that carries the decision.

@@ -161,6 +161,10 @@ COVERAGE: Final = Table(
         "partition_is_named": are_present(*TOPIC_PARTITION),
         "status_is_known": is_one_of("status", "COMPLETE", "PARTIAL", "DAMAGED", "MISSING"),
     },
+    shown={
+        "coverage": "topic partition broker status is_judged is_leader detail | end_offset high_watermark first_offset "
+        "unreadable_bytes captured_at"
+    },
 )
 
 QUARANTINE: Final = Table(

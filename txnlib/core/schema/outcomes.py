@@ -64,6 +64,11 @@ TRANSACTION_OUTCOMES: Final = Table(
         "marker_is_known": is_one_of("marker", *MarkerState),
         "transaction_is_placed": are_present("producer_id", "topic", "partition"),
     },
+    shown={
+        "transaction": "topic partition marker marker_offset outcome records first_offset bytes marked known_from "
+        "transaction_number producer_id producer_epoch marker_epoch marker_coordinator_epoch decided_outcome decided "
+        "is_two_phase_commit says"
+    },
 )
 
 #: A copy that has a marker.
@@ -108,6 +113,7 @@ MARKER_REPAIRS: Final = Table(
         ),
         Column("consumers_saw", STRING, "What consumers have seen meanwhile, as a sentence."),
     ),
+    shown={"transaction: repairs": "topic partition marker copies request is_accepted tool fate consumers_saw"},
 )
 
 IN_DOUBT_TRANSACTIONS: Final = Table(

@@ -134,6 +134,10 @@ PRODUCER_STATES: Final = Table(
         ),
         Column("current_transaction_start_offset", LONG, "First offset of the open transaction; NULL if none is open."),
     ),
+    shown={
+        "describe-producers": "producer_id producer_epoch coordinator_epoch last_sequence last_timestamp "
+        "current_transaction_start_offset"
+    },
 )
 
 PARTITION_TRANSACTIONS: Final = Table(

@@ -89,18 +89,42 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("first_batch_crc", LONG, "CRC of its first batch, by which later audits recognise it."),
     ),
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
+    shown={
+        "open": "topic partition start_offset verdict transactional_id blocked_offsets blocks_since safe_to_abort reason | "
+        "application producer_id producer_epoch coordinator_state first_seen runs_seen explanation do_not_abort_because",
+        "find-hanging": "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp "
+        "duration_minutes transactional_id verdict reason",
+        "explain": "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp last_timestamp_ms "
+        "duration_minutes transactional_id coordinator_partition coordinator_state verdict reason explanation kafka_find_hanging "
+        "causes evidence late_by age_basis broker_clock_age_ms safe_to_abort abort_command do_not_abort_because blocked_offsets "
+        "blocked_bytes blocks_since first_seen runs_seen safety",
+        "report": "topic partition producer_id start_offset producer_epoch transactional_id application coordinator_partition "
+        "coordinator_state transaction_start transaction_timeout_ms is_two_phase_commit last_timestamp last_timestamp_ms "
+        "duration_minutes verdict reason explanation causes evidence age_basis broker_clock_age_ms safe_to_abort abort_command "
+        "do_not_abort_because blocked_offsets blocked_bytes blocks_since first_seen runs_seen safe_from safety",
+        "summary": "topic partition producer_id producer_epoch start_offset transactional_id verdict reason blocks_since "
+        "blocked_offsets blocked_bytes safe_to_abort runs_seen application explanation safe_from",
+        "page": "topic partition producer_id start_offset transactional_id verdict reason blocked_offsets blocks_since runs_seen",
+        "page: two-phase": "topic partition start_offset producer_id transactional_id coordinator_state coordinator_partition "
+        "transaction_start blocked_offsets verdict",
+    },
 )
 
 HANGING_TRANSACTIONS: Final = replace(
     OPEN_TRANSACTIONS,
     comment="The open transactions that no coordinator will end.",
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", Verdict.HANGING)},
+    shown={},
 )
 
 LATE_TRANSACTIONS: Final = replace(
     OPEN_TRANSACTIONS,
     comment="The open transactions that their coordinator should have ended.",
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", Verdict.LATE)},
+    shown={
+        "find-late": "topic partition start_offset transactional_id late_by coordinator_state blocked_offsets transaction_start | "
+        "transaction_timeout_ms last_timestamp duration_minutes producer_id producer_epoch"
+    },
 )
 
 #: Commands, each with what it must print.
@@ -141,6 +165,13 @@ ABORT_PLAN: Final = Table(
         Column("blocked_offsets", LONG, "Offsets from its start to the high watermark."),
         Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
     ),
+    shown={
+        "abort-plan": "number action topic partition start_offset producer_id transactional_id verdict | reason effect "
+        "do_not_abort_because command command_for_old_brokers",
+        "report: plan": "number action before command command_for_old_brokers after effect notes places",
+        "page: plan": "number action topic partition producer_id start_offset transactional_id verdict reason do_not_abort_because "
+        "command command_for_old_brokers before after effect notes places blocked_offsets is_holder",
+    },
 )
 
 ENDED_TRANSACTIONS: Final = Table(
@@ -167,6 +198,7 @@ ENDED_TRANSACTIONS: Final = Table(
         Column("ended_at", TIMESTAMP, "Time of its marker."),
         Column("says", STRING, "How the transaction ended, as a sentence."),
     ),
+    shown={"page: ended": "run_id as_of topic partition start_offset producer_id transactional_id verdict says"},
 )
 
 BROKERS: Final = Table(
@@ -193,6 +225,11 @@ BROKERS: Final = Table(
             "KIP-939's active-transaction-open-time-max: age of the oldest Ongoing transaction of its coordinators.",
         ),
     ),
+    shown={
+        "summary: brokers": "broker partitions_with_late_transactions active_transaction_open_time_max_ms",
+        "page: brokers": "broker partitions_led partitions_with_late_transactions coordinators_led "
+        "active_transaction_open_time_max_ms",
+    },
 )
 
 BROKER_CLOCKS: Final = Table(
@@ -220,6 +257,7 @@ BROKER_CLOCKS: Final = Table(
         ),
         Column("is_far", BOOLEAN, "Whether the clocks certainly differ by more than a second."),
     ),
+    shown={"summary: clocks": "broker other_broker offset_ms error_ms"},
 )
 
 PARTITIONS: Final = Table(
@@ -267,6 +305,16 @@ PARTITIONS: Final = Table(
         ),
         Column("is_late", BOOLEAN, "Whether brokers count the partition in PartitionsWithLateTransactionsCount."),
     ),
+    shown={
+        "timeline: partition": "last_stable_offset high_watermark lag_offsets lag_ms blocking_producer_id "
+        "blocking_transactional_id blocking_verdict",
+        "report: partition": "last_stable_offset lag_offsets lag_bytes blocking_producer_id blocking_transactional_id "
+        "next_blocking_offset next_blocking_producer_id next_blocking_transactional_id",
+        "summary: lag": "topic partition lag_offsets lag_bytes lag_ms blocking_producer_id blocking_transactional_id "
+        "blocking_verdict",
+        "page: lag": "topic partition lag_offsets lag_bytes lag_ms last_stable_offset high_watermark blocking_producer_id "
+        "blocking_transactional_id blocking_verdict",
+    },
 )
 
 BLOCKED_GROUPS: Final = Table(
@@ -299,6 +347,10 @@ BLOCKED_GROUPS: Final = Table(
             "Transactional id of the transaction that blocks the last stable offset.",
         ),
     ),
+    shown={
+        "groups": "group_id topic partition lag_offsets last_stable_offset blocking_transactional_id committed_at | "
+        "committed_offset high_watermark blocking_producer_id"
+    },
 )
 
 FINDINGS: Final = Table(
@@ -317,5 +369,10 @@ FINDINGS: Final = Table(
     checks={
         "severity_is_known": is_one_of("severity", *(severity.name for severity in Severity)),
         "name_is_there": are_present("name"),
+    },
+    shown={
+        "findings": "severity name topic partition offset transactional_id producer_id expected evidence message",
+        "report: findings": "name severity topic partition offset producer_id transactional_id evidence",
+        "page: findings": "topic partition offset producer_id transactional_id evidence",
     },
 )
