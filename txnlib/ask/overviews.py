@@ -8,8 +8,10 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, chosen_runs
-from txnlib.ask.rows import Filter, Row, StoredRun, in_transactions
-from txnlib.core.finding_catalogue import Severity
+from txnlib.ask.rows import Row, StoredRun, in_transactions
+from txnlib.ask.subject import equal
+from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.errors import UsageError, meant
 
 LATE: Final = (
     "topic",
@@ -96,14 +98,14 @@ def open_transactions(
 ) -> list[Row]:
     """The open transactions with a verdict, of a topic; those that block the most offsets first. Columns: OPEN."""
     order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
-    return run.rows("open_transactions", OPEN, _equal(verdict=verdict, topic=topic), order=order, limit=limit)
+    return run.rows("open_transactions", OPEN, equal(verdict=verdict, topic=topic), order=order, limit=limit)
 
 
 def findings(
     run: StoredRun, *, severity: str | None = None, name: str | None = None, topic: str | None = None, limit: int | None = None
 ) -> list[Row]:
     """The findings of at least a severity, of a name or a topic; the most severe first. Columns: FINDINGS."""
-    where = _equal(name=name, topic=topic)
+    where = equal(name=name, topic=topic)
     if severity is not None:
         where.append(("severity", "IN", [each.name for each in Severity if each.value >= Severity[severity].value]))
     ranks = " ".join(f"WHEN '{each.name}' THEN {each.value}" for each in Severity)
@@ -113,11 +115,7 @@ def findings(
 
 def blocked_groups(run: StoredRun, *, topic: str | None = None) -> list[Row]:
     """The consumer groups that wait for a transaction, those that lag most first. Columns: GROUPS."""
-    return run.rows("blocked_groups", GROUPS, _equal(topic=topic), order='"lag_offsets" DESC, "group_id", "topic", "partition"')
-
-
-def _equal(**values: str | None) -> list[Filter]:
-    return [(column, "=", value) for column, value in values.items() if value is not None]
+    return run.rows("blocked_groups", GROUPS, equal(topic=topic), order='"lag_offsets" DESC, "group_id", "topic", "partition"')
 
 
 def coverage(run: StoredRun) -> list[Row]:
@@ -150,6 +148,8 @@ _SHOWN_FINDINGS: Final = ("severity", "name", "expected", "topic", "partition", 
 def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
     """What is odd in the logs, the most severe first."""
     rows = findings(run, severity=options.severity, name=options.name, topic=options.topic, limit=options.limit)
+    if not rows and options.name is not None and options.name not in Finding.__members__:
+        raise UsageError(f"there is no finding {options.name}{meant(options.name, Finding.__members__)}")
     return CommandOutput(FINDINGS, rows, shown=_SHOWN_FINDINGS)
 
 

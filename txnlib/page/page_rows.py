@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.episode import Episode
+from txnlib.ask.own_command import anywhere
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, column_names, in_transactions, ms
 from txnlib.ask.story import explain
 from txnlib.ask.story_text import Explained
@@ -161,7 +162,7 @@ def page_rows_of(
         version=noted.get("version") or "",
         inputs=noted.get("input") or "",
         settings=run.settings,
-        tables=tables,
+        tables=None if tables is None else anywhere(tables),
         transactions=whole.transactions,
         opened=_with_ms(run.rows("open_transactions", _OPENED, order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"),
         ended=whole.ended,
