@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from shlex import quote
 from typing import Final
 
+#: An option in a message, and the space between it and its value.
+_OPTION: Final = re.compile(r"(?<![\w/-])--([a-z][a-z-]+)(?: (?=[^\s:]+:|\())?")
+#: The arguments of the library that have no option of the same name.
+_ARGUMENTS: Final[Mapping[str, str]] = {
+    "input": "capture=",
+    "tables": "output=",
+    "follow-links": "follow_links=True",
+    "take-over": "take_over=True",
+}
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """The known name that is most like one that is not known, as the end of a message; empty if none is."""
+    from difflib import get_close_matches  # only for a message
+
+    near = get_close_matches(given, sorted(set(known)), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
 
 class TxnlibError(Exception):
-    """Base class of the exceptions of txnlib. The message says what to do."""
+    """Base class of the exceptions of txnlib. The message says what to do.
+
+    It names arguments of the library, such as `output=`; `on_command_line` names options, such as `--output`, and has a hint.
+    """
+
+    def __init__(self, *given: object, hint: str = "") -> None:
+        super().__init__(*given)
+        self.hint = hint
+
+    def says(self) -> str:
+        """The message with options."""
+        return " ".join(map(str, self.args))
+
+    def on_command_line(self) -> str:
+        """The message for somebody who typed a command."""
+        return f"{self.says()}; {self.hint}" if self.hint else self.says()
+
+    def __str__(self) -> str:
+        return _OPTION.sub(lambda found: _ARGUMENTS.get(found[1], f"{found[1].replace('-', '_')}="), self.says())
 
 
 class UsageError(TxnlibError):
@@ -24,7 +61,7 @@ class MissingExtraError(UsageError, ImportError):
         super().__init__(what, package, extra)
         self.what, self.package, self.extra = what, package, extra
 
-    def __str__(self) -> str:
+    def says(self) -> str:
         # This Python's own pip, which knows txnlib from a clone or a wheel already, and needs no index that has it.
         remedy = f"{self.what} needs {self.package}: {quote(sys.executable)} -m pip install 'txnlib[{self.extra}]'"
         if self.extra == "spark":
@@ -39,7 +76,7 @@ class ConfigError(TxnlibError):
         super().__init__(path, key, problem)
         self.path, self.key, self.problem = path, key, problem
 
-    def __str__(self) -> str:
+    def says(self) -> str:
         where = f"{self.path}: {self.key}" if self.key else self.path
         return f"{where}: {self.problem}"
 
@@ -51,7 +88,7 @@ class UnreadableInputError(TxnlibError):
         super().__init__(path, problem, remedy)
         self.path, self.problem, self.remedy = path, problem, remedy
 
-    def __str__(self) -> str:
+    def says(self) -> str:
         return f"{self.path}: {self.problem}. {self.remedy}"
 
 
@@ -62,7 +99,7 @@ class MissingTableError(TxnlibError):
         super().__init__(name, job)
         self.name, self.job = name, job
 
-    def __str__(self) -> str:
+    def says(self) -> str:
         return f"table {self.name} is missing: run the job {self.job} first, with the same --output"
 
 
@@ -83,7 +120,7 @@ class UnfinishedError(MissingTableError):
         super().__init__(name, "audit")
         self.cluster, self.began_ms, self.status = cluster, began_ms, status
 
-    def __str__(self) -> str:
+    def says(self) -> str:
         return (
             f"table {self.name} is not there yet: the audit of cluster {self.cluster} that began at {_instant(self.began_ms)} "
             f"{UNFINISHED.get(self.status, HAS_NOT_ENDED)}"
@@ -97,7 +134,7 @@ class StepError(TxnlibError):
         super().__init__(step, cause, written, remedy)
         self.step, self.cause, self.written, self.remedy = step, cause, written, remedy
 
-    def __str__(self) -> str:
+    def says(self) -> str:
         complete = f"{len(self.written)} ({', '.join(self.written)})" if self.written else "none"
         tables = f"Tables of this run that are complete: {complete}; all others are unchanged"
         return f"at {self.step}: {self.cause}. {tables}. {self.remedy}"
@@ -110,7 +147,7 @@ class BusyError(TxnlibError):
         super().__init__(cluster, run_id, owner, since_ms)
         self.cluster, self.run_id, self.owner, self.since_ms = cluster, run_id, owner, since_ms
 
-    def __str__(self) -> str:
+    def says(self) -> str:
         return (
             f"another audit of cluster {self.cluster} is writing to these tables: run {self.run_id} by {self.owner} "
             f"(host, process id, start), since {_instant(self.since_ms)}. Nothing was written. "
@@ -125,7 +162,7 @@ class OvertakenError(TxnlibError):
         super().__init__(cluster, run_id, other)
         self.cluster, self.run_id, self.other = cluster, run_id, other
 
-    def __str__(self) -> str:
+    def says(self) -> str:
         return (
             f"run {self.run_id} of cluster {self.cluster} cannot go on: another audit, run {self.other}, has ended since it began. "
             "Nothing was written. Audit the capture again"

@@ -48,7 +48,7 @@ def test_bash_completes_a_command_and_its_options(capsys, tmp_path):
     (tmp_path / "nightly").mkdir()
     (tmp_path / "night.txt").touch()
     asked = {
-        "fin": "findings find-hanging find-late",
+        "fin": "find-late findings find-hanging",
         "find-hanging --max": "--max-transaction-timeout",
         "completion f": "fish",
         "runs --tables nig": "nightly",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,8 @@ def tables(tmp_path: Path) -> Path:
     """A late produce after an abort; beside it a copy that is not judged, and another producer."""
     write_run(tmp_path)
     write(tmp_path, "open_transactions", verdict(27))
-    write(tmp_path, "coverage", {**PAY, "source": SOURCE, "is_judged": True}, {**PAY, "source": "raw:2", "is_judged": False})
+    copies = [("raw:1", True), ("raw:2", False)]
+    write(tmp_path, "coverage", *[{**PAY, "source": name, "is_judged": judged, "status": "COMPLETE"} for name, judged in copies])
     batches = [batch(24, 24, 105), batch(25, 25, 114), marker(26, 141), batch(27, 27, 120), batch(28, 28, 500, producer_id=8)]
     write(tmp_path, "record_batches", marker(20, 50, producer_id=8), *batches, marker(30, 65_000, producer_id=8))
     write(tmp_path, "record_batches", *[{**row, "source": "raw:2"} for row in batches])
@@ -110,18 +110,6 @@ def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
     assert "\n  holds    212 offsets, 9.8 KiB behind its start, since 2024-03-11 01:20:00Z\n" in rest
     assert "\n  cause    likely: late produce (it says)\n" in rest
     assert "\n  do       kafka-transactions.sh … abort\n" in rest
-
-
-@pytest.mark.parametrize("named", [["payments-0"], ["payments-0@27"], ["payments", "0"], ["payments-batch-7"], ["7"]])
-def test_a_transaction_is_named_as_people_paste_it(tables, named):
-    assert txn_audit(tables, "explain", *named) == txn_audit(tables, "explain", "payments", 0, 27)
-
-
-@pytest.mark.parametrize("named", [["payment-0"], ["payments-0@26"], ["payments-batch-6"]])
-def test_a_name_that_nothing_has_is_told_with_the_one_that_may_be_meant(tables, named):
-    code, _, err = txn_audit(tables, "explain", *named)
-    assert code == 2
-    assert re.search(r"nothing is open of \S+; did you mean payments-(0|batch-7)\?; txn-audit open lists what is", err)
 
 
 def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, monkeypatch):

@@ -47,7 +47,7 @@ def test_a_pattern_is_re2_and_matches_whole_ids(pattern, matched):
 
 @pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "(", "a)|(b", "a*+"])
 def test_what_brokers_refuse_is_refused(pattern):
-    with pytest.raises(UsageError, match="--transactional-id-pattern"):
+    with pytest.raises(UsageError, match="transactional_id_pattern="):
         matches_whole(pattern, ["a"])
 
 

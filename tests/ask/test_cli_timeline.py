@@ -37,6 +37,7 @@ def tables(tmp_path):
     opened = ended(4, producer_id=8, first_offset=35, marker_offset=None, marker_ms=None, marker_type=None)
     write(tmp_path, "producer_spans", *[ended(number) for number in range(1, 7)], opened)
     write(tmp_path, "producer_id_owners", {"producer_id": 7, "transactional_id": "pay", "last_record_offset": 1})
+    write(tmp_path, "transactional_ids", {"transactional_id": "pay"})
     write(tmp_path, "coordinator_states", *[row for number in range(1, 7) for row in states(number)])
     write(tmp_path, "open_transactions", {**PLACE, "producer_id": 8, "start_offset": 35, "verdict": "HANGING"})
     stands = {"last_stable_offset": 35, "high_watermark": 62, "lag_offsets": 27, "lag_ms": 9000, "blocking_producer_id": 8}
@@ -131,8 +132,8 @@ def test_a_time_that_no_clock_shows_is_no_time(tables, argv):
     ("argv", "said"),
     [
         pytest.param(("orders", 9), "no copy of orders-9 was audited", id="not captured"),
-        pytest.param(("orders", "one"), "needs a topic and a partition number", id="no number"),
-        pytest.param(("nobody",), "no captured coordinator has a record", id="no such id"),
+        pytest.param(("orders", "one"), "no captured log has orders one", id="no number"),
+        pytest.param(("nobody",), "no captured log has nobody", id="no such id"),
         pytest.param(("orders", 0, "--last", 0), "expected 1 or more", id="nothing to show"),
     ],
 )

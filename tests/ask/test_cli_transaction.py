@@ -29,6 +29,8 @@ def shown(*words, tables):
 @pytest.fixture
 def tables(tmp_path):
     write_run(tmp_path)
+    write(tmp_path, "coverage")
+    write(tmp_path, "transactional_ids")
     ended = [OWN | {"transaction_number": number, "outcome": "COMMIT"} for number in (1, 2)]
     write(tmp_path, "transactions", *ended, {**OWN, "transactional_id": "4711", "transaction_number": 1, "outcome": "OPEN"})
     places = [{"topic": "payments", "partition": 0}, {"topic": "orders", "partition": 1}]
@@ -122,7 +124,9 @@ def test_a_transaction_is_data_that_prints_as_the_command_does(tables):
     ], "all of its records are of one instant"
 
 
-@pytest.mark.parametrize(("words", "says"), [(("nobody",), "'nobody'"), ((ID, "--number", "9"), "no transaction 9")])
+@pytest.mark.parametrize(
+    ("words", "says"), [(("nobody",), "no captured log has nobody"), ((ID, "--number", 9), "no transaction 9")]
+)
 def test_what_is_not_there_is_said(tables, words, says):
     code, _, message = txn_audit(tables, "transaction", *words)
     assert code == 2

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from txnlib.errors import ConfigError, MissingTableError, TxnlibError, UnreadableInputError, UsageError
 
-#: error -> what it says.
+#: error -> what it says in Python, and on the command line.
 SAID = [
-    (UsageError("--partition needs --topic"), "--partition needs --topic"),
-    (ConfigError("prod.toml", "limits.late", "must be a number"), "prod.toml: limits.late: must be a number"),
-    (ConfigError("prod.toml", "", "is no TOML"), "prod.toml: is no TOML"),
+    (UsageError("--partition needs --topic"), "partition= needs topic=", "--partition needs --topic"),
+    (UsageError("--as-of then: expected ISO-8601"), "as_of=then: expected ISO-8601", "--as-of then: expected ISO-8601"),
+    (UsageError("--stuck-after (a huge number): no"), "stuck_after=(a huge number): no", "--stuck-after (a huge number): no"),
     (
-        UnreadableInputError("/data", "nothing to read", "Name a capture."),
-        "/data: nothing to read. Name a capture.",
+        UsageError("nothing is open", hint="txn-audit open --tables x"),
+        "nothing is open",
+        "nothing is open; txn-audit open --tables x",
     ),
+    (UsageError("a--b: is /x/--y"), "a--b: is /x/--y", "a--b: is /x/--y"),
+    (ConfigError("prod.toml", "limits.late", "must be a number"), *["prod.toml: limits.late: must be a number"] * 2),
+    (ConfigError("prod.toml", "", "is no TOML"), *["prod.toml: is no TOML"] * 2),
+    (
+        UnreadableInputError("/data", "it is empty", "Check --input"),
+        "/data: it is empty. Check capture=",
+        "/data: it is empty. Check --input",
+    ),
+    (UnreadableInputError("/out", "none", "Give --tables"), "/out: none. Give output=", "/out: none. Give --tables"),
     (
         MissingTableError("records", "ingest"),
+        "table records is missing: run the job ingest first, with the same output=",
         "table records is missing: run the job ingest first, with the same --output",
     ),
 ]
 
 
-@pytest.mark.parametrize(("error", "text"), SAID)
-def test_an_error_speaks_for_itself(error: TxnlibError, text: str) -> None:
-    assert str(error) == text
-    assert isinstance(error, TxnlibError)
+@pytest.mark.parametrize(("error", "in_python", "on_command_line"), SAID)
+def test_an_error_speaks_of_what_its_caller_has(error: TxnlibError, in_python: str, on_command_line: str) -> None:
+    assert (str(error), error.on_command_line()) == (in_python, on_command_line)
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.on_command_line()) == (in_python, on_command_line)

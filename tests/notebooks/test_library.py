@@ -172,7 +172,7 @@ def test_editors_complete_the_choices_that_the_job_offers():
     offered = {name: get_args(hints[name]) for name in ("mode", "start", "detail")}
     assert offered == {"mode": MODES, "start": STARTS, "detail": DETAILS}
     for name, choices in offered.items():
-        with pytest.raises(txnlib.UsageError, match=f"--{name} other: expected {' or '.join(choices)}"):
+        with pytest.raises(txnlib.UsageError, match=f"{name}=other: expected {' or '.join(choices)}"):
             AuditRequest(**{name: "other"})
 
 

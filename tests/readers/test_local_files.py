@@ -200,7 +200,7 @@ def test_links_that_are_followed_give_each_segment_once_and_no_sample(linked):
 def test_an_input_with_nothing_but_links_out_of_it_says_what_to_do(tmp_path, outside):
     (tmp_path / "capture").mkdir()
     (tmp_path / "capture" / "2").symlink_to(outside / "2")
-    with pytest.raises(UnreadableInputError, match=r"no Kafka log among its 1 files .*--follow-links"):
+    with pytest.raises(UnreadableInputError, match=r"no Kafka log among its 1 files .*follow_links=True"):
         list_capture([str(tmp_path / "capture")])
 
 

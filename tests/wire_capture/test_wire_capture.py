@@ -299,7 +299,7 @@ def test_no_request_but_those_that_read(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_matches_nothing_is_bad_usage(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--topics payments matches no topic"):
+    with pytest.raises(UsageError, match="topics= payments matches no topic"):
         taken_by(brokers_with(orders=filled()), tmp_path, topics="payments")
     assert not list(tmp_path.iterdir())
 

@@ -12,6 +12,8 @@
 * `capture`, `completion` with `names`: logs over the wire, and completion in a shell
 * `run_result` with `summary_json`, `metrics`: a run for programs; `atomic_file` writes files
 
+`subject` reads the words of a command that name a partition or an id; `own_command` prints commands that can be pasted anywhere.
+
 `rows` is what a query asks for; `delta_rows` opens the tables, and `log_rows` reads what is in logs. `command_output` is an answer
 in each of its forms; `grid` makes tables, JSON and CSV. What reads tables makes no text. Modules are imported one by one, so that
 `txn-audit` starts at once.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.own_command import audit_command
 from txnlib.core.display import counted
 from txnlib.core.instants import parse_instant
 from txnlib.errors import UsageError
@@ -48,7 +49,10 @@ def answer(options: Namespace) -> CommandOutput:
         raise KeyboardInterrupt(f"stopped. What was fetched stays in {options.output}: call it again to go on") from error
     problems = [each for each in captured.taken if each.problem is not None]
     exit_code = 1 if problems or captured.is_without_coordinators else 0
-    notes = [*_remedies(problems), _foreseen(captured.taken) if options.dry_run else _next_step(options.output)]
+    notes = [
+        *_remedies(problems),
+        _foreseen(captured.taken) if options.dry_run else f"capture: {options.output}. Audit it: {audit_command(options.output)}",
+    ]
     return CommandOutput(COLUMNS, [_row(each) for each in captured.taken], notes=notes, exit_code=exit_code)
 
 
@@ -58,10 +62,6 @@ def _remedies(problems: list[Taken]) -> Iterator[str]:
         yield f"{counted(len(problems) - missing, 'partition')} cannot be captured as things are: the column detail says why"
     if missing:
         yield f"{counted(missing, 'partition')} not whole: call it again to go on with what is missing"
-
-
-def _next_step(output: str) -> str:
-    return f"capture: {output}. Audit it: ./spark-submit.sh audit --input {output} --output OUT"
 
 
 def _foreseen(taken: list[Taken]) -> str:

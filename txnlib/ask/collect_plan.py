@@ -207,7 +207,7 @@ def needed_for(row: Row) -> str:
         Wanted.COORDINATOR: f"{TRANSACTION_STATE_TOPIC}-{row['coordinator_partition']} from its leader, after the partitions",
         Wanted.EVERY_COORDINATOR: f"every partition of {TRANSACTION_STATE_TOPIC} from its leader, after the partitions",
     }[wanted]
-    return f"{what} (txn-audit collect-plan)"
+    return f"{what} (collect-plan)"
 
 
 # ---- The plan to collect more copies as text: its most useful rows, and a command for each broker

@@ -5,15 +5,15 @@ from __future__ import annotations
 from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
 
 from txnlib.ask.command_output import FORMS, KAFKA, SCRIPT
 from txnlib.ask.grid import TABLE
+from txnlib.ask.own_command import PROGRAM
+from txnlib.errors import meant
 from txnlib.version import __version__
 
-PROGRAM: Final = "txn-audit"
 _ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM. Only `capture` talks to a cluster."
 EXIT_CODES: Final = "Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables; 130 stopped by Ctrl-C."
 
@@ -38,6 +38,24 @@ class Command:
     example: str = ""
     #: Forms of output in addition to those of every command.
     forms: tuple[str, ...] = ()
+    #: Options of every command that mean nothing here.
+    without: tuple[str, ...] = ()
+
+
+#: Headings of `--help`, in their order -> commands. What stands under none is for programs.
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Look": ("report", "open", "find-late", "findings", "groups", "sql"),
+    "Explain": ("explain", "transaction", "timeline"),
+    "Act": ("abort-plan", "collect-plan", "locate", "capture"),
+    "Check": ("coverage", "runs", "diff"),
+    "As kafka-transactions.sh": ("list", "describe", "describe-producers", "find-hanging"),
+    "In a shell": ("completion",),
+}
+
+
+def _constant(given: str) -> str:
+    """The name of a verdict, an action, a severity or a finding, in any case."""
+    return given.upper().replace("-", "_")
 
 
 _ONLY_TOPIC: Final = {"metavar": "TOPIC", "help": "Only this topic"}
@@ -62,7 +80,7 @@ _ACTIONS: Final = (
 #: What `names` lists.
 NAMES: Final = ("runs", "topics", "ids")
 _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
-_ONLY_VERDICT: Final = {"choices": _VERDICTS, "help": "Only transactions with this verdict"}
+_ONLY_VERDICT: Final = {"type": _constant, "choices": _VERDICTS, "help": "Only transactions with this verdict"}
 _TOPIC: Final = {"required": True, "help": "Topic of the partition"}
 _PARTITION: Final = {"required": True, "type": int, "help": "Number of the partition"}
 
@@ -75,6 +93,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--acknowledged": {"metavar": "FILE.toml", "help": "What is known, which moves down in the report"},
         },
         example="--html report.html",
+        without=("--wide",),
     ),
     "open": Command(
         "List the open transactions with their verdicts, those that block most first",
@@ -82,15 +101,20 @@ COMMANDS: Final[Mapping[str, Command]] = {
         options={"--verdict": _ONLY_VERDICT, **_SOME},
         example="--verdict HANGING",
     ),
+    "find-late": Command(
+        "List late transactions: their coordinator still expects them, but they should have ended by now",
+        "ask.overviews:answer_find_late",
+    ),
     "findings": Command(
         "List what is odd in the logs, the most severe first",
         "ask.overviews:answer_findings",
         options={
             "--severity": {
+                "type": _constant,
                 "choices": _SEVERITIES,
                 "help": "Only of this severity or a higher one (default: WARNING; INFO is all)",
             },
-            "--name": {"metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
+            "--name": {"type": _constant, "metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
             **_SOME,
         },
         example="--severity ERROR",
@@ -101,18 +125,26 @@ COMMANDS: Final[Mapping[str, Command]] = {
         options={"--topic": _ONLY_TOPIC},
         example="--topic payments",
     ),
+    "sql": Command(
+        "Answer a question in SQL about the tables and views, of all runs. Needs DuckDB: pip install 'txnlib[sql]'",
+        "ask.sql:answer",
+        Reads.TABLES,
+        {"query": {"metavar": "QUERY", "help": "A query; docs/tables.md describes tables and views"}},
+        '"SELECT topic, partition, verdict FROM latest_open_transactions"',
+        without=("--run", "--as-of"),
+    ),
     "explain": Command(
         "Explain one open transaction: its records on the partition and at its coordinator, and the verdict",
         "ask.story:answer",
         options={
             "where": {
                 "nargs": "+",
-                "metavar": "TOPIC PARTITION START_OFFSET | TOPIC-PARTITION[@START_OFFSET] | ID",
-                "help": "Its topic, partition and first offset; or a partition, whose first open transaction is meant; or a "
-                "transactional id or producer id",
+                "metavar": "PLACE|ID",
+                "help": "payments-0@24 or payments 0 24: the transaction that begins there; payments-0: the first one there; "
+                "or a transactional id, or a producer id",
             },
         },
-        example="payments 0 24",
+        example="payments-0@24",
     ),
     "transaction": Command(
         "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing or in doubt",
@@ -129,13 +161,72 @@ COMMANDS: Final[Mapping[str, Command]] = {
         options={
             "where": {
                 "nargs": "+",
-                "metavar": "TOPIC PARTITION | TRANSACTIONAL_ID",
-                "help": "A topic and a partition number, or one transactional id",
+                "metavar": "PARTITION|ID",
+                "help": "payments-0 or payments 0; or a transactional id, or a producer id",
             },
             "--last": {"type": int, "default": 10, "metavar": "N", "help": "Show the newest N ended transactions (default: 10)"},
         },
-        example="payments 0 --last 5",
+        example="payments-0 --last 5",
     ),
+    "abort-plan": Command(
+        "List what to do about each open transaction, in order, with the checks before and after",
+        "ask.abort_plan:answer",
+        options={
+            "--action": {"type": _constant, "choices": _ACTIONS, "help": "Only steps of this action"},
+            "--verdict": _ONLY_VERDICT,
+            **_SOME,
+        },
+        example="--action ABORT --format sh",
+        forms=(SCRIPT,),
+    ),
+    "collect-plan": Command("List what else to copy, from which broker, and why", "ask.collect_plan:answer"),
+    "locate": Command(
+        "Find the partition of __transaction_state of a transactional id, and what to copy. Needs no tables",
+        "ask.coordinator_files:answer",
+        Reads.NOTHING,
+        {
+            "--transactional-id": {
+                "required": True,
+                "action": "append",
+                "metavar": "ID",
+                "help": "The transactional id. Can be given more than once",
+            },
+            "--partitions": {
+                "type": int,
+                "default": 50,
+                "metavar": "N",
+                "help": "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)",
+            },
+        },
+        "--transactional-id payments-batch-7 --partitions 5",
+    ),
+    "capture": Command(
+        "Capture the logs of a cluster over the wire, by requests that only read, for an audit",
+        "ask.capture:answer",
+        Reads.NOTHING,
+        {
+            "--bootstrap-server": {"required": True, "metavar": "LIST", "help": "Brokers to connect to, as host:port,host:port"},
+            "--command-config": {"metavar": "FILE", "help": "Client properties, as Kafka's own tools read them"},
+            "--output": {"required": True, "metavar": "CAPTURE", "help": "Folder of the capture; the same folder again goes on"},
+            "--topics": {"metavar": "REGEX", "help": "Only topics whose whole name matches, and coordinators"},
+            "--scope": {
+                "choices": ("open", "all"),
+                "default": "open",
+                "help": "open: of each partition with an open transaction, what follows its start, and some before it; all: whole "
+                "logs (default: open)",
+            },
+            "--since": {"metavar": "INSTANT", "help": "With --scope all, only records from then on: ISO-8601 or epoch ms"},
+            "--limit-rate": {"metavar": "N[K|M|G]", "help": "Fetch at most this many bytes per second"},
+            "--cluster": {"metavar": "NAME", "help": "Name of the cluster (default: its id)"},
+            "--dry-run": {
+                "action": "store_true",
+                "help": "Only say what would be fetched, how much, and what this user lacks; write nothing",
+            },
+        },
+        "--bootstrap-server broker:9092 --output /backup/capture",
+    ),
+    "coverage": Command("Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"),
+    "runs": Command("List all runs in the tables, newest first", "ask.run_list:answer_runs", Reads.TABLES),
     "diff": Command(
         "Compare two runs of a cluster: new, ended and re-judged transactions",
         "ask.differences:answer",
@@ -175,6 +266,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         },
         example="payments-batch-7",
         forms=(KAFKA,),
+        without=("--wide",),
     ),
     "describe-producers": Command(
         "Describe the producers of a partition",
@@ -199,50 +291,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
         example="--topic payments",
         forms=(KAFKA,),
     ),
-    "find-late": Command(
-        "List late transactions: their coordinator still expects them, but they should have ended by now",
-        "ask.overviews:answer_find_late",
-    ),
-    "abort-plan": Command(
-        "List what to do about each open transaction, in order, with the checks before and after",
-        "ask.abort_plan:answer",
-        options={
-            "--action": {"choices": _ACTIONS, "help": "Only steps of this action"},
-            "--verdict": _ONLY_VERDICT,
-            **_SOME,
-        },
-        example="--action ABORT --format sh",
-        forms=(SCRIPT,),
-    ),
-    "coverage": Command("Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"),
-    "collect-plan": Command("List what else to copy, from which broker, and why", "ask.collect_plan:answer"),
-    "runs": Command("List all runs in the tables, newest first", "ask.run_list:answer_runs", Reads.TABLES),
-    "sql": Command(
-        "Answer a question in SQL about the tables and views, of all runs. Needs DuckDB: pip install 'txnlib[sql]'",
-        "ask.sql:answer",
-        Reads.TABLES,
-        {"query": {"metavar": "QUERY", "help": "A query; docs/tables.md describes tables and views"}},
-        '"SELECT topic, partition, verdict FROM latest_open_transactions"',
-    ),
-    "locate": Command(
-        "Find the partition of __transaction_state of a transactional id, and what to copy. Needs no tables",
-        "ask.coordinator_files:answer",
+    "completion": Command(
+        "Print a shell completion script for commands and options. Needs no tables",
+        "ask.completion:answer",
         Reads.NOTHING,
-        {
-            "--transactional-id": {
-                "required": True,
-                "action": "append",
-                "metavar": "ID",
-                "help": "The transactional id. Can be given more than once",
-            },
-            "--partitions": {
-                "type": int,
-                "default": 50,
-                "metavar": "N",
-                "help": "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)",
-            },
-        },
-        "--transactional-id payments-batch-7 --partitions 5",
+        {"shell": {"choices": ("bash", "zsh", "fish"), "help": "Name of the shell"}},
+        "bash",
+        without=("--format", "--wide"),
     ),
     "names": Command(
         "List the runs, topics or transactional ids in the tables, one to a line. Completion in a shell asks for them",
@@ -250,38 +305,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         Reads.TABLES,
         {"kinds": {"nargs": "+", "choices": NAMES, "metavar": "KIND", "help": f"What to list: {', '.join(NAMES)}"}},
         "topics",
-    ),
-    "capture": Command(
-        "Capture the logs of a cluster over the wire, by requests that only read, for an audit",
-        "ask.capture:answer",
-        Reads.NOTHING,
-        {
-            "--bootstrap-server": {"required": True, "metavar": "LIST", "help": "Brokers to connect to, as host:port,host:port"},
-            "--command-config": {"metavar": "FILE", "help": "Client properties, as Kafka's own tools read them"},
-            "--output": {"required": True, "metavar": "CAPTURE", "help": "Folder of the capture; the same folder again goes on"},
-            "--topics": {"metavar": "REGEX", "help": "Only topics whose whole name matches, and coordinators"},
-            "--scope": {
-                "choices": ("open", "all"),
-                "default": "open",
-                "help": "open: of each partition with an open transaction, what follows its start, and some before it; all: whole "
-                "logs (default: open)",
-            },
-            "--since": {"metavar": "INSTANT", "help": "With --scope all, only records from then on: ISO-8601 or epoch ms"},
-            "--limit-rate": {"metavar": "N[K|M|G]", "help": "Fetch at most this many bytes per second"},
-            "--cluster": {"metavar": "NAME", "help": "Name of the cluster (default: its id)"},
-            "--dry-run": {
-                "action": "store_true",
-                "help": "Only say what would be fetched, how much, and what this user lacks; write nothing",
-            },
-        },
-        "--bootstrap-server broker:9092 --output /backup/capture",
-    ),
-    "completion": Command(
-        "Print a shell completion script for commands and options. Needs no tables",
-        "ask.completion:answer",
-        Reads.NOTHING,
-        {"shell": {"choices": ("bash", "zsh", "fish"), "help": "Name of the shell"}},
-        "bash",
+        without=("--wide",),
     ),
 }
 
@@ -293,26 +317,47 @@ class _CommandParser(ArgumentParser):
         try:
             super()._check_value(action, value)
         except ArgumentError as error:
-            near = get_close_matches(str(value), list(map(str, action.choices or ())), n=1)
+            near = meant(str(value), map(str, action.choices or ()))
             if not near:
                 raise
-            raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]}?") from error
+            raise ArgumentError(action, f"invalid choice: {value!r}{near}") from error
+
+
+class _WholeParser(_CommandParser):
+    """The parser of all commands, whose help groups them."""
+
+    def format_help(self) -> str:
+        (commands,) = (action for action in self._actions if isinstance(action.choices, dict))
+        listed = {each.dest: each for each in commands._choices_actions}  # type: ignore[attr-defined]
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, [])
+        formatter.add_text(self.description)
+        for heading, names in GROUPS.items():
+            formatter.start_section(heading)
+            formatter.add_arguments([listed[name] for name in names])
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
 
 def parser() -> ArgumentParser:
-    """The parser of all commands. Every command that reads tables takes `--tables`, `--run` and `--as-of`."""
-    whole = _CommandParser(prog=PROGRAM, description=_ABOUT, epilog=EXIT_CODES)
+    """The parser of all commands. Every command that reads tables takes `--tables`, and most take `--run` and `--as-of`."""
+    more = f"{PROGRAM} COMMAND --help describes a command, {PROGRAM} --version names this version. {EXIT_CODES}"
+    whole = _WholeParser(prog=PROGRAM, description=_ABOUT, epilog=more, usage=f"{PROGRAM} COMMAND [options]")
     whole.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = whole.add_subparsers(dest="command", metavar="COMMAND")
+    commands = whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=_CommandParser, prog=PROGRAM)
+    public = {name for names in GROUPS.values() for name in names}
     for name, command in COMMANDS.items():
+        shown: dict[str, Any] = {"help": command.about} if name in public else {}
         added = commands.add_parser(
             name,
-            help=command.about,
             description=f"{command.about}.",
             epilog=f"Example: {' '.join([PROGRAM, name, command.example]).rstrip()}\n\n{EXIT_CODES}",
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
+            **shown,
         )
+        added.set_defaults(format=TABLE, wide=False, run=None, as_of=None)
         for option, how in command.options.items():
             added.add_argument(option, **how)
         _add_shared(added, command)
@@ -320,22 +365,25 @@ def parser() -> ArgumentParser:
 
 
 def _add_shared(added: ArgumentParser, command: Command) -> None:
-    """The options of every command."""
-    shared = added.add_argument_group("tables and output")
-    if command.reads is not Reads.NOTHING:
-        shared.add_argument(
-            "--tables",
-            metavar="PATH",
-            help="The --output of the audit, a folder or a URI (default: $TXN_AUDIT_TABLES, else out, or the only folder in it)",
-        )
-        shared.add_argument("--run", metavar="RUN_ID", help="Run to read (default: the newest)")
-        shared.add_argument("--as-of", metavar="INSTANT", help="Read the run of this instant: ISO-8601 or epoch ms")
+    """The options of every command for which they mean something."""
     said = {KAFKA: "; kafka is exactly what kafka-transactions.sh prints", SCRIPT: "; sh is a script that checks before each step"}
-    forms = (*FORMS, *command.forms)
-    shared.add_argument(
-        "--format",
-        choices=forms,
-        default=TABLE,
-        help=f"Output format{''.join(said[form] for form in command.forms)} (default: table)",
-    )
-    shared.add_argument("--wide", action="store_true", help="Print all columns of a table, however wide the terminal is")
+    of_tables: dict[str, dict[str, Any]] = {
+        "--tables": {
+            "metavar": "PATH",
+            "help": "The --output of the audit, a folder or a URI (default: $TXN_AUDIT_TABLES, else out, or the only folder in it)",
+        },
+        "--run": {"metavar": "RUN_ID", "help": "Run to read (default: the newest)"},
+        "--as-of": {"metavar": "INSTANT", "help": "Read the run of this instant: ISO-8601 or epoch ms"},
+    }
+    of_output: dict[str, dict[str, Any]] = {
+        "--format": {
+            "choices": (*FORMS, *command.forms),
+            "default": TABLE,
+            "help": f"Output format{''.join(said[form] for form in command.forms)} (default: table)",
+        },
+        "--wide": {"action": "store_true", "help": "Print all columns of a table, however wide the terminal is"},
+    }
+    shared = added.add_argument_group("tables and output")
+    for option, how in {**(of_tables if command.reads is not Reads.NOTHING else {}), **of_output}.items():
+        if option not in command.without:
+            shared.add_argument(option, **how)

@@ -9,7 +9,8 @@ from typing import Final
 import shtab
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.commands import PROGRAM, parser
+from txnlib.ask.commands import parser
+from txnlib.ask.own_command import PROGRAM
 
 #: Option or argument -> the names that complete it, as `txn-audit names` calls them.
 _COMPLETED_BY: Final[Mapping[str, tuple[str, ...]]] = {

@@ -12,9 +12,10 @@ from typing import Any, Final
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import RUNS, Filter, Row, Rows, StoredRun, column_names, ms, select
 from txnlib.core.instants import parse_instant
-from txnlib.errors import HAS_NOT_ENDED, UNFINISHED, MissingTableError, UnfinishedError, UnreadableInputError, UsageError
+from txnlib.errors import HAS_NOT_ENDED, UNFINISHED, MissingTableError, UnfinishedError, UnreadableInputError, UsageError, meant
 
 DONE: Final = "DONE"
 _RUN_COLUMNS: Final = column_names("run_id cluster as_of status started_at finished_at input settings version counts")
@@ -157,8 +158,16 @@ def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None 
     if as_of is not None:
         chosen = [row for row in chosen if ms(row["as_of"]) == parse_instant(as_of)]
     if not chosen:
-        raise UsageError("no such run: `txn-audit runs` lists all runs")
+        raise _no_run(tables, str(run_id or as_of))
     return chosen
+
+
+def _no_run(tables: Tables, named: str) -> UsageError:
+    return UsageError(f"no such run: {named}{meant(named, (row['run_id'] for row in runs(tables)))}", hint=_lists_runs(tables))
+
+
+def _lists_runs(tables: Tables) -> str:
+    return f"{own_command(tables.root, 'runs')} lists all runs"
 
 
 def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> StoredRun:
@@ -203,7 +212,7 @@ def two_runs(
         now = _newest(tables, done, run_id, as_of)
         earlier = [row for row in done if row["cluster"] == now["cluster"] and row["as_of"] < now["as_of"]]
         if not earlier:
-            raise UsageError(f"there is no run of {now['cluster']} before {now['run_id']}: `txn-audit runs` lists all runs")
+            raise UsageError(f"there is no run of {now['cluster']} before {now['run_id']}", hint=_lists_runs(tables))
         then = earlier[0]
     if then["cluster"] != now["cluster"]:
         raise UsageError(f"{then['run_id']} and {now['run_id']} are runs of different clusters")
@@ -213,7 +222,7 @@ def two_runs(
 def _newest(tables: Tables, done: list[Row], run_id: str | None, as_of: str | None) -> Row:
     rows = chosen_runs(tables, run_id=run_id, as_of=as_of) if run_id or as_of else done
     if not rows:
-        raise UsageError("no run has finished: `txn-audit runs` lists all runs")
+        raise UsageError("no run has finished", hint=_lists_runs(tables))
     return rows[0]
 
 
@@ -226,10 +235,10 @@ def _named_run(tables: Tables, name: str) -> Row:
     try:
         as_of_ms = parse_instant(name)
     except UsageError as error:
-        raise UsageError(f"no such run: {name}; `txn-audit runs` lists all runs") from error
+        raise _no_run(tables, name) from error
     by_instant = [row for row in rows if ms(row["as_of"]) == as_of_ms]
     if len(by_instant) != 1:
-        raise UsageError(f"{len(by_instant)} runs are as of {name}: `txn-audit runs` lists all runs")
+        raise UsageError(f"{len(by_instant)} runs are as of {name}", hint=_lists_runs(tables))
     return by_instant[0]
 
 

@@ -10,7 +10,9 @@ from typing import Final
 from txnlib.ask import kafka_table
 from txnlib.ask.collect_plan import READ, shows_absence
 from txnlib.ask.command_output import KAFKA, CommandOutput
+from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import Filter, Row, StoredRun, ms
+from txnlib.ask.subject import equal, known_subject
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk
 from txnlib.core.schema import TABLES, shown
@@ -153,6 +155,7 @@ def transactional_id(run: StoredRun, name: str) -> Row:
     """One transactional id, with its duration up to the instant of the run. Raises UsageError if no coordinator has it."""
     rows = rows_of_ids(run, ("transactional_id", "=", name))
     if not rows:
+        known_subject(run, [name])
         raise UsageError(f"no captured coordinator has the transactional id {name!r} (any more)")
     start_ms = rows[0]["transaction_start_ms"]
     return {**rows[0], "duration_ms": None if start_ms is None else run.as_of_ms - start_ms}
@@ -219,11 +222,9 @@ class Producers:
 
 
 def producers_of(run: StoredRun, topic: str, partition: int, *, with_order: bool = False) -> Producers:
-    """The producers of a partition; `with_order`: also what decides Kafka's order. Raises UsageError if no copy of it was read."""
-    here = [("topic", "=", topic), ("partition", "=", partition)]
+    """The producers of a partition; `with_order`: also what decides Kafka's order."""
+    here = equal(topic=topic, partition=partition)
     rows = run.rows("producer_states", (*shown("describe-producers"), "last_timestamp_ms"), here)
-    if not rows and not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
-        raise UsageError(f"no copy of {topic}-{partition} was audited in this run")
     for row in rows:
         row["last_timestamp_ms"] = last_write_ms(row)
     first_offsets = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if with_order else {}
@@ -264,14 +265,14 @@ def describe_producers_output(producers: Producers) -> CommandOutput:
     return CommandOutput(shown("describe-producers"), producers.rows, kafka=lambda: kafka_table.describe_producers_table(in_order))
 
 
-def find_hanging_output(search: HangingSearch) -> CommandOutput:
-    """`find-hanging`. Notes name a searched broker without copies, and the number of undecided transactions."""
+def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutput:
+    """`find-hanging`. Notes name a searched broker without copies, and the number of undecided transactions. `tables`: where."""
     notes = []
     broker = search.scope.broker_id
     if broker is not None and broker not in search.brokers:
         notes.append(f"no copy of broker {broker} was audited, only of {sorted(search.brokers)}")
     if search.undecided:
-        missing = "coordinator partitions are missing (txn-audit coverage)"
+        missing = f"coordinator partitions are missing ({own_command(tables, 'coverage')})"
         notes.append(f"{search.undecided} open transactions cannot be decided: {missing}")
     return CommandOutput(
         shown("find-hanging"),
@@ -306,7 +307,7 @@ def answer_describe(run: StoredRun, options: Namespace) -> CommandOutput:
 
 
 def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The producers of a partition. Raises UsageError if no copy of it was read."""
+    """The producers of a partition."""
     return describe_producers_output(producers_of(run, options.topic, options.partition, with_order=_is_in_kafka_order(options)))
 
 
@@ -315,7 +316,8 @@ def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:
     scope = SearchScope(options.topic, options.partition, options.broker_id)
     if options.format == KAFKA:
         scope.check()
-    return find_hanging_output(hanging_search(run, scope, options.max_transaction_timeout, with_order=_is_in_kafka_order(options)))
+    found = hanging_search(run, scope, options.max_transaction_timeout, with_order=_is_in_kafka_order(options))
+    return find_hanging_output(found, run.tables.root)
 
 
 def _is_in_kafka_order(options: Namespace) -> bool:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from txnlib.ask.commands import COMMANDS, PROGRAM, Reads, parser
+from txnlib.ask.commands import COMMANDS, Reads, parser
+from txnlib.ask.own_command import PROGRAM
 from txnlib.ask.rows import StoredRun
 from txnlib.core.display import printable
 from txnlib.errors import TxnlibError
@@ -40,6 +41,14 @@ def _handed(reads: Reads, options: Namespace) -> tuple[Any, ...]:
     return (tables,) if reads is Reads.TABLES else (open_run(tables, run_id=options.run, as_of=options.as_of),)
 
 
+def _check_place(read: tuple[Any, ...], options: Namespace) -> None:
+    """Raises UsageError where nothing is listed because no copy of the topic, or of its partition, was audited."""
+    if getattr(options, "topic", None) is not None:
+        from txnlib.ask.subject import check_captured  # only for this message
+
+        check_captured(read[0], options.topic, getattr(options, "partition", None))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Answers one command and returns the exit code. Errors go to stderr."""
     try:
@@ -50,13 +59,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         read = _handed(COMMANDS[options.command].reads, options)
         answer = answer_of(options.command)(*read, options)
+        if not answer.rows:
+            _check_place(read, options)
         notes = [*(each.note for each in read if isinstance(each, StoredRun) and each.note), *answer.notes]
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         text = answer.text(options.format, width=width, is_wide=options.wide)
     except SystemExit as exited:  # argparse, after --help or bad usage
         return int(exited.code or 0)
     except TxnlibError as error:
-        return _say(str(error), 2)
+        return _say(error.on_command_line(), 2)
     except KeyboardInterrupt as stopped:
         return _say(str(stopped) or "stopped", 130)  # as shells say of a process that SIGINT ended
     except Exception as error:  # last line of defence: report the failure and exit with 1

@@ -8,11 +8,13 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import TABLE
-from txnlib.ask.rows import Filter, Row, StoredRun
+from txnlib.ask.rows import Row, StoredRun
+from txnlib.ask.subject import equal
 from txnlib.core.display import counted
-from txnlib.core.finding_catalogue import Severity
+from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.schema import shown
+from txnlib.errors import UsageError, meant
 
 
 def late_transactions(run: StoredRun) -> list[Row]:
@@ -25,14 +27,14 @@ def open_transactions(
 ) -> list[Row]:
     """The open transactions with a verdict, of a topic; those that block the most offsets first."""
     order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
-    return run.rows("open_transactions", shown("open"), _equal(verdict=verdict, topic=topic), order=order, limit=limit)
+    return run.rows("open_transactions", shown("open"), equal(verdict=verdict, topic=topic), order=order, limit=limit)
 
 
 def findings(
     run: StoredRun, *, severity: str | None = None, name: str | None = None, topic: str | None = None, limit: int | None = None
 ) -> list[Row]:
     """The findings of at least a severity, of a name or a topic; the most severe first."""
-    where = _equal(name=name, topic=topic)
+    where = equal(name=name, topic=topic)
     if severity is not None:
         where.append(("severity", "IN", [each.name for each in Severity if each.value >= Severity[severity].value]))
     ranks = " ".join(f"WHEN '{each.name}' THEN {each.value}" for each in Severity)
@@ -43,12 +45,8 @@ def findings(
 def blocked_groups(run: StoredRun, *, topic: str | None = None) -> list[Row]:
     """The consumer groups that wait for a transaction, those that lag most first."""
     return run.rows(
-        "blocked_groups", shown("groups"), _equal(topic=topic), order='"lag_offsets" DESC, "group_id", "topic", "partition"'
+        "blocked_groups", shown("groups"), equal(topic=topic), order='"lag_offsets" DESC, "group_id", "topic", "partition"'
     )
-
-
-def _equal(**values: str | None) -> list[Filter]:
-    return [(column, "=", value) for column, value in values.items() if value is not None]
 
 
 def coverage(run: StoredRun) -> list[Row]:
@@ -80,13 +78,15 @@ def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
     is_table = options.format == TABLE
     limit = None if is_table else options.limit
     rows = findings(run, severity=severity, name=options.name, topic=options.topic, limit=limit)
+    if not rows and options.name is not None and options.name not in Finding.__members__:
+        raise UsageError(f"there is no finding {options.name}{meant(options.name, Finding.__members__)}")
     people = findings_of_applications(rows, run.settings.get("application_patterns", ()))[: options.limit] if is_table else None
     tail = "" if options.severity or options.name else _left_out(run, options.topic)
     return CommandOutput(shown("findings"), rows, shown=_FINDING, kept=_KEPT, people=people, tail=tail)
 
 
 def _left_out(run: StoredRun, topic: str | None) -> str:
-    number = run.number("findings", "count(*)", [*_equal(topic=topic), ("severity", "=", Severity.INFO.name)])
+    number = run.number("findings", "count(*)", [*equal(topic=topic), ("severity", "=", Severity.INFO.name)])
     return f"\nleft out: {number} of severity INFO (--severity INFO shows all)\n" if number else ""
 
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-import shlex
-import shutil
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.answer import CALM
@@ -16,7 +12,8 @@ from txnlib.ask.answer import answer as answer_of
 from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import STYLES, columns
-from txnlib.ask.report_text import PROGRAM, render
+from txnlib.ask.own_command import program
+from txnlib.ask.report_text import render
 from txnlib.ask.rows import StoredRun, column_names
 from txnlib.ask.summary import PREPARED, Summary, summarise
 
@@ -61,15 +58,6 @@ _CALM: Final = re.compile(rf"^  ({re.escape(CALM)})", re.MULTILINE)
 _OTHER_STYLES: Final = {PREPARED: "cyan", "LOOKS LATE": "dim"}
 
 
-def program() -> str:
-    """What calls txn-audit here: its name, or its path in an environment that is not activated."""
-    beside = Path(sys.executable).with_name(PROGRAM)
-    if shutil.which(PROGRAM) is not None or not beside.exists():
-        return PROGRAM
-    here = Path.cwd()
-    return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
-
-
 def terminal_report(summary: Summary, *, is_terminal: bool) -> str:
     """The report as it is printed."""
     text = render(summary, columns(is_terminal=is_terminal), program())
@@ -108,7 +96,7 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
 
     check_whole_file(options.html)
-    page = page_rows_of(run, tables=options.tables, known=_known(run, options.acknowledged))
+    page = page_rows_of(run, tables=run.tables.root, known=_known(run, options.acknowledged))
     write_page(page, options.html)
     return report_output(run, page.summary, notes=(f"page: {options.html}",))
 

@@ -5,6 +5,7 @@ Reads a Summary and computes no verdict.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,6 +13,7 @@ from typing import Final
 from txnlib.ask.answer import CALM, HEADLINES, answer, captured, elapsed
 from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
 from txnlib.ask.grid import WIDTH
+from txnlib.ask.own_command import PROGRAM, own_command
 from txnlib.ask.report_entries import (
     INDENT,
     Line,
@@ -27,10 +29,10 @@ from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN_COPIES, Summary, cards, places_of
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, printable, size, utc_time
-from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
+from txnlib.core.verdicts.kafka_commands import refusal
 
-#: The command for the tables, where it is on PATH.
-PROGRAM: Final = "txn-audit"
+#: How a line points to the command that shows more, which stands whole at the end of the report.
+_POINTER: Final = re.compile(r"[( ](open --verdict \w+|diff|coverage|collect-plan)\)")
 SHOWN_ENDED: Final = 5
 SHOWN_CLOCKS: Final = 3
 #: Reasons, and applications, to name where a section has more transactions than fit.
@@ -56,7 +58,7 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
         "",
         f"tables in {printable(summary.output)} (Delta)",
     ]
-    lines += _further(summary, program)
+    lines += _further(lines, summary, program)
     return "\n".join(each for line in lines for each in _wrapped(line, width))
 
 
@@ -108,12 +110,12 @@ def _read(summary: Summary) -> list[Line]:
     if summary.missing_partitions:
         lost = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
         unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
-        more = f" and {unread - len(lost)} more (txn-audit coverage)" if unread > len(lost) else ""
+        more = f" and {unread - len(lost)} more (coverage)" if unread > len(lost) else ""
         lines.append((f"  not read, because no copy was captured: {', '.join(lost)}{more}", 4))
     if summary.missing_coordinators:
         named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
         more = "" if len(summary.missing_coordinators) <= 20 else ", …"
-        lines.append((f"  not captured: __transaction_state-{{{named}{more}}} (what to copy: txn-audit collect-plan)", 4))
+        lines.append((f"  not captured: __transaction_state-{{{named}{more}}} (what to copy: collect-plan)", 4))
     if summary.metadata_ms is not None and (unproven := UNPROVEN.get(summary.metadata_basis)) is not None:
         lines.append((f"  the cluster's metadata log ends at {utc_time(summary.metadata_ms)}: {unproven}", 4))
     lines += [(clocks_line(row), 4) for row in summary.clocks[:SHOWN_CLOCKS]]
@@ -167,7 +169,7 @@ def _section(section: str, summary: Summary) -> list[Line]:
     for group in in_brief:
         lines += brief(group, summary)
     if hidden:
-        lines.append(f"  and {_more(hidden, shown, reach)}: txn-audit open --verdict {'OPEN' if section == PREPARED else section}")
+        lines.append(f"  and {_more(hidden, shown, reach)} (open --verdict {'OPEN' if section == PREPARED else section})")
     return lines
 
 
@@ -227,7 +229,7 @@ def _ended(summary: Summary) -> list[Line]:
         place = f"{where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
         lines.append((f"  {place}   was {row['verdict']}: {printable(row['says'])}", INDENT))
     if summary.ended_known > SHOWN_ENDED:
-        lines.append(f"  and {summary.ended_known - SHOWN_ENDED} more: txn-audit diff")
+        lines.append(f"  and {summary.ended_known - SHOWN_ENDED} more (diff)")
     return ["", "ENDED SINCE THE AUDIT BEFORE", *lines] if lines else []
 
 
@@ -252,16 +254,19 @@ def _incomplete(summary: Summary) -> list[Line]:
     return lines
 
 
-def _further(summary: Summary, program: str) -> list[Line]:
-    """A command for details of the first transaction that holds a partition, to be pasted.
+def _further(lines: Sequence[Line], summary: Summary, program: str) -> list[Line]:
+    """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines point.
 
     `txn-audit` cannot read the tables of a catalog.
     """
+    if "/" not in summary.output or refusal(summary.output) is not None:
+        return []
     rows = [row for name in HEADLINES for row in summary.transactions.get(name, ())]
-    if not rows or "/" not in summary.output:
-        return []
-    first = min(rows, key=lambda row: (not is_holder(row), row["number"] is None, row["number"] or 0))
-    if refusal(first["topic"]) is not None or refusal(summary.output) is not None:
-        return []
-    places = [first["topic"], str(first["partition"]), str(first["start_offset"])]
-    return [f"for details: {with_places(f'{program} explain', places, option('--tables', summary.output))}"]
+    first = min(rows, key=lambda row: (not is_holder(row), row["number"] is None, row["number"] or 0), default=None)
+    asked: list[tuple[str, list[str]]] = []
+    if first is not None and refusal(first["topic"]) is None:
+        asked.append(("explain", [first["topic"], str(first["partition"]), str(first["start_offset"])]))
+    said = " ".join(line if isinstance(line, str) else line[0] for line in lines)
+    asked += [(command, []) for command in dict.fromkeys(_POINTER.findall(said))]
+    commands = [f"  {own_command(summary.output, command, places, called=program)}" for command, places in asked]
+    return ["for details:", *commands] if commands else []

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, is_stamped, story_events
 from txnlib.ask.log_rows import RECORD, leader_changes
+from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story_text import Explained
+from txnlib.ask.subject import check_captured, equal, known_subject, readings
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
 from txnlib.core.broker_logs.kafka_lines import logs_of_cause
 from txnlib.core.broker_logs.log_line import grep_commands
@@ -78,42 +78,19 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     return explain(run, *place_of(run, options.where)).output()
 
 
-#: How people write a partition, and a transaction there: `payments-0`, `payments-0@24`.
-_PLACE: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:@(?P<start_offset>\d+))?")
-#: Most open transactions among which a name is sought that nobody has.
-MOST_NAMES: Final = 1_000
-
-
 def place_of(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
-    """Topic, partition and first offset of an open transaction that is named by these, by its partition, or by an id.
+    """Topic, partition and first offset of an open transaction that words name: one there, or of an id.
 
     Of several, the one with the lowest offset, which holds its partition. Raises UsageError if none is open there.
     """
-    if len(words) == 3 and words[1].isdecimal() and words[2].isdecimal():
-        return words[0], int(words[1]), int(words[2])
-    named = "-".join(words)
-    wanted: list[list[Filter]] = []
-    if (place := _PLACE.fullmatch(named)) is not None:
-        here: list[Filter] = [("topic", "=", place["topic"]), ("partition", "=", int(place["partition"]))]
-        wanted.append(here if place["start_offset"] is None else [*here, ("start_offset", "=", int(place["start_offset"]))])
-    wanted.append([("transactional_id", "=", named)])
-    if named.isdecimal():
-        wanted.append([("producer_id", "=", int(named))])
     columns = ("topic", "partition", "start_offset")
-    for where in wanted:
-        if found := run.rows("open_transactions", columns, where, order='"start_offset", "topic", "partition"', limit=1):
+    for reading in readings(words):
+        if found := run.rows("open_transactions", columns, equal(**reading), order='"start_offset", "topic", "partition"', limit=1):
             return found[0]["topic"], found[0]["partition"], found[0]["start_offset"]
-    raise UsageError(f"nothing is open of {named}{_meant(run, named)}; txn-audit open lists what is")
-
-
-def _meant(run: StoredRun, named: str) -> str:
-    """The open transaction whose name is near."""
-    opened = run.rows(
-        "open_transactions", ("topic", "partition", "transactional_id"), order='"topic", "partition"', limit=MOST_NAMES
-    )
-    names = {f"{row['topic']}-{row['partition']}" for row in opened} | {row["transactional_id"] for row in opened} - {None}
-    near = get_close_matches(named, sorted(names), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    known = known_subject(run, words)
+    if "start_offset" in known:
+        return known["topic"], known["partition"], known["start_offset"]  # and `explain` says what is open there
+    raise UsageError(f"nothing is open of {' '.join(words)}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
 
 
 # ---- What is read of both logs
@@ -273,6 +250,7 @@ def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Log
     here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
     rows = run.rows("open_transactions", shown("explain"), [*here, ("start_offset", "=", start_offset)])
     if not rows:
+        check_captured(run, topic, partition)
         opened = run.rows("open_transactions", ("start_offset", "producer_id"), here, order='"start_offset"', limit=10)
         starts = ", ".join(f"{row['start_offset']} (producer {row['producer_id']})" for row in opened) or "none"
         raise UsageError(f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {starts}")

@@ -15,6 +15,7 @@ from txnlib.ask.grid import fold
 from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.report_entries import named_producer
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names
+from txnlib.ask.subject import equal, known_subject
 from txnlib.core.display import counted, duration, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -64,25 +65,25 @@ class Timeline:
 
 
 def timeline_of(run: StoredRun, subject: Sequence[str], last: int) -> Episode[Timeline]:
-    """The timeline of a topic and partition number, or of one transactional id. `last`: number of ended transactions to show.
+    """The timeline of the partition, or of the transactional id, that words name. `last`: number of ended transactions to show.
 
-    Raises UsageError for any other subject, and if the run contains no such partition or id.
+    Raises UsageError if the run contains no such partition or id.
     """
     if last < 1:
         raise UsageError(f"--last {last}: expected 1 or more")
-    match subject:
-        case [transactional_id]:
+    match known_subject(run, subject):
+        case {"topic": topic, "partition": partition}:
+            return timeline_of_partition(run, topic, partition, last)
+        case {"transactional_id": transactional_id}:
             return timeline_of_id(run, transactional_id, last)
-        case [topic, partition] if partition.isdecimal():
-            return timeline_of_partition(run, topic, int(partition), last)
-    raise UsageError("timeline needs a topic and a partition number, or one transactional id")
+        case {"producer_id": producer_id} if owner := _owners(run, {producer_id}).get(producer_id):
+            return timeline_of_id(run, owner, last)
+    raise UsageError(f"no transactional id is known of producer {' '.join(subject)}")
 
 
 def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int) -> Episode[Timeline]:
     """The open transactions of a partition, its newest ended ones, and those that ended just before the oldest open one."""
-    here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
-    if not run.number("coverage", "count(*)", [*here, ("status", "<>", "MISSING")]):
-        raise UsageError(f"no copy of {topic}-{partition} was audited in this run")
+    here = equal(topic=topic, partition=partition)
     is_open: list[Filter] = [*here, ("marker_offset", "IS", None), ("first_offset", "IS NOT", None)]
     opened = _timed_rows(run, "producer_spans", _SPAN, is_open, order='"first_offset"', limit=OPEN)
     is_ended: list[Filter] = [*here, ("marker_offset", "IS NOT", None)]
@@ -119,8 +120,6 @@ def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[
     newest = run.rows("transactions", columns, own, order='"transaction_number" DESC', limit=last)
     since: list[Filter] = [("offset", ">=", newest[-1]["first_record_offset"])] if newest else []
     records = _timed_rows(run, "coordinator_states", RECORD, [*own, *since], order='"offset" DESC', limit=RECORDS)[::-1]
-    if not records:
-        raise UsageError(f"no captured coordinator has a record of the transactional id {transactional_id!r}")
     logs = _ended_spans(newest, records)
     verdicts: dict[str, dict[int, str]] = {}
     columns = ("topic", "partition", "producer_id", "start_offset", "verdict")

@@ -15,6 +15,7 @@ from txnlib.ask.episode import COORDINATOR, DATA, Episode, Event, in_order
 from txnlib.ask.events import coordinator_events, span_events
 from txnlib.ask.grid import WIDTH, folded, instant_json
 from txnlib.ask.rows import Filter, Row, StoredRun
+from txnlib.ask.subject import known_subject
 from txnlib.core.display import counted, precise_time, printable, utc_time
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import (
@@ -66,6 +67,7 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     newest = '"marked" DESC NULLS FIRST, "topic", "partition"'
     unexplained = outcomes(run, [named, ("known_from", "=", "PARTITION")], newest, UNEXPLAINED)
     if not own and not unexplained:
+        known_subject(run, [name])
         raise UsageError(f"no captured log has a transaction of {name!r}")
     of: list[Filter] = [(column, "=", chosen[column]) for column in KEY]
     partitions = outcomes(run, of, _BY_PLACE, PARTITIONS) if own else []

@@ -106,7 +106,7 @@ class Store:
 
     def __post_init__(self) -> None:
         if (self.output is None) == (self.schema is None):
-            raise UsageError("give either --output FOLDER or --schema CATALOG.SCHEMA")
+            raise UsageError("give either --output or --schema")
         if self.schema is not None and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?", self.schema):
             raise UsageError(f"--schema {self.schema}: expected SCHEMA or CATALOG.SCHEMA")
 

@@ -52,9 +52,9 @@ def start(job: Callable[[Sequence[str]], int]) -> None:
 def failure(error: Exception) -> tuple[int, str]:
     """The exit code for an exception of a job, and its message, in one line."""
     if isinstance(error, StepError):
-        return 1, f"the audit failed {error}"
+        return 1, f"the audit failed {error.on_command_line()}"
     if isinstance(error, TxnlibError):
-        return (1 if isinstance(error, BusyError | OvertakenError) else 2), str(error)
+        return (1 if isinstance(error, BusyError | OvertakenError) else 2), error.on_command_line()
     found = failure_of(texts_of(error))
     return 1, f"the audit failed: {found.says}. {found.cause.remedy}"
 

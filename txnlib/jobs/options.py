@@ -91,12 +91,24 @@ _REPORTS: Final = frozenset({AUDIT, REPORT})
 
 
 #: Headings of `--help`, in their order -> options. All others are settings that are numbers.
+#: The numbers among the rare options can stand in the settings file, too.
 GROUPS: Final = {
     "Input and output": ("--input", "--output", "--schema", "--conf", "--cluster", "--as-of"),
     "Limits of the verdicts": (),
-    "What to read": ("--mode", "--start", "--detail", "--follow-links", "--dry-run"),
+    "What to read": ("--mode", "--dry-run"),
     "Results": ("--report", "--metrics", "--summary", "--fail-on", "--acknowledged"),
-    "Running": ("--keep-days", "--take-over", "--quiet", "--log-format", "--debug"),
+    "Running": ("--keep-days", "--quiet"),
+    "Rare options": (
+        "--transaction-max-timeout-ms",
+        "--in-doubt-after",
+        "--coordinator-partitions",
+        "--start",
+        "--detail",
+        "--follow-links",
+        "--take-over",
+        "--log-format",
+        "--debug",
+    ),
 }
 
 OPTIONS: Final = (
@@ -215,7 +227,8 @@ class _JobParser(argparse.ArgumentParser):
 def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
     """Parses the options of one job. Raises UsageError if they are invalid."""
     started = PurePath(sys.argv[0]).stem
-    parser = _JobParser(prog=WHEELS if started == WHEELS else f"./spark-submit.sh {job}", description=about, allow_abbrev=False)
+    prog = WHEELS if started == WHEELS else f"./spark-submit.sh {job}"
+    parser = _JobParser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False)
     for heading in GROUPS:
         if own := [option for option in OPTIONS if job in option.jobs and option.group == heading]:
             group = parser.add_argument_group(heading)

@@ -22,6 +22,7 @@ from txnlib.ask.abort_plan import abort_plan_script
 from txnlib.ask.answer import captured, elapsed
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
+from txnlib.ask.own_command import program
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
 from txnlib.core.display import instant, printable, size, utc_time
@@ -167,7 +168,7 @@ def command_of(page: Page, command: str) -> str:
     if page.tables is None:
         table = "abort_plan" if command == "abort-plan" else command.replace("-", "_")
         return f"SELECT * FROM {page.summary.output}.{table} WHERE run_id = '{page.run_id}'"
-    return f"txn-audit {command} {_run_of(page)}"
+    return f"{program()} {command} {_run_of(page)}"
 
 
 def _run_of(page: Page) -> str:
@@ -182,7 +183,7 @@ def explain_command(page: Page, row: Row) -> str:
         return command_of(page, "open_transactions")
     if refusal(row["topic"]) is not None:
         return command_of(page, "list")
-    return with_places("txn-audit explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page))
+    return with_places(f"{program()} explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page))
 
 
 def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | None:
@@ -190,7 +191,7 @@ def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | No
     own = str(broken.transactional_id)
     if page.tables is None or refusal(own) is not None:
         return None
-    return with_places("txn-audit transaction", [own], f"--number {broken.number} {_run_of(page)}".rstrip())
+    return with_places(f"{program()} transaction", [own], f"--number {broken.number} {_run_of(page)}".rstrip())
 
 
 def abort_script(page: Page) -> Markup | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.episode import Episode
+from txnlib.ask.own_command import anywhere
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, in_transactions, ms
 from txnlib.ask.story import explain
 from txnlib.ask.story_text import Explained
@@ -119,7 +120,7 @@ def page_rows_of(
         version=noted.get("version") or "",
         inputs=noted.get("input") or "",
         settings=run.settings,
-        tables=tables,
+        tables=None if tables is None else anywhere(tables),
         opened=_with_ms(run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"),
         stories=_stories(run, summary, stories),
         plan=plans,

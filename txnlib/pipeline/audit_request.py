@@ -41,7 +41,7 @@ class AuditRequest:
         for key, each in NUMBERS.items():
             check_number(f"{each.option} ", self.settings.get(key), each.least, each.most)
         if self.mode == INCREMENTAL and self.start != BEGINNING:
-            raise UsageError(f"--mode {INCREMENTAL} resumes from the last audit: leave out --start {self.start}")
+            raise UsageError(f"--mode {INCREMENTAL}: it resumes from the last audit, so leave out --start")
         _check_choice("--mode", self.mode, MODES)
         _check_choice("--start", self.start, STARTS)
         _check_choice("--detail", self.detail, DETAILS)

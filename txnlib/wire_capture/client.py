@@ -110,8 +110,8 @@ OFFSET_OUT_OF_RANGE: Final = 1
 REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 #: The leader moved, is starting or is unknown to the broker that was asked: ask for metadata, then ask the leader.
 MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
-#: How long a first connection may take. Kafka: `socket.connection.setup.timeout.ms`.
-_CONNECT_SECONDS: Final = 10
+#: How long a first connection may take, so that a wrong address is said soon. Kafka: `socket.connection.setup.timeout.ms`, 10 s.
+_CONNECT_SECONDS: Final = 5
 _TRIES_SECONDS: Final = 10
 _OPTIONAL_SECONDS: Final = 5
 _SILENT_SECONDS: Final = 60
@@ -195,7 +195,7 @@ class Client:
             failed.setdefault(future.value or SILENT, []).append(address)
         # One sentence for each kind of failure; the last remedy is that of the error.
         *others, (path, problem, remedy) = ((", ".join(some), *what) for what, some in failed.items())
-        before = "".join(f"{UnreadableInputError(*other)}. " for other in others)
+        before = "".join(f"{UnreadableInputError(*other).says()}. " for other in others)
         raise UnreadableInputError(f"{before}{path}", problem, remedy)
 
     async def _refusal(self, node: str) -> tuple[str, str] | None:

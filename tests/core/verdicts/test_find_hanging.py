@@ -62,7 +62,7 @@ HANGING = [(132, 5, 19, 29_384, OLD, 60)]
 
 
 def test_A01_a_search_of_the_tool_needs_a_topic_or_a_broker() -> None:
-    with pytest.raises(UsageError, match=r"--topic or --broker-id"):
+    with pytest.raises(UsageError, match=r"topic= or broker_id="):
         SearchScope().check()
     assert SearchScope().covers("any", 0, frozenset())
     SearchScope(topic="any").check()
@@ -70,7 +70,7 @@ def test_A01_a_search_of_the_tool_needs_a_topic_or_a_broker() -> None:
 
 
 def test_A02_a_partition_needs_a_topic() -> None:
-    with pytest.raises(UsageError, match=r"--partition needs --topic"):
+    with pytest.raises(UsageError, match=r"partition= needs topic="):
         SearchScope(partition=5, broker_id=5)
 
 

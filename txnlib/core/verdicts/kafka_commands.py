@@ -35,7 +35,7 @@ def with_places(command: str, places: Sequence[str], options: str) -> str:
     """A command with positional arguments and options. Options come first if an argument looks like one. Raises as `word` does."""
     words = " ".join(map(word, places))
     is_odd = any(place.startswith("-") for place in places)
-    return f"{command} {options} -- {words}" if is_odd else f"{command} {words} {options}"
+    return " ".join(filter(None, (command, options, "--", words) if is_odd else (command, words, options)))
 
 
 def refusal(text: str) -> str | None:
