@@ -25,7 +25,7 @@ from generate import CONTROL, MARKER_RECORD, START_MS, TRANSACTIONAL, empty_reco
 from ratio_table import Ratio, Table
 from whole_audits import audit_of
 
-from txnlib.core.kafka import producer_snapshot
+from txnlib.core.kafka import broker_files
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 
@@ -75,7 +75,7 @@ def partition_log(producer: int, *, is_left_open: bool) -> tuple[bytes, int]:
 def snapshot_at_start() -> bytes:
     """A snapshot without producers, as a broker writes it for an empty log."""
     covered = struct.pack(">i", 0)
-    return struct.pack(">hI", producer_snapshot.VERSION, google_crc32c.value(covered)) + covered
+    return struct.pack(">hI", broker_files.SNAPSHOT_VERSION, google_crc32c.value(covered)) + covered
 
 
 def generate(root: Path, partitions: int, copies: int = COPIES, left_open: int = LEFT_OPEN[0]) -> int:

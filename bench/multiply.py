@@ -20,7 +20,7 @@ from pathlib import Path
 import google_crc32c
 from encode import batch, encode_record, transaction_log_key, transaction_log_value
 
-from txnlib.core.kafka import producer_snapshot, transaction_index
+from txnlib.core.kafka import broker_files
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
@@ -32,7 +32,7 @@ from txnlib.core.kafka.transaction_log import (
 )
 from txnlib.readers.capture import CHECKPOINTS, topic_partition_of
 from txnlib.readers.capture_notes import CAPTURE_JSON
-from txnlib.readers.decoded_records import read_batch_records
+from txnlib.readers.decoded_records import iter_batch_records
 
 PRODUCER_ID_POSITION = 43
 #: Places among the fields of `HEADER`.
@@ -134,15 +134,15 @@ class Copies:
         return HEADER.pack(*fields) + raw[HEADER.size :]
 
     def _snapshot(self, content: bytes, number: int) -> bytes:
-        entry, start = producer_snapshot.ENTRY, producer_snapshot.HEADER.size
-        version, _crc, entries = producer_snapshot.HEADER.unpack_from(content)
+        entry, start = broker_files.SNAPSHOT_ENTRY, broker_files.SNAPSHOT_HEADER.size
+        version, _crc, entries = broker_files.SNAPSHOT_HEADER.unpack_from(content)
         covered = struct.pack(">i", entries)
         for producer, *state in entry.iter_unpack(content[start:]):
             covered += entry.pack(self.producer(producer, number), *state)
         return struct.pack(">hI", version, google_crc32c.value(covered)) + covered
 
     def _transaction_index(self, content: bytes, number: int) -> bytes:
-        entry = transaction_index.ENTRY
+        entry = broker_files.INDEX_ENTRY
         whole = content[: len(content) - len(content) % entry.size]
         shifted = (entry.pack(version, self.producer(pid, number), *rest) for version, pid, *rest in entry.iter_unpack(whole))
         return b"".join(shifted)
@@ -171,7 +171,7 @@ class Copies:
         out = b""
         for number in range(self.times):
             body = b""
-            for record in read_batch_records(raw):
+            for record in iter_batch_records(raw):
                 assert record.key is not None
                 name = read_transaction_log_key(record.key)
                 key = transaction_log_key(self.transactional_id(name, number, partition))
@@ -240,6 +240,6 @@ def _producers_in(path: Path) -> Iterator[int]:
         if _is_v2(raw):
             yield struct.unpack_from(">q", raw, PRODUCER_ID_POSITION)[0]
             if path.parent.name.startswith(TRANSACTION_STATE_TOPIC):
-                for record in read_batch_records(raw):
+                for record in iter_batch_records(raw):
                     if record.value is not None:
                         yield struct.unpack_from(">q", record.value, 2)[0]

@@ -40,7 +40,7 @@ from txnlib.pipeline.run import Run, open_run, reopen_run, silent
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT, REPORT
 from txnlib.pipeline.what_if import UnwrittenTables
-from txnlib.readers.snapshot_start import BEGINNING
+from txnlib.readers.file_splits import BEGINNING
 from txnlib.settings import NUMBERS, GivenNumbers, GivenThresholds, Settings, SettingsFile, decide
 from txnlib.spark.schemas import TABLES
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support import live_output
 from tests.support.memory_audits import audited
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.transaction_index import ENTRY, AbortedTxn, read_transaction_index
+from txnlib.core.kafka.broker_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
 
 OURS = {Finding.ABORT_NOT_INDEXED.name, Finding.INDEXED_ABORT_NOT_IN_LOG.name}
 
@@ -42,7 +42,7 @@ def test_real_indexes_agree(spark, captures):
 def test_an_abort_that_an_index_lacks_is_found(spark, broker):
     for path, entries in indexes(broker).items():
         if len(entries) > 1:
-            path.write_bytes(b"".join(ENTRY.pack(0, *entry) for entry in entries[1:]))
+            path.write_bytes(b"".join(INDEX_ENTRY.pack(0, *entry) for entry in entries[1:]))
             lost = entries[0]
     assert ("ABORT_NOT_INDEXED", lost.producer_id, lost.last_offset) in found(spark, broker)
 
@@ -52,7 +52,7 @@ def test_an_abort_that_only_an_index_knows_is_found(spark, broker):
     for path, entries in indexes(broker).items():
         first = entries[0]
         made_up = AbortedTxn(77, first.first_offset, first.first_offset, first.first_offset)
-        path.write_bytes(b"".join(ENTRY.pack(0, *entry) for entry in [made_up, *entries]))
+        path.write_bytes(b"".join(INDEX_ENTRY.pack(0, *entry) for entry in [made_up, *entries]))
     assert ("INDEXED_ABORT_NOT_IN_LOG", 77, made_up.last_offset) in found(spark, broker)
 
 

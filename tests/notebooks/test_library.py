@@ -23,7 +23,7 @@ from txnlib.delta import session
 from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 from txnlib.pipeline.audit_request import MODES, AuditRequest
-from txnlib.readers.snapshot_start import STARTS
+from txnlib.readers.file_splits import STARTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AS_OF = datetime(2026, 11, 21, 7, 42, 41, 899_000, tzinfo=UTC)

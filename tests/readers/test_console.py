@@ -17,9 +17,9 @@ from tests.support.samples import START, sample
 from tests.support.segments import read_transaction_log
 from txnlib.core.text.console import read_console_text
 from txnlib.errors import UnreadableInputError
-from txnlib.readers import console
+from txnlib.readers import text_rows
+from txnlib.readers.arrow_schemas import one_pass
 from txnlib.readers.capture import FileKind, list_capture
-from txnlib.readers.one_pass import only
 from txnlib.readers.segment import Segment
 from txnlib.readers.table_readers import read_table
 
@@ -48,8 +48,8 @@ HOSTILE = {
 
 def rows(table: str, text: bytes, partition: int | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
     lines, where = lines_in(text, chunk), ("text:1", "console.txt", partition)
-    read = console.ConsoleLogRows(*where) if table == "transaction_log" else console.ConsoleSegmentRow(lines, *where)
-    return [row for batch in only(read_console_text(lines), read) for row in batch.to_pylist()]
+    read = text_rows.console_log_rows(*where) if table == "transaction_log" else text_rows.ConsoleSegmentRow(lines, *where)
+    return [row for _, batch in one_pass(read_console_text(lines), {"": read}) for row in batch.to_pylist()]
 
 
 def raw_rows(content: bytes) -> list[dict[str, Any]]:

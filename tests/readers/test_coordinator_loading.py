@@ -14,7 +14,7 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.record_batch import HEADER, Record
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.readers.coordinator_records import entry_row, read_entries
+from txnlib.readers.decoded_records import entry_row, iter_entries
 
 DAY = 86_400_000
 #: What a test writes: an entry, or the id of a tombstone.
@@ -29,9 +29,8 @@ class Loaded:
         self.findings: list[Finding] = []
         self.tombstones: Counter[str] = Counter()
         for batch in batches:
-            found = read_entries(batch)
-            assert found.problems == []
-            for entry in found.entries:
+            for entry in iter_entries(batch):
+                assert not isinstance(entry, str)
                 record = CoordinatorRecord(entry.entry, HEADER.unpack_from(batch)[2])
                 seen = transition(self.last.get(entry.transactional_id), record, is_consecutive=True)
                 self.findings += seen.findings
@@ -164,9 +163,9 @@ def test_F21_states_are_listed_by_the_names_that_kafka_gives_them(states: set[st
 def test_F21_a_state_that_kafka_does_not_know_is_reported_and_not_guessed() -> None:
     key, value = encode_transaction_log_key("t9"), bytes.fromhex("0000 0000000000000fa1 0003 0000ea60 08 ffffffff") + bytes(16)
 
-    found = read_entries(encode_batch([Record(7, TS, key, value)]))
+    found = [*iter_entries(encode_batch([Record(7, TS, key, value)]))]
 
-    assert (found.entries, found.problems) == ([], ["UNDECODABLE_VALUE: offset 7, transaction status 8 is not known"])
+    assert found == ["UNDECODABLE_VALUE: offset 7, transaction status 8 is not known"]
 
 
 #: producer ids -> ids; those that no record names are no one's.

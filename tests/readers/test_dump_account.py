@@ -22,7 +22,7 @@ import pytest
 from tests.readers.test_dump_hostile import HOSTILE
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, lines_in, marker, print_dump, rows, unreadable
 from txnlib.core.text.events import DumpTail, Unreadable
-from txnlib.readers.dump import DumpStream
+from txnlib.readers.text_events import DumpStream
 
 Line = bytes
 TABLES: Final = ("record_batches", "transaction_log", "segments", "producer_snapshots")

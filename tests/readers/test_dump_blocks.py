@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.dumps import lines_in, read_in_blocks, same_both_ways
-from txnlib.readers.dump import DumpStream
-from txnlib.readers.dump_blocks import BatchBlock, read_plain_batches
+from txnlib.readers.text_events import BatchBlock, DumpStream, read_plain_batches
 
 TABLES = ["record_batches", "segments", "transaction_log"]
 LINE = (

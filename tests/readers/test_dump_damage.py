@@ -25,7 +25,7 @@ from tests.support.dumps import (
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
 from txnlib.core.text.events import DumpedRecord, DumpTail, FileEnd
 from txnlib.core.text.lines import Lines
-from txnlib.readers.dump import DumpStream
+from txnlib.readers.text_events import DumpStream
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 LOG = (

@@ -9,8 +9,8 @@ import pytest
 from tests.support.dumps import dumped, rows
 from tests.support.samples import START, sample
 from tests.support.segments import read_rows
-from txnlib.readers.dump import looks_like_dump
 from txnlib.readers.segment import Segment
+from txnlib.readers.text_events import looks_like_dump
 
 #: Copies differ in these, and batches in memory from text in the order of a list.
 NOT_COMPARED = ("source", "path")

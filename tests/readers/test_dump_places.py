@@ -22,7 +22,7 @@ from tests.support.dumps import (
 )
 from tests.support.samples import sample
 from txnlib.readers import arrow_schemas
-from txnlib.readers.dump import looks_like_dump
+from txnlib.readers.text_events import looks_like_dump
 
 LOG = (Batch(), marker("COMMIT"))
 HEX = "0123456789abcdef0123456789abcdef"

@@ -15,9 +15,9 @@ from tests.support.log_bytes import encode_batch, encode_legacy, encode_transact
 from tests.support.log_notation import TS, C, N, T, rec
 from txnlib.core.kafka.record_batch import Record as StoredRecord
 from txnlib.readers import arrow_schemas
-from txnlib.readers.capture import Capture, CaptureFile, FileKind
+from txnlib.readers.capture import Capture, CaptureFile, FileKind, Part
 from txnlib.readers.capture_notes import CaptureNotes
-from txnlib.readers.file_parts import Part, put_together
+from txnlib.readers.file_parts import put_together
 from txnlib.readers.file_splits import Chunk, chunks_of, parts_of, reach
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
 

@@ -83,7 +83,7 @@ def test_keys_in_a_path_are_refused_and_not_repeated():
     [("hdfs://127.0.0.1:1/capture", "Connection refused"), ("hdfs:///capture", "fs.defaultFS"), ("hdfs://ns/x", "NameNode")],
 )
 def test_a_hadoop_that_is_not_there_is_named(monkeypatch, tmp_path, place, said):
-    monkeypatch.setattr("txnlib.readers.storage.hdfs.ATTEMPTS", 1)
+    monkeypatch.setattr("txnlib.readers.storage.object_stores.ATTEMPTS", 1)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     with pytest.raises(UnreadableInputError, match=f"cannot be listed: .*{said}") as caught:
         list_capture([place])

@@ -20,8 +20,7 @@ from tests.support.segments import read_segments
 from txnlib.core.kafka.record_batch import CompressionType, Record
 from txnlib.core.kafka.wire import CorruptRecordError
 from txnlib.readers import decoded_records
-from txnlib.readers.range_crc import RangeCrcs
-from txnlib.readers.resume_after_damage import find_boundary
+from txnlib.readers.header_columns import RangeCrcs, find_boundary
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from txnlib.readers import arrow_schemas, live_answers
+from txnlib.readers import arrow_schemas, broker_files
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.table_readers import read_table
 
@@ -99,8 +99,8 @@ def test_many_bad_lines_are_one_stretch_behind_the_first_ones(tmp_path, kind):
 def test_of_many_bad_lines_only_the_first_ones_are_looked_at(tmp_path, monkeypatch):
     path, kept = tmp_path / "a", []
     path.write_bytes(b"\n" * 1_000)
-    real = live_answers._lines
-    monkeypatch.setattr(live_answers, "_lines", lambda *given: (kept.append(line) or line for line in real(*given)))
+    real = broker_files._lines
+    monkeypatch.setattr(broker_files, "_lines", lambda *given: (kept.append(line) or line for line in real(*given)))
     (row,) = [
         row
         for batch in read_table("segments", CaptureFile(str(path), FileKind.LIVE_PRODUCERS, "raw:1", 1_000))

@@ -18,7 +18,7 @@ from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas
 from txnlib.readers.broker_files import MOST_BYTES
 from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.snapshot_start import start_at_snapshots
+from txnlib.readers.file_splits import start_at_snapshots
 from txnlib.readers.storage import files
 from txnlib.readers.storage.local_files import native, shown
 from txnlib.readers.table_readers import read_table

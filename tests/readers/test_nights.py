@@ -20,11 +20,10 @@ from tests.support.log_notation import TS, C, N, T
 from txnlib.core.chains import FinishedRun, RunHistory
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.rows_of_runs import replaced_rows, rows_of_runs
-from txnlib.readers.capture import Capture, CaptureFile, FileKind, ResumedSegment
+from txnlib.readers.capture import Capture, CaptureFile, FileKind, Part, ResumedSegment
 from txnlib.readers.capture_notes import CaptureNotes
-from txnlib.readers.file_parts import Part, put_together
-from txnlib.readers.reader_state import ReaderState
-from txnlib.readers.resumed_copies import first_segments, read_before, resumed_copies, unchanged_until
+from txnlib.readers.file_parts import first_segments, put_together, read_before, resumed_copies, unchanged_until
+from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
 
 Row = dict[str, Any]

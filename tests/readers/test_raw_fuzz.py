@@ -29,11 +29,11 @@ from tests.support.log_bytes import (
 )
 from tests.support.log_notation import TS, A, C, N, T, rec
 from tests.support.segments import read_committed_offsets, read_record_batches, read_segments, read_transaction_log
+from txnlib.core.kafka.broker_files import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
+from txnlib.core.kafka.broker_files import INDEX_ENTRY
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
-from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import CRC_STARTS_AT, HEADER, MAGIC_POSITION, CompressionType, Record
-from txnlib.core.kafka.transaction_index import ENTRY
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer
@@ -219,9 +219,9 @@ def check_helper_file(kind: FileKind, path: Path, seed: int) -> None:
     (rows,) = tables.values()
     whole = [(bad["position"], bad["length"]) for bad in unreadable]
     if kind is FileKind.TRANSACTION_INDEX and rows:
-        rest = len(content) % ENTRY.size
+        rest = len(content) % INDEX_ENTRY.size
         assert whole == ([(len(content) - rest, rest)] if rest else []), seed
-        assert len(rows) == 1 + len(content) // ENTRY.size
+        assert len(rows) == 1 + len(content) // INDEX_ENTRY.size
     else:
         assert bool(rows) == (not whole), seed
         assert whole in ([], [(0, len(content))]), seed

@@ -257,9 +257,9 @@ CODECS = {
 def test_coordinator_records_are_decoded_compressed_or_not(codec):
     plain = encode_transaction_log_batch([ENTRY, "gone"], at=4)
     records = plain[61:]
-    from txnlib.readers.decoded_records import read_batch_records
+    from txnlib.readers.decoded_records import iter_batch_records
 
-    listed = read_batch_records(plain)
+    listed = list(iter_batch_records(plain))
     batch = encode_batch(listed, codec=codec, body=bytes(CODECS[codec](records)), leader_epoch=9)
     found = entries(batch)
     assert [(r["offset"], r["transactional_id"], r["state"], r["is_tombstone"]) for r in found] == [
@@ -312,9 +312,9 @@ def test_large_batches_are_trusted_by_their_headers_unless_they_look_odd():
 def test_records_are_read_back_as_they_were_written():
     listed = [Record(n, TS + n, b"k", None) for n in range(3)]
     assert len(encode_records(listed, 0, TS)) > 0
-    from txnlib.readers.decoded_records import read_batch_records
+    from txnlib.readers.decoded_records import iter_batch_records
 
-    assert read_batch_records(encode_batch(listed)) == listed
+    assert list(iter_batch_records(encode_batch(listed))) == listed
 
 
 def test_a_batch_of_the_notation_comes_back_with_its_own_fields():

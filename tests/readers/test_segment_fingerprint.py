@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import TS, C, N, T
-from txnlib.readers import arrow_schemas, segment_fingerprint
-from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.file_parts import Part, put_together
-from txnlib.readers.reader_state import ReaderState
-from txnlib.readers.resumed_copies import read_before
-from txnlib.readers.segment_fingerprint import resume_position
+from txnlib.readers import arrow_schemas, file_parts
+from txnlib.readers.capture import CaptureFile, FileKind, Part
+from txnlib.readers.file_parts import put_together, read_before, resume_position
+from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
 
@@ -30,7 +28,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def landmarks_stand_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment_fingerprint, "LANDMARK_BYTES", 300)
+    monkeypatch.setattr(file_parts, "LANDMARK_BYTES", 300)
 
 
 def rows(table: str, path: Path, part: Part | None = None) -> list[dict[str, Any]]:

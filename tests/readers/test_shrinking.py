@@ -18,8 +18,8 @@ from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, segment, to_bytes
 from tests.support.log_notation import TS, C, T
 from txnlib.core.kafka.record_batch import Record
-from txnlib.readers.capture import CaptureFile, list_capture
-from txnlib.readers.file_parts import Part, put_together
+from txnlib.readers.capture import CaptureFile, Part, list_capture
+from txnlib.readers.file_parts import put_together
 from txnlib.readers.file_splits import Chunk, reach
 from txnlib.readers.segment import FILE_SHRANK
 from txnlib.readers.storage import files

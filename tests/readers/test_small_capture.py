@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.batch_runs import DETAILS
-from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.file_parts import Part
+from txnlib.readers.capture import Capture, FileKind, Part, list_capture
 from txnlib.readers.file_splits import chunks_of, parts_of, reach
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE, read_small_capture, read_table

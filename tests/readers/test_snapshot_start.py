@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import D
-from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
-from txnlib.core.kafka.producer_state import PartitionState
+from tests.support.partition_state import PartitionState
+from txnlib.core.kafka.broker_files import read_producer_snapshot
 from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.snapshot_start import start_at_snapshots
+from txnlib.readers.file_splits import start_at_snapshots
 
 LOG = [D(1, 0, n, at=n) for n in range(6)]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from txnlib.core.text.lines import LONGEST_LINE, Lines, TextLines
-from txnlib.readers import arrow_schemas, dump
+from txnlib.readers import arrow_schemas, text_events
+from txnlib.readers.arrow_schemas import one_pass
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.one_pass import only
 from txnlib.readers.table_readers import KINDS
 
 FILES = Path(__file__).parent / "dump_files"
@@ -148,7 +148,12 @@ def rows(table: str, text: bytes, topic_partition: tuple[str, int] | None = None
 def read_lines(table: str, lines: Lines, topic_partition: tuple[str, int] | None = None) -> Iterator[pa.RecordBatch]:
     """What one reader makes of the lines of a text."""
     file = CaptureFile("dump.txt", FileKind.DUMP, "text:1", 0)
-    return only(dump.read_located(lines, file.source, topic_partition), KINDS[file.kind][1][table](file))
+    return (
+        batch
+        for _, batch in one_pass(
+            text_events.read_located(lines, file.source, topic_partition), {table: KINDS[file.kind][1][table](file)}
+        )
+    )
 
 
 def read_in_blocks(name: str, text: bytes, chunk: int | None) -> pa.Table:

@@ -17,8 +17,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import Record, RecordBatch
 from txnlib.wire_capture.capture import CaptureRequest, take_capture
 from txnlib.wire_capture.client import MovedError, StoppedError
-from txnlib.wire_capture.pace import Progress
-from txnlib.wire_capture.partition_copy import Taken
+from txnlib.wire_capture.partition_copy import Progress, Taken
 
 LATEST, EARLIEST = -1, -2
 NOT_LEADER, FENCED_EPOCH, OUT_OF_RANGE, REFUSED = 6, 74, 1, 29

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
-from txnlib.readers.coordinator_records import entry_row
+from txnlib.readers.decoded_records import entry_row
 
 
 def assert_same(actual: DataFrame, expected: DataFrame) -> None:

@@ -12,7 +12,7 @@ from tests.support.log_notation import TS
 from tests.support.segments import read_record_batches
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
-from txnlib.readers.reader_state import ReaderState
+from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.segment import Segment
 
 #: Producer id -> what it writes: n without id, d idempotent, t transactional, m both.

@@ -8,21 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
+from txnlib.readers.arrow_schemas import one_pass
 from txnlib.readers.capture import FileKind
-from txnlib.readers.one_pass import only
 from txnlib.readers.segment import (
-    MetadataLogRows,
     Segment,
     SegmentBatchRows,
     SegmentRow,
     committed_offsets_rows,
+    metadata_rows,
     transaction_log_rows,
 )
 from txnlib.readers.table_readers import KINDS
 
 
 def _read(rows: Callable[..., Any], segment: Segment, **options: Any) -> Iterator[pa.RecordBatch]:
-    return only(segment.blocks(), rows(segment, **options))
+    return (batch for _, batch in one_pass(segment.blocks(), {"": rows(segment, **options)}))
 
 
 def read_rows(table: str, segment: Segment) -> list[dict[str, Any]]:
@@ -34,4 +34,4 @@ read_record_batches = partial(_read, SegmentBatchRows)
 read_segments = partial(_read, SegmentRow)
 read_transaction_log = partial(_read, transaction_log_rows)
 read_committed_offsets = partial(_read, committed_offsets_rows)
-read_metadata_log = partial(_read, MetadataLogRows)
+read_metadata_log = partial(_read, metadata_rows)

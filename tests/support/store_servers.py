@@ -94,7 +94,7 @@ class Store:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(self.endpoint, self.nowhere)
             patch.setattr("txnlib.readers.storage.object_stores.REQUEST_SECONDS", 1)
-            patch.setattr("txnlib.readers.storage.hdfs.ATTEMPTS", 1)
+            patch.setattr("txnlib.readers.storage.object_stores.ATTEMPTS", 1)
             yield
 
     def delete(self, name: str) -> None:

@@ -19,8 +19,7 @@ from txnlib.ask import main
 from txnlib.wire_capture import client as module
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client, MovedError
-from txnlib.wire_capture.pace import Progress
-from txnlib.wire_capture.partition_copy import Taken
+from txnlib.wire_capture.partition_copy import Progress, Taken
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from txnlib.wire_capture import client as client_module
 from txnlib.wire_capture import fetched_log as log_module
 from txnlib.wire_capture.capture import ALL, Captured, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
-from txnlib.wire_capture.pace import Progress
+from txnlib.wire_capture.partition_copy import Progress
 
 pytestmark = pytest.mark.slow
 Fault = Callable[[random.Random, bytes], bytes | None]

@@ -11,7 +11,7 @@ import pytest
 from tests.support.fake_brokers import FakeBrokers, brokers_with, filled
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.wire_capture.capture import ALL, CaptureRequest, take_capture
-from txnlib.wire_capture.pace import Pace, Progress
+from txnlib.wire_capture.partition_copy import Pace, Progress
 
 
 class Clock:

@@ -20,7 +20,7 @@ from tests.support import kafka
 from tests.support.wire_captures import log_of, notes_of
 from txnlib.wire_capture.capture import ALL, Captured, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
-from txnlib.wire_capture.pace import Progress
+from txnlib.wire_capture.partition_copy import Progress
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20

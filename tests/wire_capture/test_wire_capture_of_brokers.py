@@ -21,8 +21,7 @@ from tests.support.wire_captures import instant_of, log_of, notes_of_disks
 from txnlib.readers.capture import FileKind, list_capture
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
-from txnlib.wire_capture.pace import Progress
-from txnlib.wire_capture.partition_copy import Taken
+from txnlib.wire_capture.partition_copy import Progress, Taken
 
 pytestmark = pytest.mark.slow
 TWO_HOURS = 7_200_000

@@ -18,7 +18,7 @@ from tests.support.wire_captures import instant_of, log_of, notes_of, notes_of_d
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
-from txnlib.wire_capture.pace import Progress
+from txnlib.wire_capture.partition_copy import Progress
 
 pytestmark = pytest.mark.slow
 VERDICTS = ("topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict", "reason")

@@ -15,8 +15,7 @@ from txnlib.errors import UsageError
 from txnlib.wire_capture.capture import ALL, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.client_properties import client_config, read_properties
-from txnlib.wire_capture.pace import Progress
-from txnlib.wire_capture.partition_copy import Taken
+from txnlib.wire_capture.partition_copy import Progress, Taken
 
 COLUMNS: Final = ("topic", "partition", "leader", "captured", "from_offset", "end_offset", "bytes", "detail")
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

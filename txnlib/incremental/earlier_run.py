@@ -15,11 +15,10 @@ from txnlib.core.chains import Chain, FinishedRun, RunHistory
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
 from txnlib.readers import arrow_schemas
-from txnlib.readers.capture import Capture, FileKind, ResumedSegment
-from txnlib.readers.file_parts import Part
-from txnlib.readers.reader_state import ReaderState
-from txnlib.readers.resumed_copies import first_segments, read_before, resumed_copies, unchanged_until
-from txnlib.readers.snapshot_start import BEGINNING
+from txnlib.readers.capture import Capture, FileKind, Part, ResumedSegment
+from txnlib.readers.file_parts import first_segments, read_before, resumed_copies, unchanged_until
+from txnlib.readers.file_splits import BEGINNING
+from txnlib.readers.header_columns import ReaderState
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows

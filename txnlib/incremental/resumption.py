@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from txnlib.incremental.earlier_run import EarlierRun, resumed_frame
 from txnlib.incremental.resumed_spans import APPENDED, AppendedPartition, appended_partitions, not_ended_before, resumed_spans
 from txnlib.readers.capture import Capture
-from txnlib.readers.resumed_copies import first_segments
+from txnlib.readers.file_parts import first_segments
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.producers.producer_states import partition_transactions

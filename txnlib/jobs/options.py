@@ -18,7 +18,7 @@ from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
 from txnlib.jobs.progress import FORMATS, TEXT
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
-from txnlib.readers.snapshot_start import BEGINNING, STARTS
+from txnlib.readers.file_splits import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
 from txnlib.settings import NUMBERS
 

@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.errors import UsageError
-from txnlib.readers.snapshot_start import BEGINNING, STARTS
+from txnlib.readers.file_splits import BEGINNING, STARTS
 from txnlib.settings import NUMBERS
 
 FULL: Final = "full"

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.coverage.segments import CUT_REASONS
 from txnlib.core.coverage.sources import CopyKey, broker_of
-from txnlib.core.kafka.checkpoint_file import number
+from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
     MAX_INT32,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from txnlib.readers.capture import Capture, CaptureFile, FileKind, list_capture
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.readers.snapshot_start import start_at_snapshots
-from txnlib.readers.file_parts import Part, put_together
+from txnlib.readers.file_splits import start_at_snapshots
+from txnlib.readers.capture import Part
+from txnlib.readers.file_parts import put_together
 from txnlib.readers.file_splits import chunks_of, reach, parts_of
-from txnlib.readers.segment_fingerprint import resume_position
+from txnlib.readers.file_parts import resume_position
 from txnlib.readers.table_readers import may_hold, read_table
 from txnlib.readers.arrow_schemas import TABLES
 

@@ -1,9 +1,10 @@
-"""The Arrow schemas of what readers yield, derived from the catalogue of columns."""
+"""Arrow schemas of what readers yield, derived from the catalogue of columns, and rows until they fill a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -73,3 +74,74 @@ TABLES: Final[Mapping[str, Any]] = {
 ROWS_PER_BATCH: Final = 65_536
 #: The same of rows that are made record by record, as Python objects.
 DECODED_ROWS_PER_BATCH: Final = 8_192
+
+
+def in_batches(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yields rows that are made as Python objects in Arrow batches of bounded size."""
+    rest = iter(rows)
+    while some := list(islice(rest, DECODED_ROWS_PER_BATCH)):
+        yield pa.RecordBatch.from_pylist(some, schema=schema)
+
+
+# ---- One pass through a file, whose events fill several tables at once
+
+
+Event = TypeVar("Event", contravariant=True)
+#: Arrow batches, each with the table that it belongs to.
+TableBatches = Iterator[tuple[str, pa.RecordBatch]]
+
+
+class TableRows(Protocol[Event]):
+    """The rows that the events of a file give one table. Each call returns the Arrow batches that are full, if any."""
+
+    def add(self, event: Event, /) -> Iterable[pa.RecordBatch]:
+        """Adds what the table takes from an event."""
+        ...
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        """Returns the rest, after the last event."""
+        ...
+
+
+def one_pass(events: Iterable[Event], tables: Mapping[str, TableRows[Event]]) -> TableBatches:
+    """Yields the rows of all tables while it passes through the events once."""
+    for event in events:
+        for table, rows in tables.items():
+            for batch in rows.add(event):
+                yield table, batch
+    for table, rows in tables.items():
+        for batch in rows.end():
+            yield table, batch
+
+
+class RowList(Generic[Event]):
+    """Rows as dictionaries, until they fill an Arrow batch of `most` rows.
+
+    `rows_of`: the rows that an event gives. `joins`: adds a row to the last one, if the two are one row.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        rows_of: Callable[[Event], Iterable[dict[str, Any]]],
+        most: int | None = None,
+        joins: Callable[[dict[str, Any], dict[str, Any]], bool] = lambda last, row: False,
+    ) -> None:
+        self._schema, self._rows_of, self._joins = schema, rows_of, joins
+        self._most = ROWS_PER_BATCH if most is None else most
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, event: Event) -> Iterable[pa.RecordBatch]:
+        rows = self._rows_of(event)
+        return self._full_batches(rows) if rows else ()
+
+    def _full_batches(self, rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        for row in rows:
+            if not (self._rows and self._joins(self._rows[-1], row)):
+                self._rows.append(row)
+            if len(self._rows) >= self._most:
+                yield from self.end()
+
+    def end(self) -> Iterable[pa.RecordBatch]:
+        taken, self._rows = self._rows, []
+        return (pa.RecordBatch.from_pylist(taken, schema=self._schema),) if taken else ()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +18,14 @@ from txnlib.core.kafka.record_batch import (
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
+    CompressionType,
+    ControlType,
+    TimestampType,
 )
 from txnlib.readers import arrow_schemas
 from txnlib.readers.batch_headers import Block
+from txnlib.readers.decoded_records import read_markers
 from txnlib.readers.header_columns import PAGE
-from txnlib.readers.markers import read_markers
 from txnlib.readers.storage.block_buffer import Buffer
 
 _MAX_UINT32: Final = (1 << 32) - 1
@@ -36,29 +38,7 @@ assert PACKED_DTYPE.itemsize == PACKED.size
 _SINGLE_FLAGS: Final = CONTROL_FLAG | DELETE_HORIZON_FLAG
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRuns:
-    """The runs of a block, by their first batch. A batch that is not part of a longer run is a run of one."""
-
-    #: Indexes of the first and the last batch of each run.
-    first: Any
-    last: Any
-    counts: Any
-    #: Sums of bytes and of records; of single batches, the number in the header.
-    sizes: Any
-    records: Any
-    #: Of the last batch. It has a sequence only if the first one has.
-    last_batch_offsets: Any
-    last_sequences: Any
-    last_timestamps: Any
-    #: Only meaningful for runs of more than one batch.
-    hashes: Any
-    #: `PACKED_DTYPE` for each batch of the runs of more than one batch, in order.
-    packed: Any
-
-
-@dataclass(frozen=True, slots=True)
-class _Fields:
+class _Fields(NamedTuple):
     """Header fields as native columns."""
 
     producer_id: Any
@@ -75,8 +55,12 @@ class _Fields:
     has_gap: Any
 
 
-def find_runs(block: Block, gaps: Any) -> BatchRuns | None:
-    """The runs of a block; None if no batch continues another. `gaps`: number of offsets missing before each batch."""
+def find_runs(block: Block, gaps: Any) -> tuple[Any, Any, dict[str, Any]] | None:
+    """The runs of a block, by their first batch: indexes of the first and the last one, and columns that are not the first one's.
+
+    None if no batch continues another. A batch that is not part of a longer run is a run of one. `gaps`: number of offsets missing
+    before each batch.
+    """
     fields = _fields_of(block, gaps)
     first_of_batch = _first_of_batch(fields)
     count = len(first_of_batch)
@@ -88,25 +72,26 @@ def find_runs(block: Block, gaps: Any) -> BatchRuns | None:
     starts = np.flatnonzero(is_first[order])
     ends = np.append(starts[1:], count) - 1
     first, last, counts = order[starts], order[ends], ends - starts + 1
-    in_run = np.repeat(counts > 1, counts)
+    is_run = counts > 1
+    in_run = np.repeat(is_run, counts)
     inside, first_inside = order[in_run], first_of_batch[order][in_run]
     hashes = np.zeros(len(first), dtype=np.int64)
-    run_starts = np.flatnonzero(is_first[inside])
-    hashes[counts > 1] = _hashes(fields, inside, run_starts)
+    hashes[is_run] = _hashes(fields, inside, np.flatnonzero(is_first[inside]))
     header_counts = block.headers["records_count"].astype(np.int64)[first]
     spans = fields.last_offset - fields.base_offset + 1
-    return BatchRuns(
-        first=first,
-        last=last,
-        counts=counts,
-        sizes=np.add.reduceat(fields.size[order], starts),
-        records=np.where(counts > 1, np.add.reduceat(spans[order], starts), header_counts),
-        last_batch_offsets=fields.base_offset[last],
-        last_sequences=(fields.base_sequence[last] + spans[last] - 1) & MAX_SEQUENCE,
-        last_timestamps=fields.timestamp[last],
-        hashes=hashes,
-        packed=_packed(block, fields, inside, first_inside),
-    )
+    has_sequence = (block.headers["magic"][first] == 2) & (fields.base_sequence[first] >= 0)
+    cells = {
+        "size": np.add.reduceat(fields.size[order], starts),
+        "records_count": np.where(is_run, np.add.reduceat(spans[order], starts), header_counts),
+        "last_sequence": np.where(has_sequence, (fields.base_sequence[last] + spans[last] - 1) & MAX_SEQUENCE, -1),
+        "max_timestamp_ms": fields.timestamp[last],
+        "crc": np.where(is_run, -1, block.headers["crc"][first].astype(np.int64)),
+        "batches_count": counts,
+        "last_batch_offset": fields.base_offset[last],
+        "batches_hash": pa.array(hashes, mask=~is_run),
+        "packed_batches": _binary(_packed(block, fields, inside, first_inside), counts, is_run),
+    }
+    return first, last, cells
 
 
 def _fields_of(block: Block, gaps: Any) -> _Fields:
@@ -250,9 +235,43 @@ def _rotated(number: Any, bits: int) -> Any:
 # ---- Rows of batches
 
 
-_COMPRESSION: Final = pa.array(["none", "gzip", "snappy", "lz4", "zstd"])
-_TIMESTAMP_TYPE: Final = pa.array(["CREATE_TIME", "LOG_APPEND_TIME"])
-_CONTROL_TYPE: Final = pa.array(["ABORT", "COMMIT"])
+#: Columns of words -> the words, by their numbers in Kafka.
+_WORDS: Final = {
+    "compression_type": pa.array([codec.name.lower() for codec in CompressionType]),
+    "timestamp_type": pa.array([timestamp_type.name for timestamp_type in TimestampType]),
+    "control_type": pa.array([control_type.name for control_type in ControlType]),
+}
+#: Columns of runs that message sets of v0 and v1 do not have.
+_OF_V2: Final = ("records_count", "max_timestamp_ms", "crc")
+_TIMES: Final = ("max_timestamp_ms", "first_timestamp_ms")
+
+
+def record_batches(cells: Mapping[str, Any], count: int) -> pa.RecordBatch:
+    """Rows of `record_batches`, each a single batch if `cells` has no columns of runs.
+
+    `cells`: column -> an Arrow array, or numbers as Kafka has them, of which any below 0 is null (for times, only -1).
+    """
+    base_offset, newest = cells["base_offset"], cells["max_timestamp_ms"]
+    single = {"batches_count": np.ones(count, np.int32), "last_batch_offset": base_offset, "first_timestamp_ms": newest}
+    single |= {"batches_hash": pa.nulls(count, pa.int64()), "packed_batches": pa.nulls(count, pa.binary())}
+    cells = single | dict(cells)
+    columns = [_column(field, cells[field.name]) for field in arrow_schemas.RECORD_BATCHES]
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schemas.RECORD_BATCHES)
+
+
+def _column(field: pa.Field, values: Any) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    if pa.types.is_boolean(field.type):
+        return pa.array(values != 0)
+    if field.name in _TIMES:
+        native = values.astype(np.int64)
+        return pa.array(native, mask=native == NO_TIMESTAMP)
+    words = _WORDS.get(field.name)
+    native = values.astype(np.int32 if words is not None else field.type.to_pandas_dtype())
+    is_null = native < 0
+    numbers = pa.array(native, mask=is_null) if is_null.any() else pa.array(native)
+    return numbers if words is None else words.take(numbers)
 
 
 def offset_gaps(block: Block) -> Any:
@@ -269,82 +288,60 @@ def batch_rows(segment: Mapping[str, Any], buffer: Buffer, size: int, block: Blo
     gaps = offset_gaps(block)
     runs = find_runs(block, gaps) if has_runs else None
     if runs is None:
-        return _rows(segment, buffer, size, block, gaps, block.last_offsets, None)
-    firsts = Block(block.positions[runs.first], block.headers[runs.first], block.previous_last_offset)
-    return _rows(segment, buffer, size, firsts, gaps[runs.first], block.last_offsets[runs.last], runs)
+        return _rows(segment, buffer, size, block, gaps, block.last_offsets, {})
+    first, last, cells = runs
+    firsts = Block(block.positions[first], block.headers[first], block.previous_last_offset)
+    return _rows(segment, buffer, size, firsts, gaps[first], block.last_offsets[last], cells)
 
 
 def _rows(
-    segment: Mapping[str, Any], buffer: Buffer, size: int, firsts: Block, gaps: Any, last_offsets: Any, runs: BatchRuns | None
+    segment: Mapping[str, Any], buffer: Buffer, size: int, firsts: Block, gaps: Any, last_offsets: Any, of_runs: dict[str, Any]
 ) -> pa.RecordBatch:
     """Rows that begin with the batches `firsts` and end at `last_offsets`. The first row begins with the first batch of its block.
 
     Almost all fields are the same in all batches of a run.
     """
     headers, count = firsts.headers, len(firsts.headers)
-    attributes = headers["attributes"].astype(np.int32)
     is_v2 = headers["magic"] == 2
+    is_all_v2 = is_v2.all()
+
+    def of_v2(values: Any) -> Any:
+        return values if is_all_v2 else np.where(is_v2, values, -1)
+
+    attributes = headers["attributes"].astype(np.int32)
     control_types, coordinator_epochs = read_markers(buffer, size, firsts)
     base_offset = headers["base_offset"].astype(np.int64)
-    base_sequence = np.where(is_v2, headers["base_sequence"], -1).astype(np.int64)
-    last_sequence = np.where(base_sequence >= 0, (base_sequence + (last_offsets - base_offset)) & MAX_SEQUENCE, -1)
-    gap_mask = np.zeros(count, dtype=bool)
-    gap_mask[0] = firsts.previous_last_offset is None
+    base_sequence = of_v2(headers["base_sequence"]).astype(np.int64)
     has_horizon = is_v2 & (attributes & DELETE_HORIZON_FLAG != 0)
-    arrays = {
-        **{
-            name: pa.repeat(pa.scalar(value, arrow_schemas.RECORD_BATCHES.field(name).type), count)
-            for name, value in segment.items()
-        },
-        "position": pa.array(firsts.positions),
-        "size": pa.array((headers["batch_length"] + LOG_OVERHEAD).astype(np.int32)),
-        "base_offset": pa.array(base_offset),
-        "last_offset": pa.array(last_offsets),
-        "offset_gap": pa.array(gaps, mask=gap_mask),
-        "records_count": _nullable(headers["records_count"], np.int32, is_v2),
-        "producer_id": _nullable(headers["producer_id"], np.int64, is_v2),
-        "producer_epoch": _nullable(headers["producer_epoch"], np.int32, is_v2),
-        "base_sequence": _nullable(base_sequence, np.int32),
-        "last_sequence": _nullable(last_sequence, np.int32),
-        "partition_leader_epoch": _nullable(headers["partition_leader_epoch"], np.int32, is_v2),
-        "is_transactional": pa.array(is_v2 & (attributes & TRANSACTIONAL_FLAG != 0)),
-        "is_control": pa.array(is_v2 & (attributes & CONTROL_FLAG != 0)),
-        "control_type": _CONTROL_TYPE.take(_nullable(control_types, np.int32)),
-        "coordinator_epoch": _nullable(coordinator_epochs, np.int32),
-        "timestamp_type": _TIMESTAMP_TYPE.take(_nullable((attributes & TIMESTAMP_TYPE_FLAG) >> 3, np.int32, is_v2)),
-        "max_timestamp_ms": _time(headers["max_timestamp"], is_v2),
-        "delete_horizon_ms": _nullable(headers["base_timestamp"], np.int64, has_horizon),
-        "compression_type": _COMPRESSION.take(_nullable(attributes & COMPRESSION_MASK, np.int32, is_v2)),
-        "magic": pa.array(headers["magic"].astype(np.int32)),
-        "crc": _nullable(headers["crc"], np.int64, is_v2),
-        "batches_count": pa.repeat(pa.scalar(1, pa.int32()), count),
-        "last_batch_offset": pa.array(base_offset),
-        "first_timestamp_ms": _time(headers["max_timestamp"], is_v2),
-        "batches_hash": pa.nulls(count, pa.int64()),
-        "packed_batches": pa.nulls(count, pa.binary()),
+    if firsts.previous_last_offset is None:
+        gaps[0] = -1
+    cells = {
+        name: pa.repeat(pa.scalar(value, arrow_schemas.RECORD_BATCHES.field(name).type), count) for name, value in segment.items()
     }
-    if runs is not None:
-        last_sequence = np.where(base_sequence >= 0, runs.last_sequences, -1)
-        arrays |= _columns_of_runs(runs, last_sequence, is_v2, headers["crc"])
-    return pa.RecordBatch.from_arrays(
-        [arrays[name] for name in arrow_schemas.RECORD_BATCHES.names], schema=arrow_schemas.RECORD_BATCHES
-    )
-
-
-def _columns_of_runs(runs: BatchRuns, last_sequence: Any, is_v2: Any, crc: Any) -> dict[str, pa.Array]:
-    """The columns that are not those of the first batch."""
-    is_run = runs.counts > 1
-    return {
-        "size": pa.array(runs.sizes.astype(np.int32)),
-        "records_count": _nullable(runs.records, np.int32, is_v2),
-        "last_sequence": _nullable(last_sequence, np.int32),
-        "max_timestamp_ms": _time(runs.last_timestamps, is_v2),
-        "crc": _nullable(crc, np.int64, is_v2 & ~is_run),
-        "batches_count": pa.array(runs.counts.astype(np.int32)),
-        "last_batch_offset": pa.array(runs.last_batch_offsets),
-        "batches_hash": pa.array(runs.hashes, mask=~is_run),
-        "packed_batches": _binary(runs.packed, runs.counts, is_run),
+    cells |= {name: of_v2(headers[name]) for name in ("producer_id", "producer_epoch", "partition_leader_epoch")}
+    cells |= {
+        "position": firsts.positions,
+        "size": headers["batch_length"] + LOG_OVERHEAD,
+        "base_offset": base_offset,
+        "last_offset": last_offsets,
+        "offset_gap": gaps,
+        "records_count": of_v2(headers["records_count"]),
+        "base_sequence": base_sequence,
+        "last_sequence": np.where(base_sequence >= 0, (base_sequence + (last_offsets - base_offset)) & MAX_SEQUENCE, -1),
+        "is_transactional": is_v2 & (attributes & TRANSACTIONAL_FLAG != 0),
+        "is_control": is_v2 & (attributes & CONTROL_FLAG != 0),
+        "control_type": control_types,
+        "coordinator_epoch": coordinator_epochs,
+        "timestamp_type": of_v2((attributes & TIMESTAMP_TYPE_FLAG) >> 3),
+        "max_timestamp_ms": of_v2(headers["max_timestamp"]),
+        "delete_horizon_ms": np.where(has_horizon, headers["base_timestamp"], -1),
+        "compression_type": of_v2(attributes & COMPRESSION_MASK),
+        "magic": headers["magic"],
+        "crc": of_v2(headers["crc"].astype(np.int64)),
     }
+    cells["first_timestamp_ms"] = cells["max_timestamp_ms"]
+    cells |= {name: of_v2(values) if name in _OF_V2 else values for name, values in of_runs.items()}
+    return record_batches(cells, count)
 
 
 def _binary(packed: Any, counts: Any, is_run: Any) -> pa.Array:
@@ -353,15 +350,3 @@ def _binary(packed: Any, counts: Any, is_run: Any) -> pa.Array:
     offsets = np.concatenate([np.zeros(1, np.int32), ends])
     validity = pa.py_buffer(np.packbits(is_run, bitorder="little").tobytes())
     return pa.Array.from_buffers(pa.binary(), len(counts), [validity, pa.py_buffer(offsets), pa.py_buffer(packed.tobytes())])
-
-
-def _nullable(values: Any, dtype: Any, is_present: Any = True) -> pa.Array:
-    """The values, with null for Kafka's -1 and for fields that the format does not have."""
-    native = values.astype(dtype)
-    return pa.array(native, mask=~((native >= 0) & is_present))
-
-
-def _time(values: Any, is_present: Any) -> pa.Array:
-    """Timestamps, with null for Kafka's -1. Clients may choose any other number."""
-    native = values.astype(np.int64)
-    return pa.array(native, mask=~((native != NO_TIMESTAMP) & is_present))

@@ -1,19 +1,32 @@
-"""Broker files next to a log, as Arrow batches: producer snapshots, transaction indexes, text checkpoints."""
+"""Small files next to a log, as Arrow batches: snapshots, transaction indexes, checkpoints, and what brokers answered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Annotated, Final
 
 import google_crc32c
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from txnlib.core.kafka.checkpoint_file import EPOCH_FIELDS, OFFSET_FIELDS, CheckpointEntries, read_topic_id
-from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
-from txnlib.core.kafka.transaction_index import ENTRY, read_transaction_index
+from txnlib.core.kafka.broker_files import (
+    CRC_STARTS_AT,
+    EPOCH_FIELDS,
+    INDEX_ENTRY,
+    OFFSET_FIELDS,
+    CheckpointEntries,
+    read_producer_snapshot,
+    read_topic_id,
+    read_transaction_index,
+    stored_crc,
+)
+from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
 from txnlib.core.kafka.wire import CorruptRecordError, optional
 from txnlib.readers import arrow_schemas
+from txnlib.readers.arrow_schemas import in_batches
 from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, TOPIC_ID, CaptureFile, FileKind
 from txnlib.readers.segment import SAMPLE_BYTES
 
@@ -31,25 +44,21 @@ def read_producer_snapshots(file: CaptureFile, content: bytes) -> Iterator[pa.Re
     if snapshot_problem(content) is not None:
         return
     where = _place_of(file) | {"snapshot_offset": file.offset}
-    rows: list[dict[str, object]] = [where]
-    for producer_id, state in read_producer_snapshot(content).items():
-        if len(rows) == arrow_schemas.DECODED_ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
-            rows = []
-        rows.append(
-            {
-                **where,
-                "producer_id": producer_id,
-                "producer_epoch": state.producer_epoch,
-                "last_sequence": state.last_sequence,
-                "last_offset": state.last_offset,
-                "offset_delta": state.offset_delta,
-                "last_timestamp_ms": state.last_timestamp,
-                "coordinator_epoch": state.coordinator_epoch,
-                "current_txn_first_offset": state.current_txn_first_offset,
-            }
-        )
-    yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
+    producers = (
+        {
+            **where,
+            "producer_id": producer_id,
+            "producer_epoch": state.producer_epoch,
+            "last_sequence": state.last_sequence,
+            "last_offset": state.last_offset,
+            "offset_delta": state.offset_delta,
+            "last_timestamp_ms": state.last_timestamp,
+            "coordinator_epoch": state.coordinator_epoch,
+            "current_txn_first_offset": state.current_txn_first_offset,
+        }
+        for producer_id, state in read_producer_snapshot(content).items()
+    )
+    yield from in_batches(chain([where], producers), arrow_schemas.PRODUCER_SNAPSHOTS)
 
 
 def _place_of(file: CaptureFile) -> dict[str, object]:
@@ -91,11 +100,11 @@ def transaction_index_problem(content: bytes) -> str | None:
 def read_transaction_index_problem(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
     """One row of `arrow_schemas.SEGMENTS` for an index that cannot be used or ends inside an entry; none for a complete one."""
     problem = transaction_index_problem(content)
-    rest = len(content) % ENTRY.size
+    rest = len(content) % INDEX_ENTRY.size
     if problem is not None:
         yield from read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
     elif rest:
-        reason = f"INCOMPLETE_TRANSACTION_INDEX: {rest} bytes of an entry of {ENTRY.size}"
+        reason = f"INCOMPLETE_TRANSACTION_INDEX: {rest} bytes of an entry of {INDEX_ENTRY.size}"
         sample = content[-rest:][:SAMPLE_BYTES].hex()
         unreadable = {"position": len(content) - rest, "length": rest, "reason": reason, "sample": sample, "next_offset": None}
         yield segment_without_batches(file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [unreadable]})
@@ -153,23 +162,17 @@ def read_checkpoints(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBat
     `read_checkpoint_problem` names what is wrong with the other entries.
     """
     name = CHECKPOINTS[PurePosixPath(file.path).name]
-    rows: list[dict[str, object]] = []
     common: dict[str, object] = {"source": file.source, "path": file.path, "name": name}
     place = {"topic": file.topic, "partition": file.partition}
+    rows: Iterable[dict[str, object]]
     if name == TOPIC_ID:
         topic_id = None if file.topic is None else read_topic_id(content)
-        rows += [] if topic_id is None else [common | place | {"topic_id": topic_id}]
+        rows = () if topic_id is None else (common | place | {"topic_id": topic_id},)
+    elif name == LEADER_EPOCH:
+        rows = (common | place | {"value": epoch, "start_offset": offset} for _, epoch, offset in _entries(content, name))
     else:
-        for topic, number, offset in _entries(content, name):
-            if len(rows) == arrow_schemas.DECODED_ROWS_PER_BATCH:
-                yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.CHECKPOINTS)
-                rows = []
-            if name == LEADER_EPOCH:
-                rows.append(common | place | {"value": number, "start_offset": offset})
-            else:
-                rows.append(common | {"topic": topic, "partition": number, "value": offset, "start_offset": None})
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.CHECKPOINTS)
+        rows = (common | {"topic": topic, "partition": number, "value": value} for topic, number, value in _entries(content, name))
+    return in_batches(rows, arrow_schemas.CHECKPOINTS)
 
 
 def read_checkpoint_problem(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
@@ -190,3 +193,133 @@ def read_checkpoint_problem(file: CaptureFile, content: bytes) -> Iterator[pa.Re
 def _entries(content: bytes, name: str) -> CheckpointEntries:
     """The entries with two or three numbers."""
     return CheckpointEntries(content, fields=EPOCH_FIELDS if name == LEADER_EPOCH else OFFSET_FIELDS)
+
+
+# ---- What brokers answered when a capture was taken over the wire
+
+
+#: Number of bad lines of a file that are quarantined one by one; the rest of the file is one stretch.
+_BAD_LINES: Final = 100
+
+_Number = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
+_Epoch = Annotated[int, Field(strict=True, ge=-1, le=MAX_INT16)]
+_Offset = Annotated[int, Field(strict=True, ge=0, le=MAX_INT64)]
+_Sequence = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
+_Time = Annotated[int, Field(strict=True, ge=-MAX_INT64, le=MAX_INT64)]
+_ProducerId = Annotated[int, Field(strict=True, ge=-1, le=MAX_INT64)]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Producer(_Answer):
+    producer_id: _ProducerId
+    producer_epoch: _Epoch
+    coordinator_epoch: _Sequence | None = None
+    last_sequence: _Sequence | None = None
+    last_timestamp_ms: _Time | None = None
+    current_transaction_start_offset: _Offset | None
+
+
+class _Producers(_Answer):
+    topic: str
+    partition: _Number
+    #: When the leader was asked, its log reached at least up to here.
+    high_watermark: _Offset
+    producers: list[_Producer]
+
+
+class _Transaction(_Answer):
+    transactional_id: str
+    coordinator_partition: _Number
+    producer_id: _ProducerId
+    producer_epoch: _Epoch
+    state: str
+    #: When the coordinator was asked, its log reached at least up to here; None if it was not captured before.
+    log_end_offset: _Offset | None
+
+
+_KINDS: Final[dict[FileKind, type[_Producers | _Transaction]]] = {
+    FileKind.LIVE_PRODUCERS: _Producers,
+    FileKind.LIVE_TRANSACTIONS: _Transaction,
+}
+
+
+def read_live_producers(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row per producer, and one with a null producer id per partition whose leader answered.
+
+    Columns: `arrow_schemas.LIVE_PRODUCERS`.
+    """
+    answers = (answer for _, _, answer in _lines(file, content) if isinstance(answer, _Producers))
+    rows = (
+        where | producer
+        for answer in answers
+        for where in (answer.model_dump(exclude={"producers"}),)
+        for producer in ({}, *(each.model_dump() for each in answer.producers))
+    )
+    return in_batches(rows, arrow_schemas.LIVE_PRODUCERS)
+
+
+def read_answered_snapshots(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row per producer with an open transaction, as a snapshot of the state at or above the answered high watermark.
+
+    Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`.
+    """
+    rows = [
+        {
+            "topic": answer.topic,
+            "partition": answer.partition,
+            "source": file.source,
+            "path": file.path,
+            "snapshot_offset": answer.high_watermark,
+            "is_answer": True,
+            "current_txn_first_offset": producer.current_transaction_start_offset,
+            **producer.model_dump(exclude={"current_transaction_start_offset"}),
+        }
+        for _, _, answer in _lines(file, content)
+        if isinstance(answer, _Producers)
+        for producer in answer.producers
+        if producer.current_transaction_start_offset is not None
+    ]
+    yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.PRODUCER_SNAPSHOTS)
+
+
+def read_live_transactions(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row per transactional id. Columns: `arrow_schemas.LIVE_TRANSACTIONS`."""
+    rows = (answer.model_dump() for _, _, answer in _lines(file, content) if answer is not None)
+    return in_batches(rows, arrow_schemas.LIVE_TRANSACTIONS)
+
+
+def read_live_answer_problems(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
+    """One row of `arrow_schemas.SEGMENTS` if a line is no answer; none for a sound file."""
+    lines = ((position, length) for position, length, answer in _lines(file, content) if answer is None)
+    bad = list(islice(lines, _BAD_LINES + 1))
+    if len(bad) > _BAD_LINES:
+        position = bad[_BAD_LINES - 1][0]
+        bad[_BAD_LINES - 1 :] = [(position, len(content) - position)]
+    if bad:
+        unreadable = [
+            {
+                "position": position,
+                "length": length,
+                "reason": "NOT_A_LIVE_ANSWER",
+                "sample": content[position : position + min(length, SAMPLE_BYTES)].hex(),
+                "next_offset": None,
+            }
+            for position, length in bad
+        ]
+        seen: dict[str, object] = {"bytes": len(content), "tail": "CORRUPT", "is_decoded": False, "unreadable": unreadable}
+        yield segment_without_batches(file, seen)
+
+
+def _lines(file: CaptureFile, content: bytes) -> Iterator[tuple[int, int, _Producers | _Transaction | None]]:
+    """Position, length and answer of each line; None for a line that is no answer. Keeps one: there may be millions."""
+    position = 0
+    for line in io.BytesIO(content):
+        try:
+            answer = None if line.isspace() else _KINDS[file.kind].model_validate_json(line)
+        except ValidationError:
+            answer = None
+        yield position, len(line), answer
+        position += len(line)

@@ -17,22 +17,31 @@ from typing import Final
 
 from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.coverage.sources import is_broker_id, names_of
-from txnlib.core.kafka.checkpoint_file import number
-from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, MAX_INT32, MAX_INT64, NO_OFFSET, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.broker_files import number
+from txnlib.core.kafka.constants import (
+    CLUSTER_METADATA_TOPIC,
+    GROUP_METADATA_TOPIC,
+    MAX_INT32,
+    MAX_INT64,
+    NO_OFFSET,
+    TRANSACTION_STATE_TOPIC,
+)
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
-from txnlib.readers.console import find_console_record, partition_in_name
-from txnlib.readers.dump import looks_like_dump
-from txnlib.readers.file_parts import Part
+from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
 from txnlib.readers.storage.local_files import FolderEntry, shown
 from txnlib.readers.storage.object_stores import may_pass
+from txnlib.readers.text_events import find_console_record, looks_like_dump, partition_in_name
 from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
+
+#: Topics whose records no producer snapshot contains; a waiting group may have committed long ago.
+READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, CLUSTER_METADATA_TOPIC})
 
 
 class FileKind(StrEnum):
     SEGMENT = "segment"
-    #: A segment that a producer snapshot replaces; see `snapshot_start.py`.
+    #: A segment that a producer snapshot replaces; see `file_splits.py`.
     SKIPPED_SEGMENT = "skipped"
     DUMP = "dump"
     #: Records of `__transaction_state`, as printed by a console consumer.
@@ -48,6 +57,18 @@ class FileKind(StrEnum):
     LIVE_PRODUCERS = "live_producers"
     LIVE_TRANSACTIONS = "live_transactions"
     UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The bytes from `start` to before `stop` (None: to the end of the file).
+
+    `state` is the reader's state at `start`; None at the beginning of the file.
+    """
+
+    start: int
+    stop: int | None
+    state: ReaderState | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +102,7 @@ class CaptureFile:
 
 @dataclass(frozen=True, slots=True)
 class ResumedSegment:
-    """A segment that an earlier run has read up to `position`. See `segment_fingerprint.py`.
+    """A segment that an earlier run has read up to `position`. See `file_parts.py`.
 
     `last_offset` and `leader_epoch` are those of the batch before that position.
     """

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model, field_validator
 
 from txnlib.core.instants import LAST_INSTANT_MS
-from txnlib.core.kafka.checkpoint_file import number
+from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
 from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers.storage import files

@@ -1,31 +1,49 @@
-"""Records of one batch, decompressed by cramjam and decoded by the core."""
+"""Records of batches, decompressed by cramjam and decoded by the core: of coordinators, of groups, and markers.
+
+Records that cannot be decoded are listed separately.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import cramjam
 import numpy as np
 
+from txnlib.core.kafka.offset_commit import read_offset_commit_key, read_offset_commit_value
 from txnlib.core.kafka.record_batch import (
     COMPRESSION_MASK,
+    CONTROL_FLAG,
     HEADER,
+    LOG_OVERHEAD,
     MAX_BODY_BYTES,
     TIMESTAMP_TYPE_FLAG,
+    TRANSACTIONAL_FLAG,
     CompressionType,
+    EndTxnMarker,
     Record,
     iter_records,
+    read_end_txn_marker,
     unstorable,
 )
-from txnlib.core.kafka.wire import CorruptRecordError, read_int32
+from txnlib.core.kafka.transaction_log import (
+    TransactionLogEntry,
+    UnknownVersionError,
+    read_transaction_log_key,
+    read_transaction_log_value,
+)
+from txnlib.core.kafka.wire import CorruptRecordError, on_disk, optional, read_int32
+from txnlib.readers.batch_headers import Block
+from txnlib.readers.header_columns import gather
+from txnlib.readers.storage.block_buffer import Buffer
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 #: Number of bytes of a batch that suffice to detect a body above the limit.
 MAX_BATCH_BYTES: Final = HEADER.size + MAX_BODY_BYTES + 1
-#: Maximum number of undecodable records per batch that are named; the others are counted.
-_NAMED_PROBLEMS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,49 +54,22 @@ class UnreadableRecord:
     record: Record
 
 
-def read_batch_records(batch: bytes) -> list[Record | UnreadableRecord]:
-    """The records of one complete v2 batch, as a list. See `iter_batch_records`."""
-    return list(iter_batch_records(batch))
-
-
 def iter_batch_records(batch: bytes) -> Iterator[Record | UnreadableRecord]:
     """Yields the records of one complete v2 batch, with any compression codec.
 
     Raises CorruptRecordError, before the first record, if the body cannot be decompressed, is larger than `MAX_BODY_BYTES`, or does
     not contain what the header declares.
     """
-    (
-        base_offset,
-        _length,
-        _leader_epoch,
-        _magic,
-        _crc,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        *_producer,
-        count,
-    ) = HEADER.unpack_from(batch)
+    base_offset, *_, attributes, last_delta, base_timestamp, max_timestamp, _id, _epoch, _sequence, count = HEADER.unpack_from(
+        batch
+    )
     body = decompress(attributes & COMPRESSION_MASK, batch[HEADER.size :])
     log_append_time = max_timestamp if attributes & TIMESTAMP_TYPE_FLAG else None
     for _ in iter_records(body, count, base_offset, base_timestamp, log_append_time):
         pass
     for record in iter_records(body, count, base_offset, base_timestamp, log_append_time):
-        problem = unstorable(record, base_offset, base_offset + last_offset_delta)
+        problem = unstorable(record, base_offset, base_offset + last_delta)
         yield record if problem is None else UnreadableRecord(problem, record)
-
-
-def named(problems: Iterator[str]) -> Iterator[str]:
-    """The problems of one batch; after the first 100, only the number of the others."""
-    more = 0
-    for number, problem in enumerate(problems):
-        if number < _NAMED_PROBLEMS:
-            yield problem
-        else:
-            more += 1
-    if more:
-        yield f"UNDECODABLE_RECORDS: {more:,} more in this batch"
 
 
 def decompress(codec: int, body: bytes) -> bytes:
@@ -117,18 +108,6 @@ def _into_limit(decompress_into: Callable[[bytes, Any], int], body: bytes) -> by
     return within  # type: ignore[no-any-return]  # reads like bytes, without a second copy
 
 
-def _gzip(body: bytes) -> bytes:
-    return _into_limit(cramjam.gzip.decompress_into, body)
-
-
-def _lz4(body: bytes) -> bytes:
-    return _into_limit(cramjam.lz4.decompress_into, body)
-
-
-def _zstd(body: bytes) -> bytes:
-    return _into_limit(cramjam.zstd.decompress_into, body)
-
-
 def _snappy(body: bytes) -> bytes:
     """Plain snappy, or snappy-java's framing: a magic, two versions, then blocks of (length, raw snappy)."""
     if not body.startswith(XERIAL_MAGIC):
@@ -145,7 +124,6 @@ def _snappy(body: bytes) -> bytes:
 
 
 def _raw_snappy(block: bytes, room: int) -> bytes:
-    """Decompresses raw snappy, which starts with the decompressed length."""
     if cramjam.snappy.decompress_raw_len(block) > room:
         raise _too_large("its snappy stream")
     return bytes(cramjam.snappy.decompress_raw(block))
@@ -153,8 +131,208 @@ def _raw_snappy(block: bytes, room: int) -> bytes:
 
 #: codec in the attributes -> decompressor
 DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
-    CompressionType.GZIP: _gzip,
+    CompressionType.GZIP: partial(_into_limit, cramjam.gzip.decompress_into),
     CompressionType.SNAPPY: _snappy,
-    CompressionType.LZ4: _lz4,
-    CompressionType.ZSTD: _zstd,
+    CompressionType.LZ4: partial(_into_limit, cramjam.lz4.decompress_into),
+    CompressionType.ZSTD: partial(_into_limit, cramjam.zstd.decompress_into),
 }
+
+
+# ---- Records of `__transaction_state`
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorEntry:
+    """One record of `__transaction_state`; `entry` is None for a tombstone."""
+
+    offset: int
+    timestamp: int
+    transactional_id: str
+    entry: TransactionLogEntry | None
+
+
+def iter_entries(batch: bytes) -> Iterator[CoordinatorEntry | str]:
+    """Yields the entries of one complete batch of `__transaction_state`, and a problem as a string for each undecodable record.
+
+    Kafka's loader skips a record with an unknown key version but stops at an unknown or broken value. Both are problems here, and
+    no field of such a record is guessed.
+    """
+    try:
+        for record in iter_batch_records(batch):
+            yield _entry(record)
+    except CorruptRecordError as error:
+        yield f"UNDECODABLE_RECORDS: {error.problem}"
+
+
+def _entry(record: Record | UnreadableRecord) -> CoordinatorEntry | str:
+    if isinstance(record, UnreadableRecord):
+        return f"UNDECODABLE_RECORD: {record.problem}"
+    if record.key is None:
+        return f"NULL_KEY: record {record.offset} has no key"
+    try:
+        transactional_id = read_transaction_log_key(record.key)
+    except UnknownVersionError as error:
+        return f"UNKNOWN_KEY_VERSION: version {error.version} at offset {record.offset}"
+    except CorruptRecordError as error:
+        return f"UNDECODABLE_KEY: offset {record.offset}, {error.problem}"
+    try:
+        entry = None if record.value is None else read_transaction_log_value(transactional_id, record.value)
+    except UnknownVersionError as error:
+        return f"UNKNOWN_VALUE_VERSION: version {error.version} at offset {record.offset}"
+    except CorruptRecordError as error:
+        return f"UNDECODABLE_VALUE: offset {record.offset}, {error.problem}"
+    return CoordinatorEntry(record.offset, record.timestamp, transactional_id, entry)
+
+
+def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
+    """The columns of `transaction_log` that come from the record's value; a tombstone has only `is_tombstone`."""
+    if entry is None:
+        return {"is_tombstone": True}
+    partitions = entry.transaction_partitions
+    return {
+        "is_tombstone": False,
+        "value_version": entry.version,
+        "producer_id": entry.producer_id,
+        "previous_producer_id": entry.previous_producer_id,
+        "next_producer_id": entry.next_producer_id,
+        "producer_epoch": entry.producer_epoch,
+        "next_producer_epoch": entry.next_producer_epoch,
+        "last_producer_epoch": entry.last_producer_epoch,
+        "transaction_timeout_ms": entry.transaction_timeout_ms,
+        "state": entry.transaction_state.kafka_name,
+        # A set: the log and the tools' text list it in different orders.
+        "partitions": None if partitions is None else [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)],
+        "last_update_ms": entry.last_update_timestamp_ms,
+        "start_ms": entry.start_timestamp_ms,
+        "client_transaction_version": entry.client_transaction_version if entry.version else None,
+        "unknown_tags": list(entry.unknown_tags),
+    }
+
+
+def entry_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
+    """The rows of `transaction_log` from one complete batch, each with the columns of `where`."""
+    leader_epoch = HEADER.unpack_from(batch)[2]
+    for entry in iter_entries(batch):
+        if not isinstance(entry, str):
+            yield {
+                **where,
+                "offset": entry.offset,
+                "timestamp_ms": entry.timestamp,
+                "coordinator_epoch": optional(leader_epoch),
+                "transactional_id": entry.transactional_id,
+                **entry_row(entry.entry),
+            }
+
+
+# ---- Offset commits in `__consumer_offsets`
+
+
+#: Prefix of every problem of a commit. No verdict depends on a commit.
+UNDECODABLE_COMMIT = "UNDECODABLE_COMMIT"
+
+
+def iter_commits(batch: bytes) -> Iterator[dict[str, Any] | str]:
+    """Yields the columns of the commits of one complete batch, and a problem as a string for each undecodable record.
+
+    Records other than offset commits are skipped. After a tombstone, the group has no committed offset any more.
+    """
+    try:
+        for record in iter_batch_records(batch):
+            if isinstance(record, UnreadableRecord):
+                yield f"{UNDECODABLE_COMMIT}: {record.problem}"
+                continue
+            try:
+                key = read_offset_commit_key(record.key or b"")
+                commit = None if key is None or record.value is None else read_offset_commit_value(record.value)
+            except CorruptRecordError as error:
+                yield f"{UNDECODABLE_COMMIT}: offset {record.offset}, {error.problem}"
+                continue
+            if key is not None:
+                yield {
+                    "offset": record.offset,
+                    "group_id": key.group_id,
+                    "committed_topic": key.topic,
+                    "committed_partition": key.partition,
+                    "is_tombstone": commit is None,
+                    "committed_offset": None if commit is None else commit.offset,
+                    "commit_timestamp_ms": None if commit is None else commit.commit_timestamp_ms,
+                }
+    except CorruptRecordError as error:
+        yield f"{UNDECODABLE_COMMIT}: {error.problem}"
+
+
+def commit_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
+    """The rows of `committed_offsets` from one complete batch, each with the columns of `where`.
+
+    Commits of a batch that is not transactional take effect as soon as they are written: they have no producer id.
+    """
+    _offset, _length, _epoch, _magic, _crc, attributes, _delta, _base, _newest, producer_id, *_rest = HEADER.unpack_from(batch)
+    has_producer = attributes & TRANSACTIONAL_FLAG and producer_id >= 0
+    for commit in iter_commits(batch):
+        if not isinstance(commit, str):
+            yield {**where, "producer_id": producer_id if has_producer else None, **commit}
+
+
+# ---- Markers: the control batches of producers
+
+
+#: Size in bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
+MARKER_SIZE: Final = 78
+NO_CONTROL_TYPE: Final = -1
+
+
+def batches_at(buffer: Buffer, block: Block, indexes: Any) -> Iterator[tuple[int, int, bytes]]:
+    """Position, size and bytes of the batches at some indexes. For a batch too large to decode, only its first bytes."""
+    for index in indexes:
+        position, size = int(block.positions[index]), int(block.headers["batch_length"][index]) + LOG_OVERHEAD
+        yield position, size, buffer[position : position + min(size, MAX_BATCH_BYTES)]
+
+
+def read_markers(buffer: Buffer, size: int, block: Block) -> tuple[Any, Any]:
+    """Control type and coordinator epoch of each batch; -1 for batches that are not markers. `size`: of the segment.
+
+    Nearly every marker has the 78 bytes that brokers write, so these are read as columns. Compaction leaves markers of other sizes.
+    As in Kafka, an undecodable marker changes nothing for its producer. Its batch is still listed.
+    """
+    control_types = np.full(len(block.headers), NO_CONTROL_TYPE, dtype=np.int32)
+    epochs = np.full(len(block.headers), -1, dtype=np.int32)
+    usual, bodies, unusual = _split_markers(buffer, size, block)
+    control_types[usual] = bodies[:, 8]
+    epochs[usual] = bodies[:, 12:16].copy().view(">i4").reshape(-1)
+    for index, (_position, _size, batch) in zip(unusual, batches_at(buffer, block, unusual), strict=True):
+        with suppress(CorruptRecordError):
+            marker = _marker(batch)
+            if marker is not None and marker.control_type is not None:
+                control_types[index], epochs[index] = marker.control_type, on_disk(marker.coordinator_epoch)
+    return control_types, epochs
+
+
+def undecodable_markers(buffer: Buffer, size: int, block: Block) -> Iterator[tuple[int, int, bytes, str]]:
+    """Position, size and bytes of the control batches that cannot be decoded, and why."""
+    for position, length, batch in batches_at(buffer, block, _split_markers(buffer, size, block)[2]):
+        try:
+            _marker(batch)
+        except CorruptRecordError as error:
+            yield position, length, batch, f"UNDECODABLE_MARKER: {error.problem}"
+
+
+def _split_markers(buffer: Buffer, size: int, block: Block) -> tuple[Any, Any, Any]:
+    """Indexes of the markers as brokers write them, the 17 bytes after their headers, and indexes of all other markers."""
+    headers = block.headers
+    is_control = (headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG != 0)
+    candidates = np.flatnonzero(is_control & (headers["records_count"] > 0) & (headers["producer_id"] >= 0))
+    is_plain = headers["batch_length"][candidates] == MARKER_SIZE - LOG_OVERHEAD
+    plain, length = candidates[is_plain], MARKER_SIZE - HEADER.size
+    bodies = np.empty((0, length), dtype=np.uint8)
+    if len(plain):
+        bodies = gather(buffer, block.positions[plain] + HEADER.size, length, size)
+    # varint 4 before the key, varint 6 before the value, after the usual one-byte timestamp delta.
+    is_usual = (bodies[:, 4] == 8) & (bodies[:, 9] == 12) & (headers["attributes"][plain] & COMPRESSION_MASK == 0)
+    is_usual &= (bodies[:, 7] == 0) & (bodies[:, 8] <= 1)
+    return plain[is_usual], bodies[is_usual], np.concatenate([candidates[~is_plain], plain[~is_usual]])
+
+
+def _marker(batch: bytes) -> EndTxnMarker | None:
+    """The marker in a control batch; None for other control records. Its timestamp and offset are those of the header."""
+    first = next(iter_batch_records(batch))
+    return read_end_txn_marker(first.record if isinstance(first, UnreadableRecord) else first)

@@ -1,28 +1,85 @@
-"""Splits of a large segment for many tasks. Together they yield the rows of a single reader.
+"""What of each file is read: from which snapshot on, in which parts, and in which task.
 
-Each chunk of a segment guesses its reader state at the first safe boundary. A boundary is accepted only if the reader of an earlier
-accepted boundary arrives there in the same state. So accepted boundaries follow one from another, starting at the beginning of the
-file, and a guess inside damage or in a payload that imitates batches is dropped. A reader that confirms no guess within a few
-chunks reads to the end.
+A broker writes a producer snapshot whenever it rolls a segment. So every transaction that is open at a segment's base offset is in
+the snapshot of that offset, and older segments are not needed to find what is open now.
+
+Many tasks read a large segment; together they yield the rows of a single reader. Each chunk of it guesses its reader state at the
+first safe boundary. A boundary is accepted only if the reader of an earlier accepted boundary arrives there in the same state. So
+accepted boundaries follow one from another, starting at the beginning of the file, and a guess inside damage or in a payload that
+imitates batches is dropped. A reader that confirms no guess within a few chunks reads to the end.
 
 Text is never split: one task reads it (docs/decisions/0013). Small files are bundled, many to a task.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from txnlib.readers.capture import Capture, CaptureFile, FileKind
-from txnlib.readers.file_parts import Part
-from txnlib.readers.reader_state import AT_START, ReaderState
-from txnlib.readers.resume_after_damage import find_boundary
+from txnlib.readers.broker_files import MOST_BYTES, snapshot_problem
+from txnlib.readers.capture import READ_WHOLE, Capture, CaptureFile, FileKind, Part
+from txnlib.readers.header_columns import AT_START, ReaderState, find_boundary
 from txnlib.readers.segment import Segment
-from txnlib.readers.snapshot_start import READ_WHOLE
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import ONLY_IN, open_segment
 from txnlib.readers.text_files import READ_ERRORS
+
+# ---- Where reading begins
+
+
+BEGINNING: Final = "beginning"
+SNAPSHOT: Final = "snapshot"
+STARTS: Final = (BEGINNING, SNAPSHOT)
+
+_Copy = tuple[str, str | None, int | None]
+
+
+def start_at_snapshots(capture: Capture) -> Capture:
+    """The capture, with each segment that a snapshot replaces marked as skipped.
+
+    Only a snapshot at a segment's base offset counts, and only if its CRC matches; else the next older one, else none. The
+    topics in READ_WHOLE are always read completely.
+    """
+    segments: dict[_Copy, list[int]] = defaultdict(list)
+    snapshots: dict[_Copy, list[CaptureFile]] = defaultdict(list)
+    for file in capture.of_kind(FileKind.SEGMENT):
+        segments[_copy(file)].append(file.offset)
+    for file in capture.of_kind(FileKind.PRODUCER_SNAPSHOT):
+        snapshots[_copy(file)].append(file)
+    starts = {copy: _start(bases, snapshots[copy]) for copy, bases in segments.items() if copy[1] not in READ_WHOLE}
+    return replace(capture, files=tuple(_marked(file, starts.get(_copy(file))) for file in capture.files))
+
+
+def _copy(file: CaptureFile) -> _Copy:
+    return file.source, file.topic, file.partition
+
+
+def _start(bases: list[int], snapshots: list[CaptureFile]) -> int | None:
+    """The highest base offset with a usable snapshot; None: read everything."""
+    for snapshot in sorted(snapshots, key=lambda file: -file.offset):
+        if snapshot.offset in bases and _is_usable(snapshot):
+            return snapshot.offset
+    return None
+
+
+def _is_usable(snapshot: CaptureFile) -> bool:
+    """Whether a snapshot can be read and its CRC matches; the table readers report why not."""
+    try:
+        return snapshot_problem(files.read_all(snapshot.path, MOST_BYTES)) is None
+    except OSError:
+        return False
+
+
+def _marked(file: CaptureFile, start: int | None) -> CaptureFile:
+    if start is None or file.kind is not FileKind.SEGMENT or file.offset >= start:
+        return file
+    return replace(file, kind=FileKind.SKIPPED_SEGMENT)
+
+
+# ---- Splits of a large segment
+
 
 #: Approximate size of a part, in bytes. This much is worth a task of its own, since mostly headers are read.
 SEGMENT_BYTES: Final = 256 << 20

@@ -1,15 +1,45 @@
-"""Batch headers as columns: many headers at given positions, and CRC checks."""
+"""Batch headers as columns, their CRCs, and the next batch after damage, which its offset, length and CRC prove."""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
+import google_crc32c
 import numpy as np
 
-from txnlib.core.kafka.record_batch import COMPRESSION_MASK, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, CompressionType, stored_crc
-from txnlib.core.kafka.wire import MAX_INT32
-from txnlib.readers.range_crc import crc32, crc32c
+from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64
+from txnlib.core.kafka.record_batch import (
+    COMPRESSION_MASK,
+    CRC_STARTS_AT,
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    CompressionType,
+    stored_crc,
+)
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderState:
+    """The position, and the last offset and leader epoch of the batch before it.
+
+    `last_offset` and `leader_epoch` are None before the first batch; `leader_epoch` is -1 if the batch has none. `epoch_before`:
+    the leader epoch of the batch before that one, -1 if there is none; None if it is not known, as where a part of a file begins.
+    """
+
+    position: int
+    last_offset: int | None
+    leader_epoch: int | None = None
+    epoch_before: int | None = field(default=None, compare=False)
+
+
+AT_START: Final = ReaderState(0, None)
+
 
 Headers = np.ndarray[Any, np.dtype[Any]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
@@ -118,9 +148,11 @@ def is_plausible(headers: Headers) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def is_crc_valid(buffer: Buffer, position: int, end: int) -> bool:
-    """Whether the CRC of the batch in [position, end) matches, for any magic."""
-    stored, start, is_crc32c = crc_of(buffer, position)
-    return (crc32c if is_crc32c else crc32)(buffer, start, end) == stored
+    """Whether the CRC of the batch in [position, end) matches, for any magic. With at most a MiB in memory."""
+    (stored, start, is_crc32c), crc = crc_of(buffer, position), 0
+    for at in range(start, end, _READ_BYTES):
+        crc = _EXTEND[is_crc32c](crc, buffer[at : min(at + _READ_BYTES, end)])
+    return crc == stored
 
 
 def crc_of(buffer: Buffer, position: int) -> tuple[int, int, bool]:
@@ -137,3 +169,227 @@ def read_int32(buffer: Buffer, position: int) -> int:
 def read_int64(buffer: Buffer, position: int) -> int:
     """The signed big-endian int64 at a position."""
     return int.from_bytes(buffer[position : position + 8], "big", signed=True)
+
+
+# ---- CRCs of many overlapping ranges, in one pass
+
+
+#: Whether it is CRC-32C, or CRC-32 as in message sets before version 2 -> (CRC so far, more bytes) -> CRC.
+_EXTEND: Final[Mapping[bool, Callable[[int, bytes], int]]] = {
+    True: google_crc32c.extend,
+    False: lambda crc, more: zlib.crc32(more, crc),
+}
+#: The polynomials without their highest term, in reversed bit order, as both CRCs use them.
+_POLYNOMIALS: Final = {True: 0x82F63B78, False: 0xEDB88320}
+#: Number of bytes between two prefixes whose CRC is kept, and number of bytes to read at once.
+_CELL: Final = 1_024
+_READ_BYTES: Final = 1 << 20
+
+
+class RangeCrcs:
+    """The CRCs of any ranges of a file, from `origin` on.
+
+    After damage, any bytes may look like a batch, of any length. So the CRC of a range is computed from the CRCs of two prefixes of
+    the file: the part before the range is cancelled by algebra (zlib: `crc32_combine`). Each byte is read once, plus a few more
+    times where ranges begin and end.
+    """
+
+    def __init__(self, buffer: Buffer, origin: int, *, is_crc32c: bool) -> None:
+        self._buffer, self._origin = buffer, origin
+        self._extend, self._polynomial = _EXTEND[is_crc32c], _POLYNOMIALS[is_crc32c]
+        #: CRCs of the bytes from the origin to each cell.
+        self._beginnings = [0]
+
+    def crc(self, start: int, end: int) -> int:
+        """The CRC of [start, end)."""
+        return self._up_to(end) ^ _followed_by_zeros(self._polynomial, self._up_to(start), end - start)
+
+    def _up_to(self, position: int) -> int:
+        cell = (position - self._origin) // _CELL
+        while len(self._beginnings) <= cell:
+            at = self._origin + (len(self._beginnings) - 1) * _CELL
+            piece = self._buffer[at : at + min(_READ_BYTES, (cell + 1 - len(self._beginnings)) * _CELL)]
+            for begin in range(0, len(piece), _CELL):
+                self._beginnings.append(self._extend(self._beginnings[-1], piece[begin : begin + _CELL]))
+        return self._extend(self._beginnings[cell], self._buffer[self._origin + cell * _CELL : position])
+
+
+def _followed_by_zeros(polynomial: int, crc: int, count: int) -> int:
+    """The CRC register after `count` zero bytes: what a prefix contributes to the CRC of a longer prefix."""
+    for tables in _zeros(polynomial):
+        if not count:
+            break
+        if count & 1:
+            lowest, low, high, highest = tables
+            crc = lowest[crc & 0xFF] ^ low[crc >> 8 & 0xFF] ^ high[crc >> 16 & 0xFF] ^ highest[crc >> 24]
+        count >>= 1
+    return crc
+
+
+@lru_cache(maxsize=2)
+def _zeros(polynomial: int) -> list[list[list[int]]]:
+    """For 1, 2, 4, … zero bytes, four tables: the effect of these zeros on each byte of a CRC."""
+    one_bit = [polynomial, *(1 << bit for bit in range(31))]
+    operator = _squared(_squared(_squared(one_bit)))
+    tables = []
+    for _ in range(40):
+        tables.append([_table(operator[8 * byte : 8 * byte + 8]) for byte in range(4)])
+        operator = _squared(operator)
+    return tables
+
+
+def _table(images: list[int]) -> list[int]:
+    """The image of each value of a byte, from the images of its eight bits."""
+    table = [0] * 256
+    for value in range(1, 256):
+        table[value] = table[value & (value - 1)] ^ images[(value & -value).bit_length() - 1]
+    return table
+
+
+def _squared(operator: list[int]) -> list[int]:
+    """A linear map of 32 bits, applied twice."""
+    return [_applied(operator, image) for image in operator]
+
+
+def _applied(operator: list[int], value: int) -> int:
+    result = 0
+    for image in operator:
+        if value & 1:
+            result ^= image
+        value >>= 1
+    return result
+
+
+# ---- Resuming after damage
+
+
+#: Number of bytes to search at once, at first and at most.
+_LOOK: Final = 1 << 10
+SCAN: Final = 1 << 20
+#: Number of headers to check at once after damage.
+_TOGETHER: Final = 4_096
+
+
+class BatchChecks:
+    """Checks of the batches of a file: which offsets may follow the current position, and CRCs."""
+
+    def __init__(self, buffer: Buffer, size: int, segment_base_offset: int) -> None:
+        self.buffer, self.size = buffer, size
+        #: The next offsets are above this one ...
+        self.floor = segment_base_offset - 1
+        #: ... and at most this one: a segment's index stores them as int32, relative to the base offset.
+        self.ceiling = min(segment_base_offset + MAX_INT32, MAX_INT64 - 1)
+        self._ranges: dict[bool, RangeCrcs] = {}
+        self._origin: int | None = None
+        self._ahead: tuple[int, int | None] | None = None
+
+    def begin_damage(self, position: int) -> None:
+        """From this position on, the ranges to check may overlap."""
+        if self._origin is None:
+            self._origin = position
+
+    def next_believable(self, bad: int) -> int | None:
+        """Position of the first batch after damage that CRC, length and offset prove; None if there is none.
+
+        A second call for the same position returns the first result. It follows only if `is_denied` is false, so the floor, which
+        is higher by then, would not change the result.
+        """
+        if self._ahead is None or self._ahead[0] != bad:
+            self.begin_damage(bad)
+            self._ahead = bad, _next_believable(self, bad)
+        return self._ahead[1]
+
+    @property
+    def is_damaged(self) -> bool:
+        return self._origin is not None
+
+    def is_crc_valid(self, position: int, end: int) -> bool:
+        """Whether the CRC of the batch in [position, end) matches, for any magic."""
+        if self._origin is None or position < self._origin or end - position <= PAGE:
+            return is_crc_valid(self.buffer, position, end)
+        stored, start, is_crc32c = crc_of(self.buffer, position)
+        if is_crc32c not in self._ranges:
+            self._ranges[is_crc32c] = RangeCrcs(self.buffer, self._origin, is_crc32c=is_crc32c)
+        return self._ranges[is_crc32c].crc(start, end) == stored
+
+
+def _growing_ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """[start, end) in growing pieces, so that an early match costs little."""
+    count = _LOOK
+    while start < end:
+        yield start, min(start + count, end)
+        start, count = start + count, min(2 * count, SCAN)
+
+
+def is_zeros(buffer: Buffer, position: int, size: int) -> bool:
+    """Whether only zeros follow: the unused end of a preallocated segment."""
+    return all(not any(buffer[start:end]) for start, end in _growing_ranges(position, size))
+
+
+def is_torn(checks: BatchChecks, position: int) -> bool:
+    """Whether the file ends inside a batch with a plausible start, as copies of a log that is being written do."""
+    buffer, size = checks.buffer, checks.size
+    if size - position <= MAGIC_POSITION:
+        return True
+    length = read_int32(buffer, position + 8)
+    is_cut = length >= MIN_LENGTH and position + length + LOG_OVERHEAD > size
+    return is_cut and checks.floor < read_int64(buffer, position) <= checks.ceiling and buffer[position + MAGIC_POSITION] <= 2
+
+
+def _next_believable(checks: BatchChecks, bad: int) -> int | None:
+    """Position of the first batch after `bad` that CRC, length and offset prove; None if there is none."""
+    if checks.size - bad > MAGIC_POSITION:
+        length = read_int32(checks.buffer, bad + 8)
+        after = bad + length + LOG_OVERHEAD
+        if length >= MIN_LENGTH and _first_believable(checks, after, after + 1) is not None:
+            return after
+    return _first_believable(checks, bad + 1, checks.size)
+
+
+def _first_believable(checks: BatchChecks, start: int, end: int) -> int | None:
+    """Position of the first batch in [start, end) that CRC, length and offset prove; None if there is none."""
+    for look in _growing_ranges(start, end):
+        for position, after in _candidates(checks, *look):
+            if checks.is_crc_valid(position, after):
+                return position
+    return None
+
+
+def is_denied(checks: BatchChecks, headers: Headers, bad: int) -> bool:
+    """Whether a batch between two damaged ranges has a wrong offset: the next valid batch has no higher offset.
+
+    After damage, only the floor confirms an offset. A wrong offset would make all following batches seem invalid.
+    """
+    following = checks.next_believable(bad)
+    return following is not None and read_int64(checks.buffer, following) <= int(last_offsets(headers)[0])
+
+
+def _candidates(checks: BatchChecks, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each possible batch that starts in [start, end). The caller checks the CRC."""
+    buffer, size = checks.buffer, checks.size
+    count = min(end, size - MAGIC_POSITION) - start
+    if count <= 0:
+        return
+    window = np.frombuffer(buffer[start : start + count + MAGIC_POSITION], dtype=np.uint8).astype(np.int64)
+    offset = sum(window[i : i + count] << (8 * (7 - i)) for i in range(8))
+    length = sum(window[i : i + count] << (8 * (11 - i)) for i in range(8, 12))
+    after = np.arange(start, start + count) + length + LOG_OVERHEAD
+    is_possible = (window[MAGIC_POSITION:] <= 2) & (length >= MIN_LENGTH) & (after <= size)
+    is_possible &= (offset > checks.floor) & (offset <= checks.ceiling)
+    indexes = np.flatnonzero(is_possible)
+    for some in np.split(indexes, range(_TOGETHER, len(indexes), _TOGETHER)) if len(indexes) else ():
+        headers = gather(buffer, start + some, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
+        likely = some[is_plausible(headers) & (last_offsets(headers) <= checks.ceiling)]
+        yield from zip((start + likely).tolist(), after[likely].tolist(), strict=True)
+
+
+def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> ReaderState | None:
+    """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or no more bytes."""
+    checks = BatchChecks(buffer, size, segment_base_offset)
+    checks.begin_damage(start)
+    position = _first_believable(checks, start, end)
+    if position is None:
+        return None
+    header = header_at(buffer, position)
+    after = position + int(header["batch_length"][0]) + LOG_OVERHEAD
+    return ReaderState(after, int(last_offsets(header)[0]), int(leader_epochs(header)[0])) if after < size else None

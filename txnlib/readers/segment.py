@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -17,23 +19,24 @@ from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, HEADER, LOG_OVERHEAD, TIMESTAMP_TYPE_FLAG
 from txnlib.readers import arrow_schemas
+from txnlib.readers.arrow_schemas import RowList
 from txnlib.readers.batch_headers import Block, SegmentTail, UnreadableRange, read_blocks
 from txnlib.readers.batch_rows import batch_rows, offset_gaps
-from txnlib.readers.coordinator_records import entry_rows, iter_entries
-from txnlib.readers.decoded_records import named
-from txnlib.readers.header_columns import leader_epochs
-from txnlib.readers.markers import batches_at, marker_problems, unusual_markers
-from txnlib.readers.metadata_log import MetadataRows, are_no_ops, block_rows, iter_metadata_records
-from txnlib.readers.offset_commits import commit_rows, iter_commits
-from txnlib.readers.one_pass import RowList
-from txnlib.readers.reader_state import AT_START, ReaderState
-from txnlib.readers.segment_fingerprint import Landmarks
+from txnlib.readers.decoded_records import batches_at, commit_rows, entry_rows, iter_commits, iter_entries, undecodable_markers
+from txnlib.readers.file_parts import Landmarks
+from txnlib.readers.header_columns import AT_START, ReaderState, leader_epochs
+from txnlib.readers.metadata_log import are_no_ops, block_rows, iter_metadata_records, metadata_log_rows
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 from txnlib.readers.storage.local_files import FileShrunk
 
 SAMPLE_BYTES: Final = 32
+#: Maximum number of undecodable records per batch that are named; the others are counted.
+_NAMED_PROBLEMS: Final = 100
 #: Reason for missing bytes that the file had when the capture was listed, or when it was opened.
 FILE_SHRANK: Final = "FILE_SHRANK"
+
+
+SegmentEvent = Block | UnreadableRange | SegmentTail | ReaderState
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Segment:
     def has_metadata(self) -> bool:
         return self.topic == CLUSTER_METADATA_TOPIC
 
-    def blocks(self) -> Iterator[Block | UnreadableRange | SegmentTail | ReaderState]:
+    def blocks(self) -> Iterator[SegmentEvent]:
         """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
 
         Only the bytes of the last event that was yielded are surely still in memory.
@@ -75,9 +78,10 @@ class Segment:
         If the file shrinks meanwhile: what is left of it, and an unreadable range for the rest.
         """
         start, size = self.start, self.size
+        is_decoded = self.is_coordinator or self.has_commits or self.has_metadata
         while True:
             try:
-                for event in self._blocks(start, size):
+                for event in read_blocks(self.buffer, size, self.base_offset, check_all=is_decoded, start=start, until=self.until):
                     if isinstance(event, SegmentTail) and size < self.whole_size:
                         # If these bytes are not all zeros, an earlier range reports those up to the end.
                         yield from self._lost(size, event.position if event.how == "ZEROS" else size)
@@ -100,10 +104,6 @@ class Segment:
         """The largest size of the file that was seen, in bytes."""
         return max(self.listed_size or 0, self.size)
 
-    def _blocks(self, start: ReaderState, size: int) -> Iterator[Block | UnreadableRange | SegmentTail | ReaderState]:
-        check_all = self.is_coordinator or self.has_commits or self.has_metadata
-        return read_blocks(self.buffer, size, self.base_offset, check_all=check_all, start=start, until=self.until)
-
     def _lost(self, size: int, begin: int) -> Iterator[UnreadableRange | SegmentTail]:
         """An unreadable range for the bytes that a truncated file no longer has.
 
@@ -113,9 +113,6 @@ class Segment:
         position = min(max(begin, self.start.position), end)
         yield UnreadableRange(position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None)
         yield SegmentTail("CORRUPT", position)
-
-
-SegmentEvent = Block | UnreadableRange | SegmentTail | ReaderState
 
 
 class SegmentBatchRows:
@@ -136,70 +133,34 @@ class SegmentBatchRows:
         return ()
 
 
-class DecodedRows:
-    """The rows that `rows_of` makes of the records of each batch. `where`: the columns that are the same in all of them."""
-
-    def __init__(self, segment: Segment, rows_of: Callable[[Mapping[str, Any], bytes], Iterator[dict[str, Any]]], rows: RowList):
-        self._segment, self._rows_of, self._rows = segment, rows_of, rows
-        self._where = {"topic": segment.topic, "partition": segment.partition, "source": segment.source, "path": segment.path}
-
-    def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
-        return self._rows.add(self._decoded(event)) if isinstance(event, Block) else ()
-
-    def _decoded(self, block: Block) -> Iterator[dict[str, Any]]:
-        for position, _size, batch in _data_batches(self._segment, block):
-            yield from self._rows_of(self._where | {"position": position}, batch)
-
-    def end(self) -> Iterable[pa.RecordBatch]:
-        return self._rows.end()
-
-
-class MetadataLogRows:
-    """The records in a segment of `__cluster_metadata`, or in its snapshot. Columns: `arrow_schemas.METADATA_LOG`."""
-
-    def __init__(self, segment: Segment, snapshot_offset: int | None = None) -> None:
-        self._segment, self._rows = segment, MetadataRows()
-        self._where = {"source": segment.source, "path": segment.path, "snapshot_offset": snapshot_offset}
-
-    def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
-        if not isinstance(event, Block):
-            return ()
-        return block_rows(self._rows, self._where, self._segment.buffer, self._segment.size, event)
-
-    def end(self) -> Iterable[pa.RecordBatch]:
-        return self._rows.take(is_last=True)
-
-
-class SegmentRow:
-    """One row: what of the segment was read and what was not. Columns: `arrow_schemas.SEGMENTS`.
-
-    For a part of a segment, one row of `arrow_schemas.SEGMENT_PARTS`; `file_parts.put_together` combines them.
-    """
-
-    def __init__(self, segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) -> None:
-        self._segment, self._schema, self._seen = segment, schema, _Seen()
-
-    def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
-        if isinstance(event, Block):
-            self._seen.add_block(self._segment, event)
-        elif isinstance(event, UnreadableRange):
-            self._seen.add_unreadable(self._segment, event)
-        elif isinstance(event, SegmentTail):
-            self._seen.tail = event.how
-        return ()
-
-    def end(self) -> Iterable[pa.RecordBatch]:
-        return (pa.RecordBatch.from_pylist([self._seen.row(self._segment)], schema=self._schema),)
-
-
-def transaction_log_rows(segment: Segment) -> DecodedRows:
+def transaction_log_rows(segment: Segment) -> RowList[SegmentEvent]:
     """The coordinator records in a segment of `__transaction_state`. Columns: `arrow_schemas.TRANSACTION_LOG`."""
-    return DecodedRows(segment, entry_rows, RowList(arrow_schemas.TRANSACTION_LOG))
+    return RowList(arrow_schemas.TRANSACTION_LOG, partial(_decoded, segment, entry_rows))
 
 
-def committed_offsets_rows(segment: Segment) -> DecodedRows:
+def committed_offsets_rows(segment: Segment) -> RowList[SegmentEvent]:
     """The offset commits in a segment of `__consumer_offsets`, transactional or not. Columns: `arrow_schemas.COMMITTED_OFFSETS`."""
-    return DecodedRows(segment, commit_rows, RowList(arrow_schemas.COMMITTED_OFFSETS, arrow_schemas.DECODED_ROWS_PER_BATCH))
+    rows_of = partial(_decoded, segment, commit_rows)
+    return RowList(arrow_schemas.COMMITTED_OFFSETS, rows_of, arrow_schemas.DECODED_ROWS_PER_BATCH)
+
+
+def _decoded(
+    segment: Segment, rows_of: Callable[[Mapping[str, Any], bytes], Iterator[dict[str, Any]]], event: SegmentEvent
+) -> Iterable[dict[str, Any]]:
+    """The rows that `rows_of` makes of the records of each batch."""
+    if not isinstance(event, Block):
+        return ()
+    where = {"topic": segment.topic, "partition": segment.partition, "source": segment.source, "path": segment.path}
+    batches = _data_batches(segment, event)
+    return (row for position, _size, batch in batches for row in rows_of(where | {"position": position}, batch))
+
+
+def metadata_rows(segment: Segment, snapshot_offset: int | None = None) -> RowList[SegmentEvent]:
+    """The records in a segment of `__cluster_metadata`, or in its snapshot. Columns: `arrow_schemas.METADATA_LOG`."""
+    where = {"source": segment.source, "path": segment.path, "snapshot_offset": snapshot_offset}
+    return metadata_log_rows(
+        lambda event: block_rows(where, segment.buffer, segment.size, event) if isinstance(event, Block) else ()
+    )
 
 
 def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, int, bytes]]:
@@ -209,95 +170,94 @@ def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, int, by
     )
 
 
-class _Seen:
-    """The counts of `read_segments` so far."""
+class SegmentRow:
+    """One row: what of the segment was read and what was not. Columns: `arrow_schemas.SEGMENTS`.
 
-    def __init__(self) -> None:
-        self.first_offset: int | None = None
-        self.end_offset: int | None = None
-        self.last_gap_offset: int | None = None
-        self.newest_broker_ms: int | None = None
-        self.batches = 0
-        self.tail: str | None = None
-        self.unreadable: list[dict[str, Any]] = []
-        self.landmarks = Landmarks()
-        self.has_undecodable_commits = False
+    For a part of a segment, one row of `arrow_schemas.SEGMENT_PARTS`; `file_parts.put_together` combines them.
+    """
 
-    def add_block(self, segment: Segment, block: Block) -> None:
-        headers = block.headers
-        self.batches += len(headers)
-        if self.first_offset is None:
-            self.first_offset = int(headers["base_offset"][0])
-        self.end_offset = int(block.last_offsets[-1]) + 1
-        self.landmarks.add(block.positions, headers)
-        gaps = np.flatnonzero(offset_gaps(block) > 0)
-        if len(gaps):
-            self.last_gap_offset = int(headers["base_offset"][gaps[-1]])
-        stamped = _is_broker_stamped(headers) | segment.is_coordinator | segment.has_metadata
-        stamped &= (headers["max_timestamp"] >= FIRST_MS) & (headers["max_timestamp"] <= LAST_MS)
-        if stamped.any():
-            newest = int(headers["max_timestamp"][stamped].max())
-            self.newest_broker_ms = newest if self.newest_broker_ms is None else max(newest, self.newest_broker_ms)
-        for position, size, batch in batches_at(segment.buffer, block, unusual_markers(segment.buffer, segment.size, block)):
-            self._add_undecodable(position, size, batch, marker_problems(batch))
-        if segment.is_coordinator:
-            for position, size, batch in _data_batches(segment, block):
-                self._add_undecodable(position, size, batch, (entry for entry in iter_entries(batch) if isinstance(entry, str)))
-        elif segment.has_commits and not self.has_undecodable_commits:
-            self._add_undecodable_commit(segment, block)
-        elif segment.has_metadata:
-            indexes = np.flatnonzero((headers["magic"] == 2) & ~are_no_ops(segment.buffer, segment.size, block))
-            for position, size, batch in batches_at(segment.buffer, block, indexes):
-                problems = (entry for entry in iter_metadata_records(batch) if isinstance(entry, str))
-                self._add_undecodable(position, size, batch, problems)
-
-    def _add_undecodable(self, position: int, size: int, batch: bytes, problems: Iterator[str]) -> None:
-        following = HEADER.unpack_from(batch)[0] + 1
-        self.unreadable += [_unreadable(batch, position, size, problem, following) for problem in named(problems)]
-
-    def _add_undecodable_commit(self, segment: Segment, block: Block) -> None:
-        """Adds only the first undecodable commit of a segment: a later version could make all of them undecodable."""
-        for position, size, batch in _data_batches(segment, block):
-            problem = next((entry for entry in iter_commits(batch) if isinstance(entry, str)), None)
-            if problem is not None:
-                self._add_undecodable(position, size, batch, iter([problem]))
-                self.has_undecodable_commits = True
-                return
-
-    def add_unreadable(self, segment: Segment, damage: UnreadableRange) -> None:
-        sample = b"" if damage.reason.startswith(FILE_SHRANK) else segment.buffer[damage.position : damage.position + SAMPLE_BYTES]
-        self.unreadable.append(_unreadable(sample, damage.position, damage.length, damage.reason, damage.next_offset))
-
-    def row(self, segment: Segment) -> dict[str, Any]:
-        return {
+    def __init__(self, segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) -> None:
+        self._segment, self._schema, self._landmarks = segment, schema, Landmarks()
+        self._unreadable: list[dict[str, Any]] = []
+        self._has_undecodable_commits = False
+        self._row: dict[str, Any] = {
             "topic": segment.topic,
             "partition": segment.partition,
             "source": segment.source,
             "path": segment.path,
             "kind": "raw",
             "segment_base_offset": segment.base_offset,
-            "first_offset": self.first_offset,
-            "end_offset": self.end_offset,
-            "last_gap_offset": self.last_gap_offset,
+            "first_offset": None,
+            "newest_broker_ms": None,
             "bytes": segment.whole_size,
-            "batches": self.batches,
-            "tail": self.tail,
+            "batches": 0,
             "is_decoded": True,
-            "newest_broker_ms": self.newest_broker_ms,
-            "unreadable": self.unreadable,
-            "landmarks": self.landmarks.rows(),
+            "unreadable": self._unreadable,
             "part_position": segment.start.position,
         }
 
+    def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
+        if isinstance(event, Block):
+            self._add_block(event)
+        elif isinstance(event, UnreadableRange):
+            position = event.position
+            sample = b"" if event.reason.startswith(FILE_SHRANK) else self._segment.buffer[position : position + SAMPLE_BYTES]
+            self._add_unreadable(position, event.length, sample, event.reason, event.next_offset)
+        elif isinstance(event, SegmentTail):
+            self._row["tail"] = event.how
+        return ()
 
-def _unreadable(sample: bytes, position: int, length: int, reason: str, next_offset: int | None) -> dict[str, Any]:
-    return {
-        "position": position,
-        "length": length,
-        "reason": reason,
-        "sample": sample[:SAMPLE_BYTES].hex(),
-        "next_offset": next_offset,
-    }
+    def end(self) -> Iterable[pa.RecordBatch]:
+        row = self._row | {"landmarks": self._landmarks.rows()}
+        return (pa.RecordBatch.from_pylist([row], schema=self._schema),)
+
+    def _add_block(self, block: Block) -> None:
+        segment, headers, row = self._segment, block.headers, self._row
+        row["batches"] += len(headers)
+        if row["first_offset"] is None:
+            row["first_offset"] = int(headers["base_offset"][0])
+        row["end_offset"] = int(block.last_offsets[-1]) + 1
+        self._landmarks.add(block.positions, headers)
+        gaps = np.flatnonzero(offset_gaps(block) > 0)
+        if len(gaps):
+            row["last_gap_offset"] = int(headers["base_offset"][gaps[-1]])
+        stamped = _is_broker_stamped(headers) | segment.is_coordinator | segment.has_metadata
+        stamped &= (headers["max_timestamp"] >= FIRST_MS) & (headers["max_timestamp"] <= LAST_MS)
+        if stamped.any():
+            row["newest_broker_ms"] = max(int(headers["max_timestamp"][stamped].max()), row["newest_broker_ms"] or 0)
+        for position, size, batch, problem in undecodable_markers(segment.buffer, segment.size, block):
+            self._add_undecodable(position, size, batch, (problem,))
+        if segment.is_coordinator:
+            self._add_problems(_data_batches(segment, block), iter_entries)
+        elif segment.has_commits and not self._has_undecodable_commits:
+            # Only the first undecodable commit of a segment: a later version could make all of them undecodable.
+            for position, size, batch in _data_batches(segment, block):
+                if problems := [*islice((entry for entry in iter_commits(batch) if isinstance(entry, str)), 1)]:
+                    self._add_undecodable(position, size, batch, problems)
+                    self._has_undecodable_commits = True
+                    break
+        elif segment.has_metadata:
+            indexes = np.flatnonzero((headers["magic"] == 2) & ~are_no_ops(segment.buffer, segment.size, block))
+            self._add_problems(batches_at(segment.buffer, block, indexes), iter_metadata_records)
+
+    def _add_problems(self, batches: Iterator[tuple[int, int, bytes]], decode: Callable[[bytes], Iterator[Any]]) -> None:
+        for position, size, batch in batches:
+            self._add_undecodable(position, size, batch, (entry for entry in decode(batch) if isinstance(entry, str)))
+
+    def _add_undecodable(self, position: int, size: int, batch: bytes, problems: Iterable[str]) -> None:
+        """Adds the problems of one batch; after the first 100, only the number of the others."""
+        following, more = HEADER.unpack_from(batch)[0] + 1, 0
+        for number, problem in enumerate(problems):
+            if number < _NAMED_PROBLEMS:
+                self._add_unreadable(position, size, batch, problem, following)
+            else:
+                more += 1
+        if more:
+            self._add_unreadable(position, size, batch, f"UNDECODABLE_RECORDS: {more:,} more in this batch", following)
+
+    def _add_unreadable(self, position: int, length: int, sample: bytes, reason: str, next_offset: int | None) -> None:
+        found = {"position": position, "length": length, "reason": reason, "sample": sample[:SAMPLE_BYTES].hex()}
+        self._unreadable.append(found | {"next_offset": next_offset})
 
 
 def _is_broker_stamped(headers: Any) -> Any:

@@ -15,15 +15,16 @@ from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_T
 from txnlib.core.text.console import read_console_text
 from txnlib.core.text.lines import Lines, TextLines
 from txnlib.errors import UnreadableInputError
-from txnlib.readers import arrow_schemas, broker_files, console, dump, dump_rows, live_answers, segment
+from txnlib.readers import arrow_schemas, broker_files, segment, text_rows
+from txnlib.readers.arrow_schemas import TableBatches, one_pass
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
-from txnlib.readers.one_pass import TableBatches, one_pass
-from txnlib.readers.reader_state import AT_START
+from txnlib.readers.header_columns import AT_START
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
 from txnlib.readers.storage import BlockBuffer, files
 from txnlib.readers.storage.local_files import is_link
 from txnlib.readers.storage.object_stores import may_pass
+from txnlib.readers.text_events import read_located
 from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
 
 Batches = Iterator[pa.RecordBatch]
@@ -130,7 +131,7 @@ def open_segment(file: CaptureFile, buffer: BlockBuffer) -> Segment:
 
 
 def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches:
-    of_file: Readers = {**readers, "metadata_log": partial(segment.MetadataLogRows, snapshot_offset=file.offset)}
+    of_file: Readers = {**readers, "metadata_log": partial(segment.metadata_rows, snapshot_offset=file.offset)}
     for table, batch in _read_segment(replace(file, offset=0), {table: of_file[table] for table in readers}):
         rows = broker_files.read_metadata_snapshot_problems(batch) if table == "segments" else (batch,)
         yield from ((table, each) for each in rows)
@@ -139,7 +140,7 @@ def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches
 def _read_dump(file: CaptureFile, readers: Readers) -> TableBatches:
     from_name = None if file.topic is None or file.partition is None else (file.topic, file.partition)
     with open_text(file.path, file.size) as text:
-        events = dump.read_located(TextLines(text), file.source, from_name)
+        events = read_located(TextLines(text), file.source, from_name)
         yield from one_pass(events, {table: rows(file) for table, rows in readers.items()})
 
 
@@ -149,8 +150,8 @@ def _read_console(file: CaptureFile, readers: Readers) -> TableBatches:
         yield from one_pass(read_console_text(text), {table: rows(file, text) for table, rows in readers.items()})
 
 
-def _console_row(file: CaptureFile, text: Lines) -> console.ConsoleSegmentRow:
-    return console.ConsoleSegmentRow(text, file.source, file.path, file.partition)
+def _console_row(file: CaptureFile, text: Lines) -> text_rows.ConsoleSegmentRow:
+    return text_rows.ConsoleSegmentRow(text, file.source, file.path, file.partition)
 
 
 def _read_content(file: CaptureFile, readers: Readers) -> TableBatches:
@@ -187,30 +188,30 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
             BATCH_RUNS_TABLE: partial(segment.SegmentBatchRows, has_runs=True),
             "transaction_log": segment.transaction_log_rows,
             "committed_offsets": segment.committed_offsets_rows,
-            "metadata_log": segment.MetadataLogRows,
+            "metadata_log": segment.metadata_rows,
             "segments": segment.SegmentRow,
             SEGMENT_PARTS_TABLE: partial(segment.SegmentRow, schema=arrow_schemas.SEGMENT_PARTS),
         },
     ),
     FileKind.METADATA_SNAPSHOT: (
         _read_metadata_snapshot,
-        {"metadata_log": segment.MetadataLogRows, "segments": segment.SegmentRow},
+        {"metadata_log": segment.metadata_rows, "segments": segment.SegmentRow},
     ),
     FileKind.DUMP: (
         _read_dump,
         {
-            "record_batches": lambda file: dump_rows.DumpBatchRows(),
-            BATCH_RUNS_TABLE: lambda file: dump_rows.DumpBatchRows(),
-            "transaction_log": lambda file: dump.DumpTransactionLogRows(file.path),
-            "metadata_log": lambda file: dump.DumpMetadataLogRows(file.path),
-            "producer_snapshots": lambda file: dump.DumpSnapshotRows(file.path),
-            "segments": lambda file: dump_rows.DumpSegmentRows(file.source, file.path),
+            "record_batches": lambda file: text_rows.DumpBatchRows(),
+            BATCH_RUNS_TABLE: lambda file: text_rows.DumpBatchRows(),
+            "transaction_log": lambda file: text_rows.dump_transaction_log_rows(file.path),
+            "metadata_log": lambda file: text_rows.dump_metadata_log_rows(file.path),
+            "producer_snapshots": lambda file: text_rows.dump_snapshot_rows(file.path),
+            "segments": lambda file: text_rows.DumpSegmentRows(file.source, file.path),
         },
     ),
     FileKind.CONSOLE: (
         _read_console,
         {
-            "console_log": lambda file, text: console.ConsoleLogRows(file.source, file.path, file.partition),
+            "console_log": lambda file, text: text_rows.console_log_rows(file.source, file.path, file.partition),
             "segments": _console_row,
             CONSOLE_TEXTS_TABLE: _console_row,
         },
@@ -233,14 +234,14 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
     FileKind.LIVE_PRODUCERS: (
         _read_content,
         {
-            "live_producers": live_answers.read_live_producers,
-            "producer_snapshots": live_answers.read_answered_snapshots,
-            "segments": live_answers.read_live_answer_problems,
+            "live_producers": broker_files.read_live_producers,
+            "producer_snapshots": broker_files.read_answered_snapshots,
+            "segments": broker_files.read_live_answer_problems,
         },
     ),
     FileKind.LIVE_TRANSACTIONS: (
         _read_content,
-        {"live_transactions": live_answers.read_live_transactions, "segments": live_answers.read_live_answer_problems},
+        {"live_transactions": broker_files.read_live_transactions, "segments": broker_files.read_live_answer_problems},
     ),
     FileKind.UNKNOWN: (_read_no_content, {"segments": _unknown_file}),
     FileKind.REFUSED: (_read_no_content, {"segments": _refused}),

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
 from txnlib.core.instants import clock_ms
-from txnlib.core.schema import TABLES, Array, Column, Scalar, Struct, Type
+from txnlib.core.schema import TABLES, Array, Scalar, Struct, Type
 from txnlib.core.verdicts.dossier import OF_CLUSTER
 from txnlib.readers.arrow_schemas import commented_schema
 
@@ -56,27 +57,23 @@ def _column_of(field: str, known: Sequence[str]) -> str:
 
 def typed_rows(rows: pa.Table, of: Callable[..., Typed]) -> list[Typed]:
     """The rows of a table as dataclasses, each field from the column of its name. NULL is the field's default, or else None."""
-    each = fields(cast(Any, of))
-    columns = [rows[_column_of(field.name, rows.column_names)] for field in each]
-    values = [_values(column, reader_of(of, field.name), _default(field)) for column, field in zip(columns, each, strict=True)]
+    each, columns = fields(cast(Any, of)), []
+    for field in each:
+        column, read = rows[_column_of(field.name, rows.column_names)], _reader_of(of, field.name)
+        default = None if field.default is MISSING else field.default
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
+        values = column.to_pylist()
+        if read is not None:
+            values = [default if value is None else read(value) for value in values]
+        elif default is not None:
+            values = [default if value is None else value for value in values]
+        columns.append(values)
     names = [field.name for field in each]
-    return [of(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
+    return [of(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
-def _default(field: Field[Any]) -> Any:
-    return None if field.default is MISSING else field.default
-
-
-def _values(column: pa.ChunkedArray, read: Callable[[Any], Any] | None, default: Any) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
-    values = column.to_pylist()
-    if read is not None:
-        return [default if value is None else read(value) for value in values]
-    return values if default is None else [default if value is None else value for value in values]
-
-
-def reader_of(of: Any, name: str) -> Callable[[Any], Any] | None:
+def _reader_of(of: Any, name: str) -> Callable[[Any], Any] | None:
     """What makes a value of a field of a dataclass; None if it is stored as it is."""
     hint = of_optional(hints_of(of)[name])
     return _readers(of)[name] if get_origin(hint) is tuple or is_dataclass(hint) or issubclass(hint, Enum) else None
@@ -99,22 +96,16 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 def typed(of: type[Typed], row: Mapping[str, Any]) -> Typed:
     """A row, as a dictionary, as a dataclass. NULL is None where a field may be None, and else its default."""
     kind: Any = of
-    readers = _readers(kind)
-    values = {name: read(value) for name, read in readers.items() if (value := _value(row, name)) is not None}
-    absent = {name for name, hint in hints_of(kind).items() if name not in values and _is_optional(hint)}
-    return of(**values | dict.fromkeys(absent))
-
-
-def _value(row: Mapping[str, Any], name: str) -> Any:
-    """The value of a field: that of its name, or, of `…_ms`, the milliseconds of a timestamp."""
-    if name in row or not name.endswith("_ms"):
-        return row.get(name)
-    at = row.get(name.removesuffix("_ms"))
-    return None if at is None else (at - _EPOCH) // timedelta(milliseconds=1)
-
-
-def _is_optional(hint: Any) -> bool:
-    return get_origin(hint) in (Union, types.UnionType)
+    values = {}
+    for name, read in _readers(kind).items():
+        value = row.get(name)
+        if name not in row and name.endswith(MS) and (at := row.get(name.removesuffix(MS))) is not None:
+            value = (at - _EPOCH) // timedelta(milliseconds=1)
+        if value is not None:
+            values[name] = read(value)
+        elif of_optional(hints_of(kind)[name]) is not hints_of(kind)[name]:
+            values[name] = None
+    return of(**values)
 
 
 def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
@@ -123,7 +114,8 @@ def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
     Raises ValueError for a field without a column.
     """
     columns, made = TABLES[name].columns, list(rows)
-    getters = _getters(columns, type(made[0])) if made else {}
+    known = [column.name for column in columns]
+    getters = {_column_of(field.name, known): attrgetter(field.name) for field in fields(cast(Any, made[0]))} if made else {}
     schema = commented_schema(columns)
     arrays = [
         pa.array([_stored(column.type, get(row)) for row in made], schema.field(column.name).type)
@@ -132,15 +124,6 @@ def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
         for column in columns
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _getters(columns: Sequence[Column], of: Any) -> Mapping[str, Callable[[Any], Any]]:
-    known = [column.name for column in columns]
-    return {_column_of(field.name, known): _getter(field.name) for field in fields(of)}
-
-
-def _getter(name: str) -> Callable[[Any], Any]:
-    return lambda row: getattr(row, name)
 
 
 def _stored(kind: Type, value: Any) -> Any:
@@ -158,11 +141,8 @@ def _stored(kind: Type, value: Any) -> Any:
         case Array(element):
             return [_stored(element, each) for each in value]
         case Struct(members):
-            return {member.name: _stored(member.type, _member(value, member.name)) for member in members}
-
-
-def _member(value: Any, name: str) -> Any:
-    return getattr(value, name) if hasattr(value, name) else getattr(value, f"{name}{MS}")
+            names = {each.name: each.name if hasattr(value, each.name) else f"{each.name}{MS}" for each in members}
+            return {each.name: _stored(each.type, getattr(value, names[each.name])) for each in members}
 
 
 def plain(value: Any) -> Any:

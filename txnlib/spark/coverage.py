@@ -41,7 +41,7 @@ def paths_of_segments(segments: DataFrame) -> DataFrame:
     return files.groupBy(*_SEGMENT).agg(F.max_by("path", "bytes").alias("path"), F.max("kind").alias("kind"))
 
 
-#: Whether a copy was read only from above its log start on: by scope, or from a snapshot (`readers.snapshot_start`). SQL.
+#: Whether a copy was read only from above its log start on: by scope, or from a snapshot (`readers.file_splits`). SQL.
 BEGINS_AT_SNAPSHOT: Final = "coalesce(read_from_offset > log_start_offset, FALSE)"
 #: Whether a judged copy shows every marker from where it begins, and whether that is after the start of the log. SQL.
 SHOWS_MARKERS: Final = "(gap_offset IS NULL AND damaged_offset IS NULL AND is_decoded)"

@@ -20,12 +20,11 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture import capture_folder as files
-from txnlib.wire_capture import cluster, earlier_call
+from txnlib.wire_capture import cluster
 from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
 from txnlib.wire_capture.fetched_log import DamagedError, TruncatedError
-from txnlib.wire_capture.pace import Pace, Progress
-from txnlib.wire_capture.partition_copy import Copier, Taken, described_producers, kept_log, noted
+from txnlib.wire_capture.partition_copy import Copier, Pace, Progress, Taken, described_producers, kept_log, noted
 
 OPEN: Final = "open"
 ALL: Final = "all"
@@ -87,7 +86,7 @@ class _Capture:
         self._taken: dict[Partition, Taken] = {}
         self._metadata: cluster.Metadata
         self._coordinators: tuple[Partition, ...] = ()
-        self._earlier: earlier_call.Earlier
+        self._earlier: files.Earlier
 
     def run(self) -> Captured:
         partitions = self._find()
@@ -108,7 +107,7 @@ class _Capture:
         self._ask_producers(partitions)
         in_scope = [each for each in partitions if self._is_in_scope(self._taken[each])]
         left_out = set(partitions).difference(in_scope)
-        earlier_call.remove(self._wanted.output, {each.folder for each in left_out if self._taken[each].problem is None})
+        files.remove_copies(self._wanted.output, {each.folder for each in left_out if self._taken[each].problem is None})
         self._plan(in_scope)
         self._take_each(in_scope, self._take_partition)
         self._ask_coordinators()
@@ -122,7 +121,7 @@ class _Capture:
 
     def _foresee(self, partitions: list[Partition]) -> Captured:
         """What a capture would fetch now, from where to where. Writes nothing."""
-        earlier_call.read_notes(self._wanted.output, self._metadata.cluster_id)
+        files.read_notes(self._wanted.output, self._metadata.cluster_id)
         self._settings()
         self._say_what_is_hidden()
         self._look([*self._coordinators, *partitions])
@@ -191,9 +190,9 @@ class _Capture:
     def _take_up(self) -> None:
         """Goes on in the folder of an earlier call."""
         leaders = {each.folder: each.leader for each in self._taken if each.leader != NO_LEADER}
-        earlier = earlier_call.read_notes(self._wanted.output, self._metadata.cluster_id)
+        earlier = files.read_notes(self._wanted.output, self._metadata.cluster_id)
         self._earlier = earlier.besides({each.folder for each in self._taken})
-        earlier_call.follow_leaders(self._wanted.output, leaders)
+        files.follow_leaders(self._wanted.output, leaders)
 
     def _settings(self) -> dict[str, str]:
         failed: Exception | None = None
@@ -400,7 +399,7 @@ class _Capture:
             if taken.first_captured_at_ms is not None:
                 instants[f"{of.leader}/{files.FIRST}/{of.folder}"] = taken.first_captured_at_ms
         notes: dict[str, Any] = {
-            "captured_by": earlier_call.CAPTURED_BY,
+            "captured_by": files.CAPTURED_BY,
             "cluster": self._wanted.cluster or self._metadata.cluster_id,
             "cluster_id": self._metadata.cluster_id,
             "kafka_version": self._client.broker_version,

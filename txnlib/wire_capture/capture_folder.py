@@ -1,4 +1,4 @@
-"""The files of a capture beside the logs.
+"""The files of a capture beside the logs, and what an earlier call left of them.
 
 They are checkpoints, the brokers' answers, capture.json, and notes on where a fetch can go on.
 Each file is replaced as a whole, so that a capture that was killed has none that is half written.
@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from txnlib.errors import UsageError
 from txnlib.wire_capture.cluster import Partition
 
 CAPTURE_JSON: Final = "capture.json"
@@ -122,3 +124,58 @@ def remove(folder: Path) -> None:
     """Removes a partition's copy. Without its state it is not gone on with, even if this is interrupted."""
     state_file(folder).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---- What an earlier call left
+
+
+CAPTURED_BY: Final = "txn-audit capture"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What capture.json said before this call: notes by partition, instants by copy in epoch ms."""
+
+    partitions: dict[str, Any] = field(default_factory=dict)
+    instants: dict[str, int] = field(default_factory=dict)
+
+    def besides(self, folders: Collection[str]) -> Earlier:
+        """What it said of partitions that this call leaves alone, because it has other --topics."""
+        return Earlier(
+            {name: noted for name, noted in self.partitions.items() if name not in folders},
+            {copy: at for copy, at in self.instants.items() if copy.rpartition("/")[2] not in folders},
+        )
+
+
+def read_notes(output: Path, cluster_id: str | None) -> Earlier:
+    """What an earlier call noted. Raises UsageError if the folder has a capture that was taken otherwise, or of another cluster."""
+    path = output / CAPTURE_JSON
+    if not path.exists():
+        return Earlier()
+    try:
+        notes = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: remove it, or choose another --output") from error
+    if not isinstance(notes, dict) or notes.get("captured_by") != CAPTURED_BY:
+        raise UsageError(f"{output} has a capture that {CAPTURED_BY} did not take: choose another --output")
+    if notes.get("cluster_id") != cluster_id:
+        raise UsageError(
+            f"{output} has a capture of cluster {notes.get('cluster_id')}, not of {cluster_id}: choose another --output"
+        )
+    return Earlier(notes.get("partitions", {}), notes.get("captured_at_ms", {}))
+
+
+def follow_leaders(output: Path, leaders: Mapping[str, int]) -> None:
+    """Moves copies to the folders of those who lead now. `leaders`: node ids by name of the partition's folder."""
+    for folder in fetched_folders(output):
+        broker = folder.parent.parent if folder.parent.name == FIRST else folder.parent
+        leader = leaders.get(folder.name)
+        if leader is not None and broker.name != str(leader):
+            move(folder, output / str(leader) / folder.relative_to(broker))
+
+
+def remove_copies(output: Path, folders: Collection[str]) -> None:
+    """Removes copies of these partitions, by name of their folders."""
+    for folder in fetched_folders(output):
+        if folder.name in folders:
+            remove(folder)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from txnlib.core.kafka.record_batch import CRC_STARTS_AT, stored_crc
+from txnlib.core.kafka.record_batch import CRC_STARTS_AT, HEADER, MAGIC_POSITION, stored_crc
 from txnlib.errors import MissingExtraError
 from txnlib.wire_capture.capture_folder import owned
 from txnlib.wire_capture.client import OFFSET_OUT_OF_RANGE, Client, MovedError, check, reading
@@ -28,10 +28,6 @@ except ImportError as error:
 
 #: Start of every batch and of every message of older formats: base offset, length after these two.
 _START: Final = struct.Struct(">qi")
-#: Position of the leader epoch (format 2), of the magic, and of the last offset's delta (format 2).
-_EPOCH_AT, _MAGIC_AT, _DELTA_AT = 12, 16, 23
-_MAGIC_2: Final = 2
-_HEADER: Final = 61
 #: Bytes asked for at once. A larger batch is returned whole nevertheless (KIP-74).
 _FETCH_BYTES: Final = 4 << 20
 _LARGEST: Final = 128 << 20
@@ -137,17 +133,16 @@ class FetchedLog:
 
 def _last_offset(records: bytes, at: int, base: int, stop: int) -> tuple[int, int]:
     """The last offset and the leader epoch of a batch. Messages of formats 0 and 1 have the former in front, and no epoch."""
-    if stop - at >= _HEADER and records[at + _MAGIC_AT] >= _MAGIC_2:
-        (delta,) = struct.unpack_from(">i", records, at + _DELTA_AT)
-        (epoch,) = struct.unpack_from(">i", records, at + _EPOCH_AT)
+    if stop - at >= HEADER.size and records[at + MAGIC_POSITION] >= 2:
+        _base, _length, epoch, _magic, _crc, _attributes, delta, *_rest = HEADER.unpack_from(records, at)
         return base + delta, epoch
     return base, _NO_EPOCH
 
 
 def _is_crc_valid(batch: memoryview) -> bool:
     """Whether the CRC of a batch or message matches. Kafka: `DefaultRecordBatch.isValid`, `LegacyRecord.isValid`."""
-    magic = batch[_MAGIC_AT] if len(batch) > _MAGIC_AT else None
-    if magic is None or magic > _MAGIC_2 or (magic == _MAGIC_2 and len(batch) < _HEADER):
+    magic = batch[MAGIC_POSITION] if len(batch) > MAGIC_POSITION else None
+    if magic is None or magic > 2 or (magic == 2 and len(batch) < HEADER.size):
         return False
     stored, begin, is_crc32c = stored_crc(bytes(batch[:CRC_STARTS_AT]))
     covered = bytes(batch[begin:])

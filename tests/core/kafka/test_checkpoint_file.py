@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.core.kafka.checkpoint_file import read_checkpoint
+from txnlib.core.kafka.broker_files import CheckpointEntries
 
 WHOLE = b"0\n3\norders 0 1234\n__transaction_state 12 5\norders 11 987654\n"
 ENTRIES = [("orders", 0, 1234), ("__transaction_state", 12, 5), ("orders", 11, 987654)]
+
+
+def read_checkpoint(content, *, fields):
+    lines = CheckpointEntries(content, fields=fields)
+    return list(lines), lines.problem, lines.position
 
 
 def test_entries_are_read_in_the_order_of_the_file():
@@ -42,7 +47,7 @@ def test_a_file_cut_anywhere_keeps_its_whole_entries_and_is_named(cut):
     ],
 )
 def test_what_no_broker_writes_is_named(content):
-    assert read_checkpoint(content, fields=3).problem is not None
+    assert read_checkpoint(content, fields=3)[1] is not None
 
 
 DIGITS = b"9" * 5_000
@@ -76,5 +81,5 @@ def test_a_leader_epoch_is_an_int32_and_its_start_an_int64(line):
 
 
 def test_a_count_of_any_length_is_only_a_wrong_count():
-    assert read_checkpoint(b"0\n" + DIGITS + b"\norders 0 1\n", fields=3).entries == [("orders", 0, 1)]
+    assert read_checkpoint(b"0\n" + DIGITS + b"\norders 0 1\n", fields=3)[0] == [("orders", 0, 1)]
     assert read_checkpoint(b"0\n0000001\norders 0 0000000000000000000000001\n", fields=3) == ([("orders", 0, 1)], None, 0)

@@ -6,8 +6,9 @@ import pytest
 
 from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import C, T
-from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
-from txnlib.core.kafka.producer_state import PartitionState, has_late_transaction
+from tests.support.partition_state import PartitionState
+from txnlib.core.kafka.broker_files import read_producer_snapshot
+from txnlib.core.kafka.producer_state import has_late_transaction
 from txnlib.core.kafka.record_batch import RecordBatch
 
 T0 = 1_700_000_000_000

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, Acceptance, Brokers, MarkerEpoch, MarkerVersion, acceptance
+from txnlib.core.kafka.producer_state import ACCEPTANCES, Acceptance, Brokers, MarkerEpoch, MarkerVersion, acceptance
 
 #: Rows: the marker's epoch and the brokers. Columns: V0_OR_V1, V2, UNKNOWN. a: accepted, r: refused, ?: by version.
 GRID = """

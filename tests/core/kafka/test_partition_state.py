@@ -6,16 +6,10 @@ import pytest
 
 from tests.support.log_bytes import encode_snapshot, encode_transaction_index
 from tests.support.log_notation import TS, A, C, D, N, T
+from tests.support.partition_state import PartitionState, unexpired
 from tests.support.samples import START, sample
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.producer_state import (
-    CompletedTxn,
-    PartitionState,
-    ProducerState,
-    append_origin,
-    last_stable_offset,
-    unexpired,
-)
+from txnlib.core.kafka.producer_state import CompletedTxn, ProducerState, append_origin, last_stable_offset
 from txnlib.core.kafka.record_batch import RecordBatch
 
 DAY = 86_400_000

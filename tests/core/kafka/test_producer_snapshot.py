@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from tests.support.crc32c import crc32c
 from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import TS, A, C, D, T
+from tests.support.partition_state import PartitionState
 from tests.support.samples import START, sample
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.producer_snapshot import CRC_STARTS_AT, read_producer_snapshot, stored_crc
-from txnlib.core.kafka.producer_state import PartitionState, ProducerState
+from txnlib.core.kafka.broker_files import CRC_STARTS_AT, read_producer_snapshot, stored_crc
+from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.core.kafka.wire import CorruptRecordError
 

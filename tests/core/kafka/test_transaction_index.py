@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.log_notation import A, C, N, T
+from tests.support.partition_state import PartitionState
 from tests.support.samples import sample
-from txnlib.core.kafka.producer_state import PartitionState
-from txnlib.core.kafka.transaction_index import ENTRY, AbortedTxn, read_transaction_index
+from txnlib.core.kafka.broker_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
 from txnlib.core.kafka.wire import CorruptRecordError
 
 WORKED_EXAMPLE = [
@@ -19,7 +19,7 @@ WORKED_EXAMPLE = [
 
 
 def written(*entries: AbortedTxn) -> bytes:
-    return b"".join(ENTRY.pack(0, *entry) for entry in entries)
+    return b"".join(INDEX_ENTRY.pack(0, *entry) for entry in entries)
 
 
 @pytest.mark.parametrize("row", ["L30", "L33"])
@@ -38,12 +38,12 @@ def test_L30_L33_the_fold_derives_what_the_index_holds(row: str) -> None:
 def test_a_file_cut_at_any_byte_keeps_its_whole_entries() -> None:
     content = written(AbortedTxn(1, 0, 29, 8), AbortedTxn(2, 8, 74, 36))
     for cut in range(len(content) + 1):
-        assert len(read_transaction_index(content[:cut])) == cut // ENTRY.size
+        assert len(read_transaction_index(content[:cut])) == cut // INDEX_ENTRY.size
 
 
 def test_what_is_no_index_is_refused_with_its_position() -> None:
     with pytest.raises(CorruptRecordError, match="version 1 "):
-        read_transaction_index(ENTRY.pack(1, 1, 0, 1, 2))
+        read_transaction_index(INDEX_ENTRY.pack(1, 1, 0, 1, 2))
     with pytest.raises(CorruptRecordError, match="not in the order"):
         read_transaction_index(written(AbortedTxn(1, 0, 29, 8), AbortedTxn(2, 8, 29, 36)))
     with pytest.raises(CorruptRecordError, match="not in the order"):

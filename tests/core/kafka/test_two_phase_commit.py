@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.log_bytes import encode_transaction_log_value
 from tests.support.log_notation import A, C, T, rec
+from tests.support.partition_state import PartitionState
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import CoordinatorRecord, Transition, transition
-from txnlib.core.kafka.producer_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry, read_transaction_log_value
 from txnlib.core.kafka.transaction_state import PREPARED_STATES, Step
 from txnlib.core.verdicts.evidence import CoordinatorSide, Owner, PartitionSide

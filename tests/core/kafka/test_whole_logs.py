@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.log_notation import TS, A, C, D, N, T
+from tests.support.partition_state import PartitionState
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.producer_state import PartitionState, ProducerState
+from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import RecordBatch
 
 

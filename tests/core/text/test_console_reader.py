@@ -27,7 +27,7 @@ from txnlib.core.text import console
 from txnlib.core.text.console import read_json_form, read_text_form
 from txnlib.core.text.events import ConsoleRecord, DumpTail, Printed, Unreadable, UnreadableReason
 from txnlib.core.text.lines import TextLines
-from txnlib.readers.console import find_console_record
+from txnlib.readers.text_events import find_console_record
 
 NAMES = sorted(path.stem for path in FILES.glob("*.txt"))
 FORMS = pytest.mark.parametrize("print_record", [as_line, as_json])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.log_notation import C, T, rec, topic_partition
-from txnlib.core.kafka.producer_state import PartitionState
+from tests.support.partition_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.verdicts.find_hanging import (
     DECISIONS,

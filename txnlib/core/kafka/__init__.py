@@ -14,8 +14,7 @@ from txnlib.core.kafka.record_batch import (
     read_end_txn_marker,
 )
 from txnlib.core.kafka.producer_state import ProducerState, append
-from txnlib.core.kafka.producer_state import PartitionState
-from txnlib.core.kafka.marker_acceptance import MarkerVersion, Acceptance, acceptance
+from txnlib.core.kafka.producer_state import MarkerVersion, Acceptance, acceptance
 from txnlib.core.kafka.transaction_log import (
     TransactionLogEntry,
     TopicPartition,
@@ -28,9 +27,8 @@ from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.coordinator_partition import CountBasis, partition_for, count_partitions
 from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
 from txnlib.core.kafka.metadata_records import MetadataRecord, MetadataType, read_metadata_record, read_metadata_json
-from txnlib.core.kafka.producer_snapshot import read_producer_snapshot
-from txnlib.core.kafka.transaction_index import read_transaction_index
-from txnlib.core.kafka.checkpoint_file import Checkpoint, read_checkpoint
+from txnlib.core.kafka.broker_files import read_producer_snapshot
+from txnlib.core.kafka.broker_files import read_transaction_index
 from txnlib.core.kafka.constants import is_from
 
 __all__ = [
@@ -45,7 +43,6 @@ __all__ = [
     "read_end_txn_marker",
     "ProducerState",
     "append",
-    "PartitionState",
     "MarkerVersion",
     "Acceptance",
     "acceptance",
@@ -70,7 +67,5 @@ __all__ = [
     "read_metadata_json",
     "read_producer_snapshot",
     "read_transaction_index",
-    "Checkpoint",
-    "read_checkpoint",
     "is_from",
 ]

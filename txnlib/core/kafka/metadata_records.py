@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from txnlib.core.kafka.constants import MAX_INT16
 from txnlib.core.kafka.wire import (
-    MAX_INT16,
     CorruptRecordError,
     Field,
     Message,
@@ -187,13 +187,7 @@ CONTROL_RECORD_TYPES: Final[Mapping[int, str]] = {
     6: "KRAFT_VOTERS",
 }
 #: Number of a resource type -> name. Kafka: `ConfigResource.Type`.
-RESOURCE_TYPES: Final[Mapping[int, str]] = {
-    2: "TOPIC",
-    4: "BROKER",
-    8: "BROKER_LOGGER",
-    16: "CLIENT_METRICS",
-    32: "GROUP",
-}
+RESOURCE_TYPES: Final[Mapping[int, str]] = {2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 #: Settings whose values are secrets. Kafka prints them in the same way (`Password.HIDDEN`).
 _SECRET: Final = re.compile(r"password|secret|jaas|credential|keystore\.(key|certificate)|token", re.IGNORECASE)
 HIDDEN: Final = "[hidden]"
@@ -260,24 +254,25 @@ def _record(kind: RecordType, version: int, data: Mapping[str, Any]) -> Metadata
     return MetadataRecord(kind.name, version, {} if columns is None else columns(data))
 
 
+_Columns = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+def _named(*names: str) -> _Columns:
+    """Columns of the names of the fields, in snake case; None for a field that is not written."""
+    columns = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name): name for name in names}
+    return lambda data: {column: data.get(name) for column, name in columns.items()}
+
+
+_OF_PARTITION: Final = _named(
+    *("topicId", "partitionId", "replicas", "isr", "removingReplicas", "addingReplicas", "leaderEpoch", "partitionEpoch"),
+    *("leaderRecoveryState", "eligibleLeaderReplicas", "lastKnownElr"),
+)
+
+
 def _partition_columns(data: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a partition. A leader of -1 is none; no leader in a change: the leader stays, as does its epoch."""
     leader = data.get("leader", NO_LEADER_CHANGE)
-    return {
-        "topic_id": data["topicId"],
-        "partition_id": data["partitionId"],
-        "replicas": data.get("replicas"),
-        "isr": data.get("isr"),
-        "removing_replicas": data.get("removingReplicas"),
-        "adding_replicas": data.get("addingReplicas"),
-        "sets_leader": leader != NO_LEADER_CHANGE,
-        "leader": optional(leader),
-        "leader_epoch": data.get("leaderEpoch"),
-        "partition_epoch": data.get("partitionEpoch"),
-        "leader_recovery_state": data.get("leaderRecoveryState"),
-        "eligible_leader_replicas": data.get("eligibleLeaderReplicas"),
-        "last_known_elr": data.get("lastKnownElr"),
-    }
+    return {**_OF_PARTITION(data), "sets_leader": leader != NO_LEADER_CHANGE, "leader": optional(leader)}
 
 
 def _broker_columns(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,7 +292,7 @@ def _changed(flag: bool | int | None) -> bool | None:
     return None if flag == 0 else flag > 0
 
 
-def _fence_columns(is_fenced: bool) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def _fence_columns(is_fenced: bool) -> _Columns:
     return lambda data: {"broker_id": data["id"], "broker_epoch": data["epoch"], "is_fenced": is_fenced}
 
 
@@ -312,25 +307,21 @@ def _config_columns(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 #: Type -> its columns in `metadata_log`, from its fields by Kafka's names.
-_COLUMNS: Final[Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+_COLUMNS: Final[Mapping[str, _Columns]] = {
     MetadataType.REGISTER_BROKER: _broker_columns,
     MetadataType.UNREGISTER_BROKER: _broker_columns,
     MetadataType.BROKER_REGISTRATION_CHANGE: _broker_columns,
     MetadataType.FENCE_BROKER: _fence_columns(True),
     MetadataType.UNFENCE_BROKER: _fence_columns(False),
-    MetadataType.TOPIC: lambda data: {"topic_id": data["topicId"], "name": data["name"]},
-    MetadataType.REMOVE_TOPIC: lambda data: {"topic_id": data["topicId"]},
+    MetadataType.TOPIC: _named("topicId", "name"),
+    MetadataType.REMOVE_TOPIC: _named("topicId"),
     MetadataType.PARTITION: _partition_columns,
     MetadataType.PARTITION_CHANGE: _partition_columns,
     MetadataType.CONFIG: _config_columns,
-    MetadataType.FEATURE_LEVEL: lambda data: {"name": data["name"], "feature_level": data["featureLevel"]},
-    MetadataType.PRODUCER_IDS: lambda data: {
-        "broker_id": data["brokerId"],
-        "broker_epoch": data["brokerEpoch"],
-        "next_producer_id": data["nextProducerId"],
-    },
+    MetadataType.FEATURE_LEVEL: _named("name", "featureLevel"),
+    MetadataType.PRODUCER_IDS: _named("brokerId", "brokerEpoch", "nextProducerId"),
     MetadataType.CLEAR_ELR: lambda data: {"name": data["topicName"]},
-    MetadataType.BEGIN_TRANSACTION: lambda data: {"name": data.get("name")},
+    MetadataType.BEGIN_TRANSACTION: _named("name"),
     MetadataType.ABORT_TRANSACTION: lambda data: {"name": data.get("reason")},
 }
 

@@ -7,9 +7,10 @@ Source: docs/rules/transactions.md#effect-of-a-batch-and-of-a-marker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import product
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
@@ -19,6 +20,7 @@ from txnlib.core.kafka.constants import (
     LATE_TRANSACTION_BUFFER_MS,
     PRODUCER_ID_EXPIRATION_MS,
     is_ahead,
+    is_from,
 )
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch, decrement_sequence, increment_sequence
 
@@ -176,76 +178,6 @@ def _append_marker(before: ProducerState, batch: RecordBatch, marker: EndTxnMark
     return Appended(after, tuple(findings), completed)
 
 
-# ---- The producer state of a whole partition: a fold of `producer_state.append` over its log
-
-
-@dataclass(slots=True)
-class PartitionState:
-    """Producers by id, completed transactions in order, and findings by base offset."""
-
-    producers: dict[int, ProducerState] = field(default_factory=dict)
-    completed: list[CompletedTxn] = field(default_factory=list)
-    #: For each completed transaction, the lowest offset that was still open, as the aborted-transaction index records it.
-    completed_last_stable_offsets: list[int] = field(default_factory=list)
-    findings: list[tuple[int, Finding]] = field(default_factory=list)
-    end_offset: int = 0
-    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
-    #: `append_origin` of the topic: sequences in `__consumer_offsets` are not checked.
-    origin: AppendOrigin = AppendOrigin.CLIENT
-
-    def append(self, batch: RecordBatch) -> None:
-        """Applies one batch."""
-        self.end_offset = batch.last_offset + 1
-        if batch.producer_id is None:
-            return
-        before = self.producers.get(batch.producer_id, UNKNOWN_PRODUCER)
-        appended = append(before, batch, origin=self.origin, producer_id_expiration_ms=self.producer_id_expiration_ms)
-        if appended.after is not before:
-            self.producers[batch.producer_id] = appended.after
-        self.findings += [(batch.base_offset, finding) for finding in appended.findings]
-        if appended.completed is not None:
-            self.completed.append(appended.completed)
-            undecided = self.first_undecided_offset
-            self.completed_last_stable_offsets.append(self.end_offset if undecided is None else undecided)
-
-    def append_all(self, batches: Iterable[RecordBatch]) -> PartitionState:
-        for batch in batches:
-            self.append(batch)
-        return self
-
-    @property
-    def open_transactions(self) -> dict[int, int]:
-        """First offset -> producer id of the open transactions, lowest first (Kafka: `ongoingTxns`)."""
-        opened = {s.current_txn_first_offset: p for p, s in self.producers.items() if s.current_txn_first_offset is not None}
-        return dict(sorted(opened.items()))
-
-    @property
-    def first_undecided_offset(self) -> int | None:
-        return next(iter(self.open_transactions), None)
-
-    def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Lowest first offset of transactions that are open, or whose marker is not below the high watermark yet."""
-        unreplicated = [txn.first_offset for txn in self.completed if txn.last_offset >= high_watermark]
-        return min([*self.open_transactions, *unreplicated], default=None)
-
-    def last_stable_offset(self, high_watermark: int, log_start_offset: int = 0) -> int:
-        """Kafka: LSO = the first unstable offset (raised to the log start) if it is below the high watermark."""
-        return last_stable_offset(self.first_unstable_offset(high_watermark), high_watermark, log_start_offset)
-
-    def expire(self, now: int) -> None:
-        """Removes producers without an open transaction that were idle for too long. `now` is in epoch ms."""
-        self.producers = unexpired(self.producers, now, self.producer_id_expiration_ms)
-
-
-def unexpired(producers: Mapping[int, ProducerState], now: int, producer_id_expiration_ms: int) -> dict[int, ProducerState]:
-    """The producers that a broker still lists. Kafka: `ProducerStateManager.removeExpiredProducers`."""
-    return {
-        producer_id: state
-        for producer_id, state in producers.items()
-        if state.current_txn_first_offset is not None or long_difference(now, state.last_timestamp) < producer_id_expiration_ms
-    }
-
-
 def last_stable_offset(first_unstable_offset: int | None, high_watermark: int, log_start_offset: int) -> int:
     """The last stable offset: never above the high watermark, never below the log start."""
     if first_unstable_offset is None:
@@ -262,3 +194,83 @@ def has_late_transaction(last_timestamp: int | None, as_of_ms: int, transaction_
     if last_timestamp is None or last_timestamp <= 0:
         return False
     return as_of_ms - last_timestamp > transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+
+
+# ---- Whether a partition accepts a marker, by the epochs of both
+
+
+#: First version in which a marker of transaction version 2 must have a higher epoch than the partition has seen.
+STRICT_FROM: Final = (4, 2)
+#: First version of clusters that may have transaction version 2.
+V2_FROM: Final = (4, 0)
+#: The only epoch without a successor, which a marker may therefore repeat.
+LAST_EPOCH: Final = 2**15 - 1
+
+
+class MarkerEpoch(Enum):
+    """The epoch of the marker, relative to the one that the partition has seen."""
+
+    LOWER = "LOWER"
+    EQUAL = "EQUAL"
+    HIGHER = "HIGHER"
+
+
+class Brokers(Enum):
+    BEFORE_4_2 = "BEFORE_4_2"
+    FROM_4_2 = "FROM_4_2"
+    UNKNOWN = "UNKNOWN"
+
+
+class MarkerVersion(Enum):
+    """Transaction version of the marker; the tool's own abort is V0_OR_V1."""
+
+    V0_OR_V1 = "V0_OR_V1"
+    V2 = "V2"
+    UNKNOWN = "UNKNOWN"
+
+
+class Acceptance(Enum):
+    ACCEPTED = "ACCEPTED"
+    REFUSED = "REFUSED"
+    #: Brokers before 4.2 accept the marker, newer ones do not.
+    DEPENDS_ON_VERSION = "DEPENDS_ON_VERSION"
+
+
+#: (the marker's epoch, the brokers, the marker's version) -> whether the partition accepts the marker.
+ACCEPTANCES: Final[Mapping[tuple[MarkerEpoch, Brokers, MarkerVersion], Acceptance]] = {
+    **{(MarkerEpoch.LOWER, *rest): Acceptance.REFUSED for rest in product(Brokers, MarkerVersion)},
+    **{(MarkerEpoch.HIGHER, *rest): Acceptance.ACCEPTED for rest in product(Brokers, MarkerVersion)},
+    **{(MarkerEpoch.EQUAL, Brokers.BEFORE_4_2, version): Acceptance.ACCEPTED for version in MarkerVersion},
+    (MarkerEpoch.EQUAL, Brokers.FROM_4_2, MarkerVersion.V0_OR_V1): Acceptance.ACCEPTED,
+    (MarkerEpoch.EQUAL, Brokers.FROM_4_2, MarkerVersion.V2): Acceptance.REFUSED,
+    (MarkerEpoch.EQUAL, Brokers.FROM_4_2, MarkerVersion.UNKNOWN): Acceptance.DEPENDS_ON_VERSION,
+    (MarkerEpoch.EQUAL, Brokers.UNKNOWN, MarkerVersion.V0_OR_V1): Acceptance.ACCEPTED,
+    (MarkerEpoch.EQUAL, Brokers.UNKNOWN, MarkerVersion.V2): Acceptance.DEPENDS_ON_VERSION,
+    (MarkerEpoch.EQUAL, Brokers.UNKNOWN, MarkerVersion.UNKNOWN): Acceptance.DEPENDS_ON_VERSION,
+}
+
+
+def acceptance(seen_epoch: int, marker_epoch: int, kafka_version: str | None, transaction_version: int | None) -> Acceptance:
+    """Whether a partition that has seen one epoch, with records open, accepts a marker of another.
+
+    `transaction_version` is that of the marker, None if unknown.
+    """
+    return ACCEPTANCES[_order(seen_epoch, marker_epoch), _brokers(kafka_version), _version(kafka_version, transaction_version)]
+
+
+def _order(seen_epoch: int, marker_epoch: int) -> MarkerEpoch:
+    if marker_epoch > seen_epoch or marker_epoch == seen_epoch == LAST_EPOCH:
+        return MarkerEpoch.HIGHER
+    return MarkerEpoch.EQUAL if marker_epoch == seen_epoch else MarkerEpoch.LOWER
+
+
+def _brokers(kafka_version: str | None) -> Brokers:
+    return {None: Brokers.UNKNOWN, False: Brokers.BEFORE_4_2, True: Brokers.FROM_4_2}[is_from(STRICT_FROM, kafka_version)]
+
+
+def _version(kafka_version: str | None, transaction_version: int | None) -> MarkerVersion:
+    if is_from(V2_FROM, kafka_version) is False:
+        return MarkerVersion.V0_OR_V1
+    if transaction_version is None:
+        return MarkerVersion.UNKNOWN
+    return MarkerVersion.V2 if transaction_version >= 2 else MarkerVersion.V0_OR_V1

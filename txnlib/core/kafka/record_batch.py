@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from txnlib.core.kafka.constants import MAX_SEQUENCE
+from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE
 from txnlib.core.kafka.wire import (
-    MAX_INT64,
-    MIN_INT64,
     CorruptRecordError,
     optional,
     read_bytes,
@@ -185,7 +183,7 @@ def unstorable(record: Record, base_offset: int, last_offset: int) -> str | None
     """
     if not base_offset <= record.offset <= last_offset:
         return f"offset {record.offset} lies outside of its batch, {base_offset} to {last_offset}"
-    if not MIN_INT64 <= record.timestamp <= MAX_INT64:
+    if not -MAX_INT64 - 1 <= record.timestamp <= MAX_INT64:
         return f"offset {record.offset}, its time {record.timestamp} is no int64"
     return None
 

@@ -13,10 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
-MIN_INT64: Final = -(2**63)
-MAX_INT64: Final = 2**63 - 1
-MAX_INT32: Final = 2**31 - 1
-MAX_INT16: Final = 2**15 - 1
+from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 #: Types of one size -> their codes of `struct`.

@@ -216,7 +216,7 @@ COMMITTED_OFFSETS: Final = Table(
 
 #: A range of bytes that could not be read, and the base offset of the first batch after it; NULL if there is none.
 UNREADABLE: Final = struct(position=LONG, length=LONG, reason=STRING, sample=STRING, next_offset=LONG)
-#: A batch by which the next audit recognises the segment (`readers.segment_fingerprint`).
+#: A batch by which the next audit recognises the segment (`readers.file_parts`).
 LANDMARK: Final = struct(position=LONG, size=INT, base_offset=LONG, crc=LONG, leader_epoch=INT)
 
 SEGMENTS: Final = Table(

@@ -12,10 +12,18 @@ from operator import ne
 from typing import Final
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.text.best_chain import BATCHES_AHEAD, BATCHES_TOGETHER, COST_OF_A_GAP, Candidate, Link, genuine_lines
 from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, looks_like_batch, offset_of, read_batch_line
 from txnlib.core.text.events import DumpTail, Remark
-from txnlib.core.text.free_text import OpenText, OtherChains
+from txnlib.core.text.free_text import (
+    BATCHES_AHEAD,
+    BATCHES_TOGETHER,
+    COST_OF_A_GAP,
+    Candidate,
+    Link,
+    OpenText,
+    OtherChains,
+    genuine_lines,
+)
 from txnlib.core.text.lines import Lines
 
 #: Number of recent batches of a chain to remember, so that a single damaged line does not hide that another file has the same

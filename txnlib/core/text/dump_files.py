@@ -9,7 +9,6 @@ from contextlib import closing
 from itertools import chain as joined
 from typing import Final
 
-from txnlib.core.text.best_chain import BATCHES_AHEAD
 from txnlib.core.text.chain import BatchChain, FileLine, State
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, read_file_line
 from txnlib.core.text.events import (
@@ -22,6 +21,7 @@ from txnlib.core.text.events import (
     UnreadableReason,
     sample_of,
 )
+from txnlib.core.text.free_text import BATCHES_AHEAD
 from txnlib.core.text.lines import Line, Lines
 
 #: Maximum number of different `Dumping` lines in payloads to report per file.

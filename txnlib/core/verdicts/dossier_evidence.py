@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.kafka.marker_acceptance import V2_FROM
+from txnlib.core.kafka.producer_state import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.verdicts.coordinator_copies import NO_LEADER, Coordinators, Standing, has_leader, uncertainties
 from txnlib.core.verdicts.copies import End, LeaderBasis, Role

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from txnlib.core.kafka.constants import is_from
-from txnlib.core.kafka.marker_acceptance import LAST_EPOCH, Acceptance, acceptance
+from txnlib.core.kafka.producer_state import LAST_EPOCH, Acceptance, acceptance
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 #: First version of brokers whose request names the transaction version (KAFKA-19446).

@@ -14,7 +14,7 @@ from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
+from txnlib.core.kafka.producer_state import LAST_EPOCH
 from txnlib.core.verdicts.copies import ROLES, End
 from txnlib.core.verdicts.doubt import (
     NOBODY_ENDS_IT,

@@ -1,18 +1,104 @@
-"""The text checkpoints of a broker: `…-offset-checkpoint`, `leader-epoch-checkpoint` and `partition.metadata`, version 0.
+"""Files of a broker next to its logs: producer snapshots, transaction indexes, and text checkpoints.
 
-Brokers replace the file atomically, so an incomplete or malformed one is a bad copy.
-Source: docs/rules/formats.md#checkpoint-files.
+Kafka: `ProducerStateManager.writeSnapshot`, `readSnapshot`; `TransactionIndex`, `AbortedTxn`. Source of the checkpoints:
+docs/rules/formats.md#checkpoint-files.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64
+from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.wire import CorruptRecordError, optional
 
-VERSION: Final = b"0"
+# ---- `.snapshot`: the state of every producer of a partition before an offset
+
+
+SNAPSHOT_VERSION: Final = 1
+SNAPSHOT_HEADER: Final = struct.Struct(">hIi")  # version, CRC-32C of everything from the count on, count
+SNAPSHOT_ENTRY: Final = struct.Struct(
+    ">q"  # producerId
+    "h"  # producerEpoch
+    "i"  # lastSequence
+    "q"  # lastOffset
+    "i"  # offsetDelta
+    "q"  # timestamp
+    "i"  # coordinatorEpoch
+    "q"  # currentTxnFirstOffset
+)
+CRC_STARTS_AT: Final = 6
+
+
+def stored_crc(content: bytes) -> int:
+    """The stored CRC-32C of everything from byte 6 on. The caller checks it."""
+    if len(content) < SNAPSHOT_HEADER.size:
+        raise CorruptRecordError(0, f"a snapshot has at least {SNAPSHOT_HEADER.size} bytes, this one {len(content)}")
+    return int(SNAPSHOT_HEADER.unpack_from(content)[1])
+
+
+def read_producer_snapshot(content: bytes) -> dict[int, ProducerState]:
+    """State by producer id. Raises CorruptRecordError for an unknown version or a size that does not match the count."""
+    stored_crc(content)
+    version, _crc, count = SNAPSHOT_HEADER.unpack_from(content)
+    if version != SNAPSHOT_VERSION:
+        raise CorruptRecordError(0, f"snapshot version {version} is not known")
+    if count < 0 or len(content) != SNAPSHOT_HEADER.size + count * SNAPSHOT_ENTRY.size:
+        raise CorruptRecordError(CRC_STARTS_AT, f"{count} entries are promised in {len(content)} bytes")
+    producers = {}
+    for fields in SNAPSHOT_ENTRY.iter_unpack(content[SNAPSHOT_HEADER.size :]):
+        producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset = fields
+        producers[producer_id] = ProducerState(
+            producer_epoch=optional(epoch),
+            last_sequence=optional(last_sequence),
+            last_offset=optional(last_offset),
+            offset_delta=offset_delta,
+            coordinator_epoch=optional(coordinator_epoch),
+            current_txn_first_offset=optional(first_offset),
+            last_timestamp=optional(timestamp),
+        )
+    return producers
+
+
+# ---- `.txnindex`: the aborted transactions whose marker is in a segment
+
+
+INDEX_ENTRY: Final = struct.Struct(">hqqqq")  # version, producerId, firstOffset, lastOffset, lastStableOffset
+
+
+class AbortedTxn(NamedTuple):
+    """One aborted transaction; `last_offset` is that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def read_transaction_index(content: bytes) -> list[AbortedTxn]:
+    """The entries in the order of their markers. A fragment at the end is ignored, as in Kafka.
+
+    Raises CorruptRecordError for an unknown version, or if the markers are not in ascending order.
+    """
+    entries: list[AbortedTxn] = []
+    whole = len(content) - len(content) % INDEX_ENTRY.size
+    for position in range(0, whole, INDEX_ENTRY.size):
+        version, *fields = INDEX_ENTRY.unpack_from(content, position)
+        if version != 0:
+            raise CorruptRecordError(position, f"version {version} of an aborted transaction is not known")
+        entry = AbortedTxn(*fields)
+        if not 0 <= entry.first_offset <= entry.last_offset or (entries and entries[-1].last_offset >= entry.last_offset):
+            raise CorruptRecordError(position, "aborted transactions are not in the order of their markers")
+        entries.append(entry)
+    return entries
+
+
+# ---- `…-offset-checkpoint`, `leader-epoch-checkpoint` and `partition.metadata`, which brokers replace atomically
+
+
 #: Number of words in a line of `leader-epoch-checkpoint`, and of the other files.
 EPOCH_FIELDS: Final = 2
 OFFSET_FIELDS: Final = 3
@@ -22,14 +108,6 @@ _SHOWN: Final = 20
 
 
 Entry = tuple[str | None, int, int]
-
-
-class Checkpoint(NamedTuple):
-    """The complete entries, the reason why there are not more (None if there are none missing), and the byte where that shows."""
-
-    entries: list[Entry]
-    problem: str | None
-    position: int = 0
 
 
 class CheckpointEntries:
@@ -51,7 +129,7 @@ class CheckpointEntries:
         # Line by line, because a file may have millions.
         lines = _lines(self._content)
         version = next(lines, b"")
-        if version and (version.strip() != VERSION or not version.endswith(b"\n")):
+        if version and (version.strip() != b"0" or not version.endswith(b"\n")):
             self.problem = f"version {_line(version)!r} of a checkpoint is not known"
         if not version or self.problem is not None:
             return
@@ -88,13 +166,6 @@ def _lines(content: bytes) -> Iterator[bytes]:
 def _line(line: bytes) -> bytes:
     """The beginning of a line, without its end."""
     return line.removesuffix(b"\n")[:_SHOWN]
-
-
-def read_checkpoint(content: bytes, *, fields: int) -> Checkpoint:
-    """All entries of a checkpoint file, and what is wrong with it: see `CheckpointEntries`."""
-    lines = CheckpointEntries(content, fields=fields)
-    entries = list(lines)
-    return Checkpoint(entries, lines.problem, lines.position)
 
 
 _PARTITION_METADATA: Final = re.compile(rb"version: ?0\r?\ntopic_id: ?([A-Za-z0-9_-]{22})\s*")

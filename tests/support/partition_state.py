@@ -1,0 +1,79 @@
+"""The producer state of a whole partition: a fold of `producer_state.append` over its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.instants import long_difference
+from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
+from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, AppendOrigin, CompletedTxn, ProducerState, append, last_stable_offset
+from txnlib.core.kafka.record_batch import RecordBatch
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """Producers by id, completed transactions in order, and findings by base offset."""
+
+    producers: dict[int, ProducerState] = field(default_factory=dict)
+    completed: list[CompletedTxn] = field(default_factory=list)
+    #: For each completed transaction, the lowest offset that was still open, as the aborted-transaction index records it.
+    completed_last_stable_offsets: list[int] = field(default_factory=list)
+    findings: list[tuple[int, Finding]] = field(default_factory=list)
+    end_offset: int = 0
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    #: `append_origin` of the topic: sequences in `__consumer_offsets` are not checked.
+    origin: AppendOrigin = AppendOrigin.CLIENT
+
+    def append(self, batch: RecordBatch) -> None:
+        """Applies one batch."""
+        self.end_offset = batch.last_offset + 1
+        if batch.producer_id is None:
+            return
+        before = self.producers.get(batch.producer_id, UNKNOWN_PRODUCER)
+        appended = append(before, batch, origin=self.origin, producer_id_expiration_ms=self.producer_id_expiration_ms)
+        if appended.after is not before:
+            self.producers[batch.producer_id] = appended.after
+        self.findings += [(batch.base_offset, finding) for finding in appended.findings]
+        if appended.completed is not None:
+            self.completed.append(appended.completed)
+            undecided = self.first_undecided_offset
+            self.completed_last_stable_offsets.append(self.end_offset if undecided is None else undecided)
+
+    def append_all(self, batches: Iterable[RecordBatch]) -> PartitionState:
+        for batch in batches:
+            self.append(batch)
+        return self
+
+    @property
+    def open_transactions(self) -> dict[int, int]:
+        """First offset -> producer id of the open transactions, lowest first (Kafka: `ongoingTxns`)."""
+        opened = {s.current_txn_first_offset: p for p, s in self.producers.items() if s.current_txn_first_offset is not None}
+        return dict(sorted(opened.items()))
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        return next(iter(self.open_transactions), None)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Lowest first offset of transactions that are open, or whose marker is not below the high watermark yet."""
+        unreplicated = [txn.first_offset for txn in self.completed if txn.last_offset >= high_watermark]
+        return min([*self.open_transactions, *unreplicated], default=None)
+
+    def last_stable_offset(self, high_watermark: int, log_start_offset: int = 0) -> int:
+        """Kafka: LSO = the first unstable offset (raised to the log start) if it is below the high watermark."""
+        return last_stable_offset(self.first_unstable_offset(high_watermark), high_watermark, log_start_offset)
+
+    def expire(self, now: int) -> None:
+        """Removes producers without an open transaction that were idle for too long. `now` is in epoch ms."""
+        self.producers = unexpired(self.producers, now, self.producer_id_expiration_ms)
+
+
+def unexpired(producers: Mapping[int, ProducerState], now: int, producer_id_expiration_ms: int) -> dict[int, ProducerState]:
+    """The producers that a broker still lists. Kafka: `ProducerStateManager.removeExpiredProducers`."""
+    return {
+        producer_id: state
+        for producer_id, state in producers.items()
+        if state.current_txn_first_offset is not None or long_difference(now, state.last_timestamp) < producer_id_expiration_ms
+    }
