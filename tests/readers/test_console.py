@@ -157,13 +157,7 @@ def test_a_cut_text_says_so() -> None:
     start = text.rindex(b'{"key":')
     assert (found["tail"], found["batches"]) == ("TORN", 7)
     assert found["unreadable"] == [
-        {
-            "position": start,
-            "length": len(text) - start,
-            "reason": "CUT_LINE",
-            "sample": text[start:].decode(),
-            "next_offset": None,
-        }
+        {"position": start, "length": len(text) - start, "reason": "CUT_LINE", "sample": text[start:].decode(), "next_offset": None}
     ]
 
 

@@ -103,14 +103,7 @@ def test_every_generation_tells_the_same_of_a_segment(name: str) -> None:
     assert rows("segments", dumped(name)) == [SEGMENT | {"is_decoded": is_decoded}]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "2.8-legacy-magic-deep",
-        "3.9-legacy-magic-deep",
-        "4.3-legacy-magic-deep",
-    ],
-)
+@pytest.mark.parametrize("name", ["2.8-legacy-magic-deep", "3.9-legacy-magic-deep", "4.3-legacy-magic-deep"])
 def test_every_generation_tells_the_same_of_message_formats_0_and_1(name: str) -> None:
     actual = [tuple(row[name] for name in LEGACY_COLUMNS) for row in rows("record_batches", dumped(name))]
 
@@ -120,12 +113,7 @@ def test_every_generation_tells_the_same_of_message_formats_0_and_1(name: str) -
         (3, 3, 66, 94, 1, START + 11, None, "gzip", 2645690768),  # a set: its first offset is not printed
     ]
     (found,) = rows("segments", dumped(name))
-    assert (found["end_offset"], found["last_gap_offset"], found["tail"], found["is_decoded"]) == (
-        4,
-        None,
-        "CLEAN",
-        True,
-    )
+    assert (found["end_offset"], found["last_gap_offset"], found["tail"], found["is_decoded"]) == (4, None, "CLEAN", True)
 
 
 LEGACY_COLUMNS = (
@@ -214,12 +202,7 @@ def test_records_without_metadata_take_offset_and_time_from_their_batch() -> Non
     ]
 
 
-SNAPSHOTS = {
-    "2.8-snapshot": ("last_timestamp_ms",),
-    "3.4-snapshot": (),
-    "3.9-snapshot": (),
-    "4.3-snapshot": (),
-}
+SNAPSHOTS = {"2.8-snapshot": ("last_timestamp_ms",), "3.4-snapshot": (), "3.9-snapshot": (), "4.3-snapshot": ()}
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)

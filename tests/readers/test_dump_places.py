@@ -175,10 +175,7 @@ DECODED = {
     "without markers": (print_dump(Batch(), deep=False), True),
     "with markers": (print_dump(*LOG), True),
     "without metadata": (print_dump(*LOG, contents=True, skip_record_metadata=True), False),
-    "an emptied marker": (
-        print_dump(Batch(), Batch(marker="ABORT", records=(), extra={"lastOffset": 1}), deep=False),
-        True,
-    ),
+    "an emptied marker": (print_dump(Batch(), Batch(marker="ABORT", records=(), extra={"lastOffset": 1}), deep=False), True),
     "a shallow coordinator": (print_dump(Batch(producer_id=-1), path=COORDINATOR_PATH, deep=False), False),
     "a coordinator without decoder": (print_dump(Batch(producer_id=-1), path=COORDINATOR_PATH), False),
     "an empty coordinator": (print_dump(path=COORDINATOR_PATH), True),

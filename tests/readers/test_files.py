@@ -105,10 +105,7 @@ def test_a_torn_packed_file_does_not_stop_the_listing(tmp_path):
     (tmp_path / "noise.gz").write_bytes(b"\x1f\x8b\x08" + bytes(20))
     captured = list_capture([str(tmp_path)])
     assert [file.kind for file in captured.files] == [FileKind.DUMP, FileKind.UNKNOWN]
-    assert reasons(captured.files) == [
-        "CUT_LINE",
-        "CANNOT_UNPACK",
-    ]
+    assert reasons(captured.files) == ["CUT_LINE", "CANNOT_UNPACK"]
 
 
 def test_a_link_put_in_place_of_a_listed_file_is_not_followed(tmp_path):

@@ -92,8 +92,7 @@ def test_sentinels_are_null():
 
 
 @pytest.mark.parametrize(
-    ("codec", "compress"),
-    [(CompressionType.GZIP, cramjam.gzip.compress), (CompressionType.ZSTD, cramjam.zstd.compress)],
+    ("codec", "compress"), [(CompressionType.GZIP, cramjam.gzip.compress), (CompressionType.ZSTD, cramjam.zstd.compress)]
 )
 def test_compressed_commits_are_read(codec, compress):
     records = [commit(0, 10), commit(1, 11)]

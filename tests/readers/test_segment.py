@@ -113,14 +113,7 @@ def test_markers_of_unusual_size_are_read_by_their_prefix(marker):
 
 def test_a_control_batch_that_compaction_emptied_has_no_type():
     emptied = encode_batch(
-        [],
-        base_offset=7,
-        last_offset=7,
-        max_timestamp=TS,
-        producer_id=1,
-        producer_epoch=0,
-        is_transactional=True,
-        is_control=True,
+        [], base_offset=7, last_offset=7, max_timestamp=TS, producer_id=1, producer_epoch=0, is_transactional=True, is_control=True
     )
     assert [(r["is_control"], r["records_count"], r["control_type"]) for r in rows(emptied)] == [(True, 0, None)]
 

@@ -96,12 +96,7 @@ FAILURES = {
 def test_a_failure_has_its_own_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tls: ssl.SSLContext, server: str, properties: str, expected: str
 ) -> None:
-    kinds = {
-        "closed": _closed,
-        "plain": _broker,
-        "tls": lambda: _broker(tls=tls),
-        "user": lambda: _broker(password="right"),
-    }
+    kinds = {"closed": _closed, "plain": _broker, "tls": lambda: _broker(tls=tls), "user": lambda: _broker(password="right")}
     with kinds[server]() as address:
         assert _said(tmp_path, address, properties, capsys) == (2, [f"txn-audit: SERVER: {expected}"])
 

@@ -86,13 +86,7 @@ class SegmentTail:
 
 
 def read_blocks(
-    buffer: Buffer,
-    size: int,
-    segment_base_offset: int,
-    *,
-    check_all: bool,
-    start: ReaderState = AT_START,
-    until: int | None = None,
+    buffer: Buffer, size: int, segment_base_offset: int, *, check_all: bool, start: ReaderState = AT_START, until: int | None = None
 ) -> Iterator[Block | UnreadableRange | SegmentTail | ReaderState]:
     """Yields the batches of a segment in order, the unreadable ranges between them, and last how the file ends.
 

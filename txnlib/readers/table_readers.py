@@ -193,10 +193,7 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
             SEGMENT_PARTS_TABLE: partial(segment.SegmentRow, schema=arrow_schemas.SEGMENT_PARTS),
         },
     ),
-    FileKind.METADATA_SNAPSHOT: (
-        _read_metadata_snapshot,
-        {"metadata_log": segment.metadata_rows, "segments": segment.SegmentRow},
-    ),
+    FileKind.METADATA_SNAPSHOT: (_read_metadata_snapshot, {"metadata_log": segment.metadata_rows, "segments": segment.SegmentRow}),
     FileKind.DUMP: (
         _read_dump,
         {
@@ -222,10 +219,7 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
     ),
     FileKind.TRANSACTION_INDEX: (
         _read_content,
-        {
-            "aborted_transactions": broker_files.read_aborted_transactions,
-            "segments": broker_files.read_transaction_index_problem,
-        },
+        {"aborted_transactions": broker_files.read_aborted_transactions, "segments": broker_files.read_transaction_index_problem},
     ),
     FileKind.CHECKPOINT: (
         _read_content,

@@ -35,14 +35,7 @@ from txnlib.core.text.dump_lines import (
     read_record_line,
 )
 from txnlib.core.text.dump_reader import DumpReader
-from txnlib.core.text.events import (
-    ConsoleRecord,
-    Dumped,
-    FileEnd,
-    FileStart,
-    Unreadable,
-    UnreadableReason,
-)
+from txnlib.core.text.events import ConsoleRecord, Dumped, FileEnd, FileStart, Unreadable, UnreadableReason
 from txnlib.core.text.lines import Lines, TextLines
 
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")

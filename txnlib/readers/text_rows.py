@@ -15,11 +15,7 @@ from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STAT
 from txnlib.core.kafka.metadata_records import MetadataRecord
 from txnlib.core.kafka.record_batch import TimestampType
 from txnlib.core.kafka.wire import optional
-from txnlib.core.text.dump_lines import (
-    DumpedBatch,
-    DumpedFile,
-    DumpedSnapshotEntry,
-)
+from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
 from txnlib.core.text.events import (
     ConsoleEnd,
     ConsoleRecord,

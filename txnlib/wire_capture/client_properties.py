@@ -203,9 +203,7 @@ def _token_provider(properties: Mapping[str, str], options: Mapping[str, str], p
         def token(self) -> str:
             if time.monotonic() >= self._until:
                 asked = urllib.request.Request(
-                    url,
-                    urllib.parse.urlencode(form).encode(),
-                    {"Authorization": f"Basic {basic}", "Accept": "application/json"},
+                    url, urllib.parse.urlencode(form).encode(), {"Authorization": f"Basic {basic}", "Accept": "application/json"}
                 )
                 try:
                     with urllib.request.urlopen(asked, timeout=_TOKEN_SECONDS) as answer:

@@ -263,9 +263,7 @@ _NOT_BEGUN: Final[_States] = _EMPTY | COMPLETE_STATES
 
 #: (states before, states after) -> finding -> predicate on the two values (docs/rules/transactions.md#values-that-a-step-keeps).
 STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]]] = {
-    (_NOT_BEGUN, _EMPTY): {
-        Finding.UNEXPECTED_PRODUCER_EPOCH: _initialised_at_another_epoch,
-    },
+    (_NOT_BEGUN, _EMPTY): {Finding.UNEXPECTED_PRODUCER_EPOCH: _initialised_at_another_epoch},
     (_NOT_BEGUN, _ONGOING): {
         Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
@@ -319,12 +317,7 @@ PHANTOMS: Final[Mapping[_StepCheck, frozenset[Finding]]] = {
     _shrank: frozenset({Finding.PARTITIONS_CHANGED}),
     _began_twice: frozenset({Finding.START_TIMESTAMP_CHANGED, Finding.PARTITIONS_CHANGED}),
     _goes_on_as_before_initialisation: frozenset(
-        {
-            Finding.PRODUCER_ID_CHANGED,
-            Finding.UNEXPECTED_PRODUCER_EPOCH,
-            Finding.PRODUCER_EPOCH_WENT_BACK,
-            Finding.TIMEOUT_CHANGED,
-        }
+        {Finding.PRODUCER_ID_CHANGED, Finding.UNEXPECTED_PRODUCER_EPOCH, Finding.PRODUCER_EPOCH_WENT_BACK, Finding.TIMEOUT_CHANGED}
     ),
     _goes_on_as_before_prepare: frozenset({Finding.UNEXPECTED_PRODUCER_EPOCH, Finding.PRODUCER_EPOCH_WENT_BACK}),
     _initialised_over_a_gap: frozenset({Finding.UNEXPECTED_PRODUCER_EPOCH}),

@@ -15,15 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from txnlib.core.kafka.constants import MAX_INT16
-from txnlib.core.kafka.wire import (
-    CorruptRecordError,
-    Field,
-    Message,
-    is_text,
-    optional,
-    read_int16,
-    read_unsigned_varint,
-)
+from txnlib.core.kafka.wire import CorruptRecordError, Field, Message, is_text, optional, read_int16, read_unsigned_varint
 
 #: The first number of every record value. Kafka: `DEFAULT_FRAME_VERSION`.
 FRAME_VERSION: Final = 1

@@ -115,10 +115,7 @@ class BatchChain:
     def append(self, batch: DumpedBatch, *, is_cut: bool = False) -> None:
         """Continues the chain after a batch line. For a batch that fails its CRC, only the size counts, as in the tool."""
         if self.continues(batch):
-            self.floor = (
-                batch.position + 1,
-                max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset,
-            )
+            self.floor = (batch.position + 1, max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset)
         if self.batch is not None and self.batch.is_valid and not self.is_bare and not self.records:
             self.has_unprinted_records |= self.batch.records_count > 0
         self.next_position = batch.position + batch.size
