@@ -1,32 +1,8 @@
-"""Readers that turn the files of a capture into Arrow batches."""
+"""Readers that turn the files of a capture into Arrow batches.
 
-from __future__ import annotations
-
-from txnlib.readers.capture import Capture, CaptureFile, FileKind, list_capture
-from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.readers.file_splits import start_at_snapshots
-from txnlib.readers.capture import Part
-from txnlib.readers.file_parts import put_together
-from txnlib.readers.file_splits import chunks_of, reach, parts_of
-from txnlib.readers.file_parts import resume_position
-from txnlib.readers.table_readers import may_hold, read_table
-from txnlib.readers.arrow_schemas import TABLES
-
-__all__ = [
-    "Capture",
-    "CaptureFile",
-    "FileKind",
-    "list_capture",
-    "CaptureNotes",
-    "PartitionNotes",
-    "start_at_snapshots",
-    "Part",
-    "put_together",
-    "chunks_of",
-    "reach",
-    "parts_of",
-    "resume_position",
-    "may_hold",
-    "read_table",
-    "TABLES",
-]
+`capture` which files there are · `capture_notes` capture.json · `file_splits` what of each file is read, in which task ·
+`file_parts` what an earlier run has read · `table_readers` one pass through a file ·
+`segment` raw segments: `header_columns`, `batch_headers`, `batch_rows`, `decoded_records`, `metadata_log` ·
+`text_files`, `text_events`, `text_rows` text · `broker_files` small files next to a log · `arrow_schemas` their columns ·
+`typed_rows` rows of tables as dataclasses · `storage` disks and stores.
+"""

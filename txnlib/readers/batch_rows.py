@@ -28,7 +28,6 @@ from txnlib.readers.decoded_records import read_markers
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.storage.block_buffer import Buffer
 
-_MAX_UINT32: Final = (1 << 32) - 1
 #: `core.batch_runs.PACKED` as numpy reads and writes it.
 PACKED_DTYPE: Final = np.dtype(
     [(name, f">{kind}") for name, kind in zip(PackedBatch._fields, ("u2", "u2", "u2", "u4", "u4", "i4", "u4"), strict=True)]

@@ -21,7 +21,8 @@ from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
 from txnlib.readers.header_columns import AT_START
 from txnlib.readers.segment import SAMPLE_BYTES, Segment
-from txnlib.readers.storage import BlockBuffer, files
+from txnlib.readers.storage import files
+from txnlib.readers.storage.block_buffer import BlockBuffer
 from txnlib.readers.storage.local_files import is_link
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import read_located

@@ -1,8 +1,7 @@
 """The states of a transactional id, and the legal steps between them. Kafka: `TransactionState`.
 
-Rule 1: the tables of this file alone decide whether a step is legal.
-Rule 2: the log is not the memory of the coordinator. Dead and PrepareEpochFence are never written, and a step through
-them appears as its two ends (Ongoing -> PrepareAbort), so there is a second table for consecutive *records*.
+`STEPS` alone decides whether a step between two *records* is legal. The log is not the memory of the coordinator: Dead and
+PrepareEpochFence are never written, and a step through them appears as its two ends (Ongoing -> PrepareAbort).
 """
 
 from __future__ import annotations
@@ -32,20 +31,6 @@ class TransactionState(IntEnum):
 BY_KAFKA_NAME: Final[Mapping[str, TransactionState]] = {state.kafka_name: state for state in TransactionState}
 
 _S = TransactionState
-
-#: State -> the states from which it may be entered, up to 3.9 (Kafka: `TransactionState.validPreviousStates`).
-VALID_PREVIOUS_STATES: Final[Mapping[TransactionState, frozenset[TransactionState]]] = {
-    _S.EMPTY: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
-    _S.ONGOING: frozenset({_S.ONGOING, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
-    _S.PREPARE_COMMIT: frozenset({_S.ONGOING}),
-    _S.PREPARE_ABORT: frozenset({_S.ONGOING, _S.PREPARE_EPOCH_FENCE}),
-    _S.COMPLETE_COMMIT: frozenset({_S.PREPARE_COMMIT}),
-    _S.COMPLETE_ABORT: frozenset({_S.PREPARE_ABORT}),
-    _S.DEAD: frozenset({_S.EMPTY, _S.COMPLETE_ABORT, _S.COMPLETE_COMMIT}),
-    _S.PREPARE_EPOCH_FENCE: frozenset({_S.ONGOING}),
-}
-#: Added by 4.0 and transactions v2: the abort of an empty transaction.
-EMPTY_ABORT_PREVIOUS_STATES: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
 #: States of a transaction that its coordinator has yet to finish.
 ACTIVE_STATES: Final = frozenset({_S.ONGOING, _S.PREPARE_COMMIT, _S.PREPARE_ABORT})
