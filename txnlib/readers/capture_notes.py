@@ -6,9 +6,9 @@ Fields: cluster, kafka_version, captured_at_ms, coordinator_partitions, broker s
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.core.kafka.broker_files import number
@@ -32,9 +32,10 @@ BrokerId = Annotated[int, Field(strict=True, ge=0, le=MAX_INT32)]
 _SCAN_INTERVAL: Final = BROKER_SETTINGS["timeout_scan_interval_ms"]
 
 
-def _without(text: str) -> dict[str, JsonValue]:
-    """What an audit does without a field. docs/configuration.md is rendered from it."""
-    return {"without": text}
+def _field(default: Any, description: str, without: str, **limits: Any) -> Any:
+    """A field, with its default or what makes it. `without`: what an audit does without it (docs/configuration.md)."""
+    made = {"default_factory" if callable(default) else "default": default}
+    return Field(**made, description=description, json_schema_extra={"without": without}, **limits)
 
 
 class PartitionNotes(BaseModel):
@@ -42,60 +43,48 @@ class PartitionNotes(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    leader: int | None = Field(
-        default=None,
+    leader: int | None = _field(
+        None,
+        "Broker that leads the partition; -1 if none does.",
+        "The leader in the metadata log. Else the undamaged copy with the newest leader epoch, then the longest, is judged, "
+        "and no abort is safe.",
         strict=True,
         ge=-1,
         le=MAX_INT32,
-        description="Broker that leads the partition; -1 if none does.",
-        json_schema_extra=_without(
-            "The leader in the metadata log. Else the undamaged copy with the newest leader epoch, then the longest, is judged, "
-            "and no abort is safe."
-        ),
     )
-    replicas: list[BrokerId] = Field(
-        default_factory=list,
-        description="Brokers that have a replica.",
-        json_schema_extra=_without(
-            "The replicas in the metadata log. Else a partition that was not captured cannot be proven deleted."
-        ),
+    replicas: list[BrokerId] = _field(
+        list,
+        "Brokers that have a replica.",
+        "The replicas in the metadata log. Else a partition that was not captured cannot be proven deleted.",
     )
-    log_start_offset: Offset | None = Field(
-        default=None,
-        description="Log start offset, as the leader answered it.",
-        json_schema_extra=_without("The checkpoint of log start offsets, else the base offset of the first segment."),
+    log_start_offset: Offset | None = _field(
+        None,
+        "Log start offset, as the leader answered it.",
+        "The checkpoint of log start offsets, else the base offset of the first segment.",
     )
-    high_watermark: Offset | None = Field(
-        default=None,
-        description="High watermark, as the leader answered it.",
-        json_schema_extra=_without("The checkpoint of high watermarks."),
+    high_watermark: Offset | None = _field(None, "High watermark, as the leader answered it.", "The checkpoint of high watermarks.")
+    last_stable_offset: Offset | None = _field(
+        None, "Last stable offset that the leader answered: nothing below it was open.", "What is open is known from the log alone."
     )
-    last_stable_offset: Offset | None = Field(
-        default=None,
-        description="Last stable offset that the leader answered: nothing below it was open.",
-        json_schema_extra=_without("What is open is known from the log alone."),
+    high_watermark_before: Offset | None = _field(
+        None,
+        "High watermark that it answered just before: if the last stable offset is lower, something was open.",
+        "`high_watermark` is compared.",
     )
-    high_watermark_before: Offset | None = Field(
-        default=None,
-        description="High watermark that it answered just before: if the last stable offset is lower, something was open.",
-        json_schema_extra=_without("`high_watermark` is compared."),
+    answered_at_ms: Instant | None = _field(
+        None, "When the leader was asked for the last stable offset, in epoch ms.", "The answers of the leader are not used."
     )
-    answered_at_ms: Instant | None = Field(
-        default=None,
-        description="When the leader was asked for the last stable offset, in epoch ms.",
-        json_schema_extra=_without("The answers of the leader are not used."),
-    )
-    fetched_from: Offset | None = Field(
-        default=None,
-        description="First offset, if the copy was fetched from there on by choice (`txn-audit capture --scope open`).",
-        json_schema_extra=_without("A copy begins where its log began."),
+    fetched_from: Offset | None = _field(
+        None,
+        "First offset, if the copy was fetched from there on by choice (`txn-audit capture --scope open`).",
+        "A copy begins where its log began.",
     )
 
 
 _Settings = create_model(
     "_Settings",
     **{
-        name: each.field(description=each.noted, json_schema_extra=_without(each.without))
+        name: each.field(description=each.noted, json_schema_extra={"without": each.without})
         for name, each in SETTINGS.items()
         if each.noted
     },
@@ -107,52 +96,38 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    kafka_version: str | None = Field(
-        default=None,
-        description="Version of the brokers. It rules out causes that it fixed, and decides the form of commands.",
-        json_schema_extra=_without(
-            "No cause is ruled out, both forms of a command are printed, and an epoch one ahead of its coordinator is `UNKNOWN`."
-        ),
+    kafka_version: str | None = _field(
+        None,
+        "Version of the brokers. It rules out causes that it fixed, and decides the form of commands.",
+        "No cause is ruled out, both forms of a command are printed, and an epoch one ahead of its coordinator is `UNKNOWN`.",
     )
-    captured_at_ms: dict[str, Instant] = Field(
-        default_factory=dict,
-        description=(
-            "When folders were copied, in epoch ms: `default` for all, `<broker>/<folder>` for one, `<broker>/first/<folder>` for "
-            "a first copy. The newest is `as_of`, unless `--as-of` is given."
-        ),
-        json_schema_extra=_without(
-            "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. More transactions "
-            "are `UNKNOWN` (`CAPTURE_SKEW`)."
-        ),
+    captured_at_ms: dict[str, Instant] = _field(
+        dict,
+        "When folders were copied, in epoch ms: `default` for all, `<broker>/<folder>` for one, `<broker>/first/<folder>` for "
+        "a first copy. The newest is `as_of`, unless `--as-of` is given.",
+        "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. More transactions "
+        "are `UNKNOWN` (`CAPTURE_SKEW`).",
     )
-    transaction_version: int | None = Field(
-        default=None,
+    transaction_version: int | None = _field(
+        None,
+        "Finalized level of the feature `transaction.version`, which decides how coordinators abort.",
+        "The level in the metadata log. Else that of clients' records, and from Kafka 4.2 on, an epoch that is one ahead may "
+        "be `UNKNOWN`.",
         strict=True,
         ge=0,
         le=MAX_INT16,
-        description="Finalized level of the feature `transaction.version`, which decides how coordinators abort.",
-        json_schema_extra=_without(
-            "The level in the metadata log. Else that of clients' records, and from Kafka 4.2 on, an epoch that is one ahead may "
-            "be `UNKNOWN`."
-        ),
     )
-    dump_tool_version: str | None = Field(
-        default=None,
-        description="Version of the tool that printed the text. Not used.",
-        json_schema_extra=_without("Nothing changes."),
+    dump_tool_version: str | None = _field(None, "Version of the tool that printed the text. Not used.", "Nothing changes.")
+    broker_settings: dict[str, str] = _field(
+        dict,
+        f"Settings of a broker, by Kafka's names. Only `{_SCAN_INTERVAL}` is used.",
+        f"Kafka's default, `{SETTINGS['timeout_scan_interval_ms'].default:_}`.",
     )
-    broker_settings: dict[str, str] = Field(
-        default_factory=dict,
-        description=f"Settings of a broker, by Kafka's names. Only `{_SCAN_INTERVAL}` is used.",
-        json_schema_extra=_without(f"Kafka's default, `{SETTINGS['timeout_scan_interval_ms'].default:_}`."),
-    )
-    partitions: dict[str, PartitionNotes] = Field(
-        default_factory=dict,
-        description="Notes by `<topic>-<partition>`. A partition without a copy is `MISSING` in `coverage`.",
-        json_schema_extra=_without(
-            "The partitions in the metadata log. Else leaders are unknown, and only partitions of `__transaction_state`, and "
-            "those that its records list, can be `MISSING`."
-        ),
+    partitions: dict[str, PartitionNotes] = _field(
+        dict,
+        "Notes by `<topic>-<partition>`. A partition without a copy is `MISSING` in `coverage`.",
+        "The partitions in the metadata log. Else leaders are unknown, and only partitions of `__transaction_state`, and "
+        "those that its records list, can be `MISSING`.",
     )
 
     @field_validator("broker_settings")
