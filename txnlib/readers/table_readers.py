@@ -165,7 +165,7 @@ def _read_no_content(file: CaptureFile, readers: Readers) -> TableBatches:
 
 
 def _unknown_file(file: CaptureFile) -> Batches:
-    sample = files.read_head(file.path, SAMPLE_BYTES).hex()
+    sample = files.read_range(file.path, 0, SAMPLE_BYTES).hex()
     is_packed = is_compressed(file.path) and not can_be_unpacked(file.path)
     yield from broker_files.read_unreadable_file(file, "CANNOT_UNPACK" if is_packed else "NOT_A_KAFKA_FILE", sample)
 

@@ -116,11 +116,6 @@ def read_all(path: str, most: int) -> bytes:
         return read_at(0, size)
 
 
-def read_head(path: str, count: int) -> bytes:
-    """The first bytes of a file, at most `count`. Raises OSError if it cannot be opened."""
-    return read_range(path, 0, count)
-
-
 def read_range(path: str, position: int, count: int) -> bytes:
     """The bytes of a file from `position` on, at most `count`. Raises OSError if it cannot be opened."""
     if not is_remote(path):
