@@ -57,7 +57,6 @@ FORBIDDEN_MODULES = {
 READS_THE_ENVIRONMENT = {
     "txnlib/delta/session.py",
     "txnlib/ask/delta_rows.py",
-    "txnlib/readers/storage/hdfs.py",
     "txnlib/readers/storage/object_stores.py",
 }
 

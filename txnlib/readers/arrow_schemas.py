@@ -1,4 +1,7 @@
-"""Arrow schemas of what readers yield, derived from the catalogue of columns, and rows until they fill a batch."""
+"""Arrow schemas of what readers yield, and rows that fill them.
+
+The schemas are derived from the catalogue of columns.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Batch headers as columns, their CRCs, and the next batch after damage, which its offset, length and CRC prove."""
+"""Batch headers as columns, CRCs of batches, and the way out of damage.
+
+After damage, reading resumes at the next batch that its offset, length and CRC prove.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a capture beside the logs, and what an earlier call left of them.
+"""The files of a capture beside the logs, and those of earlier calls.
 
 They are checkpoints, the brokers' answers, capture.json, and notes on where a fetch can go on.
 Each file is replaced as a whole, so that a capture that was killed has none that is half written.
