@@ -34,7 +34,6 @@ def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, ca
         [without_coordinators(capture, tmp_path), capture / "dumps" / "console" / "TransactionLogMessageFormatter.txt"],
         *as_of,
     )
-
     assert ids(printed) == ids(raw)
     # A consumer's text is no copy of the leader's log: what an id did since its newest record is not known.
     assert verdicts(raw) == {("odd.topic_with-dashes-1", 0, 27): "HANGING", ("odd.topic_with-dashes-1", 1, 24): "LATE"}

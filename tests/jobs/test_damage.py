@@ -35,11 +35,9 @@ def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(spark, capture
     tables = audited(
         spark, folder / ("brokers" if (folder / "brokers").exists() else "dumps"), "--as-of", str(live_output.as_of(capture))
     )
-
     hanging = {key(row) for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"}
     assert hanging <= {key(row) for row in damage["hanging_by_truth"]}
     assert hanging >= {key(row) for row in damage.get("must_still_be_hanging", [])}
-
     # Every byte that was lost is named, and no other.
     named = {(row["path"].rpartition("/")[2], row["position"], row["length"]) for row in tables.rows("quarantine")}
     for change in damage["changes"]:

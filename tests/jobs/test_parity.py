@@ -108,12 +108,12 @@ def allowed(name: str, part: str) -> dict[tuple[str, int, int], str | None]:
 
 #: Text has no checkpoint that proves these to have begun before their coordinators were copied, milliseconds earlier.
 UNPROVEN_BY_TEXT: dict[str, dict[tuple[str, int, int], str]] = {
-    "cluster-3.9": {("fin.kept", 0, 0): "UNKNOWN", ("fin.main", 2, 3022): "UNKNOWN"},
+    "cluster-3.9": {("fin.kept", 0, 0): "UNKNOWN", ("fin.main", 2, 3022): "UNKNOWN"}
 }
 
 #: An empty log prints nothing, so a coordinator partition that lost its disk is, in text, one that was not captured.
 LESS_BY_TEXT: dict[str, dict[tuple[str, int, int], str | None]] = {
-    "real-clients-4.2": {("carts", 1, 29): "UNKNOWN", ("receipts", 0, 34): "UNKNOWN"},
+    "real-clients-4.2": {("carts", 1, 29): "UNKNOWN", ("receipts", 0, 34): "UNKNOWN"}
 }
 
 

@@ -47,11 +47,7 @@ def audit(spark, capture: Path, offsets) -> MemoryTables:
     commits = [
         (group, *where, offset)
         for where, marks in offsets.items()
-        for group, offset in (
-            ("waits", marks["last_stable_offset"]),
-            ("dirty", marks["high_watermark"]),
-            ("behind", 0),
-        )
+        for group, offset in (("waits", marks["last_stable_offset"]), ("dirty", marks["high_watermark"]), ("behind", 0))
     ]
     records = [
         Record(

@@ -138,11 +138,7 @@ class FakeBrokers:
                 authorized_operations=ALLOWED if self._of(name)[0][1].is_readable else ALLOWED[1:],
                 partitions=[
                     SimpleNamespace(
-                        partition_index=number,
-                        leader_id=log.leader,
-                        leader_epoch=log.epoch,
-                        replica_nodes=[1, 2],
-                        isr_nodes=[1, 2],
+                        partition_index=number, leader_id=log.leader, leader_epoch=log.epoch, replica_nodes=[1, 2], isr_nodes=[1, 2]
                     )
                     for number, log in self._of(name)
                 ],

@@ -30,10 +30,7 @@ def on_disk(value: int | None) -> int:
 
 def to_bytes(batch: RecordBatch) -> bytes:
     """A batch of the notation as a broker stores it; keys and values do not matter."""
-    envelope: dict[str, Any] = {
-        "leader_epoch": on_disk(batch.partition_leader_epoch),
-        "timestamp_type": batch.timestamp_type,
-    }
+    envelope: dict[str, Any] = {"leader_epoch": on_disk(batch.partition_leader_epoch), "timestamp_type": batch.timestamp_type}
     if batch.marker is not None:
         assert batch.marker.control_type is not None
         return encode_marker(
@@ -132,12 +129,7 @@ def encode_marker(
     key = struct.pack(">hh", key_version, control_type) + more_key
     value = struct.pack(">hi", value_version, coordinator_epoch) + more_value
     return encode_batch(
-        [Record(at, ts, key, value)],
-        producer_id=pid,
-        producer_epoch=epoch,
-        is_transactional=True,
-        is_control=True,
-        **envelope,
+        [Record(at, ts, key, value)], producer_id=pid, producer_epoch=epoch, is_transactional=True, is_control=True, **envelope
     )
 
 

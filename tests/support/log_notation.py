@@ -78,14 +78,7 @@ STATES = {
 
 
 def rec(
-    state: str,
-    pid: int,
-    epoch: int,
-    partitions: Iterable[str] = (),
-    *,
-    id: str = "bar",
-    update: int = TS,
-    **fields: Any,
+    state: str, pid: int, epoch: int, partitions: Iterable[str] = (), *, id: str = "bar", update: int = TS, **fields: Any
 ) -> TransactionLogEntry:
     """A coordinator's record, with the fields that a broker would give to one in this state; lists keep their order."""
     is_empty = state == "E"

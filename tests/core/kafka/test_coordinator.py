@@ -113,19 +113,16 @@ LEGAL_HISTORIES = {
 @pytest.mark.parametrize("name", LEGAL_HISTORIES)
 def test_nothing_is_odd_about_what_a_coordinator_does(name: str) -> None:
     records = LEGAL_HISTORIES[name]
-
     assert history(*records) == legal(len(records))
 
 
 def test_M09_an_abort_of_nothing_is_a_step_of_transactions_v2() -> None:
     steps = history(rec("E", P, 3), rec("PA", P, 4), rec("CA", P, 4))
-
     assert steps == [Transition(None, ()), Transition(Step.TRANSACTIONS_V2, ()), LEGAL]
 
 
 def test_M12_an_append_that_timed_out_looks_like_a_phantom() -> None:
     steps = history(rec("E", P, 3), rec("O", P, 3, {"a-0"}), rec("O", P, 3, {"b-0"}), rec("PC", P, 3, {"b-0"}))
-
     assert steps[2] == Transition(Step.LEGAL, (Finding.SUSPICIOUS_PHANTOM_APPEND,))
     assert [*steps[:2], *steps[3:]] == legal(3)
 
@@ -133,7 +130,6 @@ def test_M12_an_append_that_timed_out_looks_like_a_phantom() -> None:
 def test_M13_compaction_explains_what_would_be_illegal() -> None:
     prepared, completed = CoordinatorRecord(rec("PC", P, 3, {"a-0"}), 3), CoordinatorRecord(rec("CC", P, 9), 3)
     later = CoordinatorRecord(rec("PC", P, 9, {"a-0"}), 3)
-
     assert transition(prepared, completed, is_consecutive=False) == Transition(None, ())
     assert transition(completed, later, is_consecutive=False) == Transition(None, ())
     assert transition(completed, later, is_consecutive=True).step is Step.ILLEGAL
@@ -150,11 +146,7 @@ ODD_STEPS = {
     "E17 rotated at Complete": (PREPARED, rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
     "exhausted, but above epoch 0": (EXHAUSTED, rec("CC", Q, 1), [Finding.PRODUCER_ID_CHANGED]),
     "not yet exhausted": (replace(PREPARED, producer_epoch=32766), rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
-    "not the announced one": (
-        replace(EXHAUSTED, next_producer_id=Q + 1),
-        rec("CC", Q, 0),
-        [Finding.PRODUCER_ID_CHANGED],
-    ),
+    "not the announced one": (replace(EXHAUSTED, next_producer_id=Q + 1), rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
     "E25 shrinks: phantom first": (ONGOING, rec("O", P, 3, {"a-0"}), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
     "E25 one more at Prepare": (rec("O", P, 3, {"a-0"}), PREPARED, [Finding.PARTITIONS_CHANGED]),
     "E25 one less at Prepare: phantom first": (ONGOING, rec("PC", P, 3, {"a-0"}), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
@@ -176,13 +168,11 @@ ODD_STEPS = {
 @pytest.mark.parametrize("name", ODD_STEPS)
 def test_a_step_to_a_value_that_no_coordinator_writes_is_a_finding(name: str) -> None:
     before, after, findings = ODD_STEPS[name]
-
     assert step(before, after) == Transition(Step.LEGAL, tuple(findings))
 
 
 def test_E17_rotated_while_prepared_is_no_retry() -> None:
     rotated = replace(PREPARED, producer_id=Q)
-
     assert step(PREPARED, rotated) == Transition(Step.RETRY, (Finding.PRODUCER_ID_CHANGED,))
 
 
@@ -230,14 +220,12 @@ def test_an_illegal_step_is_called_a_phantom_where_one_explains_it(
     before: TransactionLogEntry | None, after: TransactionLogEntry | None, is_phantom: bool
 ) -> None:
     finding = Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION
-
     assert step(before, after) == Transition(Step.ILLEGAL, (finding,))
 
 
 @pytest.mark.parametrize("record", [PREPARED, rec("PA", P, 3, {"a-0"}), COMPLETED, rec("CA", P, 3)])
 def test_F26_a_record_written_twice_is_a_retry(record: TransactionLogEntry) -> None:
     later = replace(record, last_update_timestamp_ms=TS + 5)
-
     assert step(record, record) == step(record, later) == Transition(Step.RETRY, ())
 
 

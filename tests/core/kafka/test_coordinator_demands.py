@@ -57,7 +57,6 @@ def test_an_epoch_rises_only_where_the_coordinator_raises_it(before: Transaction
     partitions = () if state in ("E", "CC", "CA") else before.transaction_partitions or (AB if state == "O" else ())
     names = [str(partition) for partition in partitions]
     quiet = {epoch for epoch in range(8) if findings(before, rec(state, P, epoch, names, update=TS + 9)) == []}
-
     assert quiet == allowed
 
 
@@ -92,14 +91,12 @@ ODD_STEPS = {
 @pytest.mark.parametrize("name", ODD_STEPS)
 def test_a_step_changes_no_value_but_its_own(name: str) -> None:
     before, after, expected = ODD_STEPS[name]
-
     assert findings(before, after) == expected
 
 
 @pytest.mark.parametrize("start", [TS, 0])
 def test_E25_an_empty_record_has_no_start(start: int) -> None:
     record = CoordinatorRecord(rec("E", P, 3, start_timestamp_ms=start))
-
     assert transition(None, record, is_consecutive=False) == Transition(None, (Finding.START_TIMESTAMP_IN_EMPTY,))
 
 
@@ -112,11 +109,7 @@ TAKEN_BACK = {
     "the first Ongoing, and its retry": (FIRST, rec("O", P, 3, {"a-0"}, **LATER), [PHANTOM]),
     "... with another partition": (FIRST, rec("O", P, 3, {"b-0"}, **LATER), [PHANTOM]),
     "... and an abort of nothing": (FIRST, rec("PA", P, 4, **LATER), [PHANTOM]),
-    "... but with another timeout": (
-        FIRST,
-        rec("O", P, 3, {"a-0"}, transaction_timeout_ms=1, **LATER),
-        [TIMEOUT, PHANTOM],
-    ),
+    "... but with another timeout": (FIRST, rec("O", P, 3, {"a-0"}, transaction_timeout_ms=1, **LATER), [TIMEOUT, PHANTOM]),
     "not the first Ongoing": (ONGOING, rec("O", P, 3, AB, update=TS + 9, start_timestamp_ms=TS + 9), [START]),
     "no first Ongoing after it": (FIRST, rec("O", P, 3, AB, update=TS + 9, start_timestamp_ms=TS + 8), [START]),
     "a commit never begins a transaction": (FIRST, rec("PC", P, 3, {"a-0"}, **LATER), [START]),
@@ -143,7 +136,6 @@ TAKEN_BACK = {
 @pytest.mark.parametrize("name", TAKEN_BACK)
 def test_what_an_append_that_timed_out_explains_is_called_a_phantom(name: str) -> None:
     before, after, expected = TAKEN_BACK[name]
-
     assert findings(before, after) == expected
 
 
@@ -151,7 +143,6 @@ def test_what_an_append_that_timed_out_explains_is_called_a_phantom(name: str) -
 def test_over_a_hole_only_an_epoch_that_went_back_is_odd(name: str) -> None:
     before, after, _expected = TAKEN_BACK[name]
     went_back = after is not None and after.producer_id == before.producer_id and after.producer_epoch < before.producer_epoch
-
     assert findings(before, after, is_consecutive=False) == ([BACK] if went_back else [])
 
 

@@ -16,13 +16,7 @@ int32 = st.integers(-(2**31), 2**31 - 1)
 some32, some64 = (st.none() | st.integers(0, 2**bits - 1) for bits in (31, 63))
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 #: version -> the fields that only some versions have.
-FIELDS = {
-    0: {},
-    1: {"expire_timestamp_ms": some64},
-    2: {},
-    3: {"leader_epoch": some32},
-    4: {"leader_epoch": some32},
-}
+FIELDS = {0: {}, 1: {"expire_timestamp_ms": some64}, 2: {}, 3: {"leader_epoch": some32}, 4: {"leader_epoch": some32}}
 keys = st.builds(OffsetCommitKey, names, names, int32)
 commits = st.one_of(
     st.builds(
@@ -54,14 +48,12 @@ WORKED = {
 def test_a_value_of_a_real_broker_is_read_and_written_so(broker: str) -> None:
     text, commit = WORKED[broker]
     value = bytes.fromhex(text.replace(" ", ""))
-
     assert read_offset_commit_value(value) == commit
     assert encode_offset_commit_value(commit) == value
 
 
 def test_a_key_of_a_real_broker_is_read_and_written_so() -> None:
     key = b"\x00\x01\x00\x07group-3\x00\tca.events\x00\x00\x00\x02"
-
     assert read_offset_commit_key(key) == OffsetCommitKey("group-3", "ca.events", 2)
     assert encode_offset_commit_key(OffsetCommitKey("group-3", "ca.events", 2)) == key
 
@@ -121,7 +113,6 @@ def test_no_bytes_raise_anything_else(content: bytes) -> None:
 def test_metadata_that_is_null_is_corrupt_because_brokers_never_write_it(version: int, empty: bytes, null: bytes) -> None:
     commit = OffsetCommit(version=version, offset=5, metadata=b"", commit_timestamp_ms=9)
     before, after = encode_offset_commit_value(commit)[:14], encode_offset_commit_value(commit)[14 + len(empty) :]
-
     assert read_offset_commit_value(before + empty + after) == commit
     with pytest.raises(CorruptRecordError, match="-1 bytes are promised"):
         read_offset_commit_value(before + null + after)

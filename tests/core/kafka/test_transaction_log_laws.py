@@ -51,7 +51,6 @@ entries = st.builds(TransactionLogEntry, version=st.just(0), **fields) | st.buil
 @given(entries)
 def test_what_is_written_is_read(entry: TransactionLogEntry) -> None:
     key, value = encode_transaction_log_key(entry.transactional_id), encode_transaction_log_value(entry)
-
     assert read_transaction_log_value(read_transaction_log_key(key), value) == entry
     assert KEY.write(0, KEY.read(0, key, 2)) == key[2:]
     assert VALUE.write(entry.version, VALUE.read(entry.version, value, 2)) == value[2:]
@@ -69,7 +68,6 @@ def test_a_tag_has_the_number_of_kafka_s_code(name: str) -> None:
     }
     tag, layout = numbers[name]
     written = encode_transaction_log_value(rec("O", 1, 0), {tag: struct.pack(layout, 77)})
-
     assert read_transaction_log_value("bar", written) == rec("O", 1, 0, **{name: 77})
 
 
@@ -87,13 +85,11 @@ ENTRY = rec("O", 4001, 3, {"a-0", "a-7", "b-1"}, next_producer_id=9, client_tran
 def test_unknown_tags_are_skipped_by_their_size(tags: dict[int, bytes], unknown: tuple[int, ...]) -> None:
     written = encode_transaction_log_value(ENTRY, more_tags=tags)
     fields = {"next_producer_id": 9, "client_transaction_version": 2, "unknown_tags": unknown}
-
     assert read_transaction_log_value("bar", written) == rec("O", 4001, 3, {"a-0", "a-7", "b-1"}, **fields)
 
 
 def test_tags_of_a_topic_are_not_those_of_the_value() -> None:
     written = encode_transaction_log_value(ENTRY, topic_tags={0: bytes(8), 7: b"x"})
-
     assert read_transaction_log_value("bar", written) == ENTRY
 
 

@@ -9,13 +9,7 @@ import pytest
 
 from tests.support.frames import frame
 from txnlib.core.findings.live_answers import AnsweredCopy, LiveProducer, LiveTransaction, ToldSpan, answers_of, lost_transactions
-from txnlib.core.findings.producer_batches import (
-    SUSPECTS_KEPT,
-    NewestSpan,
-    OddProducer,
-    ProducerChecks,
-    of_producers,
-)
+from txnlib.core.findings.producer_batches import SUSPECTS_KEPT, NewestSpan, OddProducer, ProducerChecks, of_producers
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.readers.typed_rows import arrow_rows
 from txnlib.spark.core_rows import rows_by_core, rows_of

@@ -15,12 +15,7 @@ from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS
 
 EXAMPLES = settings(
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
+    max_examples=3, deadline=None, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 SUMMED = ("producer_epoch", "first_offset", "last_offset", "marker_offset", "batches", "records", "bytes")
 TIMES = ("first_timestamp_ms", "last_timestamp_ms", "is_broker_clock")

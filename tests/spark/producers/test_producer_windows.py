@@ -77,22 +77,15 @@ def _as_state(row) -> ProducerState:
 
 #: Each example is a Spark job over many logs, so there are few, and none is shrunk: a failing row names its own log.
 @settings(
-    max_examples=6,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
+    max_examples=6, deadline=None, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 @given(logs=st.lists(_LOG, min_size=30, max_size=40))
 @pytest.mark.parametrize("topic", ["orders", "__consumer_offsets"])
 def test_windows_remember_what_a_fold_of_the_core_remembers(spark, topic, logs):
     built = {(topic, number): build(steps) for number, steps in enumerate(logs)}
     expected = {where: folded(log, topic) for where, log in built.items()}
-
     steps = with_states(prepared(spark, record_batches(spark, built)))
     rows = steps.select("topic", "partition", "base_offset", "before", "after", "is_suspect").collect()
-
     assert len(rows) == sum(len(log) for log in built.values())
     for row in rows:
         before, after, findings = expected[row["topic"], row["partition"]][row["base_offset"]]
