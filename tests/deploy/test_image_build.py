@@ -1,7 +1,5 @@
 """An audit in a bare folder, after the steps of the Dockerfile."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

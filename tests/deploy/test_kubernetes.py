@@ -1,7 +1,5 @@
 """The manifests of deploy/kubernetes: valid, confined, and with options that an audit takes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One direction of imports, and habits of the code, read from the source."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -135,11 +133,6 @@ def test_no_file_is_a_drawer(repository):
     for path in sources(repository, "txnlib", "jobs"):
         assert path.stem not in {"utils", "helpers", "common", "base", "misc"}, path
         assert len(path.read_text().splitlines()) <= 450, f"{path} cannot be held in mind"
-
-
-def test_every_module_has_a_title(repository):
-    for path in sources(repository, "txnlib", "jobs"):
-        assert ast.get_docstring(ast.parse(path.read_text())), path
 
 
 def test_instants_are_made_of_milliseconds_in_one_place():

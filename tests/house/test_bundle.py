@@ -4,8 +4,6 @@ Held against a part of the bundle's JSON schema (databricks/cli, bundle/schema/j
 allows it to be used with Databricks only, so it is not here.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

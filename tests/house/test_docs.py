@@ -1,7 +1,5 @@
 """Documents: fresh renderings, commands that run, reports as printed. SQL: test_sql.py."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

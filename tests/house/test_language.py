@@ -1,7 +1,5 @@
 """Titles of modules, and words that documents avoid."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wheel, installed alone."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Audits with a console consumer's text instead of coordinator logs."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Copies of one capture, each with one documented damage (tests/captures: damaged-3.8/cases).
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

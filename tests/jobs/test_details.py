@@ -1,7 +1,5 @@
 """Audits with runs of batches against audits with single batches."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.memory_audits import audited

@@ -1,7 +1,5 @@
 """The choice of the earlier run: the newest that succeeded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Incremental audits against full ones, over real nights and logs cut anywhere."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Transaction indexes of real brokers against the audit's own, and a wrong one."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Captures of raw files and their text, judged as the raw files."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.jobs.test_start_from_snapshots import judged, stable

@@ -1,7 +1,5 @@
 """Laws of timestamps that are out of range: one finding, no other change."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -3,8 +3,6 @@
 Every capture with recorded live output, from raw files and from text; the copies are in tests/captures.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The order of tables and decisions, and the failure of one of them."""
 
-from __future__ import annotations
-
 import re
 import sys
 import threading

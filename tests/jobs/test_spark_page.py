@@ -1,7 +1,5 @@
 """The report page from tables that only Spark can open."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.ask.test_cli_report import make

@@ -1,7 +1,5 @@
 """Rows of the report page, alike by Spark and by deltalake."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.delta_tables import NOW, at, spark_rows, write

@@ -1,7 +1,5 @@
 """Audits that start from snapshots, against full audits of every real capture."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

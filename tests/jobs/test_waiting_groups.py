@@ -1,7 +1,5 @@
 """Groups that an open transaction blocks, in a copy of a real cluster."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

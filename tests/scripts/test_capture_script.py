@@ -1,7 +1,5 @@
 """Log directories that scripts/capture.sh copies, without a broker."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

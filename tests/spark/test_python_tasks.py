@@ -1,7 +1,5 @@
 """Python tasks: their work, and workers without needless garbage collection."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The schemas of Spark and Arrow, compared with the catalogue."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema

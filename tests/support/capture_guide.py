@@ -3,8 +3,6 @@
 A path of a broker (`/var/lib/kafka/…`) is that path below the machine's folder. Whatever needs a network is a stand-in on PATH.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

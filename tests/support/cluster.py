@@ -4,8 +4,6 @@ Times are milliseconds after `NOON` by a true clock. Each log keeps its entries 
 held at an instant, less what a test takes away. Everything is written as real brokers write it (`log_bytes`).
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """A small console consumer: coordinator records to text, and text to events."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Copies of partitions as rows of the core."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

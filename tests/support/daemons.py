@@ -4,8 +4,6 @@ What is waited for is what a process says or does, never a time. A process is it
 the executors and Python workers it has started: as when a machine dies.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

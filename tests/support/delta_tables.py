@@ -1,12 +1,10 @@
 """Tables for the command line without Spark. Unnamed columns are NULL."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -19,10 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tests.support.memory_audits import MemoryTables
 from txnlib.ask.main import main
+from txnlib.core.schema.views import VIEWS
 from txnlib.delta.store import stored_schema
 from txnlib.pipeline.query_run import SparkRows
 from txnlib.settings import Settings
 from txnlib.spark.local_rows import local_relation
+from txnlib.spark.schemas import TABLES
 
 NOW = 1_710_120_000_000
 RUN = f"test-{NOW}"
@@ -47,6 +47,22 @@ def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
         return local_relation(spark, rows.combine_chunks(), from_arrow_schema(rows.schema))
 
     return SparkRows(str(root), read)
+
+
+@contextlib.contextmanager
+def session_views(spark: SparkSession, root: Path) -> Iterator[None]:
+    """The tables of a folder and the views, as temporary views; from memory: opening dozens of Delta tables takes long."""
+    for name in TABLES:
+        rows = spark.createDataFrame([], stored_schema(name))
+        stored = DeltaTable(str(root / name)).to_pyarrow_table() if (root / name).exists() else None
+        if stored is not None and stored.num_rows:
+            rows = spark.createDataFrame(stored).to(stored_schema(name))
+        rows.createOrReplaceTempView(name)
+    for name, view in VIEWS.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
+    yield
+    for name in (*TABLES, *VIEWS):
+        spark.catalog.dropTempView(name)
 
 
 def write_run(

@@ -3,8 +3,6 @@
 `bar` committed on foo-5 at noon less a minute, and a batch came after the marker. All copies are whole and of one o'clock.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A small `kafka-dump-log.sh`: batches to text, and text to rows."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

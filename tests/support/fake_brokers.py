@@ -1,7 +1,5 @@
 """Brokers in memory that answer the requests of a capture."""
 
-from __future__ import annotations
-
 import io
 import threading
 import zlib

@@ -1,7 +1,5 @@
 """The steps of deploy/Dockerfile, linted or carried out without a container engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

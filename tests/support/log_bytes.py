@@ -3,8 +3,6 @@
 Shares no code with the readers, and reproduces bit for bit what real brokers wrote (test_golden_vectors.py).
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence

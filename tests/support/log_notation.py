@@ -10,8 +10,6 @@ record of a coordinator. One sequence number means one record; `to=` sets a last
 log_bytes.py turns them into what a broker writes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

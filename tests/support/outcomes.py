@@ -1,7 +1,5 @@
 """Results of a run in which two transactions hang; each part can be replaced."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from txnlib.ask.run_result import Outcome, Results, Written

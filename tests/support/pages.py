@@ -1,7 +1,5 @@
 """Report pages without tables: rows as an audit has them, with fields to change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import date

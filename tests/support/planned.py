@@ -1,7 +1,5 @@
 """A hanging transaction, and its row in `abort_plan`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

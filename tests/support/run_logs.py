@@ -1,7 +1,5 @@
 """Random segments in which producers take turns, with odd batches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random

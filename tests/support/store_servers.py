@@ -1,7 +1,5 @@
 """Servers that speak as Amazon's, Google's and Microsoft's stores, and Hadoop."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -5,8 +5,6 @@ third. On the third a two-phase commit is open in orders-1. What is open in orde
 OPEN, not seen, and UNKNOWN.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What each copy of a partition contains and proves."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 
@@ -81,9 +79,7 @@ OF_METADATA = {
 
 
 @pytest.mark.parametrize(("captured_ms", "reach_ms", "number", "expected"), OF_METADATA.values(), ids=OF_METADATA)
-def test_what_the_metadata_log_proves_about_the_leader_of_a_copy(
-    captured_ms: int | None, reach_ms: int | None, number: int, expected: tuple[str | None, str]
-) -> None:
+def test_what_the_metadata_log_proves_about_the_leader_of_a_copy(captured_ms, reach_ms, number, expected):
     basis = LeaderBasis.METADATA_LOG
     state = assigned("t", 1, NOW - 5, leader_epoch=5)
     (row,) = covered(
@@ -311,9 +307,7 @@ BEGINS = {
 
 
 @pytest.mark.parametrize(("first", "said", "expected"), BEGINS.values(), ids=BEGINS)
-def test_a_copy_that_begins_by_choice_has_the_log_start_of_its_leader(
-    first: int, said: tuple[int, int] | None, expected: tuple[bool, int]
-) -> None:
+def test_a_copy_that_begins_by_choice_has_the_log_start_of_its_leader(first, said, expected):
     answer = {} if said is None else {"log_start_offset": said[0], "fetched_from": said[1], "answered_at_ms": NOW}
     (row,) = covered(captured(base=first, end=200), partition_notes=[noted(leader=1, **answer)])
     assert ("by scope" in (row.detail or ""), row.log_start_offset) == expected

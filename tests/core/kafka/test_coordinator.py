@@ -1,7 +1,5 @@
 """Steps between two records of an id. Groups E and M of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -216,9 +214,7 @@ PHANTOMS = [
 
 
 @pytest.mark.parametrize(("before", "after", "is_phantom"), PHANTOMS)
-def test_an_illegal_step_is_called_a_phantom_where_one_explains_it(
-    before: TransactionLogEntry | None, after: TransactionLogEntry | None, is_phantom: bool
-) -> None:
+def test_an_illegal_step_is_called_a_phantom_where_one_explains_it(before, after, is_phantom):
     finding = Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION
     assert step(before, after) == Transition(Step.ILLEGAL, (finding,))
 

@@ -3,8 +3,6 @@
 An append that timed out explains some of the changes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Findings in the coordinators' logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

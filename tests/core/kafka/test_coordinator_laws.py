@@ -1,7 +1,5 @@
 """A small coordinator that keeps the rules, and never looks odd."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count, pairwise

@@ -1,7 +1,5 @@
 """The partition that owns an id, and their number."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,7 +107,5 @@ COUNTS = [
 
 
 @pytest.mark.parametrize(("pairs", "at_least", "default", "expected", "basis"), COUNTS)
-def test_ids_refute_numbers_of_partitions_and_prove_none(
-    pairs: list[tuple[str, int]], at_least: int, default: int, expected: int, basis: CountBasis
-) -> None:
+def test_ids_refute_numbers_of_partitions_and_prove_none(pairs, at_least, default, expected, basis):
     assert count_partitions(pairs, at_least=at_least, default=default) == (expected, basis)

@@ -3,8 +3,6 @@
 Only then do round trips prove anything about the readers.
 """
 
-from __future__ import annotations
-
 import gzip
 import struct
 from typing import Any

@@ -1,7 +1,5 @@
 """The brokers' gauge `PartitionsWithLateTransactionsCount`. Group D of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.log_bytes import encode_snapshot

@@ -1,7 +1,5 @@
 """Records of `__cluster_metadata`, from bytes and from printed JSON."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -3,8 +3,6 @@
 Other tests feed the readers with both.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.crc32c import crc32c

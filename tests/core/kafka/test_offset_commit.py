@@ -1,7 +1,5 @@
 """Offset commits in `__consumer_offsets`, by their bytes."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

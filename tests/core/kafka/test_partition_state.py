@@ -1,7 +1,5 @@
 """The last stable offset of a partition. Groups B and C of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.log_bytes import encode_snapshot, encode_transaction_index
@@ -160,9 +158,7 @@ LAST_STABLE = [
 
 
 @pytest.mark.parametrize(("unstable", "high_watermark", "log_start", "expected"), LAST_STABLE)
-def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(
-    unstable: int | None, high_watermark: int, log_start: int, expected: int
-) -> None:
+def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(unstable, high_watermark, log_start, expected):
     assert last_stable_offset(unstable, high_watermark, log_start) == expected
 
 

@@ -1,7 +1,5 @@
 """Producer snapshots read as the state they were written from. Group B of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

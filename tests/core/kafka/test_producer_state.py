@@ -1,7 +1,5 @@
 """The effect of one batch on a producer. Group B of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.log_notation import TS, A, C, D, T
@@ -121,9 +119,7 @@ FIRST = [
 
 
 @pytest.mark.parametrize(("of", "sequence", "offset"), FIRST)
-def test_B39_the_first_record_of_the_newest_batch_follows_from_its_delta(
-    of: ProducerState, sequence: int | None, offset: int | None
-) -> None:
+def test_B39_the_first_record_of_the_newest_batch_follows_from_its_delta(of, sequence, offset):
     assert (of.first_sequence, of.first_data_offset) == (sequence, offset)
 
 
@@ -149,9 +145,7 @@ ABORTS_BY_HAND = [([C(1, 5, 29, at=1)], 29), ([], 0)]
 
 
 @pytest.mark.parametrize(("known", "coordinator_epoch"), ABORTS_BY_HAND)
-def test_A18_an_abort_by_hand_looks_like_a_marker_of_the_last_known_coordinator(
-    known: list[RecordBatch], coordinator_epoch: int
-) -> None:
+def test_A18_an_abort_by_hand_looks_like_a_marker_of_the_last_known_coordinator(known, coordinator_epoch):
     aborted = append(after(*known, T(1, 5, 0, at=2)), A(1, 5, coordinator_epoch, at=3))
     assert aborted == Appended(state(5, 0, 2, cE=coordinator_epoch), completed=CompletedTxn(1, 2, 3, is_aborted=True))
     assert append(aborted.after, C(1, 5, 30, at=4)).findings == ()  # the coordinator was not told, and writes its own

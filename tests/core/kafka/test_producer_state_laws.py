@@ -1,7 +1,5 @@
 """Laws of producer states over random logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

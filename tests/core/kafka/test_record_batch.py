@@ -1,7 +1,5 @@
 """The fields of a batch: header, records, markers, sequences."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,9 +62,7 @@ headers = st.lists(st.tuples(st.text(max_size=5), contents), max_size=3)
 
 
 @given(records, headers)
-def test_what_is_written_is_read_and_headers_are_passed_over(
-    written: list[Record], headers: list[tuple[str, bytes | None]]
-) -> None:
+def test_what_is_written_is_read_and_headers_are_passed_over(written, headers):
     body = encode_records(written, 100, TS, {record.offset: headers for record in written})
     assert read_records(body, len(written), 100, TS) == written
 

@@ -1,7 +1,5 @@
 """Transaction indexes, read from their bytes."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.samples import sample

@@ -1,7 +1,5 @@
 """Records of `__transaction_state` as brokers write them: worked bytes, three whole logs."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.log_bytes import encode_transaction_log_batch, encode_transaction_log_key, encode_transaction_log_value

@@ -1,7 +1,5 @@
 """The bytes that are a record of `__transaction_state`, and no others."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

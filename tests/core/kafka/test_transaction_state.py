@@ -1,7 +1,5 @@
 """Every step between two states, by the table of docs/rules/transactions.md#states-and-steps."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

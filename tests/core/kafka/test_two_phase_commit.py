@@ -1,7 +1,5 @@
 """The two examples of KIP-939: their records, ids and markers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -120,7 +118,5 @@ UNANNOUNCED = [
 
 
 @pytest.mark.parametrize(("before", "after", "finding"), UNANNOUNCED)
-def test_M07_a_complete_that_was_not_announced_is_odd(
-    before: TransactionLogEntry, after: TransactionLogEntry, finding: Finding
-) -> None:
+def test_M07_a_complete_that_was_not_announced_is_odd(before, after, finding):
     assert judged(before, after).findings == (finding,)

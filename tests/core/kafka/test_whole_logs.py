@@ -1,7 +1,5 @@
 """The replay of whole logs. Group L of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.log_notation import TS, A, C, D, N, T
@@ -118,9 +116,7 @@ LAST_STABLE = [
 
 
 @pytest.mark.parametrize(("log", "high_watermark", "log_start", "expected"), LAST_STABLE)
-def test_a_log_is_stable_below_what_is_undecided_or_not_replicated(
-    log: list[RecordBatch], high_watermark: int, log_start: int, expected: int
-) -> None:
+def test_a_log_is_stable_below_what_is_undecided_or_not_replicated(log, high_watermark, log_start, expected):
     assert replay(*log).last_stable_offset(high_watermark, log_start) == expected
 
 

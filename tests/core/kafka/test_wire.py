@@ -1,7 +1,5 @@
 """Kafka's primitive types, read from their start to their end."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Records in the text of a console consumer, and lines that imitate them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Batches and records printed as the dump tool prints them, from real segments."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

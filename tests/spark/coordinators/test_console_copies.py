@@ -1,7 +1,5 @@
 """A console consumer's records as a copy of their coordinator partitions."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.sql import functions as F
 

@@ -1,7 +1,5 @@
 """Findings about copies of a partition that differ."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pyarrow as pa

@@ -1,11 +1,10 @@
 """Facts of forecasts: which rows each rule of the core gets to see."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
 
+from tests.support.frames import frame
 from txnlib.core.findings.forecasts import (
     DAY_MS,
     FEW_PRODUCERS,
@@ -38,13 +37,11 @@ def at(ms):
 
 
 def table(spark, name, *rows):
-    schema = TABLES[name]
-    return spark.createDataFrame([[row.get(column) for column in schema.names] for row in rows], schema)
+    return frame(spark, TABLES[name], *rows)
 
 
 def of_runs(spark, name, *rows):
-    schema = stored_schema(name)
-    return spark.createDataFrame([[row.get(column) for column in schema.names] for row in rows], schema)
+    return frame(spark, stored_schema(name), *rows)
 
 
 def test_ids_that_have_used_half_of_their_epochs(spark):

@@ -1,7 +1,5 @@
 """What Spark selects for the core's findings: no less than has one."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 

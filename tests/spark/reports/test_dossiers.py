@@ -1,7 +1,5 @@
 """Dossiers against loops over rows, and their two runners."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

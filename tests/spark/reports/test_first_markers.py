@@ -1,7 +1,5 @@
 """The markers that ended transactions."""
 
-from __future__ import annotations
-
 from tests.support.frames import assert_rows, frame
 from txnlib.spark.reports.selections import decided_markers, first_markers
 from txnlib.spark.schemas import PRODUCER_SPANS, TRANSACTIONS

@@ -1,7 +1,5 @@
 """Offsets of groups in random logs, against the coordinator's own replay."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pyarrow as pa

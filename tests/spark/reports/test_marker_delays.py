@@ -1,7 +1,5 @@
 """How soon markers followed the newest decisions."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from tests.support.frames import assert_rows, frame

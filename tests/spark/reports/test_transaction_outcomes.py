@@ -1,7 +1,5 @@
 """Whole transactions: the marker on each partition, what a lost one needs, and what is in doubt."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 
