@@ -38,15 +38,8 @@ def commands() -> list[str]:
 
 
 RENDERED = [
-    "tables.md",
-    "workings.md",
-    "rules/reference.md",
-    "runbook.md",
-    "log-lines.md",
-    "api.md",
-    "configuration.md",
-    "numbers.md",
-]
+    "tables.md", "workings.md", "rules/reference.md", "runbook.md", "log-lines.md", "api.md", "configuration.md", "numbers.md",
+]  # fmt: skip
 PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
 
 

@@ -115,17 +115,9 @@ def test_no_other_finding_comes_of_them(odd):
 
 
 TABLES = (
-    "transactions",
-    "partition_transactions",
-    "producer_states",
-    "partitions",
-    "transactional_ids",
-    "producer_id_owners",
-    "brokers",
-    "abort_plan",
-    "blocked_groups",
-    "coverage",
-)
+    "transactions", "partition_transactions", "producer_states", "partitions", "transactional_ids", "producer_id_owners",
+    "brokers", "abort_plan", "blocked_groups", "coverage",
+)  # fmt: skip
 
 
 def test_every_instant_in_the_tables_is_one_of_the_capture(odd):

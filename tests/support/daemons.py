@@ -98,16 +98,11 @@ class Daemons:
         """A program of Spark's `bin` with its arguments."""
         home = Path(os.environ["SPARK_HOME"])
         environment = {
-            **bare_environment(),
-            "SPARK_HOME": str(home),
-            "SPARK_CONF_DIR": str(self.folder),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "1g",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
-            "SPARK_WORKER_DIR": str(self.folder / name),
-            "PYSPARK_PYTHON": os.environ["PYSPARK_PYTHON"],
+            **bare_environment(), "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(self.folder), "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "1g", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+            "SPARK_WORKER_DIR": str(self.folder / name), "PYSPARK_PYTHON": os.environ["PYSPARK_PYTHON"],
             "PYTHONPATH": str(self.folder / "python"),
-        }
+        }  # fmt: skip
         log = self.folder / f"{name}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(

@@ -76,45 +76,21 @@ def write_run(
     """The row of a run; its id."""
     decided = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given", **settings)
     row = {
-        "cluster": cluster,
-        "as_of": at(as_of_ms),
-        "started_at": at(NOW),
-        "status": status,
-        "settings": decided.model_dump_json(),
-        "counts": json.dumps({"verdicts": dict(verdicts)}),
-        "chain": decided.chain,
+        "cluster": cluster, "as_of": at(as_of_ms), "started_at": at(NOW), "status": status,
+        "settings": decided.model_dump_json(), "counts": json.dumps({"verdicts": dict(verdicts)}), "chain": decided.chain,
         "night": decided.night,
-    }
+    }  # fmt: skip
     write(root, "audit_runs", row, run_id=decided.run_id)
     return decided.run_id
 
 
 #: The tables that the commands of `txn-audit` read.
 READ_BY_COMMANDS = (
-    "coverage",
-    "open_transactions",
-    "producer_states",
-    "record_batches",
-    "transactional_ids",
-    "coordinator_states",
-    "partition_transactions",
-    "transaction_log",
-    "late_transactions",
-    "partitions",
-    "findings",
-    "abort_plan",
-    "blocked_groups",
-    "ended_transactions",
-    "producer_spans",
-    "producer_id_owners",
-    "transactions",
-    "transaction_outcomes",
-    "marker_repairs",
-    "in_doubt_transactions",
-    "broker_clocks",
-    "brokers",
-    "quarantine",
-)
+    "coverage", "open_transactions", "producer_states", "record_batches", "transactional_ids", "coordinator_states",
+    "partition_transactions", "transaction_log", "late_transactions", "partitions", "findings", "abort_plan", "blocked_groups",
+    "ended_transactions", "producer_spans", "producer_id_owners", "transactions", "transaction_outcomes", "marker_repairs",
+    "in_doubt_transactions", "broker_clocks", "brokers", "quarantine",
+)  # fmt: skip
 
 
 def store(root: Path, tables: MemoryTables, as_of_ms: int) -> Path:

@@ -28,34 +28,12 @@ ONE = NOON + 60 * MINUTE
 FOO = Place(topic="foo", partition=5)
 
 COPY = CapturedCopy(
-    topic="foo",
-    partition=5,
-    source="raw:1",
-    broker="1",
-    topic_id="AAAA",
-    is_judged=True,
-    is_current=True,
-    role="LEADER",
-    ends="WHOLE",
-    leader="1",
-    leader_basis="CAPTURE_JSON",
-    leader_epoch=3,
-    checkpoint_leader_epoch=3,
-    end_offset=100,
-    survives_until=100,
-    log_start_offset=0,
-    read_from_offset=0,
-    high_watermark=100,
-    noted_high_watermark=100,
-    checkpointed_at_ms=ONE,
-    captured_at_ms=ONE,
-    newest_stamp_ms=ONE - MINUTE,
-    known_until_ms=ONE,
-    is_instant_assumed=False,
-    tail="CLEAN",
-    is_decoded=True,
-    status="COMPLETE",
-)
+    topic="foo", partition=5, source="raw:1", broker="1", topic_id="AAAA", is_judged=True, is_current=True, role="LEADER",
+    ends="WHOLE", leader="1", leader_basis="CAPTURE_JSON", leader_epoch=3, checkpoint_leader_epoch=3, end_offset=100,
+    survives_until=100, log_start_offset=0, read_from_offset=0, high_watermark=100, noted_high_watermark=100,
+    checkpointed_at_ms=ONE, captured_at_ms=ONE, newest_stamp_ms=ONE - MINUTE, known_until_ms=ONE, is_instant_assumed=False,
+    tail="CLEAN", is_decoded=True, status="COMPLETE",
+)  # fmt: skip
 MARKER = WrittenMarker(offset=40, type="COMMIT", epoch=5, coordinator_epoch=19, ms=NOON - MINUTE + 10, first_offset=30)
 SPAN = OpenSpan(
     topic="foo",
@@ -90,46 +68,20 @@ SPAN = OpenSpan(
     copies=(COPY,),
 )
 DECISION = CoordinatorDecision(
-    transactional_id="bar",
-    coordinator_partition=3,
-    outcome="COMMIT",
-    state="CompleteCommit",
-    first_epoch=5,
-    decided_epoch=5,
-    coordinator_epoch=19,
-    partitions=(FOO,),
-    first_record_offset=60,
-    last_record_offset=62,
-    start_ms=NOON - 2 * MINUTE,
-    said_ms=NOON - MINUTE,
-    prepared_ms=NOON - MINUTE,
-    completed_ms=NOON - MINUTE + 20,
-)
+    transactional_id="bar", coordinator_partition=3, outcome="COMMIT", state="CompleteCommit", first_epoch=5, decided_epoch=5,
+    coordinator_epoch=19, partitions=(FOO,), first_record_offset=60, last_record_offset=62, start_ms=NOON - 2 * MINUTE,
+    said_ms=NOON - MINUTE, prepared_ms=NOON - MINUTE, completed_ms=NOON - MINUTE + 20,
+)  # fmt: skip
 #: A later transaction of `bar` that its coordinator committed with the partition, and whose marker is not here.
 LOST = replace(
-    DECISION,
-    first_record_offset=70,
-    last_record_offset=72,
-    start_ms=NOON - 1_000,
-    said_ms=NOON + 1_000,
-    prepared_ms=NOON + 1_000,
-    completed_ms=NOON + 1_020,
-)
+    DECISION, first_record_offset=70, last_record_offset=72, start_ms=NOON - 1_000, said_ms=NOON + 1_000,
+    prepared_ms=NOON + 1_000, completed_ms=NOON + 1_020,
+)  # fmt: skip
 CLAIM = Claim(
-    transactional_id="bar",
-    coordinator_partition=3,
-    owner="CURRENT",
-    first_record_offset=10,
-    last_record_offset=62,
-    state="CompleteCommit",
-    producer_epoch=5,
-    transaction_timeout_ms=60_000,
-    start_ms=NOON - 2 * MINUTE,
-    last_update_ms=NOON - MINUTE,
-    record_ms=NOON - MINUTE + 20,
-    record_coordinator_epoch=19,
-    record_offset=62,
-)
+    transactional_id="bar", coordinator_partition=3, owner="CURRENT", first_record_offset=10, last_record_offset=62,
+    state="CompleteCommit", producer_epoch=5, transaction_timeout_ms=60_000, start_ms=NOON - 2 * MINUTE,
+    last_update_ms=NOON - MINUTE, record_ms=NOON - MINUTE + 20, record_coordinator_epoch=19, record_offset=62,
+)  # fmt: skip
 DOSSIER = Dossier(producer_id=132, open=(SPAN,), claims=(CLAIM,), decisions=(DECISION,))
 COORDINATOR = CoordinatorPartition(partition=3, copies=(COPY,), newest_coordinator_epoch=19, last_offset=99)
 #: Compaction removed records that are younger than everything in the dossier.

@@ -190,13 +190,9 @@ class FakeBrokers:
         name = by_id.get(topic.topic_id) if topic.topic_id else topic.topic
         log = self.logs[name, asked.partition] if name is not None else Log(leader=-1)
         said = SimpleNamespace(
-            partition_index=asked.partition,
-            error_code=0,
-            high_watermark=log.end,
-            log_start_offset=log.start,
-            diverging_epoch=None,
-            records=b"",
-        )
+            partition_index=asked.partition, error_code=0, high_watermark=log.end, log_start_offset=log.start,
+            diverging_epoch=None, records=b"",
+        )  # fmt: skip
         if name is None:
             said.error_code = UNKNOWN_ID
         elif broker != log.leader:

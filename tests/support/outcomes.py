@@ -20,39 +20,24 @@ def results() -> Results:
     transaction |= {"blocked_offsets": 187, "blocked_bytes": None, "safe_to_abort": True, "runs_seen": 1}
     transaction |= {"application": None, "explanation": "it is so", "safe_from": None}
     summary = Summary(
-        cluster="blue",
-        as_of_ms=AS_OF,
-        as_of_basis="given",
-        output="out",
+        cluster="blue", as_of_ms=AS_OF, as_of_basis="given", output="out",
         counts={"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}, "in_doubt": {"OVERDUE": 1}},
-        captured_to_ms=AS_OF,
-        partitions_read=3,
-        partitions_known=4,
-        coordinators_read=1,
-        coordinators_known=1,
+        captured_to_ms=AS_OF, partitions_read=3, partitions_known=4, coordinators_read=1, coordinators_known=1,
         findings=({"name": "COPIES_DISAGREE", "severity": "WARNING", "count": 1, "message": "they do"},),
         ended=({**transaction, "says": "aborted by hand"},),
-    )
+    )  # fmt: skip
     return Results(
         summary=summary,
         brokers=[{"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}],
-        clocks=[{"broker": "1", "other_broker": "3", "offset_ms": -47_000, "error_ms": 12}],
-        lags=[lag()],
-        lag={"partitions": 1, "offsets": 187, "ms": 1_380_000},
-        partitions={"COMPLETE": 2, "PARTIAL": 1, "MISSING": 1},
+        clocks=[{"broker": "1", "other_broker": "3", "offset_ms": -47_000, "error_ms": 12}], lags=[lag()],
+        lag={"partitions": 1, "offsets": 187, "ms": 1_380_000}, partitions={"COMPLETE": 2, "PARTIAL": 1, "MISSING": 1},
         transactions=[transaction],
-    )
+    )  # fmt: skip
 
 
 def outcome(given: Results | None = None) -> Outcome:
     ended = AS_OF + 7_200_000
     return Outcome(
-        cluster="blue",
-        version="1.0",
-        exit_code=0,
-        started_ms=ended - 90_000,
-        finished_ms=ended,
-        run_id="blue-1",
-        written={"segments": Written(23, 1.5)},
-        results=given or results(),
-    )
+        cluster="blue", version="1.0", exit_code=0, started_ms=ended - 90_000, finished_ms=ended, run_id="blue-1",
+        written={"segments": Written(23, 1.5)}, results=given or results(),
+    )  # fmt: skip

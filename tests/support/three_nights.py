@@ -18,39 +18,19 @@ from txnlib.core.schema.views import OF_REPORT
 
 NIGHTS = tuple(parse_instant(f"2026-11-{day}T02:00:00Z") for day in (19, 20, 21))
 BILLING = {
-    "topic": "orders",
-    "partition": 0,
-    "start_offset": 100,
-    "producer_id": 1,
-    "transactional_id": "billing-0",
-    "application": "billing",
-    "blocks_since": at(NIGHTS[0] - 600_000),
-    "last_timestamp": at(NIGHTS[0] - 600_000),
-    "first_seen": at(NIGHTS[0]),
-    "is_two_phase_commit": False,
-}
+    "topic": "orders", "partition": 0, "start_offset": 100, "producer_id": 1, "transactional_id": "billing-0",
+    "application": "billing", "blocks_since": at(NIGHTS[0] - 600_000), "last_timestamp": at(NIGHTS[0] - 600_000),
+    "first_seen": at(NIGHTS[0]), "is_two_phase_commit": False,
+}  # fmt: skip
 FRAUD = {
-    "topic": "payments",
-    "partition": 0,
-    "start_offset": 7,
-    "producer_id": 2,
-    "transactional_id": "fraud-1",
-    "application": "fraud",
-    "blocks_since": at(NIGHTS[1] - 1_800_000),
-    "is_two_phase_commit": False,
-}
+    "topic": "payments", "partition": 0, "start_offset": 7, "producer_id": 2, "transactional_id": "fraud-1",
+    "application": "fraud", "blocks_since": at(NIGHTS[1] - 1_800_000), "is_two_phase_commit": False,
+}  # fmt: skip
 LEDGER = {
-    "topic": "orders",
-    "partition": 1,
-    "start_offset": 50,
-    "producer_id": 3,
-    "transactional_id": "ledger-0",
-    "application": "ledger",
-    "coordinator_state": "Ongoing",
-    "transaction_start": at(NIGHTS[2] - 7_200_000),
-    "blocks_since": at(NIGHTS[2] - 7_200_000),
-    "is_two_phase_commit": True,
-}
+    "topic": "orders", "partition": 1, "start_offset": 50, "producer_id": 3, "transactional_id": "ledger-0",
+    "application": "ledger", "coordinator_state": "Ongoing", "transaction_start": at(NIGHTS[2] - 7_200_000),
+    "blocks_since": at(NIGHTS[2] - 7_200_000), "is_two_phase_commit": True,
+}  # fmt: skip
 NOBODY = {"topic": "orders", "partition": 2, "start_offset": 9, "producer_id": 4, "blocks_since": at(NIGHTS[2] - 60_000)}
 _EXPLAINED = {"HANGING": "nobody owns its producer id", "UNKNOWN": "a coordinator partition was not captured"}
 

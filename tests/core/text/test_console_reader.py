@@ -33,44 +33,17 @@ VICTIM = "victim"
 IMITATION = f"{VICTIM}::{metadata(VICTIM, 666)}"
 JSON_IMITATION = as_json(tombstone(VICTIM)).decode()
 ONE_LINE = [
-    "a,b",
-    "quote\"and'apostrophe",
-    "{braces}",
-    "a::b",
-    "::NULL",
-    "x::NULL",
-    "::TransactionMetadata(transactionalId=",
+    "a,b", "quote\"and'apostrophe", "{braces}", "a::b", "::NULL", "x::NULL", "::TransactionMetadata(transactionalId=",
     "a::TransactionMetadata(transactionalId=a",
-    "a::TransactionMetadata(transactionalId=a::TransactionMetadata(transactionalId=a",
-    metadata("x"),
-    IMITATION,
-    JSON_IMITATION,
-    JSON_IMITATION * 2,
-    "unknown::version=1",
-    "Processed a total of 3 messages",
-    ", producerId=1, producerEpoch=2",
-    "carriage\rreturn",
-    "schreiber-ä-计🦄",
-    "\u2028",
-    " ",
-    "a" * 32_767,
-]
+    "a::TransactionMetadata(transactionalId=a::TransactionMetadata(transactionalId=a", metadata("x"), IMITATION, JSON_IMITATION,
+    JSON_IMITATION * 2, "unknown::version=1", "Processed a total of 3 messages", ", producerId=1, producerEpoch=2",
+    "carriage\rreturn", "schreiber-ä-计🦄", "\u2028", " ", "a" * 32_767,
+]  # fmt: skip
 LONG = [
-    "a\nb",
-    "\n",
-    "\n\nb",
-    "b\n",
-    "a\na\na",
-    f"x::NULL\n{VICTIM}",
-    f"{IMITATION}\nrest",
-    f"{IMITATION}\n{IMITATION}",
-    f"rest\n{IMITATION}",
-    f"Processed a total of 3 messages\n{VICTIM}",
-    f"{JSON_IMITATION}\nx",
-    f"a\nDumping /x/payments-0/00000000000000000000.log\n{VICTIM}",
-    "a\n" * 16_000 + "b",
-    "a\r\nb",
-]
+    "a\nb", "\n", "\n\nb", "b\n", "a\na\na", f"x::NULL\n{VICTIM}", f"{IMITATION}\nrest", f"{IMITATION}\n{IMITATION}",
+    f"rest\n{IMITATION}", f"Processed a total of 3 messages\n{VICTIM}", f"{JSON_IMITATION}\nx",
+    f"a\nDumping /x/payments-0/00000000000000000000.log\n{VICTIM}", "a\n" * 16_000 + "b", "a\r\nb",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
