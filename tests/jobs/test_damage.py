@@ -11,14 +11,9 @@ from tests.support import live_output
 from tests.support.memory_audits import audited
 
 CASES = [
-    "attributes-bit",
-    "coordinator-partition-missing",
-    "data-cut",
-    "garbage-files",
-    "length-field",
-    "segment-missing",
+    "attributes-bit", "coordinator-partition-missing", "data-cut", "garbage-files", "length-field", "segment-missing",
     "torn-text",
-]
+]  # fmt: skip
 
 
 #: An audit takes half a minute: CI has time for one of raw files and one of text.

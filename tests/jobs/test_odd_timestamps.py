@@ -11,13 +11,9 @@ from tests.support.memory_audits import MemoryTables, audited
 END = 3 * HOUR
 #: Where a client, or a broker gone mad, stamps its batches, in epoch ms.
 ODD = {
-    "greatest": (1 << 63) - 1,
-    "least": -(1 << 63) + 1,
-    "nanoseconds": (NOON + MINUTE) * 1_000_000,
-    "microseconds": (NOON + MINUTE) * 1_000,
-    "negative": -2,
-    "zero": 0,
-}
+    "greatest": (1 << 63) - 1, "least": -(1 << 63) + 1, "nanoseconds": (NOON + MINUTE) * 1_000_000,
+    "microseconds": (NOON + MINUTE) * 1_000, "negative": -2, "zero": 0,
+}  # fmt: skip
 #: Kafka's -1 says that there is no time.
 STAMPS = {**ODD, "none": -1}
 TOPIC_OF_OTHERS = "orders"

@@ -106,14 +106,9 @@ class Daemons:
         log = self.folder / f"{name}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [home / "bin" / argv[0], *argv[1:]],
-                env=environment,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+                [home / "bin" / argv[0], *argv[1:]], env=environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
         self.running.append(Daemon(process, log))
         return self.running[-1]
 
@@ -174,14 +169,9 @@ def audited(repository: Path, *argv: str, **environment: str) -> tuple[str, str]
 def submitted(repository: Path, *argv: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """`./spark-submit.sh` with its arguments, as a user starts it; gone at the end."""
     process = subprocess.Popen(
-        [repository / "spark-submit.sh", *argv],
-        env={**bare_environment(), **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+        [repository / "spark-submit.sh", *argv], env={**bare_environment(), **environment}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
     try:
         yield process
     finally:

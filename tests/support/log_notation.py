@@ -64,15 +64,10 @@ def A(pid: int, epoch: int, coordinator_epoch: int | None = 0, *, at: int, **fie
 
 
 STATES = {
-    "E": TransactionState.EMPTY,
-    "O": TransactionState.ONGOING,
-    "PC": TransactionState.PREPARE_COMMIT,
-    "PA": TransactionState.PREPARE_ABORT,
-    "CC": TransactionState.COMPLETE_COMMIT,
-    "CA": TransactionState.COMPLETE_ABORT,
-    "DEAD": TransactionState.DEAD,
-    "FENCE": TransactionState.PREPARE_EPOCH_FENCE,
-}
+    "E": TransactionState.EMPTY, "O": TransactionState.ONGOING, "PC": TransactionState.PREPARE_COMMIT,
+    "PA": TransactionState.PREPARE_ABORT, "CC": TransactionState.COMPLETE_COMMIT, "CA": TransactionState.COMPLETE_ABORT,
+    "DEAD": TransactionState.DEAD, "FENCE": TransactionState.PREPARE_EPOCH_FENCE,
+}  # fmt: skip
 
 
 def rec(
@@ -88,13 +83,9 @@ def rec(
         "version": 1,
     } | fields
     return TransactionLogEntry(
-        transactional_id=id,
-        producer_id=pid,
-        producer_epoch=epoch,
-        transaction_state=STATES[state],
-        last_update_timestamp_ms=update,
-        **given,
-    )
+        transactional_id=id, producer_id=pid, producer_epoch=epoch, transaction_state=STATES[state],
+        last_update_timestamp_ms=update, **given,
+    )  # fmt: skip
 
 
 def topic_partition(name: str) -> TopicPartition:

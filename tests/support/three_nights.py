@@ -189,12 +189,8 @@ def _ended() -> list[dict[str, Any]]:
 def _outcomes(night: int) -> list[dict[str, Any]]:
     """A committed transaction, and one that lacks a marker."""
     base = {
-        "as_of": at(NIGHTS[night]),
-        "producer_id": 1,
-        "producer_epoch": 0,
-        "is_two_phase_commit": False,
-        "transaction_number": 1,
-    }
+        "as_of": at(NIGHTS[night]), "producer_id": 1, "producer_epoch": 0, "is_two_phase_commit": False, "transaction_number": 1,
+    }  # fmt: skip
     base |= {"transactional_id": "billing-0", "coordinator_partition": 3, "topic": "orders", "partition": 0, "marker": "FOUND"}
     base |= {"known_from": "COORDINATOR", "marker_offset": 60, "outcome": "COMMIT", "decided_outcome": "COMMIT", "records": 2}
     lost = {"transactional_id": "fraud-1", "producer_id": 2, "topic": "payments", "marker": "MISSING", "marker_offset": None}

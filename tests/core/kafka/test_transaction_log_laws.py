@@ -24,22 +24,14 @@ some16, some64 = (st.none() | st.integers(0, 2**bits - 1) for bits in (15, 63))
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 partitions = st.none() | st.lists(st.builds(TopicPartition, names, int32), max_size=5).map(tuple)
 fields = {
-    "transactional_id": names,
-    "producer_id": some64,
-    "producer_epoch": some16,
-    "transaction_timeout_ms": int32,
-    "transaction_state": st.sampled_from(TransactionState),
-    "transaction_partitions": partitions,
-    "last_update_timestamp_ms": some64,
-    "start_timestamp_ms": some64,
-}
+    "transactional_id": names, "producer_id": some64, "producer_epoch": some16, "transaction_timeout_ms": int32,
+    "transaction_state": st.sampled_from(TransactionState), "transaction_partitions": partitions,
+    "last_update_timestamp_ms": some64, "start_timestamp_ms": some64,
+}  # fmt: skip
 tagged = {
-    "previous_producer_id": some64,
-    "next_producer_id": some64,
-    "client_transaction_version": st.integers(0, 2**15 - 1),
-    "next_producer_epoch": some16,
-    "last_producer_epoch": some16,
-}
+    "previous_producer_id": some64, "next_producer_id": some64, "client_transaction_version": st.integers(0, 2**15 - 1),
+    "next_producer_epoch": some16, "last_producer_epoch": some16,
+}  # fmt: skip
 entries = st.builds(TransactionLogEntry, version=st.just(0), **fields) | st.builds(
     TransactionLogEntry, version=st.just(1), **fields, **tagged
 )

@@ -241,10 +241,7 @@ def test_brokers_that_keep_many_producers(spark, has_earlier):
         earlier = (states(p0=(0, 40), p1=(0, 300), p3=(0, 5)), copies(0, 1, 3), AS_OF - DAY_MS)
     found = rows_of(kept_producers(producers, now, blocks, earlier), BrokerProducers)
     of_broker = {
-        "kept": FEW_PRODUCERS + 150,
-        "producer_ids": FEW_PRODUCERS,
-        "allocated": 4_000,
-        "allocated_ms": AS_OF - 5 * HOUR_MS,
-    }
+        "kept": FEW_PRODUCERS + 150, "producer_ids": FEW_PRODUCERS, "allocated": 4_000, "allocated_ms": AS_OF - 5 * HOUR_MS,
+    }  # fmt: skip
     growth = {"grown": FEW_PRODUCERS - 40 - 200, "earlier_ms": AS_OF - DAY_MS} if has_earlier else {}
     assert found == [BrokerProducers(broker=broker, **of_broker, **growth) for broker in ("1", "2")]
