@@ -31,23 +31,11 @@ def findings(before: TransactionLogEntry, after: TransactionLogEntry | None, *, 
 
 #: state before -> the epochs that an Empty, an Ongoing, a Prepare and a Complete may have after epoch 3 of one producer id.
 EPOCHS = [
-    (EMPTY, "E", {3, 4}),
-    (COMMITTED, "E", {3, 4}),
-    (ABORTED, "E", {3, 4}),
-    (EMPTY, "O", {3}),
-    (COMMITTED, "O", {3}),
-    (ABORTED, "O", {3}),
-    (ONGOING, "O", {3}),
-    (ONGOING, "PC", {3, 4}),
-    (ONGOING, "PA", {3, 4}),
-    (EMPTY, "PA", {4}),
-    (COMMITTED, "PA", {4}),
-    (ABORTED, "PA", {4}),
-    (PREPARED, "PC", {3}),
-    (PREPARED, "CC", {3}),
-    (COMMITTED, "CC", {3}),
+    (EMPTY, "E", {3, 4}), (COMMITTED, "E", {3, 4}), (ABORTED, "E", {3, 4}), (EMPTY, "O", {3}), (COMMITTED, "O", {3}),
+    (ABORTED, "O", {3}), (ONGOING, "O", {3}), (ONGOING, "PC", {3, 4}), (ONGOING, "PA", {3, 4}), (EMPTY, "PA", {4}),
+    (COMMITTED, "PA", {4}), (ABORTED, "PA", {4}), (PREPARED, "PC", {3}), (PREPARED, "CC", {3}), (COMMITTED, "CC", {3}),
     (ABORTED, "CA", {3}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("before", "state", "allowed"), EPOCHS)
