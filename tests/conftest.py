@@ -90,8 +90,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        # Without room for classes from the start, each time they need more is a full collection: a tenth of the time.
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:MetaspaceSize=384m -Dderby.system.home={scratch}",
+        # The optimising compiler would take two fifths of the CPU; what it makes is not run often enough. Without room for
+        # classes from the start, each time they need more is a full collection: a tenth of the time.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
+        f"-XX:MetaspaceSize=384m -Dderby.system.home={scratch}",
         "spark.driver.memory": "4g",
     }
     _remember_classes()
