@@ -11,23 +11,12 @@ import pytest
 
 from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, Copy, Entry, id_in
 from tests.support.memory_audits import MemoryTables, audited
-from tests.support.schedules import Expected, Schedule, Story, Told, built, flip_last, wrong
+from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, flip_last, wrong
 
 #: Everything is captured at two o'clock.
 END = 2 * HOUR
 TIMES = (0, 40 * MINUTE, 100 * MINUTE)
-LOGS: dict[str, Schedule] = {}
-COORDINATORS: dict[str, Schedule] = {}
-
-
-def logs(schedule: Schedule) -> Schedule:
-    LOGS[schedule.__name__] = schedule
-    return schedule
-
-
-def coordinators(schedule: Schedule) -> Schedule:
-    COORDINATORS[schedule.__name__] = schedule
-    return schedule
+LOGS, COORDINATORS = Schedules(), Schedules()
 
 
 # ---- Of what was written after its marker: whole copies, in which it is safe to abort, and others.
@@ -62,7 +51,7 @@ LOGS |= {
 }
 
 
-@logs
+@LOGS
 def orphan_in_a_whole_capture(s: Story) -> Expected:
     s.write(5 * MINUTE)
     s.beat(*TIMES)
@@ -98,7 +87,7 @@ LOGS |= {
 }
 
 
-@logs
+@LOGS
 def lost_commit_marker_that_an_old_leader_has(s: Story) -> Expected:
     """An unclean election: only the disk of the deposed leader has the marker."""
     s.beat(0)
@@ -113,7 +102,7 @@ def lost_commit_marker_that_an_old_leader_has(s: Story) -> Expected:
 # ---- 3. Copies that are not current.
 
 
-@logs
+@LOGS
 def old_disk_of_a_dead_broker(s: Story) -> Expected:
     s.begin(10 * MINUTE)
     s.beat(0, 30 * MINUTE)
@@ -122,7 +111,7 @@ def old_disk_of_a_dead_broker(s: Story) -> Expected:
     return s.expect("UNKNOWN")
 
 
-@logs
+@LOGS
 def stale_checkpoint_of_a_follower(s: Story) -> Expected:
     """Its own checkpoint makes it look whole; the leader's, which was captured without the log, knows better."""
     s.late_write(5 * MINUTE)
@@ -135,7 +124,7 @@ def stale_checkpoint_of_a_follower(s: Story) -> Expected:
 # ---- 4. Truncated tails.
 
 
-@logs
+@LOGS
 def longer_log_of_a_deposed_leader(s: Story) -> Expected:
     """Broker 2 wrote on after the election of broker 1; what it wrote was truncated."""
     s.beat(0)
@@ -164,7 +153,7 @@ def flip(content: bytes, byte: int, mask: int) -> bytes:
     return bytes(flipped)
 
 
-@logs
+@LOGS
 def flipped_producer_id_in_a_large_batch(s: Story) -> Expected:
     s.begin(MINUTE)
     s.write(2 * MINUTE, payload=16_000)
@@ -174,7 +163,7 @@ def flipped_producer_id_in_a_large_batch(s: Story) -> Expected:
     return s.expect("UNKNOWN", pid=s.pid ^ 8, reason="CORRUPT_MESSAGE")
 
 
-@logs
+@LOGS
 def flipped_flag_that_hides_a_late_write(s: Story) -> Expected:
     s.transaction(MINUTE)
     s.write(5 * MINUTE, payload=16_000)
@@ -183,7 +172,7 @@ def flipped_flag_that_hides_a_late_write(s: Story) -> Expected:
     return s.expect(None)
 
 
-@logs
+@LOGS
 def flipped_sequence_in_an_ended_transaction(s: Story) -> Expected:
     s.transaction(0)
     s.begin(MINUTE)
@@ -197,7 +186,7 @@ def flipped_sequence_in_an_ended_transaction(s: Story) -> Expected:
 # ---- 9. A tail that is known to be damaged.
 
 
-@logs
+@LOGS
 def marker_in_a_damaged_tail(s: Story) -> Expected:
     s.beat(0, 40 * MINUTE)
     s.transaction(41 * MINUTE)
@@ -208,7 +197,7 @@ def marker_in_a_damaged_tail(s: Story) -> Expected:
 # ---- 10. Start not exact, above the high watermark, no leader.
 
 
-@logs
+@LOGS
 def hole_directly_below_the_first_batch(s: Story) -> Expected:
     s.late_write(5 * MINUTE)
     s.write(5 * MINUTE + 1)
@@ -247,7 +236,7 @@ LOGS |= {
 }
 
 
-@logs
+@LOGS
 def stamped_thirty_days_ahead(s: Story) -> Expected:
     s.transaction(MINUTE)
     s.write(5 * MINUTE, stamp=30 * 24 * HOUR)
@@ -255,7 +244,7 @@ def stamped_thirty_days_ahead(s: Story) -> Expected:
     return s.expect("HANGING", is_safe=True)
 
 
-@logs
+@LOGS
 def aborted_by_hand_while_ongoing(s: Story) -> Expected:
     """One partition was aborted by hand, the other is still open."""
     s.begin(END - 50 * SECOND, [s.place, (s.topic, 1)])
@@ -266,7 +255,7 @@ def aborted_by_hand_while_ongoing(s: Story) -> Expected:
 # ---- 14. Clocks of brokers.
 
 
-@logs
+@LOGS
 def clock_of_the_leader_five_seconds_behind(s: Story) -> Expected:
     s.led_by_broker_2(-5 * SECOND, END)
     for minute in (10, 20, 30):
@@ -277,7 +266,7 @@ def clock_of_the_leader_five_seconds_behind(s: Story) -> Expected:
 # ---- Coordinators.
 
 
-@coordinators
+@COORDINATORS
 def registered_after_the_death_of_the_coordinators_disk(s: Story) -> Expected:
     s.begin(50 * MINUTE)
     s.beat(*TIMES)
@@ -285,7 +274,7 @@ def registered_after_the_death_of_the_coordinators_disk(s: Story) -> Expected:
     return s.expect("UNKNOWN")
 
 
-@coordinators
+@COORDINATORS
 def old_copy_of_the_coordinator(s: Story) -> Expected:
     """It was complete at the copy's end; since then it has begun another transaction with the partition."""
     s.transaction(MINUTE)
@@ -295,7 +284,7 @@ def old_copy_of_the_coordinator(s: Story) -> Expected:
     return s.expect("UNKNOWN", reason="COORDINATOR_COPY_NOT_CURRENT")
 
 
-@coordinators
+@COORDINATORS
 def tombstone_of_a_deposed_coordinator(s: Story) -> Expected:
     """Broker 2 wrote a tombstone that the election of broker 1 truncated: the id goes on."""
     s.begin(10 * MINUTE)
@@ -307,7 +296,7 @@ def tombstone_of_a_deposed_coordinator(s: Story) -> Expected:
     return s.expect("LATE", reason="OVERDUE")
 
 
-@coordinators
+@COORDINATORS
 def end_that_was_cleaned_between_two_copies(s: Story) -> Expected:
     """The coordinators were copied before the partitions and after; the commit was cleaned away in between."""
     s.begin(10 * MINUTE)
@@ -320,14 +309,14 @@ def end_that_was_cleaned_between_two_copies(s: Story) -> Expected:
     return s.expect("UNKNOWN", reason="COORDINATOR_RECORDS_COMPACTED")
 
 
-@coordinators
+@COORDINATORS
 def two_owners_of_a_producer_id(s: Story) -> Expected:
     s.begin(END - 30 * SECOND)
     s.c.note(id_in(48, f"other-{s.topic}"), "Empty", s.pid, 0, (), END - 10 * SECOND)
     return s.expect("OPEN", reason="EXPECTED")
 
 
-@coordinators
+@COORDINATORS
 def damaged_newest_records_of_the_coordinator(s: Story) -> Expected:
     s.begin(10 * MINUTE)
     s.end(11 * MINUTE, start=10 * MINUTE, lost=[s.place])
@@ -336,7 +325,7 @@ def damaged_newest_records_of_the_coordinator(s: Story) -> Expected:
     return s.expect("UNKNOWN")
 
 
-@coordinators
+@COORDINATORS
 def sibling_marked_after_the_coordinators_copy(s: Story) -> Expected:
     places = [s.place, (s.topic, 1)]
     s.begin(10 * MINUTE, places)

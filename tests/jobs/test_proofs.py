@@ -13,25 +13,15 @@ import pytest
 
 from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entry, id_in
 from tests.support.memory_audits import MemoryTables, audited
-from tests.support.schedules import Expected, Schedule, Story, Told, built, flip_last, wrong
+from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, flip_last, wrong
 from txnlib.errors import UsageError
 
 END = 3 * HOUR
 TIMES = (0, 10 * MINUTE, 100 * MINUTE)
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
-SCHEDULES: dict[str, Schedule] = {}
+SCHEDULES = Schedules()
 #: Schedules with a coordinator partition that cannot be read whole: no producer id is an orphan beside them.
-DAMAGED: dict[str, Schedule] = {}
-
-
-def schedule(of: Schedule) -> Schedule:
-    SCHEDULES[of.__name__] = of
-    return of
-
-
-def damaged(of: Schedule) -> Schedule:
-    DAMAGED[of.__name__] = of
-    return of
+DAMAGED = Schedules()
 
 
 def compacted(s: Story) -> None:
@@ -89,7 +79,7 @@ for _leaves in (leaves_restart, leaves_later_abort, leaves_tombstone, leaves_not
         SCHEDULES[f"{_name}_before_{_leaves.__name__.removeprefix('leaves_')}"] = hidden(_leaves, lost=_lost)
 
 
-@schedule
+@SCHEDULES
 def commit_in_a_truncated_tail(s: Story) -> Expected:
     """Broker 2 was deposed; its disk still has the marker, which nothing else shows."""
     at = MINUTE + SECOND
@@ -181,7 +171,7 @@ DAMAGED |= {
 }
 
 
-@damaged
+@DAMAGED
 def damaged_end_beside_an_older_copy(s: Story) -> Expected:
     s.c.note(id_in(s.number, f"first-{s.number}"), "Empty", 900_000 + s.number, 0, (), 0)
     s.note("Ongoing", 150 * MINUTE, [s.place], transaction_timeout_ms=HOUR)
@@ -194,21 +184,21 @@ def damaged_end_beside_an_older_copy(s: Story) -> Expected:
 # ---- Coordinators that were not all seen.
 
 
-@schedule
+@SCHEDULES
 def late_write_in_a_whole_capture(s: Story) -> Expected:
     s.late_write(2 * MINUTE)
     s.beat(*TIMES)
     return s.expect("HANGING", is_safe=True)
 
 
-@damaged
+@DAMAGED
 def coordinator_without_a_certain_leader(s: Story) -> Expected:
     late_write_in_a_whole_capture(s)
     s.c.leaders[TXN, s.number] = None
     return s.expect("HANGING", f"the leader of {TXN}-{s.number} is not known for certain")
 
 
-@damaged
+@DAMAGED
 def coordinator_copy_that_its_own_stamps_refute(s: Story) -> Expected:
     late_write_in_a_whole_capture(s)
     s.c.note(id_in(s.number, f"later-{s.number}"), "Empty", 900_000 + s.number, 0, (), 120 * MINUTE)
@@ -241,7 +231,7 @@ DAMAGED |= {
 }
 
 
-@damaged
+@DAMAGED
 def record_that_only_a_lagging_replica_has(s: Story) -> Expected:
     """The id expired, and compaction removed its tombstone from the leader's copy."""
     late_write_in_a_whole_capture(s)
@@ -252,7 +242,7 @@ def record_that_only_a_lagging_replica_has(s: Story) -> Expected:
     return s.expect("HANGING", is_safe=True, reason="TRANSACTIONAL_ID_EXPIRED")
 
 
-@damaged
+@DAMAGED
 def epoch_fence_in_progress(s: Story) -> Expected:
     s.begin(100 * MINUTE)
     s.note("PrepareEpochFence", 100 * MINUTE + SECOND, [s.place], start=100 * MINUTE)
@@ -260,7 +250,7 @@ def epoch_fence_in_progress(s: Story) -> Expected:
     return s.expect("LATE")
 
 
-@damaged
+@DAMAGED
 def records_that_two_copies_decode_differently(s: Story) -> Expected:
     """A copy of another cluster's log: the judged copy's record counts."""
     s.note("Ongoing", 100 * MINUTE, [s.place], transaction_timeout_ms=2 * HOUR)
@@ -276,7 +266,7 @@ def records_that_two_copies_decode_differently(s: Story) -> Expected:
 # ---- Ages that clocks refute.
 
 
-@schedule
+@SCHEDULES
 def leader_whose_clock_is_two_hours_behind(s: Story) -> Expected:
     s.led_by_broker_2(-2 * HOUR, END)
     s.transaction(165 * MINUTE)
@@ -285,7 +275,7 @@ def leader_whose_clock_is_two_hours_behind(s: Story) -> Expected:
     return s.expect("HANGING")
 
 
-@schedule
+@SCHEDULES
 def stamp_behind_that_is_older_than_one_before(s: Story) -> Expected:
     s.beat(150 * MINUTE)
     s.transaction(160 * MINUTE)
@@ -297,7 +287,7 @@ def stamp_behind_that_is_older_than_one_before(s: Story) -> Expected:
 # ---- Leaders, folders, instants.
 
 
-@schedule
+@SCHEDULES
 def outdated_note_beside_a_longer_copy_with_the_marker(s: Story) -> Expected:
     s.beat(0)
     s.begin(MINUTE)
@@ -307,7 +297,7 @@ def outdated_note_beside_a_longer_copy_with_the_marker(s: Story) -> Expected:
     return s.expect(None)
 
 
-@schedule
+@SCHEDULES
 def folder_of_a_deleted_topic(s: Story) -> Expected:
     """Broker 2 has a longer folder of an earlier topic of the same name, with a higher leader epoch."""
     late_write_in_a_whole_capture(s)
@@ -317,14 +307,14 @@ def folder_of_a_deleted_topic(s: Story) -> Expected:
     return s.expect("HANGING", is_safe=True)
 
 
-@schedule
+@SCHEDULES
 def partition_copy_that_its_own_stamps_refute(s: Story) -> Expected:
     late_write_in_a_whole_capture(s)
     s.copied(Copy(1, END, taken=90 * MINUTE))
     return s.expect("HANGING", is_safe=True)
 
 
-@schedule
+@SCHEDULES
 def begun_after_the_noted_instant_of_its_copy(s: Story) -> Expected:
     """The partition was copied later than noted, and the transaction began in between."""
     s.beat(0, 171 * MINUTE)

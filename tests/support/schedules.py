@@ -90,6 +90,16 @@ class Story:
 
 
 Schedule = Callable[[Story], Expected]
+
+
+class Schedules(dict[str, Schedule]):
+    """Schedules by name. It decorates those that are functions."""
+
+    def __call__(self, of: Schedule) -> Schedule:
+        self[of.__name__] = of
+        return of
+
+
 Told = dict[str, tuple[str, Expected]]
 
 
