@@ -46,6 +46,12 @@ LONG = [
 ]  # fmt: skip
 
 
+def told(text: bytes, chunk: int = 1 << 20) -> tuple[list[Record], list[str]]:
+    """The records, and why stretches were unreadable."""
+    printed = read(text, chunk)
+    return records(printed), [reason for reason, _position, _length in unreadable(printed)]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_tools_print_is_read_whole(name: str) -> None:
     printed = read(console_text(name))
@@ -63,9 +69,7 @@ DECIDABLE = [(as_line, name) for name in ONE_LINE] + [(as_json, name) for name i
 def test_an_id_may_hold_anything(print_record, hostile: str) -> None:
     around = Record("plain"), tombstone("gone")
     text = b"".join(map(print_record, (*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9))))
-    printed = read(text)
-    assert records(printed) == [*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9)]
-    assert unreadable(printed) == []
+    assert told(text) == ([*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9)], [])
 
 
 @pytest.mark.parametrize("hostile", LONG)
@@ -112,8 +116,7 @@ def test_a_tombstone_behind_what_is_no_record_may_be_of_a_longer_id(hostile: str
 def test_a_tombstone_that_ends_two_known_ids_is_of_neither() -> None:
     short, long = "::NULL\n", "a::NULL\n::NULL\n"
     text = b"".join(map(as_line, (Record(short), Record(long), tombstone(long))))
-    assert records(read(text)) == []
-    assert unreadable(read(text)) == [("AMBIGUOUS_RECORD", 0, len(text))]
+    assert (records(read(text)), unreadable(read(text))) == ([], [("AMBIGUOUS_RECORD", 0, len(text))])
 
 
 def test_ids_that_overlap_hide_no_imitation() -> None:
@@ -124,9 +127,8 @@ def test_ids_that_overlap_hide_no_imitation() -> None:
 
 def test_what_reads_as_one_record_and_as_three_is_neither() -> None:
     hostile = f"z::{metadata('z')}\nz::TransactionMetadata(transactionalId=z"
-    printed = read(as_line(Record("a")) + as_line(Record(hostile)) + as_line(Record("b")))
-    assert records(printed) == [Record("a"), Record("b")]
-    assert [reason for reason, _position, _length in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+    text = as_line(Record("a")) + as_line(Record(hostile)) + as_line(Record("b"))
+    assert told(text) == ([Record("a"), Record("b")], ["AMBIGUOUS_RECORD"])
 
 
 @FORMS
@@ -154,12 +156,10 @@ def test_records_of_unknown_versions_are_named() -> None:
     key = b'{"key":{"version":1,"data":"unknown"},"value":null}'
     value = b'{"key":{"version":0,"data":{"transactionalId":"a"}},"value":{"version":9,"data":"unknown"}}'
     no_key = b'{"key":null,"value":null}'
-    printed = read(as_json(Record("a")) + key + value + no_key + as_json(Record("b")))
-    assert records(printed) == [Record("a"), Record("b")]
-    assert [reason for reason, *_ in unreadable(printed)] == ["UNKNOWN_KEY_VERSION", "UNKNOWN_VALUE_VERSION", "UNDECODABLE_RECORD"]
-    printed = read(as_line(Record("a")) + b"unknown::version=1\n" + as_line(tombstone("b")))
-    assert records(printed) == [Record("a"), tombstone("b")]
-    assert [reason for reason, *_ in unreadable(printed)] == ["UNKNOWN_KEY_VERSION"]
+    found = told(as_json(Record("a")) + key + value + no_key + as_json(Record("b")))
+    assert found == ([Record("a"), Record("b")], ["UNKNOWN_KEY_VERSION", "UNKNOWN_VALUE_VERSION", "UNDECODABLE_RECORD"])
+    found = told(as_line(Record("a")) + b"unknown::version=1\n" + as_line(tombstone("b")))
+    assert found == ([Record("a"), tombstone("b")], ["UNKNOWN_KEY_VERSION"])
 
 
 @pytest.mark.parametrize(
@@ -226,15 +226,12 @@ def test_a_cut_echo_is_no_record(hostile: str) -> None:
 def test_line_ends_and_the_mark_of_an_editor_make_no_difference(name: str) -> None:
     text = console_text(name)
     converted = b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n")
-    assert records(read(converted)) == records(read(text))
-    assert unreadable(read(converted)) == []
+    assert told(converted) == (records(read(text)), [])
 
 
 def test_an_id_with_line_feeds_is_ambiguous_with_converted_line_ends_too() -> None:
     text = b"".join(map(as_line, (Record("a"), Record("b\nc"), Record("d")))).replace(b"\n", b"\r\n")
-    printed = read(text)
-    assert records(printed) == [Record("a"), Record("d")]
-    assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+    assert told(text) == ([Record("a"), Record("d")], ["AMBIGUOUS_RECORD"])
 
 
 @pytest.mark.parametrize("count", [1, 5_000])
@@ -250,8 +247,7 @@ def test_two_forms_in_one_text_are_never_taken_for_harmless(count: int) -> None:
 def test_objects_may_stand_on_lines_of_their_own_and_be_indented() -> None:
     given = [Record("a"), tombstone('b{"key":'), Record("c")]
     indented = "\n".join(json.dumps(json.loads(as_json(record)), indent=2) for record in given).encode()
-    assert records(read(indented)) == given
-    assert unreadable(read(indented)) == []
+    assert told(indented) == (given, [])
     assert records(read(b"\n".join(map(as_json, given)) + b"\n")) == given
 
 
@@ -318,9 +314,8 @@ def read_in_pieces(text: bytes, print_record) -> list[Printed]:
 def test_records_a_window_apart_are_told_in_order() -> None:
     long = "a\n" * 16_000 + "b"
     between = [Record(f"id-{number}", number) for number in range(2_000)]
-    printed = read(b"".join(map(as_line, [Record(long, 1), *between, Record(long, 2), tombstone(long)])), 4096)
-    assert records(printed) == between
-    assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"] * 2
+    text = b"".join(map(as_line, [Record(long, 1), *between, Record(long, 2), tombstone(long)]))
+    assert told(text, 4096) == (between, ["AMBIGUOUS_RECORD"] * 2)
 
 
 @pytest.mark.parametrize(
