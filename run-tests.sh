@@ -36,18 +36,22 @@ step() {
 
 step ruff check .
 step ruff format --check .
-step mypy
 step shellcheck --external-sources ./*.sh bench/*.sh scripts/*.sh
-printf '== pytest\n' >&2
 [[ "${1:-}" != slow ]] || set -- -m slow "${@:2}"
-(($# == 0)) || exec "$VENV/bin/pytest" "$@"   # the exit code is that of pytest; 5 if no tests were found
+if (($# > 0)); then
+  step mypy
+  printf '== pytest\n' >&2
+  exec "$VENV/bin/pytest" "$@"            # the exit code is that of pytest; 5 if no tests were found
+fi
 
-# Two processes, one core each: the tests that share the first Spark session, and all others.
-beside="$(mktemp)"
-trap 'rm -f "$beside"' EXIT
-"$VENV/bin/pytest" -m "not session and not slow" >"$beside" 2>&1 &
-"$VENV/bin/pytest" -m "session and not slow" && code=0 || code=$?
-wait $! || code=$?
-printf '== pytest beside the Spark session\n' >&2
-cat "$beside"
+# Two processes, one core each: the tests that share the first Spark session, and mypy and all other tests.
+first="$(mktemp)"
+"$VENV/bin/pytest" -m "session and not slow" >"$first" 2>&1 &
+trap 'kill "$!" 2>/dev/null || true; rm -f "$first"' EXIT
+step mypy
+printf '== pytest\n' >&2
+"$VENV/bin/pytest" -m "not session and not slow" && code=0 || code=$?
+wait "$!" || code=$?
+printf '== pytest with the first Spark session\n' >&2
+cat "$first"
 exit "$code"

@@ -34,9 +34,7 @@ SLOW = (
 )
 
 #: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
-BESIDE = ("tests/delta/", "tests/house/", "tests/notebooks/")
-#: Of these, what the first session has time for.
-NOT_BESIDE = ("tests/delta/test_chain.py",)
+BESIDE = ("tests/house/", "tests/notebooks/")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
@@ -45,8 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        is_beside = item.nodeid.startswith(BESIDE) and not item.nodeid.startswith(NOT_BESIDE)
-        if "spark" in getattr(item, "fixturenames", ()) and not is_beside:
+        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
             item.add_marker(pytest.mark.session)
 
 
@@ -93,8 +90,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        # Without room for classes from the start, each time they need more is a full collection: a tenth of the time.
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:MetaspaceSize=384m -Dderby.system.home={scratch}",
+        # The optimising compiler would take two fifths of the CPU; what it makes is not run often enough. Without room for
+        # classes from the start, each time they need more is a full collection: a tenth of the time.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
+        f"-XX:MetaspaceSize=384m -Dderby.system.home={scratch}",
         "spark.driver.memory": "4g",
     }
     _remember_classes()

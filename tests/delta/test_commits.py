@@ -1,7 +1,6 @@
 """The number of rows that a commit notes, for its own run only."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,13 +66,14 @@ def test_a_store_is_asked_by_sql_and_says_the_same_as_the_folder(spark, tmp_path
 
 def test_small_files_of_a_run_are_put_together_and_its_rows_stay(spark, tmp_path):
     name = "aborted_transactions"
-    rows = spark.createDataFrame([(topic, *[None] * (len(TABLES[name]) - 1)) for topic in "abc"], TABLES[name]).repartition(3)
-    other, run = (RunStore(Store(spark, str(tmp_path)), "c", run_id) for run_id in ("c-1", "c-2"))
-    for each in (other, run):
-        each.write(name, rows)
-    files = run.commit(name).files
-    assert files > 1
+    rows = spark.createDataFrame([(topic, *[None] * (len(TABLES[name]) - 1)) for topic in "abc"], TABLES[name])
+    store = Store(spark, str(tmp_path), is_small=True)
+    other, run = RunStore(store, "c", "c-1"), RunStore(replace(store, is_small=False), "c", "c-2")
+    for _ in range(2):
+        other.append(name, rows)
+    run.write(name, rows.repartition(3))
+    assert run.commit(name).files > 1
     run.compact(name)
     left = [Path(file).parent.name for file in DeltaTable(f"{tmp_path}/{name}").file_uris()]
-    assert sorted(left) == ["run_id=c-1"] * files + ["run_id=c-2"]
+    assert sorted(left) == ["run_id=c-1"] * 2 + ["run_id=c-2"]
     assert sorted(row["topic"] for row in run.read(name).collect()) == ["a", "b", "c"]

@@ -1,7 +1,5 @@
 """The session of a small audit, and rows of the driver."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

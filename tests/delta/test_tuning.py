@@ -1,7 +1,5 @@
 """Settings of a session whose steps run side by side."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace

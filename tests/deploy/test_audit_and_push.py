@@ -1,7 +1,5 @@
 """Gauges in a Pushgateway: those of the last audit, whatever it found, and its exit code."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The task that audits on Databricks: its failures, and its files in the volume."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The dashboard for Grafana: of Grafana's types, with every gauge, and without queries for anything else."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import combinations

@@ -1,7 +1,5 @@
 """The Dockerfile: linted, without root, and with all that a run needs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """An audit in a bare folder, after the steps of the Dockerfile."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -12,14 +10,8 @@ from tests.support.image_steps import carry_out, contents, inside, words
 
 #: What an image has of this machine's environment: how to reach mirrors.
 MIRRORS = (
-    "PIP_INDEX_URL",
-    "PIP_FIND_LINKS",
-    "PIP_CERT",
-    "DEFAULT_ARTIFACT_REPOSITORY",
-    "https_proxy",
-    "HTTPS_PROXY",
-    "SSL_CERT_FILE",
-)
+    "PIP_INDEX_URL", "PIP_FIND_LINKS", "PIP_CERT", "DEFAULT_ARTIFACT_REPOSITORY", "https_proxy", "HTTPS_PROXY", "SSL_CERT_FILE",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +31,9 @@ def run(repository: Path, root: Path, *arguments: str) -> subprocess.CompletedPr
     script = inside(root, words(repository, "ENTRYPOINT")[-1])
     nowhere = dict.fromkeys(("https_proxy", "PIP_INDEX_URL", "DEFAULT_ARTIFACT_REPOSITORY"), "http://127.0.0.1:1")
     return subprocess.run(
-        [script, *arguments],
-        cwd=inside(root, "/var/lib/txnlib"),
-        env=environment(root) | nowhere,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [script, *arguments], cwd=inside(root, "/var/lib/txnlib"), env=environment(root) | nowhere, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
 
 
 def test_the_image_prints_its_help(repository, root):

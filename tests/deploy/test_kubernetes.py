@@ -1,7 +1,5 @@
 """The manifests of deploy/kubernetes: valid, confined, and with options that an audit takes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -76,10 +74,7 @@ def test_an_answer_is_not_tried_again_and_a_failure_is(job, container):
     """Exit codes: 1 the audit failed, 2 bad usage, 3 --fail-on matched."""
     spec = job["jobTemplate"]["spec"]
     answers, drained = spec["podFailurePolicy"]["rules"]
-    assert answers == {
-        "action": "FailJob",
-        "onExitCodes": {"containerName": container["name"], "operator": "In", "values": [2, 3]},
-    }
+    assert answers == {"action": "FailJob", "onExitCodes": {"containerName": container["name"], "operator": "In", "values": [2, 3]}}
     assert drained == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     assert spec["backoffLimit"] >= 1
     assert spec["template"]["spec"]["restartPolicy"] == "Never", "podFailurePolicy wants it"
@@ -134,8 +129,5 @@ def test_a_bucket_is_read_with_credentials_that_no_file_contains(repository, fol
     assert environment(manifests, container)["TXNLIB_INPUT"].startswith("s3://")
     secrets = [source["secretRef"]["name"] for source in container["envFrom"] if "secretRef" in source]
     roles = manifests["ServiceAccount", "txnlib"]["metadata"].get("annotations", {})
-    assert (secrets, list(roles)) == {
-        "s3-keys": (["txnlib-s3"], []),
-        "s3-role": ([], ["eks.amazonaws.com/role-arn"]),
-    }[folder]
+    assert (secrets, list(roles)) == {"s3-keys": (["txnlib-s3"], []), "s3-role": ([], ["eks.amazonaws.com/role-arn"])}[folder]
     assert not [name for name in environment(manifests, container) if "KEY" in name or "TOKEN" in name]

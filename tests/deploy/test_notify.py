@@ -1,7 +1,5 @@
 """Messages to Slack and PagerDuty about a summary, as docs/scheduling.md shows them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

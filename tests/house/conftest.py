@@ -1,7 +1,5 @@
 """What several pages are held against: the audit of the sample, run once as the README says, and the wheel."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One direction of imports, and habits of the code, read from the source."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -12,22 +10,9 @@ import pytest
 
 #: What the core may import of the standard library: nothing that knows the time, chance, or the machine.
 CORE_MODULES = {
-    "base64",
-    "__future__",
-    "collections",
-    "contextlib",
-    "dataclasses",
-    "datetime",
-    "enum",
-    "functools",
-    "itertools",
-    "json",
-    "operator",
-    "re",
-    "shlex",
-    "struct",
-    "typing",
-}
+    "base64", "__future__", "collections", "contextlib", "dataclasses", "datetime", "enum", "functools", "itertools", "json",
+    "operator", "re", "shlex", "struct", "typing",
+}  # fmt: skip
 #: What only some files may use: the word -> the files.
 ONLY_IN = {
     "Window": {"txnlib/spark/windows.py"},
@@ -46,13 +31,7 @@ WIRE = "txnlib/wire_capture/"
 #: The one file of the library that may ask for the time, and who may ask it: to note when, never to judge by.
 CLOCK, ASKS_THE_CLOCK = "txnlib/pipeline/clock.py", "txnlib.pipeline"
 #: Modules that bring a clock, chance or other processes, and the files that may import them.
-FORBIDDEN_MODULES = {
-    "time": set(),
-    "random": set(),
-    "secrets": set(),
-    "subprocess": set(),
-    "uuid": set(),
-}
+FORBIDDEN_MODULES = {"time": set(), "random": set(), "secrets": set(), "subprocess": set(), "uuid": set()}
 #: Who may read the environment: whatever opens files in stores, and sessions.
 READS_THE_ENVIRONMENT = {
     "txnlib/delta/session.py",
@@ -140,11 +119,6 @@ def test_no_file_is_a_drawer(repository):
     for path in sources(repository, "txnlib", "jobs"):
         assert path.stem not in {"utils", "helpers", "common", "base", "misc"}, path
         assert len(path.read_text().splitlines()) <= 450, f"{path} cannot be held in mind"
-
-
-def test_every_module_has_a_title(repository):
-    for path in sources(repository, "txnlib", "jobs"):
-        assert ast.get_docstring(ast.parse(path.read_text())), path
 
 
 def test_instants_are_made_of_milliseconds_in_one_place():

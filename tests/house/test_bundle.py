@@ -4,8 +4,6 @@ Held against a part of the bundle's JSON schema (databricks/cli, bundle/schema/j
 allows it to be used with Databricks only, so it is not here.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path
@@ -35,28 +33,17 @@ def named(what: dict[str, Any]) -> dict[str, Any]:
 
 
 TASK = thing(
-    "task_key",
-    task_key=TEXT,
-    environment_key=TEXT,
-    job_cluster_key=TEXT,
-    description=TEXT,
-    depends_on=many(thing("task_key", task_key=TEXT)),
-    disable_auto_optimization={"type": "boolean"},
-    max_retries=WHOLE,
-    min_retry_interval_millis=WHOLE,
-    timeout_seconds=WHOLE,
-    email_notifications=thing(on_failure=many(TEXT)),
+    "task_key", task_key=TEXT, environment_key=TEXT, job_cluster_key=TEXT, description=TEXT,
+    depends_on=many(thing("task_key", task_key=TEXT)), disable_auto_optimization={"type": "boolean"}, max_retries=WHOLE,
+    min_retry_interval_millis=WHOLE, timeout_seconds=WHOLE, email_notifications=thing(on_failure=many(TEXT)),
     notification_settings=thing(alert_on_last_attempt={"type": "boolean"}),
     spark_python_task=thing("python_file", python_file=TEXT, parameters=many(TEXT)),
     libraries=many({"oneOf": [thing("whl", whl=TEXT), thing("pypi", pypi=thing("package", package=TEXT))]}),
-)
+)  # fmt: skip
 CLUSTER = thing(
-    "spark_version",
-    spark_version=TEXT,
-    node_type_id=TEXT,
-    num_workers=WHOLE,
+    "spark_version", spark_version=TEXT, node_type_id=TEXT, num_workers=WHOLE,
     data_security_mode={"enum": ["SINGLE_USER", "USER_ISOLATION"]},
-)
+)  # fmt: skip
 JOB = thing(
     "name",
     "tasks",
@@ -74,15 +61,9 @@ JOB = thing(
 )
 SCHEMA = thing("catalog_name", "name", catalog_name=TEXT, name=TEXT, comment=TEXT)
 VOLUME = thing(
-    "catalog_name",
-    "name",
-    "schema_name",
-    catalog_name=TEXT,
-    schema_name=TEXT,
-    name=TEXT,
-    volume_type={"enum": ["MANAGED", "EXTERNAL"]},
-    comment=TEXT,
-)
+    "catalog_name", "name", "schema_name", catalog_name=TEXT, schema_name=TEXT, name=TEXT,
+    volume_type={"enum": ["MANAGED", "EXTERNAL"]}, comment=TEXT,
+)  # fmt: skip
 DASHBOARD = thing(display_name=TEXT, file_path=TEXT, warehouse_id=TEXT, dataset_catalog=TEXT, dataset_schema=TEXT)
 BUNDLE = thing(
     bundle=thing("name", name=TEXT),

@@ -1,7 +1,5 @@
 """The commands of docs/capture.md, carried out, and the captures that they make."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that texts of this repository name: each exists, and a page has the heading."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings as docs/configuration.md describes them: precedence, defaults, completeness."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The Databricks dashboard, as far as it can be checked without Databricks."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -10,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.delta_tables import session_views
 from txnlib.core.schema.views import VIEWS
-from txnlib.spark.schemas import TABLES
 
 WIDTH = 6
 #: Widgets that Databricks draws in this version.
@@ -103,21 +101,16 @@ def test_what_is_shown_of_tonight_comes_from_the_views(dashboard, datasets):
 
 def test_every_widget_has_something_to_show_on_the_sample(spark, repository, demo, dashboard, datasets):
     """But for what the sample does not have: verdicts of two kinds, and an audit before."""
-    for name in TABLES:
-        spark.read.format("delta").load(str(repository / "out" / "quickstart" / name)).createOrReplaceTempView(name)
-    for name, view in VIEWS.items():
-        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
     shown = {}
-    for widget, query in queries(dashboard):
-        fields = [field["expression"] for field in query["query"]["fields"] if field["expression"] != ASSOCIATIVITY]
-        grouped = [expression for expression in fields if expression.startswith("`")]
-        asked = f"SELECT {', '.join(fields)} FROM ({datasets[query['query']['datasetName']]})"
-        if not query["query"]["disaggregated"] and grouped:
-            asked += f" GROUP BY {', '.join(grouped)}"
-        rows = spark.sql(asked).collect()
-        shown[widget["name"]] = rows[0][0] if kind(widget) == "counter" else shown.get(widget["name"], 0) + len(rows)
+    with session_views(spark, repository / "out" / "quickstart"):
+        for widget, query in queries(dashboard):
+            fields = [field["expression"] for field in query["query"]["fields"] if field["expression"] != ASSOCIATIVITY]
+            grouped = [expression for expression in fields if expression.startswith("`")]
+            asked = f"SELECT {', '.join(fields)} FROM ({datasets[query['query']['datasetName']]})"
+            if not query["query"]["disaggregated"] and grouped:
+                asked += f" GROUP BY {', '.join(grouped)}"
+            rows = spark.sql(asked).collect()
+            shown[widget["name"]] = rows[0][0] if kind(widget) == "counter" else shown.get(widget["name"], 0) + len(rows)
     empty = {name for name, rows in shown.items() if not rows}
     assert empty == {"stuck_counter", "not_decided_counter", "changes_table"}
     assert (shown["hanging_counter"], shown["late_counter"], shown["verdicts_chart"], shown["plan_table"]) == (1, 2, 2, 2)
-    for name in (*TABLES, *VIEWS):
-        spark.catalog.dropTempView(name)

@@ -1,7 +1,5 @@
 """The audit of the sample: its tables, its report and its log."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Documents: fresh renderings, commands that run, reports as printed. SQL: test_sql.py."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -43,15 +41,8 @@ def commands() -> list[str]:
 
 
 RENDERED = [
-    "tables.md",
-    "workings.md",
-    "rules/reference.md",
-    "runbook.md",
-    "log-lines.md",
-    "api.md",
-    "configuration.md",
-    "numbers.md",
-]
+    "tables.md", "workings.md", "rules/reference.md", "runbook.md", "log-lines.md", "api.md", "configuration.md", "numbers.md",
+]  # fmt: skip
 PICTURES = ["pictures/states.svg", "pictures/two-sides.svg", "pictures/what-is-missing.svg"]
 
 

@@ -1,7 +1,5 @@
 """The wheel on a machine that never saw the repository."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

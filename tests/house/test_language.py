@@ -1,7 +1,5 @@
 """Titles of modules, and words that documents avoid."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -31,10 +29,7 @@ def faults(path: Path) -> list[str]:
     if not docstring:
         return ["has no title"]
     count = len(title(docstring).split())
-    return [
-        *(["asks"] if "?" in docstring.split("\n\n")[0] else []),
-        *([f"has {count} words"] if count > TITLE_WORDS + 1 else []),
-    ]
+    return [*(["asks"] if "?" in docstring.split("\n\n")[0] else []), *([f"has {count} words"] if count > TITLE_WORDS + 1 else [])]
 
 
 def test_a_module_has_a_title_that_is_no_question(repository):

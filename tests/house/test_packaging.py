@@ -1,7 +1,5 @@
 """The wheel, installed alone."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -76,15 +74,9 @@ def run(installed: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 #: Commands of each kind: what they read and how they answer.
 ANSWERED = (
-    "report",
-    "open",
-    "list --transactional-id-pattern .*",
-    "find-hanging",
-    "abort-plan --format sh",
-    "runs --format json",
-    "coverage",
-    "findings",
-)
+    "report", "open", "list --transactional-id-pattern .*", "find-hanging", "abort-plan --format sh", "runs --format json",
+    "coverage", "findings",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

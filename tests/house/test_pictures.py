@@ -1,7 +1,5 @@
 """Pictures against the core: arrows, stories, legible text."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from itertools import combinations, pairwise

@@ -1,7 +1,5 @@
 """An entry of the runbook for everything that a report can say."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

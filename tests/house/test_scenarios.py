@@ -1,7 +1,5 @@
 """A test, or a reason for none, for every row of the scenarios."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

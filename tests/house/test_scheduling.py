@@ -1,7 +1,5 @@
 """The examples for schedulers and alerts: valid, with existing names."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

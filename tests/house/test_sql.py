@@ -1,7 +1,5 @@
 """Queries of the documents and views, alike on Spark and on DuckDB."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime
@@ -11,17 +9,15 @@ from typing import NamedTuple
 
 import duckdb
 import pytest
-from deltalake import DeltaTable
 
-from tests.support.delta_tables import txn_audit
+from tests.support.delta_tables import session_views, txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
 from txnlib.ask.delta_rows import open_tables
 from txnlib.ask.sql import ask
 from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 from txnlib.core.schema.views import OF_REPORT, VIEWS
-from txnlib.delta.store import Store, stored_schema
+from txnlib.delta.store import Store
 from txnlib.delta.views import create_views
-from txnlib.spark.schemas import TABLES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -75,18 +71,8 @@ def database(nights) -> duckdb.DuckDBPyConnection:
 
 @pytest.fixture(scope="module")
 def on_spark(spark, nights):
-    """The tables and views as temporary views of the session; from memory, because opening two dozen Delta tables takes it long."""
-    for name in TABLES:
-        rows = spark.createDataFrame([], stored_schema(name))
-        stored = DeltaTable(nights / name).to_pyarrow_table() if (nights / name).exists() else None
-        if stored is not None and stored.num_rows:
-            rows = spark.createDataFrame(stored).to(stored_schema(name))
-        rows.createOrReplaceTempView(name)
-    for name, view in VIEWS.items():
-        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
-    yield lambda query: [tuple(map(plain, row)) for row in spark.sql(query).collect()]
-    for name in (*TABLES, *VIEWS):
-        spark.catalog.dropTempView(name)
+    with session_views(spark, nights):
+        yield lambda query: [tuple(map(plain, row)) for row in spark.sql(query).collect()]
 
 
 def on_duckdb(database, query):

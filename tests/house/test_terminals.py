@@ -1,7 +1,5 @@
 """Every command in a terminal, as wide as people have them."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

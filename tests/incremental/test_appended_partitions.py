@@ -1,9 +1,8 @@
 """Partitions to which batches were only appended since the earlier run."""
 
-from __future__ import annotations
-
 import pytest
 
+from tests.support.frames import frame
 from txnlib.incremental.earlier_run import RESUMED
 from txnlib.incremental.resumed_spans import appended_partitions
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, SEGMENTS
@@ -84,21 +83,18 @@ CASES = {
 def found(spark):
     """By case, what is found of its partition: each has one of its own, so that all cases are one question."""
 
-    def frame(schema, name):
+    def of_cases(schema, name):
         cases = ((number, (APPENDED_TO | given)[name]) for number, (given, _) in enumerate(CASES.values()))
-        rows = [row | {"partition": number} for number, found in cases for row in found]
-        return spark.createDataFrame([[row.get(column) for column in schema.names] for row in rows], schema)
+        return frame(spark, schema, *[row | {"partition": number} for number, found in cases for row in found])
 
-    tonight = [frame(SEGMENTS, "segments"), frame(COVERAGE, "coverage"), frame(PRODUCER_SNAPSHOTS, "snapshots")]
-    before = [frame(SEGMENTS, "earlier_segments"), frame(COVERAGE, "earlier_coverage")]
+    schemas = {"segments": SEGMENTS, "coverage": COVERAGE, "snapshots": PRODUCER_SNAPSHOTS}
+    tonight, before = ([of_cases(schemas[name], f"{prefix}{name}") for name in schemas] for prefix in ("", "earlier_"))
     resumed = [
         (topic, number, *rest)
         for number, (given, _) in enumerate(CASES.values())
         for topic, _, *rest in (APPENDED_TO | given)["resumed"]
     ]
-    rows = appended_partitions(
-        *tonight, *before, frame(PRODUCER_SNAPSHOTS, "earlier_snapshots"), spark.createDataFrame(resumed, RESUMED)
-    )
+    rows = appended_partitions(*tonight, *before, spark.createDataFrame(resumed, RESUMED))
     return {row["partition"]: (row["topic"], row["source"], row["appended_from"]) for row in rows.collect()}
 
 

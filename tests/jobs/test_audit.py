@@ -1,7 +1,5 @@
 """One audit of the sample: tables, report, exit code."""
 
-from __future__ import annotations
-
 import json
 import re
 

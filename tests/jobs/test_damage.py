@@ -1,26 +1,20 @@
-"""Captures with known damage: nothing false, and all that damage cannot change.
-
-Copies of one capture, each with one documented damage (tests/captures: damaged-3.8/cases).
-"""
-
-from __future__ import annotations
+"""Captures with known damage: nothing false, and all that damage cannot change."""
 
 import json
+import shutil
 
 import pytest
 
 from tests.support import live_output
 from tests.support.memory_audits import audited
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.broker_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
 
+#: Copies of one capture, each with one documented damage (tests/captures: damaged-3.8/cases).
 CASES = [
-    "attributes-bit",
-    "coordinator-partition-missing",
-    "data-cut",
-    "garbage-files",
-    "length-field",
-    "segment-missing",
+    "attributes-bit", "coordinator-partition-missing", "data-cut", "garbage-files", "length-field", "segment-missing",
     "torn-text",
-]
+]  # fmt: skip
 
 
 #: An audit takes half a minute: CI has time for one of raw files and one of text.
@@ -35,11 +29,9 @@ def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(spark, capture
     tables = audited(
         spark, folder / ("brokers" if (folder / "brokers").exists() else "dumps"), "--as-of", str(live_output.as_of(capture))
     )
-
     hanging = {key(row) for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"}
     assert hanging <= {key(row) for row in damage["hanging_by_truth"]}
     assert hanging >= {key(row) for row in damage.get("must_still_be_hanging", [])}
-
     # Every byte that was lost is named, and no other.
     named = {(row["path"].rpartition("/")[2], row["position"], row["length"]) for row in tables.rows("quarantine")}
     for change in damage["changes"]:
@@ -66,3 +58,59 @@ def test_a_healthy_cluster_has_no_verdict_but_open_and_no_finding_above_info(spa
     tables = audited(spark, captures / "healthy-4.0" / part, "--as-of", as_of)
     assert {row["verdict"] for row in tables.rows("open_transactions")} <= {"OPEN"}
     assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []
+
+
+OURS = {Finding.ABORT_NOT_INDEXED.name, Finding.INDEXED_ABORT_NOT_IN_LOG.name}
+
+
+@pytest.fixture
+def broker(captures, tmp_path):
+    return shutil.copytree(captures / "nights-3.9" / "night-3" / "brokers", tmp_path / "brokers")
+
+
+def found(spark, folder):
+    return [
+        (row["name"], row["producer_id"], row["offset"]) for row in audited(spark, folder).rows("findings") if row["name"] in OURS
+    ]
+
+
+def indexes(folder):
+    """The entries of every index of `nightly.in`, by file."""
+    paths = sorted(folder.rglob("nightly.in-*/*.txnindex"))
+    return {path: entries for path in paths if (entries := read_transaction_index(path.read_bytes()))}
+
+
+@pytest.mark.slow
+def test_real_indexes_agree(spark, captures):
+    night = captures / "nights-3.9" / "night-3"
+    tables = audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night)))
+    assert sum(row["producer_id"] is not None for row in tables.rows("aborted_transactions")) > 10
+    assert [row for row in tables.rows("findings") if row["name"] in OURS] == []
+
+
+def test_an_abort_that_an_index_lacks_is_found(spark, broker):
+    for path, entries in indexes(broker).items():
+        if len(entries) > 1:
+            path.write_bytes(b"".join(INDEX_ENTRY.pack(0, *entry) for entry in entries[1:]))
+            lost = entries[0]
+    assert ("ABORT_NOT_INDEXED", lost.producer_id, lost.last_offset) in found(spark, broker)
+
+
+@pytest.mark.slow
+def test_an_abort_that_only_an_index_knows_is_found(spark, broker):
+    for path, entries in indexes(broker).items():
+        first = entries[0]
+        made_up = AbortedTxn(77, first.first_offset, first.first_offset, first.first_offset)
+        path.write_bytes(b"".join(INDEX_ENTRY.pack(0, *entry) for entry in [made_up, *entries]))
+    assert ("INDEXED_ABORT_NOT_IN_LOG", 77, made_up.last_offset) in found(spark, broker)
+
+
+@pytest.mark.slow
+def test_a_corrupt_index_is_quarantined_and_compared_with_nothing(spark, broker):
+    for path in indexes(broker):
+        path.write_bytes(b"\x00\x09" + path.read_bytes()[2:])
+    tables = audited(spark, broker)
+    assert {row["reason"] for row in tables.rows("quarantine")} == {
+        "CORRUPT_TRANSACTION_INDEX: byte 0: version 9 of an aborted transaction is not known"
+    }
+    assert [row for row in tables.rows("findings") if row["name"] in OURS] == []

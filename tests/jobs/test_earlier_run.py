@@ -1,7 +1,5 @@
 """The choice of the earlier run: the newest that succeeded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -99,14 +97,9 @@ def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, c
     before, after = (audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night))) for night in (night_2, night_3))
     assert before.frame("open_transactions").count() == len(live_output.truth(night_2)["open"])
     run = {
-        "cluster": "eu",
-        "run_id": "night-2",
-        "as_of": NIGHT,
-        "settings": "{}",
-        "version": "1",
-        "finished_at": NIGHT,
+        "cluster": "eu", "run_id": "night-2", "as_of": NIGHT, "settings": "{}", "version": "1", "finished_at": NIGHT,
         "status": "DONE",
-    }
+    }  # fmt: skip
     opened = [row | {"run_id": "night-2"} for row in before.rows("open_transactions")]
     tables = Nights(spark, {"audit_runs": [run], "open_transactions": opened, "ended_transactions": []}, found=after)
     rows = ended(tables, live_output.as_of(night_3))

@@ -1,7 +1,5 @@
 """What makes an audit fail a pipeline."""
 
-from __future__ import annotations
-
 import pytest
 
 from txnlib.errors import UsageError

@@ -1,7 +1,5 @@
 """The forecasts of the third of three nights."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

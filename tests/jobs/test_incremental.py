@@ -1,7 +1,5 @@
 """Incremental audits against full ones, over real nights and logs cut anywhere."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections import Counter
@@ -82,7 +80,7 @@ def bytes_written(run, name):
 
 def test_two_nights_equal_full_audits(spark, captures, tmp_path):
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
-    first, second = (night(capture, tmp_path / "out") for capture in nights)
+    first, second = (night(capture, tmp_path / "out", names=names) for capture, names in zip(nights, (OF_LOG, TABLES), strict=True))
     assert (first.settings.night, second.settings.night, second.settings.chain) == (0, 1, first.settings.run_id)
     assert len(positions_read(second)) >= 6
     same_tables(second, audited(spark, nights[1], "--cluster", "eu"))

@@ -1,7 +1,5 @@
 """Tables after an audit that was killed, and the next audit."""
 
-from __future__ import annotations
-
 import os
 import random
 import shlex

@@ -1,7 +1,5 @@
 """Links in captures: lower coverage, and rows of quarantine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

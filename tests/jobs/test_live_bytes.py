@@ -1,7 +1,5 @@
 """`txn-audit --format kafka` against `kafka-transactions.sh`, to the byte."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -4,8 +4,6 @@
 leader, dynamic settings; the third broker was killed and its disk copied as it lay. truth.json says who led what.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

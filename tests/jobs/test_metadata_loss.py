@@ -4,8 +4,6 @@ The law: no loss decides what the whole log left undecided. Each verdict is that
 abort is not safe.
 """
 
-from __future__ import annotations
-
 import shutil
 import struct
 from collections.abc import Callable
@@ -99,9 +97,7 @@ def whole(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tupl
 
 
 @pytest.mark.parametrize(("loss", "gone"), CASES)
-def test_no_loss_decides_what_the_whole_log_does_not(
-    spark: SparkSession, captures: Path, whole: dict[tuple[str, ...], Path], tmp_path: Path, loss: str, gone: tuple[str, ...]
-) -> None:
+def test_no_loss_decides_what_the_whole_log_does_not(spark, captures, whole, tmp_path, loss, gone):
     shutil.copytree(whole[gone], tmp_path / "brokers")
     LOSSES[loss](tmp_path / "brokers")
     tables, lossy = (audit_of(spark, captures / "md-4.1", folder) for folder in (whole[gone], tmp_path / "brokers"))

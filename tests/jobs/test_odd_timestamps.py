@@ -1,7 +1,5 @@
 """Laws of timestamps that are out of range: one finding, no other change."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -13,13 +11,9 @@ from tests.support.memory_audits import MemoryTables, audited
 END = 3 * HOUR
 #: Where a client, or a broker gone mad, stamps its batches, in epoch ms.
 ODD = {
-    "greatest": (1 << 63) - 1,
-    "least": -(1 << 63) + 1,
-    "nanoseconds": (NOON + MINUTE) * 1_000_000,
-    "microseconds": (NOON + MINUTE) * 1_000,
-    "negative": -2,
-    "zero": 0,
-}
+    "greatest": (1 << 63) - 1, "least": -(1 << 63) + 1, "nanoseconds": (NOON + MINUTE) * 1_000_000,
+    "microseconds": (NOON + MINUTE) * 1_000, "negative": -2, "zero": 0,
+}  # fmt: skip
 #: Kafka's -1 says that there is no time.
 STAMPS = {**ODD, "none": -1}
 TOPIC_OF_OTHERS = "orders"
@@ -117,17 +111,9 @@ def test_no_other_finding_comes_of_them(odd):
 
 
 TABLES = (
-    "transactions",
-    "partition_transactions",
-    "producer_states",
-    "partitions",
-    "transactional_ids",
-    "producer_id_owners",
-    "brokers",
-    "abort_plan",
-    "blocked_groups",
-    "coverage",
-)
+    "transactions", "partition_transactions", "producer_states", "partitions", "transactional_ids", "producer_id_owners",
+    "brokers", "abort_plan", "blocked_groups", "coverage",
+)  # fmt: skip
 
 
 def test_every_instant_in_the_tables_is_one_of_the_capture(odd):

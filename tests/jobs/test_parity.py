@@ -3,8 +3,6 @@
 Every capture with recorded live output, from raw files and from text; the copies are in tests/captures.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -14,24 +12,11 @@ from tests.support.memory_audits import MemoryTables, audited
 
 #: capture -> dumps to audit besides the raw files; each tool generation is read at least once.
 CAPTURES = {
-    "quickstart": [],
-    "causes-3.9": ["2.8.2"],
-    "transactions-v2-4.3": ["4.3.0"],
-    "expired-3.7": ["3.7.2"],
-    "two-phase-4.3": [],
-    "hostile-3.9": ["4.1.1-print-data-log"],
-    "hostile-4.3": [],
-    "healthy-4.0": ["4.0.1"],
-    "cluster-3.9": ["3.9.1"],
-    "real-clients-4.2": ["4.2.1"],
-    "prepared-4.1": [],
-    "tools-3.7": [],
-    "overflow-4.2": ["4.2.1"],
-    "damaged-3.8": [],
-    "nights-3.9/night-3": [],
-    "old-disk-4.1": [],
-    "md-4.1": [],
-}
+    "quickstart": [], "causes-3.9": ["2.8.2"], "transactions-v2-4.3": ["4.3.0"], "expired-3.7": ["3.7.2"],
+    "two-phase-4.3": [], "hostile-3.9": ["4.1.1-print-data-log"], "hostile-4.3": [], "healthy-4.0": ["4.0.1"],
+    "cluster-3.9": ["3.9.1"], "real-clients-4.2": ["4.2.1"], "prepared-4.1": [], "tools-3.7": [], "overflow-4.2": ["4.2.1"],
+    "damaged-3.8": [], "nights-3.9/night-3": [], "old-disk-4.1": [], "md-4.1": [],
+}  # fmt: skip
 INPUTS = [(name, "brokers") for name in CAPTURES] + [(name, f"dumps/{v}") for name, vs in CAPTURES.items() for v in vs]
 #: An audit takes half a minute, so CI has time for these only: raw files and text, the oldest tool and the newest.
 IN_CI = {
@@ -108,12 +93,12 @@ def allowed(name: str, part: str) -> dict[tuple[str, int, int], str | None]:
 
 #: Text has no checkpoint that proves these to have begun before their coordinators were copied, milliseconds earlier.
 UNPROVEN_BY_TEXT: dict[str, dict[tuple[str, int, int], str]] = {
-    "cluster-3.9": {("fin.kept", 0, 0): "UNKNOWN", ("fin.main", 2, 3022): "UNKNOWN"},
+    "cluster-3.9": {("fin.kept", 0, 0): "UNKNOWN", ("fin.main", 2, 3022): "UNKNOWN"}
 }
 
 #: An empty log prints nothing, so a coordinator partition that lost its disk is, in text, one that was not captured.
 LESS_BY_TEXT: dict[str, dict[tuple[str, int, int], str | None]] = {
-    "real-clients-4.2": {("carts", 1, 29): "UNKNOWN", ("receipts", 0, 34): "UNKNOWN"},
+    "real-clients-4.2": {("carts", 1, 29): "UNKNOWN", ("receipts", 0, 34): "UNKNOWN"}
 }
 
 

@@ -1,7 +1,5 @@
 """The progress of a long stage, in words."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 from typing import Any

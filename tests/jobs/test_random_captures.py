@@ -4,8 +4,6 @@ What the whole history ends or owns is never HANGING; a transaction with a due C
 The price of that caution is counted: of whole captures hardly anything may be UNKNOWN.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

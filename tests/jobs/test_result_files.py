@@ -1,7 +1,5 @@
 """The result files of a job, however it ends."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 

@@ -1,7 +1,5 @@
 """Two audits of one cluster at a time, and their rows of audit_runs."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
@@ -9,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import psutil
 import pytest
+from deltalake import DeltaTable
 
 from txnlib.core.chains import Chain
 from txnlib.delta.store import RunStore, Store
@@ -23,11 +22,18 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 @pytest.fixture
-def sleeper():
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    yield process
-    process.kill()
-    process.wait()
+def sleepers():
+    """Two processes that could be audits."""
+    processes = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(2)]
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def sleeper(sleepers):
+    return sleepers[0]
 
 
 def owner_of(process):
@@ -50,38 +56,30 @@ def test_of_another_machine_only_the_time_tells():
         assert is_alive("elsewhere 1 1", int((NOW - age).timestamp() * 1000), NOW) is alive
 
 
-def run_of(spark, out, as_of_ms, owner, cluster="c"):
+def run_of(spark, out, as_of_ms, owner, cluster="c", *, is_small=True):
     settings = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given")
-    store = Store(spark, str(out))
+    store = Store(spark, str(out), is_small=is_small)
     return Run(spark, RunStore(store, cluster, settings.run_id), settings, NOW, owner=owner)
 
 
-def noted(spark, out):
-    rows = spark.read.format("delta").load(f"{out}/audit_runs").collect()
+def noted(out):
+    rows = DeltaTable(f"{out}/audit_runs").to_pyarrow_table().to_pylist()
     return sorted((row["run_id"], row["status"], row["owner"]) for row in rows)
 
 
-@pytest.fixture
-def sleepers():
-    """The owners of two audits in processes of their own."""
-    processes = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(2)]
-    yield [owner_of(process) for process in processes]
-    for process in processes:
-        process.kill()
-        process.wait()
-
-
-def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spark, tmp_path, sleeper):
-    first, second = run_of(spark, tmp_path, 1, owner_of(sleeper)), run_of(spark, tmp_path, 2, this_process())
+@pytest.mark.parametrize("is_small", [True, False], ids=["without Spark", "by Spark"])
+def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spark, tmp_path, sleeper, is_small):
+    owners = owner_of(sleeper), this_process()
+    first, second = (run_of(spark, tmp_path, n, owner, is_small=is_small) for n, owner in enumerate(owners, 1))
     claim(first)
     expected = f"c is writing to these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*--take-over"
     with pytest.raises(BusyError, match=expected):
         claim(second)
-    claim(other := run_of(spark, tmp_path, 3, this_process(), cluster="other"))
+    claim(other := run_of(spark, tmp_path, 3, this_process(), cluster="other", is_small=is_small))
     sleeper.kill()
     sleeper.wait()
     claim(second)
-    assert noted(spark, tmp_path) == [
+    assert noted(tmp_path) == [
         ("c-1", "DIED", first.owner),
         ("c-2", "RUNNING", second.owner),
         ("other-3", "RUNNING", other.owner),
@@ -90,7 +88,7 @@ def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spar
 
 @pytest.mark.parametrize(("second_as_of", "looks_first"), [(1, 0), (1, 1), (2, 1)])
 def test_of_two_audits_that_claim_at_once_the_second_takes_its_row_back(spark, tmp_path, sleepers, second_as_of, looks_first):
-    first, second = run_of(spark, tmp_path, 1, sleepers[0]), run_of(spark, tmp_path, second_as_of, sleepers[1])
+    first, second = (run_of(spark, tmp_path, n, owner_of(each)) for n, each in zip((1, second_as_of), sleepers, strict=True))
     second.started_at -= timedelta(minutes=5)  # it began first and claims second
     first.note("FAILED")  # of an attempt before
     announce(first)
@@ -101,7 +99,7 @@ def test_of_two_audits_that_claim_at_once_the_second_takes_its_row_back(spark, t
         else:
             with pytest.raises(BusyError, match=f"run c-1 by {first.owner}"):
                 settle(run)
-    assert noted(spark, tmp_path) == [("c-1", "RUNNING", first.owner)]
+    assert noted(tmp_path) == [("c-1", "RUNNING", first.owner)]
 
 
 def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp_path):
@@ -110,15 +108,15 @@ def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp
     claim(elsewhere)
     with pytest.raises(BusyError):
         claim(here)
-    assert noted(spark, tmp_path) == [("c-1", "RUNNING", "elsewhere 1 1")]
+    assert noted(tmp_path) == [("c-1", "RUNNING", "elsewhere 1 1")]
     claim(here, take_over=True)
-    assert noted(spark, tmp_path) == [("c-1", "RUNNING", here.owner)]
+    assert noted(tmp_path) == [("c-1", "RUNNING", here.owner)]
 
 
 def place_of(spark, out, as_of_ms, owner, night, chain="c-1", **more):
     """A run at a place in a chain, opened now."""
     settings = Settings(cluster="c", as_of_ms=as_of_ms, as_of_basis="given", chain=chain, night=night)
-    store = Store(spark, str(out))
+    store = Store(spark, str(out), is_small=True)
     tables = RunStore(store, "c", settings.run_id, Chain(chain, night))
     return Run(spark, tables, settings, NOW, owner=owner, history=history_of(store, "c"), **more)
 
@@ -133,10 +131,10 @@ def test_an_audit_that_ended_since_another_was_opened_refuses_it(spark, tmp_path
     ended(place_of(spark, tmp_path, 1, this_process(), 0))
     first, second = (place_of(spark, tmp_path, at, this_process(), 1) for at in (2, 3))
     ended(first)
-    before = noted(spark, tmp_path)
+    before = noted(tmp_path)
     with pytest.raises(OvertakenError, match=r"run c-3 .* another audit, run c-2, has ended .*\. Nothing was written"):
         claim(second)
-    assert noted(spark, tmp_path) == before
+    assert noted(tmp_path) == before
     ended(place_of(spark, tmp_path, 3, this_process(), 2))
 
 

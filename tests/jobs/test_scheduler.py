@@ -1,7 +1,5 @@
 """The order of tables and decisions, and the failure of one of them."""
 
-from __future__ import annotations
-
 import re
 import sys
 import threading
@@ -29,15 +27,9 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
     tables = SimpleNamespace(write=note, compact=note, commit=lambda name: commit)
     begun: list[str] = []
     return SimpleNamespace(
-        tables=tables,
-        resumption=None,
-        written={},
-        scattered=[],
-        say=lambda text: print(text, file=sys.stderr),
-        begun=begun,
-        begin=begun.append,
-        tuning=None,
-    )
+        tables=tables, resumption=None, written={}, scattered=[], say=lambda text: print(text, file=sys.stderr), begun=begun,
+        begin=begun.append, tuning=None,
+    )  # fmt: skip
 
 
 def test_every_step_comes_after_the_steps_it_reads():

@@ -1,7 +1,5 @@
 """Which plans are interpreted, and which are compiled."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

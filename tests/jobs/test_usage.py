@@ -1,7 +1,5 @@
 """Usage errors of jobs: text, exit code, no table written."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -29,45 +27,39 @@ def segment(tmp_path) -> Path:
     return tmp_path / "capture"
 
 
+IO = ("--input", "x", "--output", "y")
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
         ([], "--input is missing"),
         (["--input", "x"], "--output is missing"),
-        (["--input", "x", "--output", "y", "--schema", "a.b"], "mutually exclusive"),
-        (["--input", "x", "--output", "y", "--as-of", "yesterday"], "--as-of yesterday: expected ISO-8601"),
-        (["--input", "x", "--output", "y", "--fail-on", "hanging,lost"], "--fail-on lost: expected some of hanging"),
-        (["--input", "x", "--output", "y", "--report", "/proc/none/r.html"], "/proc/none/r.html: cannot be written"),
-        (["--input", "x", "--output", "y", "--metrics", "/proc/none/t.prom"], "/proc/none/t.prom: cannot be written"),
-        (["--input", "x", "--output", "y", "--summary", "/"], "/: is a folder; name a file"),
-        (["--input", "x", "--output", "y", "--colour"], "unrecognized arguments: --colour"),
-        (["--input", "x", "--output", "y", "--stuck-after", "soon"], "invalid int value: 'soon'"),
-        (
-            ["--input", "x", "--output", "y", "--as-of", "9" * 5_000],
-            f"--as-of {'9' * 40}: expected ISO",
-        ),
-        (["--input", "x", "--output", "y", "--as-of", "9223372036854775807"], "expected an instant from 1970 up to the year 9998"),
-        (["--input", "x", "--output", "y", "--as-of=-1"], "--as-of -1: expected an instant from 1970"),
-        (["--input", "x", "--output", "y", "--as-of", "\u00b2"], "expected ISO-8601"),
-        (["--input", "x", "--output", "y", "--as-of=--5"], "expected ISO-8601"),
-        (["--input", "x", "--output", "y", "--as-of", "0001-01-01T00:00:00+14:00"], "from 1970 up to the year 9998"),
-        (["--input", "x", "--output", "y", "--as-of", "9999-12-31T23:59:59-14:00"], "from 1970 up to the year 9998"),
-        (
-            ["--input", "x", "--output", "y", "--max-transaction-timeout", "2147483648"],
-            "-timeout 2147483648: expected",
-        ),
-        (
-            ["--input", "x", "--output", "y", "--stuck-after", "-1"],
-            "--stuck-after -1: expected a whole number from 0 to",
-        ),
-        (["--input", "x", "--output", "y", "--stuck-after", "9" * 5_000], "--stuck-after: invalid int value"),
-        (["--input", "x", "--output", "y", "--stuck-after", "9" * 4_000], "--stuck-after (a huge number): expected"),
-        (["--input", "x", "--output", "y", "--transaction-max-timeout-ms", "-1"], "--transaction-max-timeout-ms -1: expected"),
-        (["--input", "x", "--output", "y", "--coordinator-partitions", "0"], "--coordinator-partitions 0: expected"),
-        (["--input", "x", "--output", "y", "--coordinator-partitions", "100001"], "from 1 to 100000"),
-        (["--input", "x", "--output", "y", "--keep-days", "0"], "--keep-days 0: expected"),
-        (["--input", "x", "--output", "y", "--keep-days", "99999999999"], "--keep-days 99999999999: expected"),
-        (["--input", "x", "--output", "y", "--cluster", "eu\udcff"], "--cluster eu\\xff: is not UTF-8"),
+        ([*IO, "--schema", "a.b"], "mutually exclusive"),
+        ([*IO, "--as-of", "yesterday"], "--as-of yesterday: expected ISO-8601"),
+        ([*IO, "--fail-on", "hanging,lost"], "--fail-on lost: expected some of hanging"),
+        ([*IO, "--report", "/proc/none/r.html"], "/proc/none/r.html: cannot be written"),
+        ([*IO, "--metrics", "/proc/none/t.prom"], "/proc/none/t.prom: cannot be written"),
+        ([*IO, "--summary", "/"], "/: is a folder; name a file"),
+        ([*IO, "--colour"], "unrecognized arguments: --colour"),
+        ([*IO, "--stuck-after", "soon"], "invalid int value: 'soon'"),
+        ([*IO, "--as-of", "9" * 5_000], f"--as-of {'9' * 40}: expected ISO"),
+        ([*IO, "--as-of", "9223372036854775807"], "expected an instant from 1970 up to the year 9998"),
+        ([*IO, "--as-of=-1"], "--as-of -1: expected an instant from 1970"),
+        ([*IO, "--as-of", "\u00b2"], "expected ISO-8601"),
+        ([*IO, "--as-of=--5"], "expected ISO-8601"),
+        ([*IO, "--as-of", "0001-01-01T00:00:00+14:00"], "from 1970 up to the year 9998"),
+        ([*IO, "--as-of", "9999-12-31T23:59:59-14:00"], "from 1970 up to the year 9998"),
+        ([*IO, "--max-transaction-timeout", "2147483648"], "-timeout 2147483648: expected"),
+        ([*IO, "--stuck-after", "-1"], "--stuck-after -1: expected a whole number from 0 to"),
+        ([*IO, "--stuck-after", "9" * 5_000], "--stuck-after: invalid int value"),
+        ([*IO, "--stuck-after", "9" * 4_000], "--stuck-after (a huge number): expected"),
+        ([*IO, "--transaction-max-timeout-ms", "-1"], "--transaction-max-timeout-ms -1: expected"),
+        ([*IO, "--coordinator-partitions", "0"], "--coordinator-partitions 0: expected"),
+        ([*IO, "--coordinator-partitions", "100001"], "from 1 to 100000"),
+        ([*IO, "--keep-days", "0"], "--keep-days 0: expected"),
+        ([*IO, "--keep-days", "99999999999"], "--keep-days 99999999999: expected"),
+        ([*IO, "--cluster", "eu\udcff"], "--cluster eu\\xff: is not UTF-8"),
         (["--input", "/nowhere\udcff", "--output", "y"], "/nowhere\\xff: no such file or folder"),
     ],
 )

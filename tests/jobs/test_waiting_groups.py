@@ -1,7 +1,5 @@
 """Groups that an open transaction blocks, in a copy of a real cluster."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -47,11 +45,7 @@ def audit(spark, capture: Path, offsets) -> MemoryTables:
     commits = [
         (group, *where, offset)
         for where, marks in offsets.items()
-        for group, offset in (
-            ("waits", marks["last_stable_offset"]),
-            ("dirty", marks["high_watermark"]),
-            ("behind", 0),
-        )
+        for group, offset in (("waits", marks["last_stable_offset"]), ("dirty", marks["high_watermark"]), ("behind", 0))
     ]
     records = [
         Record(

@@ -1,7 +1,5 @@
 """Notebooks of the sample, and the option that renews their outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """`import txnlib` as its page describes it, over the audit of a notebook."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

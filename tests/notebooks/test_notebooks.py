@@ -1,7 +1,5 @@
 """Every notebook, run as it is: its outputs are those in its file."""
 
-from __future__ import annotations
-
 import ast
 import re
 from html import unescape

@@ -4,8 +4,6 @@ One broker of Kafka's own jars, for all tests here: two producers commit and abo
 one batch hangs: two hours old by its client's clock, and unknown to its coordinator.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

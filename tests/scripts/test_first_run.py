@@ -1,7 +1,5 @@
 """The first call of a script: what `bootstrap.sh` shows while it installs."""
 
-from __future__ import annotations
-
 import os
 import pty
 import shutil

@@ -1,7 +1,5 @@
 """The files of a capture among tasks of about equal work."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Rows of tables as dataclasses of the core, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -1,7 +1,5 @@
 """Which records of the metadata log count: of a whole log, from a snapshot on, and with holes."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.frames import frame

@@ -1,7 +1,5 @@
 """Python tasks: their work, and workers without needless garbage collection."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
@@ -95,12 +93,9 @@ def main(infile, outfile):
 def test_a_worker_that_spark_lets_go_prints_no_traceback(repository, tmp_path, last_words, is_told):
     (tmp_path / "pyspark_worker.py").write_text(WORKER.format(last_words=last_words))
     settings = {
-        "PYTHONPATH": f"{tmp_path}:{repository}",
-        "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": "/tmp",
-        "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
-        "SPARK_REUSE_WORKER": "1",
-    }
+        "PYTHONPATH": f"{tmp_path}:{repository}", "PYTHON_UNIX_DOMAIN_ENABLED": "true", "PYTHON_WORKER_FACTORY_SOCK_DIR": "/tmp",
+        "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1", "SPARK_REUSE_WORKER": "1",
+    }  # fmt: skip
     command = [sys.executable, "-m", "pyspark.daemon", "pyspark_worker"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, **settings}, **pipes) as daemon:

@@ -1,20 +1,9 @@
 """The schemas of Spark and Arrow, compared with the catalogue."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import BOOLEAN, INT, LONG, STRING, TIMESTAMP, Array, Column, struct
@@ -39,8 +28,7 @@ def test_a_spark_schema_has_the_columns_with_their_comments():
             StructField("is_control", BooleanType()),
             StructField("as_of", TimestampType()),
             StructField(
-                "tails",
-                ArrayType(StructType([StructField("position", LongType()), StructField("kinds", ArrayType(StringType()))])),
+                "tails", ArrayType(StructType([StructField("position", LongType()), StructField("kinds", ArrayType(StringType()))]))
             ),
             StructField("offset", LongType(), nullable=False),
         ]

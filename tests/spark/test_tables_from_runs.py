@@ -1,12 +1,11 @@
 """Tables made of runs of batches, and those made of single batches."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from random import Random
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from tests.support.frames import assert_same, empty, frame
@@ -119,8 +118,7 @@ def coverage(spark, logs):
 
 @pytest.fixture(scope="module")
 def snapshots(spark, logs):
-    rows = [[row.get(name) for name in PRODUCER_SNAPSHOTS.names] for row in logs.snapshots]
-    return spark.createDataFrame(rows, PRODUCER_SNAPSHOTS)
+    return frame(spark, PRODUCER_SNAPSHOTS, *logs.snapshots)
 
 
 @pytest.fixture(scope="module")
@@ -149,17 +147,11 @@ def test_producer_spans_are_the_same(spans):
 
 def test_leader_epochs_are_the_same(both):
     # Only the last batch of a segment, and a batch that is the only one of its epoch, are asked for.
-    is_wanted = (F.col("batches") == 1) | (F.col("ends") == F.max("ends").over(_segments()))
+    is_wanted = (F.col("batches") == 1) | (F.col("ends") == F.max("ends").over(Window.partitionBy(*KEPT, "segment_base_offset")))
     of_batch = ("base_offset", "last_offset", "position", "size", "offset_gap")
     wanted = {name: F.when(is_wanted, F.col(name)) for name in of_batch}
     frames = {key: epochs_of_segments(rows).withColumns(wanted) for key, rows in both.items()}
     assert_same(frames[True], frames[False])
-
-
-def _segments():
-    from pyspark.sql import Window
-
-    return Window.partitionBy(*KEPT, "segment_base_offset")
 
 
 def test_copy_findings_are_the_same(both, coverage):

@@ -1,7 +1,5 @@
 """A headless Chromium of this machine, driven over WebDriver."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 A path of a broker (`/var/lib/kafka/…`) is that path below the machine's folder. Whatever needs a network is a stand-in on PATH.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -86,12 +84,9 @@ def carry_out(text: str, folder: Path) -> Path:
     (here / "scripts").symlink_to(ROOT / "scripts")
     script = PATHS.sub(lambda match: f"{machines}/{LOCAL}/{match[1]}", text)
     environment = {
-        **os.environ,
-        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-        "MACHINES": str(machines),
-        "HOME": str(here),
+        **os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "MACHINES": str(machines), "HOME": str(here),
         "PYTHONPATH": str(ROOT),
-    }
+    }  # fmt: skip
     done = subprocess.run(["bash", "-euc", script], cwd=here, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
     return here

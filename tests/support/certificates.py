@@ -1,7 +1,5 @@
 """Certificates that nobody trusts until they are named."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 

@@ -4,8 +4,6 @@ Times are milliseconds after `NOON` by a true clock. Each log keeps its entries 
 held at an instant, less what a test takes away. Everything is written as real brokers write it (`log_bytes`).
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -147,13 +145,9 @@ class Cluster:
                 "version": 0,
             }
             value = TransactionLogEntry(
-                transactional_id=id_,
-                producer_id=producer_id,
-                producer_epoch=epoch,
-                transaction_state=BY_KAFKA_NAME[state],
-                transaction_partitions=listed,
-                **(fields | more),
-            )
+                transactional_id=id_, producer_id=producer_id, producer_epoch=epoch, transaction_state=BY_KAFKA_NAME[state],
+                transaction_partitions=listed, **fields | more,
+            )  # fmt: skip
         self.logs[place].append(Entry(at=at, key=id_, value=value, stamp=at, **envelope))
 
     def begin(self, id_: str, producer_id: int, epoch: int, places: Iterable[Place], at: int, **more: object) -> None:
@@ -252,12 +246,9 @@ class Cluster:
             if self.leaders.get((t, p), 1) is not None
         }
         told = {
-            "cluster": "small",
-            "kafka_version": "3.9.1",
-            "captured_at_ms": instants,
-            "coordinator_partitions": COORDINATORS,
+            "cluster": "small", "kafka_version": "3.9.1", "captured_at_ms": instants, "coordinator_partitions": COORDINATORS,
             "partitions": partitions,
-        }
+        }  # fmt: skip
         told |= dict(notes or {})
         told["captured_at_ms"] = instants | {key: NOON + ms for key, ms in self.instants.items()}
         (folder / "capture.json").write_text(json.dumps({key: value for key, value in told.items() if value is not None}))

@@ -1,7 +1,5 @@
 """A small console consumer: coordinator records to text, and text to events."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,15 +52,11 @@ def as_line(record: Record) -> bytes:
 def as_json(record: Record) -> bytes:
     """A record as tools from 4.0 to 4.3 print it."""
     data = {
-        "producerId": record.producer_id,
-        "producerEpoch": 3,
-        "transactionTimeoutMs": 60000,
+        "producerId": record.producer_id, "producerEpoch": 3, "transactionTimeoutMs": 60000,
         "transactionStatus": int(TransactionState.ONGOING),
-        "transactionPartitions": [{"topic": "payments", "partitionIds": [0, 3]}],
-        "transactionLastUpdateTimestampMs": TS + 5,
-        "transactionStartTimestampMs": TS,
-        "clientTransactionVersion": 2,
-    }
+        "transactionPartitions": [{"topic": "payments", "partitionIds": [0, 3]}], "transactionLastUpdateTimestampMs": TS + 5,
+        "transactionStartTimestampMs": TS, "clientTransactionVersion": 2,
+    }  # fmt: skip
     value = None if record.is_tombstone else {"version": 1, "data": data}
     printed = {"key": {"type": 0, "data": {"transactionalId": record.transactional_id}}, "value": value}
     return json.dumps(printed, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,7 +1,5 @@
 """Copies of partitions as rows of the core."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,15 +58,8 @@ def covered(*segments: CapturedFile, captured_ms: int | None = NOW, **given: Any
     """`coverage` of some segments. Without `leaders`, those that the notes name."""
     notes = given.get("partition_notes", ())
     nothing: Mapping[str, Any] = {
-        "checkpoints": (),
-        "epochs": (),
-        "partition_notes": (),
-        "leaders": leaders(notes, (), None, None),
-        "instants": CaptureInstants(captured_ms),
-        "expected": (),
-        "deleted_copies": (),
-        "resumed_copies": (),
-        "leader_proof": LeaderProof(),
-        "whole_metadata_ms": None,
-    }
+        "checkpoints": (), "epochs": (), "partition_notes": (), "leaders": leaders(notes, (), None, None),
+        "instants": CaptureInstants(captured_ms), "expected": (), "deleted_copies": (), "resumed_copies": (),
+        "leader_proof": LeaderProof(), "whole_metadata_ms": None,
+    }  # fmt: skip
     return list(coverage(segments, **{**nothing, **given}))

@@ -1,7 +1,5 @@
 """CRC-32C by its definition, independent of the library of the product."""
 
-from __future__ import annotations
-
 
 def _entry(index: int) -> int:
     for _ in range(8):

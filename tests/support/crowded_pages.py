@@ -1,7 +1,5 @@
 """Report pages with many open transactions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ What is waited for is what a process says or does, never a time. A process is it
 the executors and Python workers it has started: as when a machine dies.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -100,27 +98,17 @@ class Daemons:
         """A program of Spark's `bin` with its arguments."""
         home = Path(os.environ["SPARK_HOME"])
         environment = {
-            **bare_environment(),
-            "SPARK_HOME": str(home),
-            "SPARK_CONF_DIR": str(self.folder),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "1g",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
-            "SPARK_WORKER_DIR": str(self.folder / name),
-            "PYSPARK_PYTHON": os.environ["PYSPARK_PYTHON"],
+            **bare_environment(), "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(self.folder), "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "1g", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+            "SPARK_WORKER_DIR": str(self.folder / name), "PYSPARK_PYTHON": os.environ["PYSPARK_PYTHON"],
             "PYTHONPATH": str(self.folder / "python"),
-        }
+        }  # fmt: skip
         log = self.folder / f"{name}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [home / "bin" / argv[0], *argv[1:]],
-                env=environment,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+                [home / "bin" / argv[0], *argv[1:]], env=environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
         self.running.append(Daemon(process, log))
         return self.running[-1]
 
@@ -181,14 +169,9 @@ def audited(repository: Path, *argv: str, **environment: str) -> tuple[str, str]
 def submitted(repository: Path, *argv: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """`./spark-submit.sh` with its arguments, as a user starts it; gone at the end."""
     process = subprocess.Popen(
-        [repository / "spark-submit.sh", *argv],
-        env={**bare_environment(), **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+        [repository / "spark-submit.sh", *argv], env={**bare_environment(), **environment}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
     try:
         yield process
     finally:

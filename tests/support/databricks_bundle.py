@@ -1,7 +1,5 @@
 """Commands of the Databricks CLI in the documents, and names of the bundle."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

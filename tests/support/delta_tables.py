@@ -1,12 +1,10 @@
 """Tables for the command line without Spark. Unnamed columns are NULL."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -19,10 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tests.support.memory_audits import MemoryTables
 from txnlib.ask.main import main
+from txnlib.core.schema.views import VIEWS
 from txnlib.delta.store import stored_schema
 from txnlib.pipeline.query_run import SparkRows
 from txnlib.settings import Settings
 from txnlib.spark.local_rows import local_relation
+from txnlib.spark.schemas import TABLES
 
 NOW = 1_710_120_000_000
 RUN = f"test-{NOW}"
@@ -56,6 +56,22 @@ def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
     return SparkRows(str(root), read)
 
 
+@contextlib.contextmanager
+def session_views(spark: SparkSession, root: Path) -> Iterator[None]:
+    """The tables of a folder and the views, as temporary views; from memory: opening dozens of Delta tables takes long."""
+    for name in TABLES:
+        rows = spark.createDataFrame([], stored_schema(name))
+        stored = DeltaTable(str(root / name)).to_pyarrow_table() if (root / name).exists() else None
+        if stored is not None and stored.num_rows:
+            rows = spark.createDataFrame(stored).to(stored_schema(name))
+        rows.createOrReplaceTempView(name)
+    for name, view in VIEWS.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
+    yield
+    for name in (*TABLES, *VIEWS):
+        spark.catalog.dropTempView(name)
+
+
 def write_run(
     root: Path,
     as_of_ms: int = NOW,
@@ -67,45 +83,21 @@ def write_run(
     """The row of a run; its id."""
     decided = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given", **settings)
     row = {
-        "cluster": cluster,
-        "as_of": at(as_of_ms),
-        "started_at": at(NOW),
-        "status": status,
-        "settings": decided.model_dump_json(),
-        "counts": json.dumps({"verdicts": dict(verdicts)}),
-        "chain": decided.chain,
+        "cluster": cluster, "as_of": at(as_of_ms), "started_at": at(NOW), "status": status,
+        "settings": decided.model_dump_json(), "counts": json.dumps({"verdicts": dict(verdicts)}), "chain": decided.chain,
         "night": decided.night,
-    }
+    }  # fmt: skip
     write(root, "audit_runs", row, run_id=decided.run_id)
     return decided.run_id
 
 
 #: The tables that the commands of `txn-audit` read.
 READ_BY_COMMANDS = (
-    "coverage",
-    "open_transactions",
-    "producer_states",
-    "record_batches",
-    "transactional_ids",
-    "coordinator_states",
-    "partition_transactions",
-    "transaction_log",
-    "late_transactions",
-    "partitions",
-    "findings",
-    "abort_plan",
-    "blocked_groups",
-    "ended_transactions",
-    "producer_spans",
-    "producer_id_owners",
-    "transactions",
-    "transaction_outcomes",
-    "marker_repairs",
-    "in_doubt_transactions",
-    "broker_clocks",
-    "brokers",
-    "quarantine",
-)
+    "coverage", "open_transactions", "producer_states", "record_batches", "transactional_ids", "coordinator_states",
+    "partition_transactions", "transaction_log", "late_transactions", "partitions", "findings", "abort_plan", "blocked_groups",
+    "ended_transactions", "producer_spans", "producer_id_owners", "transactions", "transaction_outcomes", "marker_repairs",
+    "in_doubt_transactions", "broker_clocks", "brokers", "quarantine",
+)  # fmt: skip
 
 
 def store(root: Path, tables: MemoryTables, as_of_ms: int) -> Path:

@@ -1,7 +1,5 @@
 """Brokers in memory that answer the requests of a capture."""
 
-from __future__ import annotations
-
 import io
 import threading
 import zlib
@@ -137,11 +135,7 @@ class FakeBrokers:
                 authorized_operations=ALLOWED if self._of(name)[0][1].is_readable else ALLOWED[1:],
                 partitions=[
                     SimpleNamespace(
-                        partition_index=number,
-                        leader_id=log.leader,
-                        leader_epoch=log.epoch,
-                        replica_nodes=[1, 2],
-                        isr_nodes=[1, 2],
+                        partition_index=number, leader_id=log.leader, leader_epoch=log.epoch, replica_nodes=[1, 2], isr_nodes=[1, 2]
                     )
                     for number, log in self._of(name)
                 ],
@@ -195,13 +189,9 @@ class FakeBrokers:
         name = by_id.get(topic.topic_id) if topic.topic_id else topic.topic
         log = self.logs[name, asked.partition] if name is not None else Log(leader=-1)
         said = SimpleNamespace(
-            partition_index=asked.partition,
-            error_code=0,
-            high_watermark=log.end,
-            log_start_offset=log.start,
-            diverging_epoch=None,
-            records=b"",
-        )
+            partition_index=asked.partition, error_code=0, high_watermark=log.end, log_start_offset=log.start,
+            diverging_epoch=None, records=b"",
+        )  # fmt: skip
         if name is None:
             said.error_code = UNKNOWN_ID
         elif broker != log.leader:

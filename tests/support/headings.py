@@ -1,7 +1,5 @@
 """Anchors of the headings in a page."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The steps of deploy/Dockerfile, linted or carried out without a container engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -58,13 +56,9 @@ def carry_out(repository: Path, root: Path, environment: dict[str, str]) -> Path
                 _copy(repository / source, folder)
         elif step.instruction == "RUN" and "apt-get" not in step.value:
             done = subprocess.run(
-                ["bash", "-c", step.value],
-                cwd=inside(root, str(place)),
-                env=environment,
-                capture_output=True,
-                text=True,
+                ["bash", "-c", step.value], cwd=inside(root, str(place)), env=environment, capture_output=True, text=True,
                 check=False,
-            )
+            )  # fmt: skip
             assert done.returncode == 0, f"{step.value}\n{done.stdout}{done.stderr}"
     return inside(root, "/opt/txnlib")
 

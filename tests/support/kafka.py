@@ -3,8 +3,6 @@
 run-tests.sh brings the jars, as bench/run.sh does (`bootstrap_kafka`), and names them in KAFKA_CLASS_PATH.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import socket

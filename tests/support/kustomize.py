@@ -1,7 +1,5 @@
 """Manifests as `kustomize build` renders them, for the keys that deploy/kubernetes uses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,9 +1,8 @@
 """Recorded output of Kafka's live tools, and the truth of each capture."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,63 +38,59 @@ def ms(instant: Any) -> int | None:
     return None if instant is None else round(instant.timestamp() * 1000)
 
 
-def hanging(capture: Path) -> dict[tuple[str, int, int], tuple[Any, ...]]:
-    """Rows of find-hanging: epoch, coordinator epoch, start offset, last timestamp, minutes."""
-    rows = {}
+Rows = dict[tuple[str, int, int], tuple[Any, ...]]
+#: Column of the tool -> how its cell is read, and our column; of find-hanging, and of describe-producers.
+HANGING: Final = {
+    "ProducerEpoch": (int, "producer_epoch"),
+    "CoordinatorEpoch": (number, "coordinator_epoch"),
+    "StartOffset": (int, "start_offset"),
+    "LastTimestamp": (int, "last_timestamp"),
+    "Duration(min)": (int, "duration_minutes"),
+}
+PRODUCERS: Final = {
+    "ProducerEpoch": (int, "producer_epoch"),
+    "LatestCoordinatorEpoch": (number, "coordinator_epoch"),
+    "LastSequence": (number, "last_sequence"),
+    "LastTimestamp": (int, "last_timestamp"),
+    "CurrentTransactionStartOffset": (number, "current_transaction_start_offset"),
+}
+
+
+def hanging(capture: Path) -> Rows:
+    """Rows of find-hanging, by topic, partition and producer id."""
+    found = {}
     for path in sorted((capture / "live").glob("find-hanging-broker-*.txt")):
-        if "180min" in path.name:
-            continue
-        for row in table(path):
-            rows[row["Topic"], int(row["Partition"]), int(row["ProducerId"])] = (
-                int(row["ProducerEpoch"]),
-                number(row["CoordinatorEpoch"]),
-                int(row["StartOffset"]),
-                int(row["LastTimestamp"]),
-                int(row["Duration(min)"]),
-            )
-    return rows
+        for row in table(path) if "180min" not in path.name else ():
+            key = row["Topic"], int(row["Partition"]), int(row["ProducerId"])
+            found[key] = tuple(read(row[name]) for name, (read, _) in HANGING.items())
+    return found
 
 
-def our_hanging(tables: MemoryTables) -> dict[tuple[str, int, int], tuple[Any, ...]]:
-    return {
-        (row["topic"], row["partition"], row["producer_id"]): (
-            row["producer_epoch"],
-            row["coordinator_epoch"],
-            row["start_offset"],
-            ms(row["last_timestamp"]),
-            row["duration_minutes"],
-        )
-        for row in tables.rows("open_transactions")
-        if row["kafka_find_hanging"]
-    }
+def our_hanging(tables: MemoryTables) -> Rows:
+    return _ours((row for row in tables.rows("open_transactions") if row["kafka_find_hanging"]), HANGING)
 
 
-def producers(capture: Path) -> dict[tuple[str, int, int], tuple[Any, ...]]:
-    """Rows of describe-producers: epoch, coordinator epoch, last sequence, last timestamp, start offset."""
-    rows = {}
+def producers(capture: Path) -> Rows:
+    """Rows of describe-producers, by topic, partition and producer id."""
+    found = {}
     for path in sorted((capture / "live").glob("describe-producers-*.txt")):
-        topic, partition = path.stem.removeprefix("describe-producers-").rsplit("-", 1)
+        topic, partition = split(path.stem.removeprefix("describe-producers-"))
         for row in table(path):
-            rows[topic, int(partition), int(row["ProducerId"])] = (
-                int(row["ProducerEpoch"]),
-                number(row["LatestCoordinatorEpoch"]),
-                number(row["LastSequence"]),
-                int(row["LastTimestamp"]),
-                number(row["CurrentTransactionStartOffset"]),
-            )
-    return rows
+            found[topic, partition, int(row["ProducerId"])] = tuple(read(row[name]) for name, (read, _) in PRODUCERS.items())
+    return found
 
 
-def our_producers(tables: MemoryTables) -> dict[tuple[str, int, int], tuple[Any, ...]]:
+def our_producers(tables: MemoryTables) -> Rows:
+    return _ours(tables.rows("producer_states"), PRODUCERS)
+
+
+def _ours(rows: Iterable[dict[str, Any]], columns: Mapping[str, tuple[Any, str]]) -> Rows:
+    ours = [name for _, name in columns.values()]
     return {
-        (row["topic"], row["partition"], row["producer_id"]): (
-            row["producer_epoch"],
-            row["coordinator_epoch"],
-            row["last_sequence"],
-            ms(row["last_timestamp"]),
-            row["current_transaction_start_offset"],
+        (row["topic"], row["partition"], row["producer_id"]): tuple(
+            ms(row[name]) if name == "last_timestamp" else row[name] for name in ours
         )
-        for row in tables.rows("producer_states")
+        for row in rows
     }
 
 

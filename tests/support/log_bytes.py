@@ -3,8 +3,6 @@
 Shares no code with the readers, and reproduces bit for bit what real brokers wrote (test_golden_vectors.py).
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,34 +28,20 @@ def on_disk(value: int | None) -> int:
 
 def to_bytes(batch: RecordBatch) -> bytes:
     """A batch of the notation as a broker stores it; keys and values do not matter."""
-    envelope: dict[str, Any] = {
-        "leader_epoch": on_disk(batch.partition_leader_epoch),
-        "timestamp_type": batch.timestamp_type,
-    }
+    envelope: dict[str, Any] = {"leader_epoch": on_disk(batch.partition_leader_epoch), "timestamp_type": batch.timestamp_type}
     if batch.marker is not None:
         assert batch.marker.control_type is not None
         return encode_marker(
-            on_disk(batch.producer_id),
-            on_disk(batch.producer_epoch),
-            batch.marker.control_type,
-            on_disk(batch.marker.coordinator_epoch),
-            at=batch.base_offset,
-            ts=on_disk(batch.max_timestamp),
-            **envelope,
-        )
+            on_disk(batch.producer_id), on_disk(batch.producer_epoch), batch.marker.control_type,
+            on_disk(batch.marker.coordinator_epoch), at=batch.base_offset, ts=on_disk(batch.max_timestamp), **envelope,
+        )  # fmt: skip
     offsets = range(batch.base_offset, batch.base_offset + batch.records_count)
     return encode_batch(
-        [Record(offset, on_disk(batch.max_timestamp), b"key", b"value") for offset in offsets],
-        base_offset=batch.base_offset,
-        last_offset=batch.last_offset,
-        max_timestamp=on_disk(batch.max_timestamp),
-        producer_id=on_disk(batch.producer_id),
-        producer_epoch=on_disk(batch.producer_epoch),
-        base_sequence=on_disk(batch.base_sequence),
-        is_transactional=batch.is_transactional,
-        is_control=batch.is_control,
-        **envelope,
-    )
+        [Record(offset, on_disk(batch.max_timestamp), b"key", b"value") for offset in offsets], base_offset=batch.base_offset,
+        last_offset=batch.last_offset, max_timestamp=on_disk(batch.max_timestamp), producer_id=on_disk(batch.producer_id),
+        producer_epoch=on_disk(batch.producer_epoch), base_sequence=on_disk(batch.base_sequence),
+        is_transactional=batch.is_transactional, is_control=batch.is_control, **envelope,
+    )  # fmt: skip
 
 
 def segment(batches: Iterable[RecordBatch]) -> bytes:
@@ -100,16 +84,9 @@ def encode_batch(
     if body is None:
         body = encode_records(records, base, since, headers)
     covered = struct.pack(
-        ">hiqqqhii",
-        flags if attributes is None else attributes,
-        last - base,
-        since,
-        newest,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        len(records),
-    )
+        ">hiqqqhii", flags if attributes is None else attributes, last - base, since, newest, producer_id, producer_epoch,
+        base_sequence, len(records),
+    )  # fmt: skip
     covered += body
     return struct.pack(">qiibI", base, 9 + len(covered), leader_epoch, 2, crc32c(covered)) + covered
 
@@ -132,12 +109,7 @@ def encode_marker(
     key = struct.pack(">hh", key_version, control_type) + more_key
     value = struct.pack(">hi", value_version, coordinator_epoch) + more_value
     return encode_batch(
-        [Record(at, ts, key, value)],
-        producer_id=pid,
-        producer_epoch=epoch,
-        is_transactional=True,
-        is_control=True,
-        **envelope,
+        [Record(at, ts, key, value)], producer_id=pid, producer_epoch=epoch, is_transactional=True, is_control=True, **envelope
     )
 
 

@@ -10,8 +10,6 @@ record of a coordinator. One sequence number means one record; `to=` sets a last
 log_bytes.py turns them into what a broker writes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -66,26 +64,14 @@ def A(pid: int, epoch: int, coordinator_epoch: int | None = 0, *, at: int, **fie
 
 
 STATES = {
-    "E": TransactionState.EMPTY,
-    "O": TransactionState.ONGOING,
-    "PC": TransactionState.PREPARE_COMMIT,
-    "PA": TransactionState.PREPARE_ABORT,
-    "CC": TransactionState.COMPLETE_COMMIT,
-    "CA": TransactionState.COMPLETE_ABORT,
-    "DEAD": TransactionState.DEAD,
-    "FENCE": TransactionState.PREPARE_EPOCH_FENCE,
-}
+    "E": TransactionState.EMPTY, "O": TransactionState.ONGOING, "PC": TransactionState.PREPARE_COMMIT,
+    "PA": TransactionState.PREPARE_ABORT, "CC": TransactionState.COMPLETE_COMMIT, "CA": TransactionState.COMPLETE_ABORT,
+    "DEAD": TransactionState.DEAD, "FENCE": TransactionState.PREPARE_EPOCH_FENCE,
+}  # fmt: skip
 
 
 def rec(
-    state: str,
-    pid: int,
-    epoch: int,
-    partitions: Iterable[str] = (),
-    *,
-    id: str = "bar",
-    update: int = TS,
-    **fields: Any,
+    state: str, pid: int, epoch: int, partitions: Iterable[str] = (), *, id: str = "bar", update: int = TS, **fields: Any
 ) -> TransactionLogEntry:
     """A coordinator's record, with the fields that a broker would give to one in this state; lists keep their order."""
     is_empty = state == "E"
@@ -97,13 +83,9 @@ def rec(
         "version": 1,
     } | fields
     return TransactionLogEntry(
-        transactional_id=id,
-        producer_id=pid,
-        producer_epoch=epoch,
-        transaction_state=STATES[state],
-        last_update_timestamp_ms=update,
-        **given,
-    )
+        transactional_id=id, producer_id=pid, producer_epoch=epoch, transaction_state=STATES[state],
+        last_update_timestamp_ms=update, **given,
+    )  # fmt: skip
 
 
 def topic_partition(name: str) -> TopicPartition:

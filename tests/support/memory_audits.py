@@ -4,8 +4,6 @@ The stages are what is tested; that tables survive being written is another test
 those are made that a test looks at, and those they are made from: that all can be made is `tests/jobs/test_audit.py`'s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +34,7 @@ class MemoryTables:
     taken: set[str] = field(default_factory=set)
 
     @property
-    def store(self) -> MemoryTables:
+    def store(self) -> "MemoryTables":
         return self
 
     def exists(self, name: str) -> bool:

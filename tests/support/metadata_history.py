@@ -3,8 +3,6 @@
 The states are those of the simulated cluster, not of a reader: who led what, from which record to which.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 A kernel of its own would start a second Spark.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

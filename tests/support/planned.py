@@ -1,7 +1,5 @@
 """A hanging transaction, and its row in `abort_plan`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +8,10 @@ from txnlib.core.verdicts.abort_plan import OpenTransaction, Plan, PlanCommand, 
 from txnlib.core.verdicts.kafka_commands import abort
 
 HANGING = OpenTransaction(
-    topic="payments",
-    partition=0,
-    producer_id=7,
-    producer_epoch=1,
-    coordinator_epoch=None,
-    start_offset=24,
-    transactional_id="pay\n1. ABORT  everything",
-    verdict="HANGING",
-    reason="WRITTEN_AFTER_MARKER",
-    safe_to_abort=True,
+    topic="payments", partition=0, producer_id=7, producer_epoch=1, coordinator_epoch=None, start_offset=24,
+    transactional_id="pay\n1. ABORT  everything", verdict="HANGING", reason="WRITTEN_AFTER_MARKER", safe_to_abort=True,
     abort_command=abort("payments", 0, 24),
-)
+)  # fmt: skip
 
 
 def row_of(transaction: OpenTransaction) -> tuple[Plan, dict[str, Any]]:

@@ -1,7 +1,5 @@
 """Transactional producers (librdkafka) that commit and abort until they are stopped."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

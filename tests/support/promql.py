@@ -1,7 +1,5 @@
 """What a PromQL expression selects."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import promql_parser

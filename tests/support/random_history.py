@@ -4,8 +4,6 @@ A history goes on after the capture, as copies may be of different instants. Wha
 transaction of the same id may still absorb what hangs then, and nobody can know that.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """An HTTP server on loopback that keeps what it receives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Commands of docker and kubectl in the documents: what they name must exist, and a container must take its arguments."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random segments in which producers take turns, with odd batches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
@@ -68,16 +66,11 @@ class RandomLog:
         size = 4_000 if random.random() < 0.95 else 5_000
         self.offset += delta + 1
         return encode_batch(
-            [Record(at, time, None, None)] * records,
-            base_offset=at,
-            last_offset=at + delta,
-            base_timestamp=time,
-            max_timestamp=time,
-            is_transactional=is_transactional,
-            timestamp_type=TimestampType.LOG_APPEND_TIME if is_stamped else TimestampType.CREATE_TIME,
-            body=bytes(size // 50),
+            [Record(at, time, None, None)] * records, base_offset=at, last_offset=at + delta, base_timestamp=time,
+            max_timestamp=time, is_transactional=is_transactional,
+            timestamp_type=TimestampType.LOG_APPEND_TIME if is_stamped else TimestampType.CREATE_TIME, body=bytes(size // 50),
             **where,
-        )
+        )  # fmt: skip
 
 
 def read_rows(

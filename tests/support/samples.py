@@ -1,7 +1,5 @@
 """The sample files; sample_files/README.md describes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 FILES = Path(__file__).parent / "sample_files"

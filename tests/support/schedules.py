@@ -1,15 +1,13 @@
-"""Schedules of a cluster, and what an audit must say of each.
+"""Schedules: what happens to one topic of a cluster, and what an audit must say of it.
 
-Each is on a topic of its own, and one audit judges many.
+One schedule a topic, many schedules an audit; each has a transactional id, a producer and a coordinator partition of its own.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.cluster import MINUTE, SECOND, Cluster, Place, id_in
+from tests.support.cluster import MINUTE, SECOND, TXN, Cluster, Copy, Place, id_in
 from tests.support.memory_audits import MemoryTables
 
 #: Coordinator partition of ids that only show a broker's clock.
@@ -25,63 +23,110 @@ class Expected:
     is_safe: bool = False
     reason: str | None = None
     says: str = ""
-    partition: int = 0
 
 
-#: Called with the cluster, the topic and its partition 0, a transactional id, a producer id, and the id's coordinator partition.
-Schedule = Callable[..., Expected]
+@dataclass(frozen=True)
+class Story:
+    """The part of a cluster that a schedule is about. Without other places, what happens, happens on the first partition."""
+
+    c: Cluster
+    topic: str
+    id: str
+    pid: int
+    #: Of the coordinator.
+    number: int
+
+    @property
+    def place(self) -> Place:
+        return self.topic, 0
+
+    def begin(self, at: int, places: Iterable[Place] = (), **more: Any) -> None:
+        self.c.begin(self.id, self.pid, more.pop("epoch", 0), tuple(places) or [self.place], at, **more)
+
+    def end(self, at: int, kind: str = "COMMIT", *, start: int, places: Iterable[Place] = (), **more: Any) -> None:
+        self.c.end(self.id, self.pid, more.pop("epoch", 0), tuple(places) or [self.place], at, kind, start=start, **more)
+
+    def transaction(self, at: int, kind: str = "COMMIT") -> None:
+        """A whole one, of a second."""
+        self.c.transaction(self.id, self.pid, 0, [self.place], at, kind)
+
+    def write(self, at: int, epoch: int = 0, **changes: Any) -> None:
+        self.c.write(self.place, self.pid, epoch, at, **changes)
+
+    def note(self, state: str | None, at: int, places: Iterable[Place] = (), **more: Any) -> None:
+        self.c.note(self.id, state, more.pop("pid", self.pid), more.pop("epoch", 0), places, at, **more)
+
+    def late_write(self, at: int, kind: str = "COMMIT") -> None:
+        """A transaction ends, and a batch of it comes after its marker."""
+        self.transaction(MINUTE, kind)
+        self.write(at)
+
+    def beat(self, *times: int, partition: int = 0, **changes: Any) -> None:
+        """Transactions of another producer: their markers show a broker's clock before and behind."""
+        id_, pid, place = id_in(BEATS, f"beat-{self.topic}-{partition}"), self.pid + 500 + partition, (self.topic, partition)
+        for at in times:
+            self.c.note(id_, "Ongoing", pid, 0, [place], at, start=at)
+            self.c.write(place, pid, 0, at + 5, **changes)
+            self.c.note(id_, "PrepareCommit", pid, 0, [place], at + SECOND, start=at)
+            self.c.mark(place, pid, 0, "COMMIT", at + SECOND + 10, **changes)
+            self.c.note(id_, "CompleteCommit", pid, 0, (), at + SECOND + 20, start=at)
+
+    def copied(self, *copies: Copy) -> None:
+        """What the capture has of the partition."""
+        self.c.copies[self.place] = list(copies)
+
+    def led_by_broker_2(self, skew: int, end: int) -> None:
+        """Whose clock differs."""
+        self.c.skews[self.place] = skew
+        self.c.leaders[self.place] = 2
+        self.copied(Copy(2, end))
+
+    def coordinator(self, *copies: Copy) -> None:
+        """What it has of the coordinator partition."""
+        self.c.copies[TXN, self.number] = list(copies)
+
+    def expect(self, verdict: str | None, says: str = "", **more: Any) -> Expected:
+        return Expected(more.pop("pid", self.pid), verdict, says=says, **more)
+
+
+Schedule = Callable[[Story], Expected]
+
+
+class Schedules(dict[str, Schedule]):
+    """Schedules by name. It decorates those that are functions."""
+
+    def __call__(self, of: Schedule) -> Schedule:
+        self[of.__name__] = of
+        return of
+
+
 Told = dict[str, tuple[str, Expected]]
 
 
-def into(schedules: dict[str, Schedule]) -> Callable[[Schedule], Schedule]:
-    """A decorator: the schedule is one of these."""
-    return lambda of: schedules.setdefault(of.__name__, of)
-
-
-def happened(c: Cluster, schedules: dict[str, Schedule]) -> Told:
-    """Schedule -> its topic, and what is expected of it, once all of them have happened."""
-    told = {}
-    for number, (name, of) in enumerate(schedules.items()):
+def built(schedules: dict[str, Schedule]) -> tuple[Cluster, Told]:
+    """The cluster, and by schedule its topic and what is expected."""
+    c, told = Cluster(), {}
+    for number, (name, schedule) in enumerate(schedules.items()):
         assert number < BEATS
         topic = name.replace("_", "-")
-        told[name] = topic, of(c, topic, (topic, 0), id_in(number, name), 1_000 * (number + 1), number)
-    return told
+        told[name] = topic, schedule(Story(c, topic, id_in(number, topic), 1_000 * (number + 1), number))
+    return c, told
 
 
-def wrong(tables: MemoryTables, told: Told) -> dict[str, Any]:
-    """Schedule -> what an audit says of it that was not expected."""
-    opened = {(row["topic"], row["partition"], row["producer_id"]): row for row in tables.rows("open_transactions")}
-    found: dict[str, Any] = {}
+def wrong(tables: MemoryTables, told: Told) -> dict[str, object]:
+    """By schedule, what an audit says of it that it must not."""
+    opened = {(row["topic"], row["producer_id"]): row for row in tables.rows("open_transactions") if row["partition"] == 0}
+    found: dict[str, object] = {}
     for name, (topic, expected) in told.items():
-        row = opened.get((topic, expected.partition, expected.producer_id), {})
-        because = row.get("do_not_abort_because") or ""
-        if (row.get("verdict"), row.get("safe_to_abort", False)) != (expected.verdict, expected.is_safe):
-            found[name] = row and (row["verdict"], row["safe_to_abort"], row["reason"], row["explanation"], because)
-        elif expected.reason is not None and row["reason"] != expected.reason:
-            found[name] = row["reason"], row["explanation"]
-        elif expected.says not in because:
-            found[name] = because
+        row = opened.get((topic, expected.producer_id))
+        said = (None, False) if row is None else (row["verdict"], row["safe_to_abort"])
+        because = (row or {}).get("do_not_abort_because") or ""
+        is_right = expected.reason in (None, (row or {}).get("reason")) and expected.says in because
+        if said != (expected.verdict, expected.is_safe) or not is_right:
+            found[name] = said, None if row is None else (row["reason"], row["explanation"], because)
     return found
 
 
-def beat(c: Cluster, place: Place, pid: int, times: tuple[int, ...] = (0, 40 * MINUTE, 100 * MINUTE), **changes: object) -> None:
-    """Transactions of another producer: their markers show a broker's clock before and behind."""
-    topic, partition = place
-    pid += 500 + partition
-    for at in times:
-        id_ = id_in(BEATS, f"beat-{topic}-{partition}")
-        c.note(id_, "Ongoing", pid, 0, [place], at, start=at)
-        c.write(place, pid, 0, at + 5, **changes)
-        c.note(id_, "PrepareCommit", pid, 0, [place], at + SECOND, start=at)
-        c.mark(place, pid, 0, "COMMIT", at + SECOND + 10, **changes)
-        c.note(id_, "CompleteCommit", pid, 0, (), at + SECOND + 20, start=at)
-
-
-def late_write(c: Cluster, id_: str, pid: int, place: Place, at: int, kind: str = "COMMIT") -> None:
-    """A transaction ends, and a batch of it comes after its marker."""
-    c.transaction(id_, pid, 0, [place], MINUTE, kind)
-    c.write(place, pid, 0, at)
-
-
 def flip_last(content: bytes) -> bytes:
+    """One bit near the end."""
     return content[:-10] + bytes([content[-10] ^ 1]) + content[-9:]

@@ -1,7 +1,5 @@
 """The rows of one table of an open segment."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Servers that speak as Amazon's, Google's and Microsoft's stores, and Hadoop."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac
@@ -201,15 +199,11 @@ def microsofts(folder: Path) -> Iterator[Store]:
 def _azurite(host: str) -> Store:
     at = {f"{api}_storage_{what}": value for api in ("blob", "dfs") for what, value in (("authority", host), ("scheme", "http"))}
     return Store(
-        fs.AzureFileSystem(ACCOUNT, account_key=AZURITE_KEY, **at),
-        root=f"abfss://{{}}@{ACCOUNT}.dfs.core.windows.net",
-        endpoint="AZURE_STORAGE_SERVICE_ENDPOINT",
-        credentials="AZURE_STORAGE_KEY",
-        unreachable="Could not connect",
-        gone="BlobNotFound",
-        refused="AuthorizationFailure",
+        fs.AzureFileSystem(ACCOUNT, account_key=AZURITE_KEY, **at), root=f"abfss://{{}}@{ACCOUNT}.dfs.core.windows.net",
+        endpoint="AZURE_STORAGE_SERVICE_ENDPOINT", credentials="AZURE_STORAGE_KEY", unreachable="Could not connect",
+        gone="BlobNotFound", refused="AuthorizationFailure",
         refusing=lambda: _environment("AZURE_STORAGE_KEY", AZURE_STORAGE_KEY=SECRET),
-    )
+    )  # fmt: skip
 
 
 @contextmanager
@@ -255,17 +249,12 @@ def _hadoop(folder: Path, port: str) -> Store:
         return sum(status.length > 0 for status in hadoop.client.list_status("/", True) if not status.isdir)
 
     return Store(
-        fs.PyFileSystem(fs.FSSpecHandler(hadoop)),
-        root="hdfs:///{}",
-        endpoint="HADOOP_CONF_DIR",
-        credentials="HADOOP_CONF_DIR",
-        unreachable="Connection refused",
-        gone="All DataNodes failed",
-        refused="AccessControlException: Permission denied: user=stranger",
-        refusing=refusing,
+        fs.PyFileSystem(fs.FSSpecHandler(hadoop)), root="hdfs:///{}", endpoint="HADOOP_CONF_DIR", credentials="HADOOP_CONF_DIR",
+        unreachable="Connection refused", gone="All DataNodes failed",
+        refused="AccessControlException: Permission denied: user=stranger", refusing=refusing,
         nowhere=_core_site(folder / "nowhere", NOWHERE.rpartition(":")[2]),
         forgotten=lambda: wait_until(lambda: blocks() == files(), "the datanode to delete a block"),
-    )
+    )  # fmt: skip
 
 
 def _core_site(folder: Path, port: str) -> str:

@@ -5,8 +5,6 @@ third. On the third a two-phase commit is open in orders-1. What is open in orde
 OPEN, not seen, and UNKNOWN.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 from itertools import pairwise
@@ -20,39 +18,19 @@ from txnlib.core.schema.views import OF_REPORT
 
 NIGHTS = tuple(parse_instant(f"2026-11-{day}T02:00:00Z") for day in (19, 20, 21))
 BILLING = {
-    "topic": "orders",
-    "partition": 0,
-    "start_offset": 100,
-    "producer_id": 1,
-    "transactional_id": "billing-0",
-    "application": "billing",
-    "blocks_since": at(NIGHTS[0] - 600_000),
-    "last_timestamp": at(NIGHTS[0] - 600_000),
-    "first_seen": at(NIGHTS[0]),
-    "is_two_phase_commit": False,
-}
+    "topic": "orders", "partition": 0, "start_offset": 100, "producer_id": 1, "transactional_id": "billing-0",
+    "application": "billing", "blocks_since": at(NIGHTS[0] - 600_000), "last_timestamp": at(NIGHTS[0] - 600_000),
+    "first_seen": at(NIGHTS[0]), "is_two_phase_commit": False,
+}  # fmt: skip
 FRAUD = {
-    "topic": "payments",
-    "partition": 0,
-    "start_offset": 7,
-    "producer_id": 2,
-    "transactional_id": "fraud-1",
-    "application": "fraud",
-    "blocks_since": at(NIGHTS[1] - 1_800_000),
-    "is_two_phase_commit": False,
-}
+    "topic": "payments", "partition": 0, "start_offset": 7, "producer_id": 2, "transactional_id": "fraud-1",
+    "application": "fraud", "blocks_since": at(NIGHTS[1] - 1_800_000), "is_two_phase_commit": False,
+}  # fmt: skip
 LEDGER = {
-    "topic": "orders",
-    "partition": 1,
-    "start_offset": 50,
-    "producer_id": 3,
-    "transactional_id": "ledger-0",
-    "application": "ledger",
-    "coordinator_state": "Ongoing",
-    "transaction_start": at(NIGHTS[2] - 7_200_000),
-    "blocks_since": at(NIGHTS[2] - 7_200_000),
-    "is_two_phase_commit": True,
-}
+    "topic": "orders", "partition": 1, "start_offset": 50, "producer_id": 3, "transactional_id": "ledger-0",
+    "application": "ledger", "coordinator_state": "Ongoing", "transaction_start": at(NIGHTS[2] - 7_200_000),
+    "blocks_since": at(NIGHTS[2] - 7_200_000), "is_two_phase_commit": True,
+}  # fmt: skip
 NOBODY = {"topic": "orders", "partition": 2, "start_offset": 9, "producer_id": 4, "blocks_since": at(NIGHTS[2] - 60_000)}
 _EXPLAINED = {"HANGING": "nobody owns its producer id", "UNKNOWN": "a coordinator partition was not captured"}
 
@@ -211,12 +189,8 @@ def _ended() -> list[dict[str, Any]]:
 def _outcomes(night: int) -> list[dict[str, Any]]:
     """A committed transaction, and one that lacks a marker."""
     base = {
-        "as_of": at(NIGHTS[night]),
-        "producer_id": 1,
-        "producer_epoch": 0,
-        "is_two_phase_commit": False,
-        "transaction_number": 1,
-    }
+        "as_of": at(NIGHTS[night]), "producer_id": 1, "producer_epoch": 0, "is_two_phase_commit": False, "transaction_number": 1,
+    }  # fmt: skip
     base |= {"transactional_id": "billing-0", "coordinator_partition": 3, "topic": "orders", "partition": 0, "marker": "FOUND"}
     base |= {"known_from": "COORDINATOR", "marker_offset": 60, "outcome": "COMMIT", "decided_outcome": "COMMIT", "records": 2}
     lost = {"transactional_id": "fraud-1", "producer_id": 2, "topic": "payments", "marker": "MISSING", "marker_offset": None}

@@ -1,7 +1,5 @@
 """Brokers in memory on ports of loopback, and a proxy that damages answers."""
 
-from __future__ import annotations
-
 import io
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """What tests look at in captures over the wire."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A broker that does not verify (`transaction.partition.verification.enable=false`
 transactional id that never added the partition: its coordinator will never write the marker.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 import time

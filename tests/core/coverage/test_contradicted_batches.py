@@ -1,7 +1,5 @@
 """Batches that contradict their copy, and the quarantine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

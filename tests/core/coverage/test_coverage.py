@@ -1,7 +1,5 @@
 """What each copy of a partition contains and proves."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 
@@ -80,18 +78,13 @@ OF_METADATA = {
 
 
 @pytest.mark.parametrize(("captured_ms", "reach_ms", "number", "expected"), OF_METADATA.values(), ids=OF_METADATA)
-def test_what_the_metadata_log_proves_about_the_leader_of_a_copy(
-    captured_ms: int | None, reach_ms: int | None, number: int, expected: tuple[str | None, str]
-) -> None:
+def test_what_the_metadata_log_proves_about_the_leader_of_a_copy(captured_ms, reach_ms, number, expected):
     basis = LeaderBasis.METADATA_LOG
     state = assigned("t", 1, NOW - 5, leader_epoch=5)
     (row,) = covered(
-        captured(),
-        captured_ms=captured_ms,
-        epochs=[epoch(number, 0, 19)],
-        leaders=leaders((), [state], basis, None),
+        captured(), captured_ms=captured_ms, epochs=[epoch(number, 0, 19)], leaders=leaders((), [state], basis, None),
         leader_proof=LeaderProof(basis, reach_ms),
-    )
+    )  # fmt: skip
     assert (row.leader_basis, row.role) == expected
 
 
@@ -309,9 +302,7 @@ BEGINS = {
 
 
 @pytest.mark.parametrize(("first", "said", "expected"), BEGINS.values(), ids=BEGINS)
-def test_a_copy_that_begins_by_choice_has_the_log_start_of_its_leader(
-    first: int, said: tuple[int, int] | None, expected: tuple[bool, int]
-) -> None:
+def test_a_copy_that_begins_by_choice_has_the_log_start_of_its_leader(first, said, expected):
     answer = {} if said is None else {"log_start_offset": said[0], "fetched_from": said[1], "answered_at_ms": NOW}
     (row,) = covered(captured(base=first, end=200), partition_notes=[noted(leader=1, **answer)])
     assert ("by scope" in (row.detail or ""), row.log_start_offset) == expected
@@ -429,11 +420,6 @@ def test_an_instant_belongs_to_a_copy_then_to_its_broker_then_to_all() -> None:
 
 def test_checkpoints_are_copied_before_the_partitions_of_their_broker() -> None:
     noted_ms = {
-        "1/replication-offset-checkpoint": 9,
-        "1/t-0": 5,
-        "2/t-0": 7,
-        "2/u-0": 6,
-        "2/__transaction_state-0": 1,
-        "2/first/t-0": 1,
-    }
+        "1/replication-offset-checkpoint": 9, "1/t-0": 5, "2/t-0": 7, "2/u-0": 6, "2/__transaction_state-0": 1, "2/first/t-0": 1,
+    }  # fmt: skip
     assert CaptureInstants(3, noted_ms).of_high_watermarks() == {"1": 9, "2": 6}

@@ -1,7 +1,5 @@
 """Copies of deleted topics: every case as a row of a grid."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.copies import assigned, captured, checkpoint, noted
@@ -31,9 +29,7 @@ COPIES = {
 
 
 @pytest.mark.parametrize(("own", "now", "past", "has_log", "is_whole", "is_confirmed", "expected"), COPIES.values(), ids=COPIES)
-def test_which_copies_are_of_deleted_topics(
-    own: str | None, now: str | None, past: list[str], has_log: bool, is_whole: bool, is_confirmed: bool, expected: bool
-) -> None:
+def test_which_copies_are_of_deleted_topics(own, now, past, has_log, is_whole, is_confirmed, expected):
     source = "text:1" if own is None else "raw:1"
     states = [] if now is None else [assigned("t", 1, topic_id=now)]
     states += [assigned("t", 1, topic_id=each, is_current=False) for each in past]
@@ -67,9 +63,7 @@ IDS = {
 
 
 @pytest.mark.parametrize(("copies", "leader", "expected"), IDS.values(), ids=IDS)
-def test_topic_ids_separate_logs_without_a_metadata_log(
-    copies: dict[str, tuple[str | None, int | None]], leader: int | None, expected: list[str]
-) -> None:
+def test_topic_ids_separate_logs_without_a_metadata_log(copies, leader, expected):
     found = deleted_copies(
         [captured(source=source, newest_broker_ms=stamp) for source, (_, stamp) in copies.items()],
         of_copies([checkpoint("topic_id", topic_id, source=source) for source, (topic_id, _) in copies.items() if topic_id]),

@@ -1,7 +1,5 @@
 """Leaders from capture.json and from the metadata log: every case as a row of a grid."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -35,9 +33,7 @@ LEADERS = {
 
 
 @pytest.mark.parametrize(("leader", "in_log", "since_ms", "basis", "expected"), LEADERS.values(), ids=LEADERS)
-def test_who_leads_and_how_that_is_known(
-    leader: int | None, in_log: int | None, since_ms: int | None, basis: LeaderBasis | None, expected: tuple[str | None, str]
-) -> None:
+def test_who_leads_and_how_that_is_known(leader, in_log, since_ms, basis, expected):
     notes = [] if leader is None else [noted(leader=leader, replicas=[1, 2])]
     states = [] if in_log is None else [assigned("t", in_log, since_ms)]
     (found,) = leaders(notes, states, basis, NOW).values()

@@ -1,7 +1,5 @@
 """Checkpoint files as brokers write them, and bad copies."""
 
-from __future__ import annotations
-
 import pytest
 
 from txnlib.core.kafka.broker_files import CheckpointEntries

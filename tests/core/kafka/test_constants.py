@@ -1,7 +1,5 @@
 """Special values and limits of Kafka (docs/rules/transactions.md#limits-and-defaults)."""
 
-from __future__ import annotations
-
 import pytest
 
 from txnlib.core.findings.coordinator_records import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS

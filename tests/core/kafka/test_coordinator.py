@@ -1,7 +1,5 @@
 """Steps between two records of an id. Groups E and M of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,6 +12,8 @@ from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import Step
 
 P, Q = 40, 9893
+T1, A = {"topic1-0"}, {"a-0"}
+BACK = TS - 1
 
 LEGAL = Transition(Step.LEGAL, ())
 
@@ -38,72 +38,58 @@ LEGAL_HISTORIES = {
     "E01 a new id begins at epoch 0": [rec("E", P, 0)],
     "E05 an exhausted id moves to a new producer id, though the clock went back": [
         rec("E", P, 1, update=TS),
-        rec("E", P + 1, 0, update=TS - 1),
+        rec("E", P + 1, 0, update=BACK),
     ],
     "E06 a transaction begins while the clock goes back": [
         rec("E", P, 1, update=TS),
-        rec("O", P, 1, {"topic1-0"}, update=TS - 1, start_timestamp_ms=TS - 1),
+        rec("O", P, 1, T1, update=BACK, start_timestamp_ms=TS - 1),
     ],
     "E07 partitions are added while the clock goes back": [
         rec("E", P, 1, update=TS),
-        rec("O", P, 1, {"topic1-0"}, update=TS - 1, start_timestamp_ms=TS - 1),
+        rec("O", P, 1, T1, update=BACK, start_timestamp_ms=TS - 1),
         rec("O", P, 1, {"topic1-0", "topic2-0"}, update=TS - 2, start_timestamp_ms=TS - 1),
     ],
-    "E08 a commit while the clock goes back": [
-        rec("E", P, 1),
-        rec("O", P, 1, {"topic1-0"}),
-        rec("PC", P, 1, {"topic1-0"}, update=TS - 1),
-    ],
-    "E10 a commit of transactions v1": [
-        rec("E", P, 1),
-        rec("O", P, 1, {"topic1-0"}),
-        rec("PC", P, 1, {"topic1-0"}),
-        rec("CC", P, 1, update=TS - 1),
-    ],
-    "E11 an abort by the client": [
-        rec("E", P, 1),
-        rec("O", P, 1, {"topic1-0"}),
-        rec("PA", P, 1, {"topic1-0"}),
-        rec("CA", P, 1, update=TS - 1),
-    ],
+    "E08 a commit while the clock goes back": [rec("E", P, 1), rec("O", P, 1, T1), rec("PC", P, 1, T1, update=BACK)],
+    "E10 a commit of transactions v1": [rec("E", P, 1), rec("O", P, 1, T1), rec("PC", P, 1, T1), rec("CC", P, 1, update=BACK)],
+    "E11 an abort by the client": [rec("E", P, 1), rec("O", P, 1, T1), rec("PA", P, 1, T1), rec("CA", P, 1, update=BACK)],
     "E12 a fence at the last epoch": [
         rec("E", P, 32766),
-        rec("O", P, 32766, {"topic1-0"}),
-        rec("PA", P, 32767, {"topic1-0"}),
+        rec("O", P, 32766, T1),
+        rec("PA", P, 32767, T1),
         rec("CA", P, 32767),
         rec("E", Q, 0),
     ],
     "E15 transactions v2 raise the epoch at every end": [
         rec("E", P, 10),
-        rec("O", P, 10, {"topic1-0"}),
-        rec("PC", P, 11, {"topic1-0"}),
+        rec("O", P, 10, T1),
+        rec("PC", P, 11, T1),
         rec("CC", P, 11),
     ],
     "E16 the epoch overflows at the end of a transaction": [
         rec("E", P, 32766),
-        rec("O", P, 32766, {"topic1-0"}),
-        rec("PC", P, 32767, {"topic1-0"}, next_producer_id=Q),
+        rec("O", P, 32766, T1),
+        rec("PC", P, 32767, T1, next_producer_id=Q),
         rec("CC", Q, 0, previous_producer_id=P),
     ],
     "E16 the same before 4.3, which does not write the next producer id": [
         rec("E", P, 32766),
-        rec("O", P, 32766, {"topic1-0"}),
-        rec("PC", P, 32767, {"topic1-0"}),
+        rec("O", P, 32766, T1),
+        rec("PC", P, 32767, T1),
         rec("CC", Q, 0),
     ],
-    "E18 a new id begins at epoch 0, whatever epoch its client expects": [rec("E", P, 0), rec("O", P, 0, {"a-0"})],
+    "E18 a new id begins at epoch 0, whatever epoch its client expects": [rec("E", P, 0), rec("O", P, 0, A)],
     "E20 a retried initialisation leaves the epoch": [rec("E", P, 735), rec("E", P, 735)],
     "M02 a commit of transactions v2 and the next transaction": [
         rec("E", P, 3),
-        rec("O", P, 3, {"a-0"}),
-        rec("PC", P, 4, {"a-0"}),
+        rec("O", P, 3, A),
+        rec("PC", P, 4, A),
         rec("CC", P, 4),
         rec("O", P, 4, {"b-0"}, start_timestamp_ms=TS + 1),
     ],
     "M08 a timeout at the last epoch": [
         rec("E", P, 32766),
-        rec("O", P, 32766, {"a-0"}),
-        rec("PA", P, 32767, {"a-0"}, next_producer_id=Q),
+        rec("O", P, 32766, A),
+        rec("PA", P, 32767, A, next_producer_id=Q),
         rec("CA", Q, 0),
     ],
     "null and no partitions are the same set": [rec("O", P, 3, transaction_partitions=None), rec("PC", P, 3)],
@@ -113,27 +99,23 @@ LEGAL_HISTORIES = {
 @pytest.mark.parametrize("name", LEGAL_HISTORIES)
 def test_nothing_is_odd_about_what_a_coordinator_does(name: str) -> None:
     records = LEGAL_HISTORIES[name]
-
     assert history(*records) == legal(len(records))
 
 
 def test_M09_an_abort_of_nothing_is_a_step_of_transactions_v2() -> None:
     steps = history(rec("E", P, 3), rec("PA", P, 4), rec("CA", P, 4))
-
     assert steps == [Transition(None, ()), Transition(Step.TRANSACTIONS_V2, ()), LEGAL]
 
 
 def test_M12_an_append_that_timed_out_looks_like_a_phantom() -> None:
-    steps = history(rec("E", P, 3), rec("O", P, 3, {"a-0"}), rec("O", P, 3, {"b-0"}), rec("PC", P, 3, {"b-0"}))
-
+    steps = history(rec("E", P, 3), rec("O", P, 3, A), rec("O", P, 3, {"b-0"}), rec("PC", P, 3, {"b-0"}))
     assert steps[2] == Transition(Step.LEGAL, (Finding.SUSPICIOUS_PHANTOM_APPEND,))
     assert [*steps[:2], *steps[3:]] == legal(3)
 
 
 def test_M13_compaction_explains_what_would_be_illegal() -> None:
-    prepared, completed = CoordinatorRecord(rec("PC", P, 3, {"a-0"}), 3), CoordinatorRecord(rec("CC", P, 9), 3)
-    later = CoordinatorRecord(rec("PC", P, 9, {"a-0"}), 3)
-
+    prepared, completed = CoordinatorRecord(rec("PC", P, 3, A), 3), CoordinatorRecord(rec("CC", P, 9), 3)
+    later = CoordinatorRecord(rec("PC", P, 9, A), 3)
     assert transition(prepared, completed, is_consecutive=False) == Transition(None, ())
     assert transition(completed, later, is_consecutive=False) == Transition(None, ())
     assert transition(completed, later, is_consecutive=True).step is Step.ILLEGAL
@@ -150,14 +132,10 @@ ODD_STEPS = {
     "E17 rotated at Complete": (PREPARED, rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
     "exhausted, but above epoch 0": (EXHAUSTED, rec("CC", Q, 1), [Finding.PRODUCER_ID_CHANGED]),
     "not yet exhausted": (replace(PREPARED, producer_epoch=32766), rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
-    "not the announced one": (
-        replace(EXHAUSTED, next_producer_id=Q + 1),
-        rec("CC", Q, 0),
-        [Finding.PRODUCER_ID_CHANGED],
-    ),
-    "E25 shrinks: phantom first": (ONGOING, rec("O", P, 3, {"a-0"}), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
-    "E25 one more at Prepare": (rec("O", P, 3, {"a-0"}), PREPARED, [Finding.PARTITIONS_CHANGED]),
-    "E25 one less at Prepare: phantom first": (ONGOING, rec("PC", P, 3, {"a-0"}), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
+    "not the announced one": (replace(EXHAUSTED, next_producer_id=Q + 1), rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
+    "E25 shrinks: phantom first": (ONGOING, rec("O", P, 3, A), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
+    "E25 one more at Prepare": (rec("O", P, 3, A), PREPARED, [Finding.PARTITIONS_CHANGED]),
+    "E25 one less at Prepare: phantom first": (ONGOING, rec("PC", P, 3, A), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
     "E25 another one at Prepare": (ONGOING, rec("PC", P, 3, {"c-0"}), [Finding.PARTITIONS_CHANGED]),
     "E25 timeout while Ongoing": (ONGOING, replace(ONGOING, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
     "E25 timeout at Prepare": (ONGOING, replace(PREPARED, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
@@ -176,20 +154,18 @@ ODD_STEPS = {
 @pytest.mark.parametrize("name", ODD_STEPS)
 def test_a_step_to_a_value_that_no_coordinator_writes_is_a_finding(name: str) -> None:
     before, after, findings = ODD_STEPS[name]
-
     assert step(before, after) == Transition(Step.LEGAL, tuple(findings))
 
 
 def test_E17_rotated_while_prepared_is_no_retry() -> None:
     rotated = replace(PREPARED, producer_id=Q)
-
     assert step(PREPARED, rotated) == Transition(Step.RETRY, (Finding.PRODUCER_ID_CHANGED,))
 
 
 #: A retry writes the same value again.
 NO_RETRIES = [
     (replace(PREPARED, transaction_timeout_ms=1), Finding.TIMEOUT_CHANGED),
-    (rec("PC", P, 3, {"a-0"}), Finding.PARTITIONS_CHANGED),
+    (rec("PC", P, 3, A), Finding.PARTITIONS_CHANGED),
 ]
 
 
@@ -207,7 +183,7 @@ def test_E17_rotated_without_Complete_is_illegal(before: TransactionLogEntry) ->
 PHANTOMS = [
     (PREPARED, ONGOING, True),
     (PREPARED, rec("PA", P, 4, AB), True),  # a commit timed out, then the transaction did
-    (rec("PA", P, 3, {"a-0"}), rec("PC", P, 3, {"a-0"}), True),
+    (rec("PA", P, 3, A), rec("PC", P, 3, A), True),
     (PREPARED, replace(ONGOING, producer_id=Q), False),
     (PREPARED, replace(ONGOING, start_timestamp_ms=TS + 1), False),  # not the same transaction
     (PREPARED, rec("E", P, 4), False),
@@ -226,18 +202,14 @@ PHANTOMS = [
 
 
 @pytest.mark.parametrize(("before", "after", "is_phantom"), PHANTOMS)
-def test_an_illegal_step_is_called_a_phantom_where_one_explains_it(
-    before: TransactionLogEntry | None, after: TransactionLogEntry | None, is_phantom: bool
-) -> None:
+def test_an_illegal_step_is_called_a_phantom_where_one_explains_it(before, after, is_phantom):
     finding = Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION
-
     assert step(before, after) == Transition(Step.ILLEGAL, (finding,))
 
 
-@pytest.mark.parametrize("record", [PREPARED, rec("PA", P, 3, {"a-0"}), COMPLETED, rec("CA", P, 3)])
+@pytest.mark.parametrize("record", [PREPARED, rec("PA", P, 3, A), COMPLETED, rec("CA", P, 3)])
 def test_F26_a_record_written_twice_is_a_retry(record: TransactionLogEntry) -> None:
     later = replace(record, last_update_timestamp_ms=TS + 5)
-
     assert step(record, record) == step(record, later) == Transition(Step.RETRY, ())
 
 

@@ -3,8 +3,6 @@
 An append that timed out explains some of the changes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -33,23 +31,11 @@ def findings(before: TransactionLogEntry, after: TransactionLogEntry | None, *, 
 
 #: state before -> the epochs that an Empty, an Ongoing, a Prepare and a Complete may have after epoch 3 of one producer id.
 EPOCHS = [
-    (EMPTY, "E", {3, 4}),
-    (COMMITTED, "E", {3, 4}),
-    (ABORTED, "E", {3, 4}),
-    (EMPTY, "O", {3}),
-    (COMMITTED, "O", {3}),
-    (ABORTED, "O", {3}),
-    (ONGOING, "O", {3}),
-    (ONGOING, "PC", {3, 4}),
-    (ONGOING, "PA", {3, 4}),
-    (EMPTY, "PA", {4}),
-    (COMMITTED, "PA", {4}),
-    (ABORTED, "PA", {4}),
-    (PREPARED, "PC", {3}),
-    (PREPARED, "CC", {3}),
-    (COMMITTED, "CC", {3}),
+    (EMPTY, "E", {3, 4}), (COMMITTED, "E", {3, 4}), (ABORTED, "E", {3, 4}), (EMPTY, "O", {3}), (COMMITTED, "O", {3}),
+    (ABORTED, "O", {3}), (ONGOING, "O", {3}), (ONGOING, "PC", {3, 4}), (ONGOING, "PA", {3, 4}), (EMPTY, "PA", {4}),
+    (COMMITTED, "PA", {4}), (ABORTED, "PA", {4}), (PREPARED, "PC", {3}), (PREPARED, "CC", {3}), (COMMITTED, "CC", {3}),
     (ABORTED, "CA", {3}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("before", "state", "allowed"), EPOCHS)
@@ -57,7 +43,6 @@ def test_an_epoch_rises_only_where_the_coordinator_raises_it(before: Transaction
     partitions = () if state in ("E", "CC", "CA") else before.transaction_partitions or (AB if state == "O" else ())
     names = [str(partition) for partition in partitions]
     quiet = {epoch for epoch in range(8) if findings(before, rec(state, P, epoch, names, update=TS + 9)) == []}
-
     assert quiet == allowed
 
 
@@ -92,14 +77,12 @@ ODD_STEPS = {
 @pytest.mark.parametrize("name", ODD_STEPS)
 def test_a_step_changes_no_value_but_its_own(name: str) -> None:
     before, after, expected = ODD_STEPS[name]
-
     assert findings(before, after) == expected
 
 
 @pytest.mark.parametrize("start", [TS, 0])
 def test_E25_an_empty_record_has_no_start(start: int) -> None:
     record = CoordinatorRecord(rec("E", P, 3, start_timestamp_ms=start))
-
     assert transition(None, record, is_consecutive=False) == Transition(None, (Finding.START_TIMESTAMP_IN_EMPTY,))
 
 
@@ -112,11 +95,7 @@ TAKEN_BACK = {
     "the first Ongoing, and its retry": (FIRST, rec("O", P, 3, {"a-0"}, **LATER), [PHANTOM]),
     "... with another partition": (FIRST, rec("O", P, 3, {"b-0"}, **LATER), [PHANTOM]),
     "... and an abort of nothing": (FIRST, rec("PA", P, 4, **LATER), [PHANTOM]),
-    "... but with another timeout": (
-        FIRST,
-        rec("O", P, 3, {"a-0"}, transaction_timeout_ms=1, **LATER),
-        [TIMEOUT, PHANTOM],
-    ),
+    "... but with another timeout": (FIRST, rec("O", P, 3, {"a-0"}, transaction_timeout_ms=1, **LATER), [TIMEOUT, PHANTOM]),
     "not the first Ongoing": (ONGOING, rec("O", P, 3, AB, update=TS + 9, start_timestamp_ms=TS + 9), [START]),
     "no first Ongoing after it": (FIRST, rec("O", P, 3, AB, update=TS + 9, start_timestamp_ms=TS + 8), [START]),
     "a commit never begins a transaction": (FIRST, rec("PC", P, 3, {"a-0"}, **LATER), [START]),
@@ -143,7 +122,6 @@ TAKEN_BACK = {
 @pytest.mark.parametrize("name", TAKEN_BACK)
 def test_what_an_append_that_timed_out_explains_is_called_a_phantom(name: str) -> None:
     before, after, expected = TAKEN_BACK[name]
-
     assert findings(before, after) == expected
 
 
@@ -151,7 +129,6 @@ def test_what_an_append_that_timed_out_explains_is_called_a_phantom(name: str) -
 def test_over_a_hole_only_an_epoch_that_went_back_is_odd(name: str) -> None:
     before, after, _expected = TAKEN_BACK[name]
     went_back = after is not None and after.producer_id == before.producer_id and after.producer_epoch < before.producer_epoch
-
     assert findings(before, after, is_consecutive=False) == ([BACK] if went_back else [])
 
 

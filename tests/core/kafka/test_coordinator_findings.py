@@ -1,7 +1,5 @@
 """Findings in the coordinators' logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -21,17 +19,9 @@ from txnlib.core.kafka.transaction_log import TopicPartition
 
 TS = 1_700_000_000_000
 ID = LoggedId(
-    transactional_id="pay",
-    coordinator_partition=partition_for("pay", 50),
-    producer_id=7,
-    state="Ongoing",
-    partitions=(TopicPartition("gone", 0),),
-    offset=10,
-    record_ms=TS,
-    last_update_ms=TS,
-    start_ms=TS,
-    refused=None,
-)
+    transactional_id="pay", coordinator_partition=partition_for("pay", 50), producer_id=7, state="Ongoing",
+    partitions=(TopicPartition("gone", 0),), offset=10, record_ms=TS, last_update_ms=TS, start_ms=TS, refused=None,
+)  # fmt: skip
 
 
 def found(each: LoggedId, **deleted: int) -> list[tuple[str, int | None, int | None, str | None]]:

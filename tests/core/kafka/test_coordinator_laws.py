@@ -1,7 +1,5 @@
 """A small coordinator that keeps the rules, and never looks odd."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
@@ -124,7 +122,6 @@ def histories(draw: st.DrawFn) -> list[CoordinatorRecord]:
 def test_nothing_is_odd_about_a_coordinator_that_keeps_the_rules(history: list[CoordinatorRecord]) -> None:
     for before, after in pairwise(history):
         judged = transition(before, after, is_consecutive=True)
-
         assert judged.findings == (), (before, after)
         assert judged.step is not Step.ILLEGAL
 
@@ -151,7 +148,6 @@ def test_appends_that_timed_out_are_called_phantoms_and_nothing_worse(history: l
         if after.entry is None and before.entry is not None and before.entry.transaction_state is STATES["O"]:
             continue  # an Ongoing id that expires is never explained away
         found = set(transition(before, after, is_consecutive=True).findings)
-
         assert found <= {Finding.SUSPICIOUS_PHANTOM_APPEND}, (before, after)
 
 
@@ -172,5 +168,4 @@ def test_a_stranger_is_noticed_inside_a_transaction(history: list[CoordinatorRec
         if before.entry is None or before.entry.transaction_state is not STATES["O"]:
             continue
         stranger = replace(after, entry=replace(after.entry, producer_id=7))
-
         assert transition(before, stranger, is_consecutive=True).findings != ()

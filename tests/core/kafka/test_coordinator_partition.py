@@ -1,7 +1,5 @@
 """The partition that owns an id, and their number."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +39,6 @@ numbers = st.integers(1, 200)
 @given(ids, st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs",)))
 def test_one_code_unit_more_multiplies_by_31(prefix: str, unit: str) -> None:
     difference = java_string_hash(prefix + unit) - (31 * java_string_hash(prefix) + ord(unit))
-
     assert difference % 2**32 == 0
     assert -(2**31) <= java_string_hash(prefix + unit) < 2**31
 
@@ -59,7 +56,6 @@ def owned(transactional_ids: list[str], partitions: int) -> list[tuple[str, int]
 def test_the_number_found_puts_every_id_where_it_was(found: list[str], partitions: int, default: int) -> None:
     pairs = owned(found, partitions)
     counted, _ = count_partitions(pairs, at_least=1, default=default)
-
     if pairs:
         assert pairs == owned(found, counted)
         assert counted <= max(partitions, default)
@@ -73,7 +69,6 @@ def test_no_fewer_partitions_are_counted_than_were_seen(found: list[str], partit
 @given(st.lists(ids, min_size=1, max_size=6), numbers)
 def test_an_id_seen_again_proves_nothing_more(found: list[str], partitions: int) -> None:
     once = owned(sorted(set(found)), partitions)
-
     for seen in (once, once * 3):
         assert count_partitions(seen, at_least=1, default=50) == count_partitions(once, at_least=1, default=50)
 
@@ -112,7 +107,5 @@ COUNTS = [
 
 
 @pytest.mark.parametrize(("pairs", "at_least", "default", "expected", "basis"), COUNTS)
-def test_ids_refute_numbers_of_partitions_and_prove_none(
-    pairs: list[tuple[str, int]], at_least: int, default: int, expected: int, basis: CountBasis
-) -> None:
+def test_ids_refute_numbers_of_partitions_and_prove_none(pairs, at_least, default, expected, basis):
     assert count_partitions(pairs, at_least=at_least, default=default) == (expected, basis)

@@ -3,8 +3,6 @@
 Only then do round trips prove anything about the readers.
 """
 
-from __future__ import annotations
-
 import gzip
 import struct
 from typing import Any
@@ -45,21 +43,12 @@ FROM_BROKERS = {
     ),
     "v0 Ongoing, two topics in the order of adding": (
         written(
-            "O",
-            "output-topic-0",
-            "__consumer_offsets-12",
-            update=1742739702882,
-            start_timestamp_ms=START_OF_TXN,
-            ts=1742739702882,
+            "O", "output-topic-0", "__consumer_offsets-12", update=1742739702882, start_timestamp_ms=START_OF_TXN, ts=1742739702882
         ),
         1296972565,
         172,
     ),
-    "v0 CompleteCommit": (
-        written("CC", update=1742739703142, start_timestamp_ms=START_OF_TXN, ts=1742739703240),
-        4205821491,
-        120,
-    ),
+    "v0 CompleteCommit": (written("CC", update=1742739703142, start_timestamp_ms=START_OF_TXN, ts=1742739703240), 4205821491, 120),
     "v1 Empty with tag 0": (
         written("E", pid=0, version=1, previous_producer_id=0, update=1781778768194, ts=1781778768196),
         326836132,
@@ -80,7 +69,6 @@ FROM_BROKERS = {
 @pytest.mark.parametrize("name", FROM_BROKERS)
 def test_an_encoded_batch_has_the_crc_and_size_that_a_broker_gave_it(name: str) -> None:
     encoded, crc, size = FROM_BROKERS[name]
-
     assert (struct.unpack_from(">I", encoded, 17)[0], len(encoded)) == (crc, size)
 
 
@@ -134,7 +122,6 @@ UNFINISHED_BYTES = 40
 @pytest.mark.parametrize("index", range(len(PAYMENTS)))
 def test_a_batch_of_the_sample_segment_is_reproduced_bit_for_bit(index: int) -> None:
     position = sum(map(len, PAYMENTS[:index]))
-
     assert sample("payments-0.log")[position : position + len(PAYMENTS[index])] == PAYMENTS[index]
 
 
@@ -151,14 +138,12 @@ def test_entries_of_magic_0_and_1_and_a_wrapper_are_reproduced_bit_for_bit() -> 
         + encode_legacy(1, None, b"v1", magic=1, ts=START)
         + encode_legacy(3, None, gzipped, magic=1, ts=START + 11, attributes=1)
     )
-
     assert sample("legacy-0.log") == expected
 
 
 def test_the_entries_inside_a_wrapper_are_reproduced_bit_for_bit() -> None:
     """Inside a wrapper of magic 1 offsets count from 0."""
     inner = encode_legacy(0, b"a", b"x", magic=1, ts=START + 10) + encode_legacy(1, b"b", b"y", magic=1, ts=START + 11)
-
     assert gzip.decompress(sample("legacy-0.log")[-60:]) == inner
 
 
@@ -171,7 +156,6 @@ def test_a_producer_snapshot_is_reproduced_bit_for_bit() -> None:
         4005: ProducerState(1, 21, 12, 1, 8, None, START + 1700),
         4006: ProducerState(10, None, None, 0, 8, None, START + 62_000),
     }
-
     assert encode_snapshot(producers) == sample("payments-0.snapshot")
 
 

@@ -1,7 +1,5 @@
 """The brokers' gauge `PartitionsWithLateTransactionsCount`. Group D of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.log_bytes import encode_snapshot
@@ -48,13 +46,11 @@ STORIES: dict[str, tuple[list[RecordBatch], int, bool]] = {
 @pytest.mark.parametrize("name", STORIES)
 def test_a_partition_is_late_by_the_last_write_of_its_oldest_transaction(name: str) -> None:
     log, now, expected = STORIES[name]
-
     assert is_late(PartitionState().append_all(log), now) is expected
 
 
 def test_D06_a_partition_is_late_after_a_restart_too() -> None:
     snapshot = encode_snapshot(PartitionState().append_all([FIRST, SECOND]).producers)
-
     assert is_late(PartitionState(read_producer_snapshot(snapshot)), T0 + LATE + 1)
 
 
@@ -67,7 +63,6 @@ def test_D06_a_partition_is_late_after_a_restart_too() -> None:
 )
 def test_the_limit_itself_is_not_late(now: int, expected: bool) -> None:
     state = PartitionState().append_all([T(234, 5, 9, at=0, ts=T0)])
-
     assert is_late(state, now, max_timeout=900_000) is expected
 
 

@@ -1,7 +1,5 @@
 """Acceptance of a marker by a partition (docs/rules/transactions.md#epochs-of-markers)."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

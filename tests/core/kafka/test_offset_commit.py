@@ -1,9 +1,5 @@
 """Offset commits in `__consumer_offsets`, by their bytes."""
 
-from __future__ import annotations
-
-from contextlib import suppress
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,13 +12,7 @@ int32 = st.integers(-(2**31), 2**31 - 1)
 some32, some64 = (st.none() | st.integers(0, 2**bits - 1) for bits in (31, 63))
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 #: version -> the fields that only some versions have.
-FIELDS = {
-    0: {},
-    1: {"expire_timestamp_ms": some64},
-    2: {},
-    3: {"leader_epoch": some32},
-    4: {"leader_epoch": some32},
-}
+FIELDS = {0: {}, 1: {"expire_timestamp_ms": some64}, 2: {}, 3: {"leader_epoch": some32}, 4: {"leader_epoch": some32}}
 keys = st.builds(OffsetCommitKey, names, names, int32)
 commits = st.one_of(
     st.builds(
@@ -54,14 +44,12 @@ WORKED = {
 def test_a_value_of_a_real_broker_is_read_and_written_so(broker: str) -> None:
     text, commit = WORKED[broker]
     value = bytes.fromhex(text.replace(" ", ""))
-
     assert read_offset_commit_value(value) == commit
     assert encode_offset_commit_value(commit) == value
 
 
 def test_a_key_of_a_real_broker_is_read_and_written_so() -> None:
     key = b"\x00\x01\x00\x07group-3\x00\tca.events\x00\x00\x00\x02"
-
     assert read_offset_commit_key(key) == OffsetCommitKey("group-3", "ca.events", 2)
     assert encode_offset_commit_key(OffsetCommitKey("group-3", "ca.events", 2)) == key
 
@@ -72,32 +60,6 @@ def test_what_is_written_is_read(key: OffsetCommitKey, version: int, commit: Off
     assert read_offset_commit_value(encode_offset_commit_value(commit, tagged)) == commit
 
 
-KEY = encode_offset_commit_key(OffsetCommitKey("audit", "orders", 7))
-VALUES = {
-    version: encode_offset_commit_value(
-        OffsetCommit(version=version, offset=5, metadata=b"mine", commit_timestamp_ms=9), {0: bytes(16), 300: b"x"}
-    )
-    for version in FIELDS
-}
-
-
-def test_a_key_that_is_cut_or_too_long_is_no_key() -> None:
-    for end in range(len(KEY)):
-        with pytest.raises(CorruptRecordError):
-            read_offset_commit_key(KEY[:end])
-    with pytest.raises(CorruptRecordError, match="bytes are left"):
-        read_offset_commit_key(KEY + b"\0")
-
-
-@pytest.mark.parametrize("version", VALUES)
-def test_a_value_that_is_cut_or_too_long_is_no_commit(version: int) -> None:
-    for end in range(len(VALUES[version])):
-        with pytest.raises(CorruptRecordError):
-            read_offset_commit_value(VALUES[version][:end])
-    with pytest.raises(CorruptRecordError, match="bytes are left"):
-        read_offset_commit_value(VALUES[version] + b"\0")
-
-
 @pytest.mark.parametrize("version", [-1, 2, 3, 8, 2**15 - 1])
 def test_a_record_of_another_kind_is_no_commit_and_no_fault(version: int) -> None:
     assert read_offset_commit_key(encode_offset_commit_key(OffsetCommitKey("g", "t", 0), version)) is None
@@ -106,22 +68,13 @@ def test_a_record_of_another_kind_is_no_commit_and_no_fault(version: int) -> Non
 @pytest.mark.parametrize("version", [-1, 5, 2**15 - 1])
 def test_a_value_of_an_unknown_version_is_not_guessed(version: int) -> None:
     with pytest.raises(CorruptRecordError, match=f"version {version} is not known"):
-        read_offset_commit_value(version.to_bytes(2, "big", signed=True) + VALUES[4][2:])
-
-
-@given(st.binary(max_size=60))
-def test_no_bytes_raise_anything_else(content: bytes) -> None:
-    for read in (read_offset_commit_key, read_offset_commit_value):
-        for version in (b"", b"\0\0", b"\0\1", b"\0\3", b"\0\4"):
-            with suppress(CorruptRecordError):
-                read(version + content)
+        read_offset_commit_value(version.to_bytes(2, "big", signed=True) + bytes(40))
 
 
 @pytest.mark.parametrize(("version", "empty", "null"), [(3, b"\0\0", b"\xff\xff"), (4, b"\1", b"\0")])
 def test_metadata_that_is_null_is_corrupt_because_brokers_never_write_it(version: int, empty: bytes, null: bytes) -> None:
     commit = OffsetCommit(version=version, offset=5, metadata=b"", commit_timestamp_ms=9)
     before, after = encode_offset_commit_value(commit)[:14], encode_offset_commit_value(commit)[14 + len(empty) :]
-
     assert read_offset_commit_value(before + empty + after) == commit
     with pytest.raises(CorruptRecordError, match="-1 bytes are promised"):
         read_offset_commit_value(before + null + after)

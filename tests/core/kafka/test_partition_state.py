@@ -1,7 +1,5 @@
 """The last stable offset of a partition. Groups B and C of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.log_bytes import encode_snapshot, encode_transaction_index
@@ -19,35 +17,11 @@ def replay(*batches: RecordBatch, snapshot: dict[int, ProducerState] | None = No
     return PartitionState(producers=dict(snapshot or {})).append_all(batches)
 
 
-def committed(pid: int, first: int, last: int) -> CompletedTxn:
-    return CompletedTxn(pid, first, last, is_aborted=False)
-
-
-def aborted(pid: int, first: int, last: int) -> CompletedTxn:
-    return CompletedTxn(pid, first, last, is_aborted=True)
-
-
-def test_B27_a_producer_not_in_the_snapshot_starts_anew() -> None:
-    reloaded = replay(D(1, 0, 2, at=2, ts=70_001))
-
-    assert reloaded == PartitionState({1: ProducerState(0, 2, 2, 0, None, None, 70_001)}, end_offset=3)
-
-
-def test_B30_a_snapshot_keeps_producers_whose_data_are_below_the_log_start() -> None:
-    below, above = D(1, 0, 0, at=0), D(2, 0, 0, at=1)
-    snapshot = replay(below).producers
-
-    assert replay(above, snapshot=snapshot).producers == replay(below, above).producers
-    assert list(replay(above, snapshot=snapshot).producers) == [1, 2]
-
-
 def test_B31_an_expired_producer_goes_on_with_any_sequence() -> None:
     state = replay(D(1, 5, 0, at=1))
     state.expire(TS + DAY + 1)
     assert state.producers == {}
-
     state.append(D(1, 5, 1, at=2, ts=TS + DAY + 1))
-
     assert state == PartitionState({1: ProducerState(5, 1, 2, 0, None, None, TS + DAY + 1)}, end_offset=3)
 
 
@@ -56,94 +30,73 @@ def test_B32_a_producer_with_an_open_transaction_does_not_expire() -> None:
     before = dict(state.producers)
     state.expire(TS + DAY + 1)
     state.expire(TS + DAY + 1)
-
     assert state.producers == before
     assert state.first_undecided_offset == 99
 
 
 def test_a_producer_expires_after_exactly_the_setting() -> None:
     producers = replay(D(1, 5, 0, at=1)).producers
-
     assert unexpired(producers, TS + 999, 1000) == producers
     assert unexpired(producers, TS + 1000, 1000) == {}
 
 
-#: The story of testFirstUnstableOffset: (id, batches so far, high watermark) -> (undecided, unstable).
-FIRST_UNSTABLE = [
-    ("C01", 0, 0, None, None),
-    ("C02", 1, 0, 99, 99),
-    ("C03", 2, 0, 99, 99),
-    ("C04", 3, 109, 105, 99),  # decided, but the marker is not below the high watermark
-    ("C06", 3, 110, 105, 105),
-    ("C07", 4, 110, None, 105),
-]
-FIRST_UNSTABLE_STORY = [T(1, 5, 0, at=99), T(2, 5, 0, at=105), C(1, 5, at=109), A(2, 5, at=112)]
+C01 = [T(1, 5, 0, at=99), T(2, 5, 0, at=105), C(1, 5, at=109), A(2, 5, at=112)]
+P1, P2, P3 = 992342, 992342 + 25, 992342 + 57
+C11 = [T(1, 0, 0, at=P1), T(2, 0, 0, at=P2), T(3, 0, 0, at=P3), C(1, 0, at=P3 + 15)]
+C12 = [*C11, C(3, 0, at=P3 + 35)]
+C14 = [T(1, 0, 0, 4, at=16)]
+C15 = [*C14, C(1, 0, at=21), C(1, 0, at=22), A(1, 0, at=23), T(1, 0, 5, 8, at=24), A(1, 0, at=28), A(1, 0, at=29)]
+C15.append(T(1, 0, 9, 10, at=30))
+
+#: id and law -> log, high watermark, first undecided offset, first unstable offset.
+UNSTABLE = {
+    "C01": ([], 0, None, None),
+    "C02": (C01[:1], 0, 99, 99),
+    "C03": (C01[:2], 0, 99, 99),
+    "C04 decided, but the marker is not below the high watermark": (C01[:3], 109, 105, 99),
+    "C06": (C01[:3], 110, 105, 105),
+    "C07": (C01, 110, None, 105),
+    "C11 the marker is not replicated": (C11, P3 + 15, P2, P1),
+    "C11 and then it is": (C11, P3 + 16, P2, P2),
+    "C12 a later transaction completes without moving it": (C12, P3 + 36, P2, P2),
+    "C14 an open transaction is unstable from its first offset": (C14, 21, 16, 16),
+    "C16 only the last one, once the others are replicated": (C15, 32, 30, 30),
+}
 
 
-@pytest.mark.parametrize(("row", "batches", "high_watermark", "undecided", "unstable"), FIRST_UNSTABLE)
-def test_the_first_unstable_offset_waits_for_markers_to_be_replicated(
-    row: str, batches: int, high_watermark: int, undecided: int | None, unstable: int | None
-) -> None:
-    state = replay(*FIRST_UNSTABLE_STORY[:batches])
-
+@pytest.mark.parametrize("name", UNSTABLE)
+def test_what_is_open_or_has_a_marker_that_is_not_replicated_is_unstable(name: str) -> None:
+    log, high_watermark, undecided, unstable = UNSTABLE[name]
+    state = replay(*log)
     assert (state.first_undecided_offset, state.first_unstable_offset(high_watermark)) == (undecided, unstable)
 
 
 def test_C09_nothing_is_unstable_after_a_reload_below_a_replicated_marker() -> None:
-    snapshot = replay(T(1, 5, 0, at=99)).producers
-    reloaded = replay(C(1, 5, at=105), snapshot=snapshot)
-
-    assert reloaded.completed == [committed(1, 99, 105)]
+    reloaded = replay(C(1, 5, at=105), snapshot=replay(T(1, 5, 0, at=99)).producers)
+    assert reloaded.completed == [CompletedTxn(1, 99, 105, is_aborted=False)]
     assert reloaded.first_unstable_offset(106) is None
 
 
-P1, P2, P3 = 992342, 992342 + 25, 992342 + 57
-C11 = [T(1, 0, 0, at=P1), T(2, 0, 0, at=P2), T(3, 0, 0, at=P3), C(1, 0, at=P3 + 15)]
+#: id and law -> log, its completed transactions as producer, first and last offset, whether aborted, and last stable offset.
+COMPLETED = {
+    "C11 the lowest one still open is recorded": (C11, [(1, P1, P3 + 15, False, P2)]),
+    "C12 the same for a later one": (C12, [(1, P1, P3 + 15, False, P2), (3, P3, P3 + 35, False, P2)]),
+    "C15 markers without data complete nothing": (C15, [(1, 16, 21, False, 22), (1, 24, 28, True, 29)]),
+}
 
 
-def test_C11_a_completed_transaction_records_the_lowest_one_still_open() -> None:
-    state = replay(*C11)
-
-    assert (state.completed, state.completed_last_stable_offsets) == ([committed(1, P1, P3 + 15)], [992367])
-    assert state.first_unstable_offset(P3 + 15) == P1
-    assert state.first_unstable_offset(P3 + 16) == 992367
-
-
-def test_C12_a_later_transaction_completes_without_moving_the_unstable_offset() -> None:
-    state = replay(*C11, C(3, 0, at=P3 + 35))
-
-    assert state.completed_last_stable_offsets == [992367, 992367]
-    assert state.first_unstable_offset(P3 + 36) == 992367
-
-
-C14 = [T(1, 0, 0, 4, at=16)]
-C15 = [
-    *C14,
-    C(1, 0, at=21),
-    C(1, 0, at=22),
-    A(1, 0, at=23),
-    T(1, 0, 5, 8, at=24),
-    A(1, 0, at=28),
-    A(1, 0, at=29),
-    T(1, 0, 9, 10, at=30),
-]
-
-
-def test_C14_an_open_transaction_is_unstable_from_its_first_offset() -> None:
-    assert replay(*C14).first_unstable_offset(21) == 16
-
-
-def test_C15_markers_without_data_complete_nothing() -> None:
-    state = replay(*C15)
-
-    assert state.completed == [committed(1, 16, 21), aborted(1, 24, 28)]
-    assert state.completed_last_stable_offsets == [22, 29]
-    assert state.open_transactions == {30: 1}
+@pytest.mark.parametrize("name", COMPLETED)
+def test_a_completed_transaction_has_its_offsets_and_the_last_stable_one(name: str) -> None:
+    log, expected = COMPLETED[name]
+    state = replay(*log)
+    found = zip(state.completed, state.completed_last_stable_offsets, strict=True)
+    assert [(txn.producer_id, txn.first_offset, txn.last_offset, txn.is_aborted, stable) for txn, stable in found] == expected
     assert state.findings == []
 
 
-def test_C16_only_the_last_transaction_is_unstable_once_the_others_are_replicated() -> None:
-    assert replay(*C15).first_unstable_offset(32) == 30
+@pytest.mark.parametrize(("batch", "end"), [(N(at=3, to=9), 10), (C(1, 0, at=5, marker=None, records_count=0), 6)])
+def test_batches_without_a_producer_or_a_marker_only_move_the_end(batch: RecordBatch, end: int) -> None:
+    assert replay(batch) == PartitionState(end_offset=end)
 
 
 def test_the_sample_segment_leaves_the_state_that_its_snapshot_and_index_hold() -> None:
@@ -176,32 +129,15 @@ def test_the_sample_segment_leaves_the_state_that_its_snapshot_and_index_hold() 
     assert (state.findings, state.end_offset, state.open_transactions) == ([], 16, {6: 4003})
 
 
-def test_findings_stand_beside_the_base_offset_of_their_batch() -> None:
-    state = replay(D(1, 1, 0, at=3), D(1, 0, 0, 4, at=10))
-
-    assert state.findings == [(10, Finding.INVALID_PRODUCER_EPOCH)]
-
-
-def test_batches_without_a_producer_only_move_the_end() -> None:
-    assert replay().end_offset == 0
-    assert replay(N(at=3, to=9)) == PartitionState(end_offset=10)
-
-
 def test_the_expiry_of_the_broker_reaches_every_batch() -> None:
     """A broker that forgets within a second raises nothing against a lower epoch a second later."""
     batches = [D(1, 1, 0, at=0), D(1, 0, 0, at=1, ts=TS + 1000)]
-
     assert PartitionState(producer_id_expiration_ms=1000).append_all(batches).findings == []
     assert PartitionState(producer_id_expiration_ms=1001).append_all(batches).findings != []
 
 
-def test_a_control_batch_without_marker_makes_no_producer_known() -> None:
-    assert replay(C(1, 0, at=5, marker=None, records_count=0)) == PartitionState(end_offset=6)
-
-
 def test_open_transactions_stand_in_the_order_of_their_first_offsets() -> None:
     opened = replay(T(7, 0, 0, at=0), T(9, 0, 0, at=4), C(7, 0, at=5), T(7, 0, 1, at=6)).open_transactions
-
     assert list(opened.items()) == [(4, 9), (6, 7)]
 
 
@@ -216,18 +152,11 @@ LAST_STABLE = [
 
 
 @pytest.mark.parametrize(("unstable", "high_watermark", "log_start", "expected"), LAST_STABLE)
-def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(
-    unstable: int | None, high_watermark: int, log_start: int, expected: int
-) -> None:
+def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(unstable, high_watermark, log_start, expected):
     assert last_stable_offset(unstable, high_watermark, log_start) == expected
-
-
-def test_a_log_starts_at_0_unless_said_otherwise() -> None:
-    assert replay(T(1, 5, 0, at=0)).last_stable_offset(high_watermark=1) == 0
 
 
 def test_sequences_of_transactional_offset_commits_are_not_checked() -> None:
     log = [T(1, 0, 0, at=0), T(1, 0, 0, at=1)]
-
     assert PartitionState().append_all(log).findings == [(1, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)]
     assert PartitionState(origin=append_origin("__consumer_offsets")).append_all(log).findings == []

@@ -1,7 +1,5 @@
 """Laws of producer states over random logs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -25,14 +23,9 @@ from txnlib.core.kafka.record_batch import EndTxnMarker, RecordBatch
 DAY = 86_400_000
 
 KNOWN = ProducerState(
-    producer_epoch=5,
-    last_sequence=7,
-    last_offset=41,
-    offset_delta=1,
-    coordinator_epoch=3,
-    current_txn_first_offset=None,
+    producer_epoch=5, last_sequence=7, last_offset=41, offset_delta=1, coordinator_epoch=3, current_txn_first_offset=None,
     last_timestamp=TS,
-)
+)  # fmt: skip
 OPEN = replace(KNOWN, current_txn_first_offset=40)
 
 
@@ -54,7 +47,6 @@ def test_batches_without_producer_or_marker_change_nothing(before: ProducerState
 @pytest.mark.parametrize("epoch", [5, 6])
 def test_a_batch_without_a_sequence_is_never_out_of_order(epoch: int) -> None:
     expected = replace(KNOWN, producer_epoch=epoch, last_sequence=None, last_offset=52, offset_delta=2)
-
     assert append(KNOWN, T(1, epoch, None, at=50, to=52)) == Appended(replace(expected, current_txn_first_offset=50))
 
 
@@ -66,14 +58,12 @@ def test_a_stale_batch_without_a_sequence_is_stale() -> None:
 @pytest.mark.parametrize(("epoch", "sequence"), [(5, 0), (5, 7), (5, 99), (6, 99)])
 def test_sequences_of_a_group_coordinator_are_not_checked(epoch: int, sequence: int) -> None:
     batch = T(1, epoch, sequence, at=50)
-
     assert append(KNOWN, batch, origin=AppendOrigin.COORDINATOR).findings == ()
     assert append(KNOWN, batch).findings == (Finding.OUT_OF_ORDER_SEQUENCE_NUMBER,)
 
 
 def test_epochs_of_a_group_coordinator_are_checked() -> None:
     stale = append(KNOWN, T(1, 4, 0, at=50), origin=AppendOrigin.COORDINATOR)
-
     assert stale.findings == (Finding.INVALID_PRODUCER_EPOCH,)
 
 
@@ -85,7 +75,6 @@ def test_only_the_group_coordinator_writes_to_its_topic(topic: str) -> None:
 
 def test_a_batch_can_be_out_of_order_and_non_transactional_at_once() -> None:
     expected = (Finding.OUT_OF_ORDER_SEQUENCE_NUMBER, Finding.INVALID_TXN_STATE)
-
     assert append(OPEN, D(1, 5, 3, at=50)).findings == expected
 
 
@@ -98,27 +87,18 @@ def test_compaction_leaves_the_sequences_of_the_header() -> None:
     """Rows L09 and L10: the header tells the last sequence, even if its record, or every record, is gone."""
     for records_count in (2, 0):
         batch = T(1, 0, 0, 3, at=23, records_count=records_count)
-
         assert append(UNKNOWN_PRODUCER, batch).after == ProducerState(0, 3, 26, 3, None, 23, TS)
 
 
 def test_a_marker_that_a_text_dump_does_not_print_ends_a_transaction_in_an_unknown_way() -> None:
     unprinted = C(1, 5, at=50, marker=EndTxnMarker(None, None))
-
     assert append(OPEN, unprinted) == Appended(
         replace(OPEN, current_txn_first_offset=None), (), CompletedTxn(1, 40, 50, is_aborted=None)
     )
 
 
 #: What a leader refuses from a producer it knows, and accepts from one it has forgotten.
-REFUSED = [
-    D(1, 4, 8, at=50),
-    D(1, 5, 99, at=50),
-    D(1, 6, 99, at=50),
-    T(1, 5, 6, at=50),
-    C(1, 4, 3, at=50),
-    A(1, 5, 2, at=50),
-]
+REFUSED = [D(1, 4, 8, at=50), D(1, 5, 99, at=50), D(1, 6, 99, at=50), T(1, 5, 6, at=50), C(1, 4, 3, at=50), A(1, 5, 2, at=50)]
 
 
 @pytest.mark.parametrize("batch", REFUSED)
@@ -133,25 +113,17 @@ def test_a_silent_day_makes_anything_acceptable_again(batch: RecordBatch) -> Non
 
 def test_the_expiry_is_a_setting_of_the_broker() -> None:
     late = D(1, 4, 0, at=50, ts=TS + 1000)
-
     assert append(KNOWN, late, producer_id_expiration_ms=1000).findings == ()
     assert append(KNOWN, late, producer_id_expiration_ms=1001).findings == (Finding.INVALID_PRODUCER_EPOCH,)
 
 
 def test_L43_a_lower_coordinator_epoch_after_expiry_is_no_finding() -> None:
     first = append(UNKNOWN_PRODUCER, A(1, 0, 5, at=0)).after
-
     assert append(first, A(1, 0, 4, at=1, ts=TS + DAY)) == Appended(ProducerState(0, None, None, 0, 4, None, TS + DAY))
 
 
 def test_only_silence_without_an_open_transaction_expires_a_producer() -> None:
-    assert [has_expired(KNOWN, TS + silence, 1000) for silence in (-1, 0, 999, 1000, 1001)] == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
+    assert [has_expired(KNOWN, TS + silence, 1000) for silence in (-1, 0, 999, 1000, 1001)] == [False, False, False, True, True]
     assert not has_expired(OPEN, TS + 1_000_000, 1000)
 
 
@@ -202,7 +174,6 @@ def test_a_transaction_spans_from_its_first_batch_to_the_next_marker(log: list[R
         elif batch.is_transactional and not batch.is_control and opened_at is None:
             opened_at = batch.base_offset
         assert seen.current_txn_first_offset == opened_at
-
     assert completed == expected
 
 
@@ -211,7 +182,6 @@ def test_every_batch_is_accepted_with_its_own_epoch_and_time(log: list[RecordBat
     seen = UNKNOWN_PRODUCER
     for batch in log:
         seen = append(seen, batch).after
-
         assert (seen.producer_epoch, seen.last_timestamp) == (batch.producer_epoch, batch.max_timestamp)
         if batch.is_control:
             assert batch.marker.coordinator_epoch in (None, seen.coordinator_epoch)

@@ -1,17 +1,10 @@
 """Records of `__transaction_state` as brokers write them: worked bytes, three whole logs."""
 
-from __future__ import annotations
-
 import pytest
 
-from tests.support.log_bytes import (
-    encode_transaction_log_batch,
-    encode_transaction_log_key,
-    encode_transaction_log_value,
-)
+from tests.support.log_bytes import encode_transaction_log_batch, encode_transaction_log_key, encode_transaction_log_value
 from tests.support.log_notation import rec
 from tests.support.samples import START, sample
-from txnlib.core.kafka.record_batch import HEADER, read_records
 from txnlib.core.kafka.transaction_log import (
     VALUE,
     TopicPartition,
@@ -71,16 +64,7 @@ WORKED = {
     "v1 PrepareAbort, tags 0, 1 and 2: the epoch is exhausted": (
         "0001 000000000000125c 7fff 0000ea60 03 02 09 7061796d656e7473 02 00000001 00 0000018e2b185b2c 0000018e2b185ac8"
         "03 00 08 000000000000125c 01 08 000000000000125d 02 02 0002",
-        linked(
-            "PA",
-            "payments-1",
-            update=300,
-            start=200,
-            pid=4700,
-            epoch=32767,
-            previous_producer_id=4700,
-            next_producer_id=4701,
-        ),
+        linked("PA", "payments-1", update=300, start=200, pid=4700, epoch=32767, previous_producer_id=4700, next_producer_id=4701),
     ),
 }
 
@@ -88,7 +72,6 @@ WORKED = {
 @pytest.mark.parametrize("name", WORKED)
 def test_a_value_written_out_byte_by_byte_is_read_and_written_so(name: str) -> None:
     text, entry = WORKED[name]
-
     assert read_transaction_log_value("orders-app-1", hex_bytes(text)) == entry
     assert encode_transaction_log_value(entry) == hex_bytes(text)
     assert VALUE.write(entry.version, VALUE.read(entry.version, hex_bytes(text), 2)) == hex_bytes(text)[2:]
@@ -135,29 +118,11 @@ LOGS: dict[str, list[tuple[int, TransactionLogEntry | str]]] = {
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_sample_log_is_read_record_by_record(name: str) -> None:
-    log, found = sample(name), []
-    position = 0
-    while position < len(log):
-        header = HEADER.unpack_from(log, position)
-        base_offset, length, base_timestamp, count = header[0], header[1], header[7], header[12]
-        end = position + 12 + length
-        for record in read_records(log[position + HEADER.size : end], count, base_offset, base_timestamp):
-            transactional_id = read_transaction_log_key(record.key)
-            value = record.value and read_transaction_log_value(transactional_id, record.value)
-            found.append((record.offset, record.timestamp - START, value or transactional_id))
-        position = end
-
-    assert found == [(offset, ms, value) for offset, (ms, value) in enumerate(LOGS[name])]
-
-
-@pytest.mark.parametrize("name", LOGS)
 def test_a_sample_log_is_reproduced_bit_for_bit(name: str) -> None:
     batches = [
         encode_transaction_log_batch([value], at=offset, ts=START + ms, leader_epoch=2)
         for offset, (ms, value) in enumerate(LOGS[name])
     ]
-
     assert b"".join(batches) == sample(name)
 
 
@@ -170,7 +135,6 @@ def test_a_key_is_an_id_behind_a_version() -> None:
 def test_another_version_of_the_key_is_named(version: int) -> None:
     with pytest.raises(UnknownVersionError) as error:
         read_transaction_log_key(encode_transaction_log_key("bar", version))
-
     assert (error.value.field_name, error.value.version) == ("key", version)
     assert str(error.value) == f"key version {version} of a transaction log record is not known"
 
@@ -179,7 +143,6 @@ def test_another_version_of_the_key_is_named(version: int) -> None:
 def test_another_version_of_the_value_is_named(version: int) -> None:
     with pytest.raises(UnknownVersionError) as error:
         read_transaction_log_value("bar", version.to_bytes(2, "big", signed=True) + bytes(35))
-
     assert (error.value.field_name, error.value.version) == ("value", version)
 
 

@@ -1,7 +1,5 @@
 """The two examples of KIP-939: their records, ids and markers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -57,7 +55,6 @@ def judged(before: TransactionLogEntry | None, after: TransactionLogEntry) -> Tr
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_M07_nothing_is_odd_about_an_example_of_KIP_939(name: str) -> None:
     records = EXAMPLES[name]
-
     assert judged(None, records[0]) == Transition(None, ())
     assert [judged(*step) for step in pairwise(records)] == [Transition(Step.LEGAL, ())] * (len(records) - 1)
 
@@ -87,7 +84,6 @@ def test_M07_the_marker_has_the_producer_id_and_the_epoch_of_the_prepare(records
     """(42, MAX), whatever the client is called by then; it ends what (42, MAX - 1) wrote."""
     prepare = next(record for record in records if record.transaction_state in PREPARED_STATES)
     written = PartitionState().append_all([T(42, MAX - 1, 0, at=0), C(prepare.producer_id, prepare.producer_epoch, 7, at=1)])
-
     assert (prepare.producer_id, prepare.producer_epoch) == (42, MAX)
     assert (written.findings, written.open_transactions, len(written.completed)) == ([], {}, 1)
     assert (written.producers[42].producer_epoch, written.producers[42].last_sequence) == (MAX, None)
@@ -109,7 +105,6 @@ def test_M07_only_the_marker_at_MAX_is_the_decision(marker: dict[str, object], i
 
 def test_M07_an_abort_at_MAX_ends_the_transaction_too() -> None:
     written = PartitionState().append_all([T(42, MAX - 1, 0, at=0), A(42, MAX, 7, at=1)])
-
     assert [txn.is_aborted for txn in written.completed] == [True]
 
 
@@ -123,7 +118,5 @@ UNANNOUNCED = [
 
 
 @pytest.mark.parametrize(("before", "after", "finding"), UNANNOUNCED)
-def test_M07_a_complete_that_was_not_announced_is_odd(
-    before: TransactionLogEntry, after: TransactionLogEntry, finding: Finding
-) -> None:
+def test_M07_a_complete_that_was_not_announced_is_odd(before, after, finding):
     assert judged(before, after).findings == (finding,)

@@ -1,7 +1,5 @@
 """The replay of whole logs. Group L of docs/scenarios.md#groups."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.log_notation import TS, A, C, D, N, T
@@ -28,10 +26,7 @@ PRODUCERS = {
         [D(1, 0, 0, 3, at=23, records_count=2)],
         {1: ProducerState(0, 3, 26, 3, None, None, TS)},
     ),
-    "L10 an emptied batch": (
-        [D(1, 0, 0, 1, at=23, records_count=0)],
-        {1: ProducerState(0, 1, 24, 1, None, None, TS)},
-    ),
+    "L10 an emptied batch": ([D(1, 0, 0, 1, at=23, records_count=0)], {1: ProducerState(0, 1, 24, 1, None, None, TS)}),
     "L15 the segment in which the log starts is replayed whole": (
         [D(1, 0, 0, at=0), D(2, 0, 0, at=1)],
         {1: ProducerState(0, 0, 0, 0, None, None, TS), 2: ProducerState(0, 0, 1, 0, None, None, TS)},
@@ -47,7 +42,6 @@ PRODUCERS = {
 @pytest.mark.parametrize("name", PRODUCERS)
 def test_a_log_leaves_its_producers(name: str) -> None:
     log, producers = PRODUCERS[name]
-
     assert replay(*log).producers == producers
 
 
@@ -79,10 +73,7 @@ FINDINGS = {
         [T(1, 0, 0, 9, at=0), C(1, 0, 0, at=10), A(1, 0, 2, at=11), A(1, 0, 2, at=12), A(1, 0, 1, at=13)],
         [(13, Finding.TRANSACTION_COORDINATOR_FENCED)],
     ),
-    "L38 a stale end of nothing": (
-        [A(1, 5, 1, at=0), A(1, 4, 1, at=1)],
-        [(1, Finding.INVALID_PRODUCER_EPOCH)],
-    ),
+    "L38 a stale end of nothing": ([A(1, 5, 1, at=0), A(1, 4, 1, at=1)], [(1, Finding.INVALID_PRODUCER_EPOCH)]),
     "L48 a first batch above sequence 0": ([T(23, 1, 3, at=0)], []),
 }
 
@@ -90,18 +81,10 @@ FINDINGS = {
 @pytest.mark.parametrize("name", FINDINGS)
 def test_a_log_shows_what_a_leader_would_have_refused(name: str) -> None:
     log, findings = FINDINGS[name]
-
     assert replay(*log).findings == findings
 
 
-L04 = [
-    T(1, 0, 0, 4, at=0),
-    N(at=5, to=7),
-    T(2, 0, 0, 1, at=8),
-    T(1, 0, 5, 8, at=10),
-    N(at=14, to=15),
-    T(1, 0, 9, 18, at=16),
-]
+L04 = [T(1, 0, 0, 4, at=0), N(at=5, to=7), T(2, 0, 0, 1, at=8), T(1, 0, 5, 8, at=10), N(at=14, to=15), T(1, 0, 9, 18, at=16)]
 L05 = [*L04, C(1, 0, at=26)]
 L07 = [N(at=0, to=2), T(17, 10, 0, 1, at=3)]
 L17 = [T(137, 5, 0, 2, at=0), A(137, 5, at=3)]
@@ -134,60 +117,28 @@ LAST_STABLE = [
 
 
 @pytest.mark.parametrize(("log", "high_watermark", "log_start", "expected"), LAST_STABLE)
-def test_a_log_is_stable_below_what_is_undecided_or_not_replicated(
-    log: list[RecordBatch], high_watermark: int, log_start: int, expected: int
-) -> None:
+def test_a_log_is_stable_below_what_is_undecided_or_not_replicated(log, high_watermark, log_start, expected):
     assert replay(*log).last_stable_offset(high_watermark, log_start) == expected
 
 
 L30 = [
-    T(1, 0, 0, 4, at=0),
-    N(at=5, to=7),
-    T(2, 0, 0, 1, at=8),
-    T(1, 0, 5, 8, at=10),
-    T(3, 0, 0, 2, at=14),
-    N(at=17, to=18),
-    T(1, 0, 9, 18, at=19),
-    A(1, 0, at=29),
-    T(2, 0, 2, 7, at=30),
-    T(4, 0, 0, 2, at=36),
-    N(at=39, to=48),
-    T(3, 0, 3, 11, at=49),
-    C(3, 0, at=58),
-    T(4, 0, 3, 10, at=59),
-    T(2, 0, 8, 14, at=67),
-    A(2, 0, at=74),
-    N(at=75, to=84),
-    T(4, 0, 11, 14, at=85),
+    *[T(1, 0, 0, 4, at=0), N(at=5, to=7), T(2, 0, 0, 1, at=8), T(1, 0, 5, 8, at=10), T(3, 0, 0, 2, at=14), N(at=17, to=18)],
+    *[T(1, 0, 9, 18, at=19), A(1, 0, at=29), T(2, 0, 2, 7, at=30), T(4, 0, 0, 2, at=36), N(at=39, to=48), T(3, 0, 3, 11, at=49)],
+    *[C(3, 0, at=58), T(4, 0, 3, 10, at=59), T(2, 0, 8, 14, at=67), A(2, 0, at=74), N(at=75, to=84), T(4, 0, 11, 14, at=85)],
     C(4, 0, at=89),
 ]
 
 
-def test_L30_the_aborted_index_is_that_of_kafka_s_own_example() -> None:
+def test_L30_L33_the_aborted_index_is_that_of_kafka_s_own_example() -> None:
     state = replay(*L30)
-    index = [
-        (txn.producer_id, txn.first_offset, txn.last_offset, stable)
-        for txn, stable in zip(state.completed, state.completed_last_stable_offsets, strict=True)
-        if txn.is_aborted
-    ]
-
-    assert index == [(1, 0, 29, 8), (2, 8, 74, 36)]
+    assert aborted_from(state) == [(1, 0, 29, 8), (2, 8, 74, 36)]
     assert (state.findings, state.end_offset) == ([], 90)
 
 
 @pytest.mark.parametrize(("high_watermark", "unstable"), [(30, 8), (75, 36), (90, None)])
 def test_L31_the_example_becomes_stable_step_by_step(high_watermark: int, unstable: int | None) -> None:
     below = [batch for batch in L30 if batch.last_offset < high_watermark]
-
     assert replay(*below).first_unstable_offset(high_watermark) == unstable
-
-
-def test_L13_producers_of_a_deleted_segment_are_known_from_the_snapshot() -> None:
-    deleted, kept = [D(1, 0, 0, 4, at=0)], [D(2, 0, 0, at=5)]
-    reloaded = PartitionState(producers=replay(*deleted).producers).append_all(kept)
-
-    assert reloaded.producers == replay(*deleted, *kept).producers
-    assert list(reloaded.producers) == [1, 2]
 
 
 def aborted_from(state: PartitionState) -> list[tuple[int, int, int, int]]:
@@ -196,10 +147,9 @@ def aborted_from(state: PartitionState) -> list[tuple[int, int, int, int]]:
 
 
 @pytest.mark.parametrize("rolled_at", range(1, len(L30)))
-def test_L34_the_last_segment_and_its_snapshot_recover_what_the_whole_log_shows(rolled_at: int) -> None:
+def test_L13_L34_the_last_segment_and_its_snapshot_recover_what_the_whole_log_shows(rolled_at: int) -> None:
     whole, before = replay(*L30), replay(*L30[:rolled_at])
     recovered = PartitionState(producers=dict(before.producers)).append_all(L30[rolled_at:])
-
     assert recovered.producers == whole.producers
     assert aborted_from(before) + aborted_from(recovered) == aborted_from(whole) == [(1, 0, 29, 8), (2, 8, 74, 36)]
 

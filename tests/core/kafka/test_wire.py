@@ -1,7 +1,5 @@
 """Kafka's primitive types, read from their start to their end."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +57,6 @@ as_bytes = bytes.fromhex
 @pytest.mark.parametrize(("read", "value", "text"), EXAMPLES, ids=IDS)
 def test_a_value_is_read_from_its_offset_to_its_end(read: Reader, value: object, text: str) -> None:
     encoded = as_bytes(text)
-
     assert read(b"\xaa\xaa" + encoded + b"\xaa", 2) == (value, 2 + len(encoded))
 
 
@@ -106,7 +103,6 @@ def test_raw_bytes_are_as_many_as_promised() -> None:
 def test_the_error_tells_where_the_text_is_broken() -> None:
     with pytest.raises(CorruptRecordError) as error:
         read_string(as_bytes("aaaa 0003 61 c328"), 2)
-
     assert (error.value.position, error.value.problem) == (5, "text is not UTF-8")
     assert str(error.value) == "byte 5: text is not UTF-8"
 

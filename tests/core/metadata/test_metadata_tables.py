@@ -1,7 +1,5 @@
 """The tables of the metadata log against the simulated cluster that wrote it: whole, from a snapshot on, and with holes."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

@@ -1,7 +1,5 @@
 """The consistency of the catalogue of columns."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Records in the text of a console consumer, and lines that imitate them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -35,50 +33,28 @@ VICTIM = "victim"
 IMITATION = f"{VICTIM}::{metadata(VICTIM, 666)}"
 JSON_IMITATION = as_json(tombstone(VICTIM)).decode()
 ONE_LINE = [
-    "a,b",
-    "quote\"and'apostrophe",
-    "{braces}",
-    "a::b",
-    "::NULL",
-    "x::NULL",
-    "::TransactionMetadata(transactionalId=",
+    "a,b", "quote\"and'apostrophe", "{braces}", "a::b", "::NULL", "x::NULL", "::TransactionMetadata(transactionalId=",
     "a::TransactionMetadata(transactionalId=a",
-    "a::TransactionMetadata(transactionalId=a::TransactionMetadata(transactionalId=a",
-    metadata("x"),
-    IMITATION,
-    JSON_IMITATION,
-    JSON_IMITATION * 2,
-    "unknown::version=1",
-    "Processed a total of 3 messages",
-    ", producerId=1, producerEpoch=2",
-    "carriage\rreturn",
-    "schreiber-ä-计🦄",
-    "\u2028",
-    " ",
-    "a" * 32_767,
-]
+    "a::TransactionMetadata(transactionalId=a::TransactionMetadata(transactionalId=a", metadata("x"), IMITATION, JSON_IMITATION,
+    JSON_IMITATION * 2, "unknown::version=1", "Processed a total of 3 messages", ", producerId=1, producerEpoch=2",
+    "carriage\rreturn", "schreiber-ä-计🦄", "\u2028", " ", "a" * 32_767,
+]  # fmt: skip
 LONG = [
-    "a\nb",
-    "\n",
-    "\n\nb",
-    "b\n",
-    "a\na\na",
-    f"x::NULL\n{VICTIM}",
-    f"{IMITATION}\nrest",
-    f"{IMITATION}\n{IMITATION}",
-    f"rest\n{IMITATION}",
-    f"Processed a total of 3 messages\n{VICTIM}",
-    f"{JSON_IMITATION}\nx",
-    f"a\nDumping /x/payments-0/00000000000000000000.log\n{VICTIM}",
-    "a\n" * 16_000 + "b",
-    "a\r\nb",
-]
+    "a\nb", "\n", "\n\nb", "b\n", "a\na\na", f"x::NULL\n{VICTIM}", f"{IMITATION}\nrest", f"{IMITATION}\n{IMITATION}",
+    f"rest\n{IMITATION}", f"Processed a total of 3 messages\n{VICTIM}", f"{JSON_IMITATION}\nx",
+    f"a\nDumping /x/payments-0/00000000000000000000.log\n{VICTIM}", "a\n" * 16_000 + "b", "a\r\nb",
+]  # fmt: skip
+
+
+def told(text: bytes, chunk: int = 1 << 20) -> tuple[list[Record], list[str]]:
+    """The records, and why stretches were unreadable."""
+    printed = read(text, chunk)
+    return records(printed), [reason for reason, _position, _length in unreadable(printed)]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_tools_print_is_read_whole(name: str) -> None:
     printed = read(console_text(name))
-
     assert unreadable(printed) == []
     assert len(records(printed)) == (44 if "hostile" in name else 8 if name.startswith("4") else 7)
     assert printed[-1].tail is DumpTail.CLEAN
@@ -93,11 +69,7 @@ DECIDABLE = [(as_line, name) for name in ONE_LINE] + [(as_json, name) for name i
 def test_an_id_may_hold_anything(print_record, hostile: str) -> None:
     around = Record("plain"), tombstone("gone")
     text = b"".join(map(print_record, (*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9))))
-
-    printed = read(text)
-
-    assert records(printed) == [*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9)]
-    assert unreadable(printed) == []
+    assert told(text) == ([*around, Record(hostile, 7), Record(hostile, 8), Record("plain", 9)], [])
 
 
 @pytest.mark.parametrize("hostile", LONG)
@@ -105,9 +77,7 @@ def test_lines_of_an_id_with_line_feeds_are_ambiguous_and_harm_no_other(hostile:
     before, after = [Record("plain"), tombstone("gone")], [Record("plain", 9), tombstone("gone")]
     ambiguous = b"".join(map(as_line, (Record(hostile, 7), Record(hostile, 8), tombstone(hostile))))
     start = b"".join(map(as_line, before))
-
     printed = read(start + ambiguous + b"".join(map(as_line, after)))
-
     assert records(printed) == before + after
     assert unreadable(printed) == [("AMBIGUOUS_RECORD", len(start), len(ambiguous))]
 
@@ -115,7 +85,6 @@ def test_lines_of_an_id_with_line_feeds_are_ambiguous_and_harm_no_other(hostile:
 @pytest.mark.parametrize(("print_record", "hostile"), DECIDABLE)
 def test_the_first_id_does_not_decide_of_which_form_a_text_is(print_record, hostile: str) -> None:
     text = print_record(Record(hostile, 7))
-
     assert records(read(text)) == [Record(hostile, 7)]
     assert find_console_record(text) == 0 or len(text) > 1 << 16
 
@@ -128,9 +97,7 @@ def test_an_ambiguous_first_record_shows_of_which_form_a_text_is(hostile: str) -
 @pytest.mark.parametrize("hostile", ONE_LINE)
 def test_a_tombstone_is_told_or_named(hostile: str) -> None:
     text = b"".join(map(as_line, (Record(hostile, 7), tombstone(hostile), tombstone("gone"))))
-
     printed = read(text)
-
     assert set(records(printed)) <= {Record(hostile, 7), tombstone(hostile), tombstone("gone")}
     assert records(printed)[0] == Record(hostile, 7)
     assert records(printed)[-1] == tombstone("gone")
@@ -141,9 +108,7 @@ def test_a_tombstone_is_told_or_named(hostile: str) -> None:
 @pytest.mark.parametrize("hostile", ["a\nb", "\nb", "\n\n", f"{metadata('x')}\nb"])
 def test_a_tombstone_behind_what_is_no_record_may_be_of_a_longer_id(hostile: str) -> None:
     text = b"".join(map(as_line, (Record("plain"), tombstone(hostile), tombstone("gone"))))
-
     printed = read(text)
-
     assert records(printed) == [Record("plain"), tombstone("gone")]
     assert "AMBIGUOUS_RECORD" in [reason for reason, _position, _length in unreadable(printed)] or hostile == "\n\n"
 
@@ -151,25 +116,19 @@ def test_a_tombstone_behind_what_is_no_record_may_be_of_a_longer_id(hostile: str
 def test_a_tombstone_that_ends_two_known_ids_is_of_neither() -> None:
     short, long = "::NULL\n", "a::NULL\n::NULL\n"
     text = b"".join(map(as_line, (Record(short), Record(long), tombstone(long))))
-
-    assert records(read(text)) == []
-    assert unreadable(read(text)) == [("AMBIGUOUS_RECORD", 0, len(text))]
+    assert (records(read(text)), unreadable(read(text))) == ([], [("AMBIGUOUS_RECORD", 0, len(text))])
 
 
 def test_ids_that_overlap_hide_no_imitation() -> None:
     """A genuine line, and an id that begins with the same line."""
     given = [tombstone("x"), Record("plain"), Record(f"x::NULL\n{IMITATION}\nrest"), Record("plain")]
-
     assert records(read(b"".join(map(as_line, given)))) == [tombstone("x"), Record("plain"), Record("plain")]
 
 
 def test_what_reads_as_one_record_and_as_three_is_neither() -> None:
     hostile = f"z::{metadata('z')}\nz::TransactionMetadata(transactionalId=z"
-
-    printed = read(as_line(Record("a")) + as_line(Record(hostile)) + as_line(Record("b")))
-
-    assert records(printed) == [Record("a"), Record("b")]
-    assert [reason for reason, _position, _length in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+    text = as_line(Record("a")) + as_line(Record(hostile)) + as_line(Record("b"))
+    assert told(text) == ([Record("a"), Record("b")], ["AMBIGUOUS_RECORD"])
 
 
 @FORMS
@@ -177,9 +136,7 @@ def test_what_reads_as_one_record_and_as_three_is_neither() -> None:
 def test_chatter_is_no_damage(print_record, chatter: bytes) -> None:
     given = [Record("a"), tombstone("b"), Record("c")]
     text = chatter + chatter.join(map(print_record, given)) + chatter
-
     printed = read(text)
-
     assert records(printed) == given or (print_record is as_line and b"\n\n" in chatter)
     assert unreadable(printed) == []
     assert printed[-1].tail is DumpTail.CLEAN
@@ -189,10 +146,8 @@ def test_chatter_is_no_damage(print_record, chatter: bytes) -> None:
 def test_an_exception_ends_a_text_early_and_a_timeout_does_not(print_record) -> None:
     error = b"[2024-03-11 01:20:00,000] ERROR Error processing message, terminating consumer process:  (kafka.tools.X$)\n"
     text = print_record(Record("a")) + error
-
     timeout = read(text + b"org.apache.kafka.common.errors.TimeoutException\n")
     unknown = read(text + b"java.lang.IllegalStateException: Unknown version 7\n\tat kafka.coordinator.X.y(X.scala:1)\n")
-
     assert (timeout[-1].tail, unknown[-1].tail) == (DumpTail.CLEAN, DumpTail.CORRUPT)
     assert unreadable(timeout) == unreadable(unknown) == []
 
@@ -201,17 +156,10 @@ def test_records_of_unknown_versions_are_named() -> None:
     key = b'{"key":{"version":1,"data":"unknown"},"value":null}'
     value = b'{"key":{"version":0,"data":{"transactionalId":"a"}},"value":{"version":9,"data":"unknown"}}'
     no_key = b'{"key":null,"value":null}'
-    printed = read(as_json(Record("a")) + key + value + no_key + as_json(Record("b")))
-
-    assert records(printed) == [Record("a"), Record("b")]
-    assert [reason for reason, *_ in unreadable(printed)] == [
-        "UNKNOWN_KEY_VERSION",
-        "UNKNOWN_VALUE_VERSION",
-        "UNDECODABLE_RECORD",
-    ]
-    printed = read(as_line(Record("a")) + b"unknown::version=1\n" + as_line(tombstone("b")))
-    assert records(printed) == [Record("a"), tombstone("b")]
-    assert [reason for reason, *_ in unreadable(printed)] == ["UNKNOWN_KEY_VERSION"]
+    found = told(as_json(Record("a")) + key + value + no_key + as_json(Record("b")))
+    assert found == ([Record("a"), Record("b")], ["UNKNOWN_KEY_VERSION", "UNKNOWN_VALUE_VERSION", "UNDECODABLE_RECORD"])
+    found = told(as_line(Record("a")) + b"unknown::version=1\n" + as_line(tombstone("b")))
+    assert found == ([Record("a"), tombstone("b")], ["UNKNOWN_KEY_VERSION"])
 
 
 @pytest.mark.parametrize(
@@ -228,9 +176,7 @@ def test_records_of_unknown_versions_are_named() -> None:
 )
 def test_a_damaged_line_is_named_and_harms_no_other(old: bytes, new: bytes) -> None:
     damaged = as_line(Record("damaged")).replace(old, new)
-
     printed = read(as_line(Record("a")) + damaged + as_line(Record("b")))
-
     assert records(printed) == [Record("a"), Record("b")]
     assert [length for _reason, _position, length in unreadable(printed)] == [len(damaged)]
 
@@ -241,9 +187,7 @@ def test_what_the_id_of_a_damaged_record_imitates_is_no_record(hostile: str, new
     damaged = as_line(Record(hostile, 7))
     end = damaged.rindex(b"state=Ongoing")
     damaged = damaged[:end] + new + damaged[end + len(b"state=Ongoing") :]
-
     printed = read(as_line(Record("a")) + damaged + as_line(tombstone("b")))
-
     assert records(printed) == [Record("a"), tombstone("b")]
     assert [(reason, length) for reason, _position, length in unreadable(printed)] == [("AMBIGUOUS_RECORD", len(damaged))]
 
@@ -253,7 +197,6 @@ def test_what_the_id_of_a_damaged_record_imitates_is_no_record(hostile: str, new
 def test_a_damaged_object_is_named_and_harms_no_other(at: int, junk: bytes) -> None:
     whole = as_json(Record("damaged"))
     printed = read(as_json(Record("a")) + whole[:at] + junk + whole[at + 1 :] + as_json(Record("b")))
-
     assert records(printed) == [Record("a"), Record("b")]
     assert unreadable(printed) != []
 
@@ -283,25 +226,18 @@ def test_a_cut_echo_is_no_record(hostile: str) -> None:
 def test_line_ends_and_the_mark_of_an_editor_make_no_difference(name: str) -> None:
     text = console_text(name)
     converted = b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n")
-
-    assert records(read(converted)) == records(read(text))
-    assert unreadable(read(converted)) == []
+    assert told(converted) == (records(read(text)), [])
 
 
 def test_an_id_with_line_feeds_is_ambiguous_with_converted_line_ends_too() -> None:
     text = b"".join(map(as_line, (Record("a"), Record("b\nc"), Record("d")))).replace(b"\n", b"\r\n")
-
-    printed = read(text)
-
-    assert records(printed) == [Record("a"), Record("d")]
-    assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"]
+    assert told(text) == ([Record("a"), Record("d")], ["AMBIGUOUS_RECORD"])
 
 
 @pytest.mark.parametrize("count", [1, 5_000])
 def test_two_forms_in_one_text_are_never_taken_for_harmless(count: int) -> None:
     lines = b"".join(map(as_line, (Record("a"), tombstone("b"))))
     objects = as_json(Record("a")) * count
-
     for text in (lines + objects, objects + b"\n" + lines, objects + lines):
         printed = read(text)
         assert set(records(printed)) <= {Record("a"), tombstone("b")}
@@ -311,9 +247,7 @@ def test_two_forms_in_one_text_are_never_taken_for_harmless(count: int) -> None:
 def test_objects_may_stand_on_lines_of_their_own_and_be_indented() -> None:
     given = [Record("a"), tombstone('b{"key":'), Record("c")]
     indented = "\n".join(json.dumps(json.loads(as_json(record)), indent=2) for record in given).encode()
-
-    assert records(read(indented)) == given
-    assert unreadable(read(indented)) == []
+    assert told(indented) == (given, [])
     assert records(read(b"\n".join(map(as_json, given)) + b"\n")) == given
 
 
@@ -341,9 +275,7 @@ def test_nothing_is_told_that_is_not_there(ids: list[str], print_record, dead: l
     given = [Record(name, number) for number, name in enumerate(ids)]
     given += [tombstone(name) for name, is_dead in zip(ids, dead, strict=False) if is_dead]
     text = b"".join(map(print_record, given))
-
     printed = read(text)
-
     told = iter(given)
     assert all(record in told for record in records(printed)), "in order, and none that is not there"
     assert len(records(printed)) == len(given) or unreadable(printed) != []
@@ -368,7 +300,6 @@ def test_any_bytes_are_accounted_for(text: bytes) -> None:
 def test_what_is_as_long_as_no_record_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "LONGEST_LINE", 1000)
     long = b"x" * 5_000 + as_line(tombstone(VICTIM))
-
     for print_record in (as_line, as_json):
         printed = read_in_pieces(print_record(Record("a")) + long + print_record(Record("b")), print_record)
         assert records(printed) == [Record("a"), Record("b")]
@@ -383,11 +314,8 @@ def read_in_pieces(text: bytes, print_record) -> list[Printed]:
 def test_records_a_window_apart_are_told_in_order() -> None:
     long = "a\n" * 16_000 + "b"
     between = [Record(f"id-{number}", number) for number in range(2_000)]
-
-    printed = read(b"".join(map(as_line, [Record(long, 1), *between, Record(long, 2), tombstone(long)])), 4096)
-
-    assert records(printed) == between
-    assert [reason for reason, *_ in unreadable(printed)] == ["AMBIGUOUS_RECORD"] * 2
+    text = b"".join(map(as_line, [Record(long, 1), *between, Record(long, 2), tombstone(long)]))
+    assert told(text, 4096) == (between, ["AMBIGUOUS_RECORD"] * 2)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Batches and records printed as the dump tool prints them, from real segments."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -72,12 +70,9 @@ def test_a_record_known_from_old_text_is_printed_as_that_tool_did(captures):
 
 def test_a_tombstone_is_printed_without_a_value():
     row = {
-        "offset": 6,
-        "timestamp_ms": 1_710_120_002_000,
-        "transactional_id": "stale-id",
-        "is_tombstone": True,
+        "offset": 6, "timestamp_ms": 1_710_120_002_000, "transactional_id": "stale-id", "is_tombstone": True,
         "value_version": None,
-    }
+    }  # fmt: skip
     assert coordinator_line(row) == (
         "| offset: 6 CreateTime: 1710120002000 keySize: 12 valueSize: -1 sequence: -1 headerKeys: [] "
         'key: {"type":"0","data":{"transactionalId":"stale-id"}} payload: <DELETE>'

@@ -1,8 +1,5 @@
 """A console consumer's records as a copy of their coordinator partitions."""
 
-from __future__ import annotations
-
-import pytest
 from pyspark.sql import functions as F
 
 from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
@@ -48,12 +45,10 @@ def test_the_order_of_the_text_is_kept_and_no_two_records_look_consecutive(spark
     assert_rows(coordinator_states(frame, empty(spark, COVERAGE)), [(False, 1)] * 3, "is_consecutive", "transaction_number")
 
 
-@pytest.mark.parametrize(
-    ("state", "is_timed"), [("E", True), ("O", True), ("PC", True), ("PA", True), ("CC", False), ("CA", False)]
-)
-def test_only_records_that_are_written_when_they_say_so_have_a_time(spark, state, is_timed):
-    (row,) = place(spark, [printed("pay", 0, state)])
-    assert row["timestamp_ms"] == (TS if is_timed else None)
+def test_only_records_that_are_written_when_they_say_so_have_a_time(spark):
+    states = {"E": True, "O": True, "PC": True, "PA": True, "CC": False, "CA": False}
+    rows = place(spark, [printed("pay", ordinal, state) for ordinal, state in enumerate(states)])
+    assert [row["timestamp_ms"] for row in rows] == [TS if is_timed else None for is_timed in states.values()]
 
 
 def test_nor_has_a_tombstone(spark):

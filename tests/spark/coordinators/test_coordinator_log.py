@@ -1,7 +1,5 @@
 """One log of all copies of a coordinator partition."""
 
-from __future__ import annotations
-
 from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, rec
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES, coordinator_log

@@ -1,16 +1,16 @@
 """Windows over coordinator records against a fold of the core."""
 
-from __future__ import annotations
-
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 
-from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
+from tests.support.frames import assert_rows, empty, examples, transaction_log, transaction_log_row
 from tests.support.log_notation import TS
 from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.core_udfs import legality
 from txnlib.spark.schemas import COVERAGE
 
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
@@ -31,11 +31,7 @@ _ENTRY = st.builds(
 )
 #: (an entry, or the id of a tombstone; offsets missing before it; leader epoch)
 _LOG = st.lists(
-    st.tuples(
-        st.one_of(_ENTRY, _ENTRY, _ENTRY, st.sampled_from(["a", "b"])),
-        st.sampled_from([0, 0, 0, 0, 1]),
-        st.integers(0, 1),
-    ),
+    st.tuples(st.one_of(_ENTRY, _ENTRY, _ENTRY, st.sampled_from(["a", "b"])), st.sampled_from([0, 0, 0, 0, 1]), st.integers(0, 1)),
     min_size=1,
     max_size=40,
 )
@@ -56,14 +52,7 @@ def folded(log):
     return rows
 
 
-@settings(
-    max_examples=5,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@examples(5)
 @given(logs=st.lists(_LOG, min_size=25, max_size=30))
 def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, logs):
     rows = []
@@ -72,9 +61,7 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
         for entry, gap, epoch in log:
             offset += 1 + gap
             rows.append(transaction_log_row(entry, partition, offset, TS, epoch))
-
     actual = coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)).collect()
-
     expected = {(partition, offset): row for partition, log in enumerate(logs) for offset, row in folded(log).items()}
     assert len(actual) == len(expected)
     for row in actual:
@@ -85,9 +72,6 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
 
 
 def test_spark_and_python_read_the_same_table_of_steps(spark):
-    from pyspark.sql import functions as F
-
-    from txnlib.spark.core_udfs import legality
 
     pairs = [(name(before), name(after), step.name) for (before, after), step in STEPS.items()]
     frame = spark.createDataFrame(pairs, "b string, a string, expected string")

@@ -3,15 +3,13 @@
 Each story has a partition and a transactional id of its own, so all of them are one run of the transforms.
 """
 
-from __future__ import annotations
-
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from tests.spark.producers.test_producer_spans import coverage
-from tests.support.frames import assert_rows, empty, record_batches, transaction_log, transaction_log_row
+from tests.support.frames import assert_rows, empty, frame, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
 from txnlib.core.findings.odd_markers import (
     EarlyWrite,
@@ -58,10 +56,7 @@ story(
 )
 story("M20 split", (0, r("O", 3, 0)), (1, T), (20, (A, 3)), (30, T), (40, r("PC", 3, 0)), (40.1, (C, 3)), (40.2, r("CC", 3, 0)))
 story("M24 stuck", (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)))
-story(
-    "never marked",
-    *[(-60, "other"), (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)), (5.2, r("CC", 3, 0)), (60, "other")],
-)
+story("never marked", *[(-60, "other"), (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)), (5.2, r("CC", 3, 0)), (60, "other")])
 story(
     "aborted by hand later",
     *[(0, r("O", 3, 0)), (1, T), (5, r("PA", 3, 0)), (5.1, (A, 3)), (5.2, r("CA", 3, 0)), (10, T), (600, (A, 3))],
@@ -84,8 +79,7 @@ NUMBERS = {name: number for number, name in enumerate(STORIES, 1)}
 def one_broker(spark, logs):
     """One broker leads all, so that there is one clock."""
     known = {"is_judged": True, "leader": "1", "role": "LEADER", "is_current": True}
-    rows = [known | {"topic": topic, "partition": partition} for topic, partition in [*logs, ("__transaction_state", 0)]]
-    return spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in rows], COVERAGE)
+    return frame(spark, COVERAGE, *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]])
 
 
 def told(spark):
@@ -134,19 +128,9 @@ def told(spark):
 
 def whole(spark, logs):
     """Every copy whole, and known until an hour later."""
-    until = TS + 3_600 * S
-    known = {
-        "source": "raw:1",
-        "is_judged": True,
-        "is_decoded": True,
-        "first_offset": 0,
-        "log_start_offset": 0,
-        "read_from_offset": 0,
-    }
-    named = [*logs, ("__transaction_state", 0)]
-    rows = [known | {"topic": topic, "partition": partition} for topic, partition in named]
-    frame = spark.createDataFrame([[row.get(name) for name in COVERAGE.names] for row in rows], COVERAGE)
-    return frame.withColumn("known_until", F.timestamp_millis(F.lit(until)))
+    known = {"source": "raw:1", "is_judged": True, "is_decoded": True, "first_offset": 0, "log_start_offset": 0}
+    known |= {"read_from_offset": 0, "known_until": datetime.fromtimestamp((TS + 3_600 * S) / 1000, UTC)}
+    return frame(spark, COVERAGE, *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]])
 
 
 @pytest.fixture(scope="module")

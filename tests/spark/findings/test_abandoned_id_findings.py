@@ -1,7 +1,5 @@
 """The ids that are used once and abandoned, as Spark counts them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.frames import frame

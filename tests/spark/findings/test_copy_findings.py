@@ -1,6 +1,4 @@
-"""Findings about copies of a partition that differ."""
-
-from __future__ import annotations
+"""Findings about copies of a partition that differ. Each case has a partition of its own, so that all cases are one question."""
 
 from dataclasses import replace
 
@@ -19,112 +17,97 @@ _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1
 LOG = [replace(batch, partition_leader_epoch=3) for batch in _LOG]
 
 
-def found(spark, copies, high_watermarks=None):
-    """Findings on a partition with a copy of each source."""
-    rows = [batch_row(batch, "orders", 0, source) for source, log in copies.items() for batch in log]
+def changed(at, **fields):
+    return [*LOG[:at], replace(LOG[at], **fields), *LOG[at + 1 :]]
+
+
+#: Another copy of the log -> the offset at which it differs.
+DIFFERENT = {
+    "producer id": (changed(0, producer_id=9), 0),
+    "epoch": (changed(0, producer_epoch=1), 0),
+    "sequence": (changed(0, base_sequence=3), 0),
+    "length": (changed(0, last_offset=3), 0),
+    "flag": (changed(2, is_transactional=False), 6),
+    "marker": (changed(1, marker=A(1, 0, at=5).marker), 5),
+    "leader epoch": (changed(4, partition_leader_epoch=7), 9000),
+}
+LAST = {"raw:2": changed(4, producer_id=9)}
+#: Copies by source, and high watermarks -> offset of the finding, or None.
+CASES = {
+    **{f"another {name}": ({"raw:2": other}, {}, at) for name, (other, at) in DIFFERENT.items()},
+    "text that prints no leader epoch": ({"text:1": changed(0, producer_id=9, partition_leader_epoch=None)}, {}, 0),
+    "what only one copy has": ({"raw:2": LOG[1:3], "raw:3": LOG}, {}, None),
+    "above its own high watermark it may be truncated yet": (LAST, {"raw:1": 9001, "raw:2": 9000}, None),
+    "below it, it may not": (LAST, {"raw:1": 9001, "raw:2": 9001}, 9000),
+    "what a tool does not print": ({"text:1": [replace(batch, partition_leader_epoch=None) for batch in LOG]}, {}, None),
+    "everything differs": ({"raw:2": [replace(batch, partition_leader_epoch=7) for batch in LOG]}, {}, 0),
+    "one copy": ({}, {}, None),
+}
+
+
+@pytest.fixture(scope="module")
+def found(spark):
+    """By case, offset and evidence of its findings."""
+    rows, known = [], []
+    for number, (others, marks, _) in enumerate(CASES.values()):
+        for source, log in {"raw:1": LOG, **others}.items():
+            rows += [batch_row(batch, "orders", number, source) for batch in log]
+            known.append({"topic": "orders", "partition": number, "source": source, "high_watermark": marks.get(source)})
     batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
-    marks = high_watermarks or {}
-    known = [{"topic": "orders", "partition": 0, "source": source, "high_watermark": marks.get(source)} for source in copies]
-    coverage = frame(spark, COVERAGE, *known)
-    differing = rows_of(differing_batches(batches, coverage), DifferingCopies)
-    return [(row.name, row.offset, row.evidence) for row in of_copies(differing)]
+    differing = rows_of(differing_batches(batches, frame(spark, COVERAGE, *known)), DifferingCopies)
+    names, told = list(CASES), {name: [] for name in CASES}
+    for row in of_copies(differing):
+        assert row.name == "COPIES_DISAGREE"
+        told[names[row.partition]].append((row.offset, row.evidence))
+    return told
 
 
-@pytest.mark.parametrize(
-    ("at", "changed"),
-    [
-        (0, {"producer_id": 9}),
-        (0, {"producer_epoch": 1}),
-        (0, {"base_sequence": 3}),
-        (0, {"last_offset": 3}),
-        (2, {"is_transactional": False}),
-        (1, {"marker": A(1, 0, at=5).marker}),
-        (4, {"partition_leader_epoch": 7}),
-    ],
-)
-def test_a_batch_that_differs_in_one_copy_is_found_with_both_records(spark, at, changed):
-    other = [*LOG[:at], replace(LOG[at], **changed), *LOG[at + 1 :]]
-    ((name, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other})
-    assert (name, offset) == ("COPIES_DISAGREE", LOG[at].base_offset)
-    assert "raw:1 {" in evidence
-    assert "raw:2 {" in evidence
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_that_differs_in_one_copy_is_found_once_for_its_partition(found, name):
+    others, _, at = CASES[name]
+    assert [offset for offset, _ in found[name]] == ([] if at is None else [at])
+    assert all("raw:1 {" in evidence and f"{next(iter(others))} {{" in evidence for _, evidence in found[name])
 
 
-def test_a_batch_is_shown_as_json_without_what_a_tool_does_not_print(spark):
-    other = [replace(LOG[0], producer_id=9, partition_leader_epoch=None), *LOG[1:]]
-    ((_, _, evidence),) = found(spark, {"raw:1": LOG, "text:1": other})
+def test_both_records_are_shown_as_json_without_what_a_tool_does_not_print(found):
     shown = '"producer_epoch":0,"base_sequence":0,"is_transactional":true,"is_control":false'
     mine = f'raw:1 {{"last_offset":4,"producer_id":1,{shown},"partition_leader_epoch":3}}'
+    ((_, evidence),) = found["text that prints no leader epoch"]
     assert evidence == f'{mine}; text:1 {{"last_offset":4,"producer_id":9,{shown}}}'
-
-
-def test_what_only_one_copy_has_is_no_disagreement(spark):
-    assert found(spark, {"raw:1": LOG, "raw:2": LOG[1:3], "raw:3": LOG}) == []
-
-
-def test_what_a_copy_has_above_its_own_high_watermark_may_be_truncated_yet(spark):
-    other = [*LOG[:-1], replace(LOG[-1], producer_id=9)]
-    assert found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9000}) == []
-    assert len(found(spark, {"raw:1": LOG, "raw:2": other}, {"raw:1": 9001, "raw:2": 9001})) == 1
-
-
-def test_what_a_tool_does_not_print_contradicts_nothing(spark):
-    assert found(spark, {"raw:1": LOG, "text:1": [replace(batch, partition_leader_epoch=None) for batch in LOG]}) == []
-
-
-def test_a_partition_is_one_finding_however_much_differs(spark):
-    other = [replace(batch, partition_leader_epoch=7) for batch in LOG]
-    ((_, offset, evidence),) = found(spark, {"raw:1": LOG, "raw:2": other})
-    assert offset == 0
+    ((_, evidence),) = found["everything differs"]
     assert evidence.endswith("; and 4 more offsets")
-
-
-def test_one_copy_has_nothing_to_disagree_with(spark):
-    assert found(spark, {"raw:1": LOG}) == []
 
 
 # Records of coordinators are compared by what is decoded.
 
-RECORD = {
-    "topic": "__transaction_state",
-    "partition": 3,
-    "offset": 7,
-    "coordinator_epoch": 2,
-    "transactional_id": "pay",
-    "is_tombstone": False,
-    "producer_id": 5,
-    "producer_epoch": 1,
-    "state": "Ongoing",
-    "partitions": [("orders", 0), ("orders", 1)],
-}
+RECORD = {"topic": "__transaction_state", "offset": 7, "coordinator_epoch": 2, "transactional_id": "pay", "is_tombstone": False}
+RECORD |= {"producer_id": 5, "producer_epoch": 1, "state": "Ongoing", "partitions": [("orders", 0), ("orders", 1)]}
+#: What the other copy has, and whether it is of a deleted topic -> whether it differs.
+RECORDS = [
+    ({}, False, False),
+    ({"partitions": [("orders", 1), ("orders", 0)]}, False, False),
+    ({"producer_epoch": None}, False, False),  # a tool that does not print it
+    ({"coordinator_epoch": 3}, False, False),  # a truncated record, and the one that replaced it
+    ({"offset": 8}, False, False),
+    ({"state": "Empty"}, True, False),  # of a deleted topic: it contradicts nothing
+    ({"state": "Empty"}, False, True),
+    ({"transactional_id": "other"}, False, True),
+    ({"producer_id": 6}, False, True),
+    ({"producer_epoch": 2}, False, True),
+    ({"partitions": [("orders", 0)]}, False, True),
+    ({"is_tombstone": True}, False, True),
+]
 
 
-@pytest.mark.parametrize(
-    ("changed", "differs"),
-    [
-        ({}, False),
-        ({"partitions": [("orders", 1), ("orders", 0)]}, False),
-        ({"producer_epoch": None}, False),  # a tool that does not print it
-        ({"coordinator_epoch": 3}, False),  # a truncated record, and the one that replaced it
-        ({"offset": 8}, False),
-        ({"state": "Empty"}, True),
-        ({"transactional_id": "other"}, True),
-        ({"producer_id": 6}, True),
-        ({"producer_epoch": 2}, True),
-        ({"partitions": [("orders", 0)]}, True),
-        ({"is_tombstone": True}, True),
-    ],
-)
-def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark, changed, differs):
-    copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b"} | changed]
-    coverage = frame(spark, COVERAGE, *[{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies])
-    rows = list(of_copies(rows_of(differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage), DifferingCopies)))
-    assert [(row.name, row.partition, row.offset) for row in rows] == [("COPIES_DISAGREE", 3, 7)] * differs
+def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark):
+    copies, known = [], []
+    for number, (other, is_deleted, _) in enumerate(RECORDS):
+        one, two = (RECORD | {"partition": number, "source": source, "path": source} for source in ("raw:1", "raw:2"))
+        copies += [one, two | other]
+        place = {"topic": RECORD["topic"], "partition": number}
+        known += [place | {"source": "raw:1"}, place | {"source": "raw:2", "is_deleted": is_deleted}]
+    differing = differing_records(frame(spark, TRANSACTION_LOG, *copies), frame(spark, COVERAGE, *known))
+    rows = list(of_copies(rows_of(differing, DifferingCopies)))
+    assert {(row.name, row.offset) for row in rows} == {("COPIES_DISAGREE", 7)}
+    assert sorted(row.partition for row in rows) == [number for number, (*_, differs) in enumerate(RECORDS) if differs]
     assert all("raw:1 {" in row.evidence and "raw:2 {" in row.evidence for row in rows)
-
-
-def test_copies_of_a_deleted_topic_contradict_nothing(spark):
-    copies = [RECORD | {"source": "raw:1", "path": "a"}, RECORD | {"source": "raw:2", "path": "b", "state": "Empty"}]
-    known = [{name: copy[name] for name in ("topic", "partition", "source")} for copy in copies]
-    coverage = frame(spark, COVERAGE, known[0], known[1] | {"is_deleted": True})
-    assert differing_records(frame(spark, TRANSACTION_LOG, *copies), coverage).isEmpty()

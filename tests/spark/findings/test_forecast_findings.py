@@ -1,11 +1,10 @@
 """Facts of forecasts: which rows each rule of the core gets to see."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
 
+from tests.support.frames import frame
 from txnlib.core.findings.forecasts import (
     DAY_MS,
     FEW_PRODUCERS,
@@ -38,13 +37,11 @@ def at(ms):
 
 
 def table(spark, name, *rows):
-    schema = TABLES[name]
-    return spark.createDataFrame([[row.get(column) for column in schema.names] for row in rows], schema)
+    return frame(spark, TABLES[name], *rows)
 
 
 def of_runs(spark, name, *rows):
-    schema = stored_schema(name)
-    return spark.createDataFrame([[row.get(column) for column in schema.names] for row in rows], schema)
+    return frame(spark, stored_schema(name), *rows)
 
 
 def test_ids_that_have_used_half_of_their_epochs(spark):
@@ -244,10 +241,7 @@ def test_brokers_that_keep_many_producers(spark, has_earlier):
         earlier = (states(p0=(0, 40), p1=(0, 300), p3=(0, 5)), copies(0, 1, 3), AS_OF - DAY_MS)
     found = rows_of(kept_producers(producers, now, blocks, earlier), BrokerProducers)
     of_broker = {
-        "kept": FEW_PRODUCERS + 150,
-        "producer_ids": FEW_PRODUCERS,
-        "allocated": 4_000,
-        "allocated_ms": AS_OF - 5 * HOUR_MS,
-    }
+        "kept": FEW_PRODUCERS + 150, "producer_ids": FEW_PRODUCERS, "allocated": 4_000, "allocated_ms": AS_OF - 5 * HOUR_MS,
+    }  # fmt: skip
     growth = {"grown": FEW_PRODUCERS - 40 - 200, "earlier_ms": AS_OF - DAY_MS} if has_earlier else {}
     assert found == [BrokerProducers(broker=broker, **of_broker, **growth) for broker in ("1", "2")]

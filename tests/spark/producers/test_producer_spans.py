@@ -1,27 +1,17 @@
 """Spans of random logs, whole and from a snapshot on."""
 
-from __future__ import annotations
-
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from tests.spark.producers.test_producer_windows import _LOG, build
-from tests.support.frames import assert_rows, frame, record_batches
+from tests.support.frames import assert_rows, examples, frame, record_batches
 from tests.support.log_notation import A, C, D, T
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
 from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS
 
-EXAMPLES = settings(
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
 SUMMED = ("producer_epoch", "first_offset", "last_offset", "marker_offset", "batches", "records", "bytes")
 TIMES = ("first_timestamp_ms", "last_timestamp_ms", "is_broker_clock")
 
@@ -86,7 +76,7 @@ def spans_by_hand(log: list[RecordBatch]) -> dict[tuple[int, int], dict]:
     return spans
 
 
-@EXAMPLES
+@examples(3)
 @given(logs=st.lists(_LOG, min_size=20, max_size=30))
 def test_spans_add_up_what_lies_between_two_markers(spark, logs):
     built = {number: build(steps) for number, steps in enumerate(logs)}
@@ -98,7 +88,7 @@ def test_spans_add_up_what_lies_between_two_markers(spark, logs):
     assert got == {(number, *key): span for number, log in built.items() for key, span in spans_by_hand(log).items()}
 
 
-@EXAMPLES
+@examples(3)
 @given(logs=st.lists(st.tuples(_LOG, st.integers(0, 40), st.integers(0, 15)), min_size=20, max_size=30))
 def test_a_log_read_from_a_snapshot_on_knows_what_the_whole_log_knows(spark, logs):
     """The snapshot stands at the first batch read, or some batches behind it, as when the log start moved since."""

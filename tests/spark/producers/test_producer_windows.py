@@ -1,13 +1,11 @@
 """Windows over batches against a fold of the core, row by row."""
 
-from __future__ import annotations
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from tests.support.frames import assert_rows, empty, record_batches
+from tests.support.frames import assert_rows, empty, examples, record_batches
 from tests.support.log_notation import TS, A, C, D, T
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
@@ -75,24 +73,14 @@ def _as_state(row) -> ProducerState:
     return UNKNOWN_PRODUCER if row is None else ProducerState(**row.asDict())
 
 
-#: Each example is a Spark job over many logs, so there are few, and none is shrunk: a failing row names its own log.
-@settings(
-    max_examples=6,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@examples(6)
 @given(logs=st.lists(_LOG, min_size=30, max_size=40))
 @pytest.mark.parametrize("topic", ["orders", "__consumer_offsets"])
 def test_windows_remember_what_a_fold_of_the_core_remembers(spark, topic, logs):
     built = {(topic, number): build(steps) for number, steps in enumerate(logs)}
     expected = {where: folded(log, topic) for where, log in built.items()}
-
     steps = with_states(prepared(spark, record_batches(spark, built)))
     rows = steps.select("topic", "partition", "base_offset", "before", "after", "is_suspect").collect()
-
     assert len(rows) == sum(len(log) for log in built.values())
     for row in rows:
         before, after, findings = expected[row["topic"], row["partition"]][row["base_offset"]]

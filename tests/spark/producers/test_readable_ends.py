@@ -1,7 +1,5 @@
 """Groups at a last stable offset, against a read_committed consumer in plain Python."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from random import Random
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Dossiers against loops over rows, and their two runners."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 
@@ -35,12 +33,9 @@ def batches_of(random: Random, partition: int) -> list[dict]:
     for number in range(random.randrange(60)):
         is_marker, is_stamped = random.random() < 0.2, random.random() < 0.2
         row = {
-            "base_offset": offset,
-            "size": random.randrange(1, 100),
-            "is_control": is_marker,
-            "max_timestamp_ms": random.randrange(50) - 5,
-            "partition_leader_epoch": int(number > turn),
-        }
+            "base_offset": offset, "size": random.randrange(1, 100), "is_control": is_marker,
+            "max_timestamp_ms": random.randrange(50) - 5, "partition_leader_epoch": int(number > turn),
+        }  # fmt: skip
         row |= {"timestamp_type": "LOG_APPEND_TIME" if is_stamped else "CREATE_TIME"}
         row |= {"producer_id": None if not is_marker and random.random() < 0.3 else 7}
         found.append({"topic": "t", "partition": partition, "source": SOURCE, **row})

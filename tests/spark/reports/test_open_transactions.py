@@ -1,7 +1,5 @@
 """The open transactions that count in a damaged log."""
 
-from __future__ import annotations
-
 from tests.support.frames import frame
 from txnlib.spark.reports.open_transactions import foremost
 from txnlib.spark.schemas import OPEN_TRANSACTIONS

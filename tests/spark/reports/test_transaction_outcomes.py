@@ -1,7 +1,5 @@
 """Whole transactions: the marker on each partition, what a lost one needs, and what is in doubt."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 
@@ -118,13 +116,9 @@ def span(producer_id, partition, first_offset, marker_offset, marker_type, marke
 
 def copy(partition, **facts):
     row = {
-        "topic": "orders",
-        "partition": partition,
-        "source": "raw:1",
-        "is_judged": True,
-        "is_decoded": True,
+        "topic": "orders", "partition": partition, "source": "raw:1", "is_judged": True, "is_decoded": True,
         "status": "COMPLETE",
-    }
+    }  # fmt: skip
     row |= {"log_start_offset": 0, "read_from_offset": 0, "known_until": at(AS_OF), "captured_at": at(AS_OF), "leader": "1"}
     return row | facts
 
@@ -273,14 +267,10 @@ def test_every_lost_marker_says_what_would_write_it(spark, told, outcomes):
     others = [{**marker, "producer_epoch": 1}, {**marker, "control_type": "ABORT"}, {**marker, "max_timestamp_ms": BEGAN}]
     epochs = [{"coordinator_partition": 3, "coordinator_epoch": epoch} for epoch in (7, 4)]
     found = made_of(
-        spark,
-        "marker_repairs",
-        SETTINGS,
-        transaction_outcomes=outcomes[0],
+        spark, "marker_repairs", SETTINGS, transaction_outcomes=outcomes[0],
         record_batches=frame(spark, RECORD_BATCHES, marker, *others),
-        coordinator_states=frame(spark, COORDINATOR_STATES, *epochs),
-        **told,
-    )
+        coordinator_states=frame(spark, COORDINATOR_STATES, *epochs), **told,
+    )  # fmt: skip
     rows = {(row["producer_id"], row["partition"]): row for row in found}
     assert {key: (row["marker"], row["fate"]) for key, row in rows.items()} == {
         (LOST, 1): ("MISSING", "OPEN"),

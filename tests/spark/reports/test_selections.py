@@ -1,16 +1,79 @@
-"""Offsets of groups in random logs, against the coordinator's own replay."""
+"""Selections for reports: markers that ended and were decided, how soon they came, where groups stand."""
 
-from __future__ import annotations
-
+from datetime import UTC, datetime
 from random import Random
 
 import pyarrow as pa
 import pytest
 
-from tests.support.frames import frame
+from tests.support.frames import assert_rows, frame
 from txnlib.readers import arrow_schemas
-from txnlib.spark.reports.selections import group_positions
-from txnlib.spark.schemas import COVERAGE, PRODUCER_SPANS
+from txnlib.spark.reports.selections import decided_markers, first_markers, group_positions, marker_delays
+from txnlib.spark.schemas import COVERAGE, PRODUCER_SPANS, TRANSACTIONS
+
+PLACE = {"topic": "orders", "partition": 0, "producer_id": 1}
+
+
+def test_the_first_marker_after_the_start_ended_a_transaction(spark):
+    spans = [
+        # The transaction may have begun where nothing was read: only its marker counts.
+        PLACE | {"first_offset": 102, "marker_offset": 201, "marker_type": "COMMIT", "marker_ms": 7},
+        PLACE | {"first_offset": 90, "marker_offset": 95, "marker_type": "ABORT", "marker_ms": 4},
+        PLACE | {"first_offset": 250, "marker_offset": 260, "marker_type": "ABORT", "marker_ms": 9},
+        PLACE | {"first_offset": 300},
+        PLACE | {"producer_id": 2, "marker_offset": 150, "marker_type": "ABORT"},
+    ]
+    opened = spark.createDataFrame(
+        [("orders", 0, 1, 101), ("orders", 0, 1, 300), ("orders", 1, 1, 5)],
+        "topic string, partition long, producer_id long, start_offset long",
+    )
+    assert_rows(first_markers(opened, frame(spark, PRODUCER_SPANS, *spans)), [("orders", 0, 1, 101, 201, "COMMIT", 7)])
+
+
+def test_a_marker_that_a_decision_explains_is_decided(spark):
+    fields = TRANSACTIONS["markers"].dataType.elementType
+    marked = [tuple((PLACE | {"marker_offset": offset}).get(field.name) for field in fields) for offset in (201, 95, None)]
+    transactions = frame(spark, TRANSACTIONS, {"producer_id": 1, "markers": marked}, {"producer_id": 2})
+    markers = spark.createDataFrame(
+        [("orders", 0, 1, 201), ("orders", 0, 1, 202), ("orders", 0, 2, 95)],
+        "topic string, partition long, producer_id long, marker_offset long",
+    )
+    assert_rows(decided_markers(markers, transactions), [("orders", 0, 1, 201)])
+
+
+DECIDED = 1_000_000
+
+
+def at(ms):
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def decision(producer_id, took_ms, decided_ms=DECIDED, applied_ms=0):
+    marker = {"topic": "orders", "partition": 1, "marker_offset": 9, "clock_offset_ms": applied_ms}
+    marker |= {"marker_ms": None if took_ms is None else decided_ms + took_ms}
+    fields = TRANSACTIONS["markers"].dataType.elementType
+    return {
+        "transactional_id": f"id-{producer_id}",
+        "coordinator_partition": 0,
+        "producer_id": producer_id,
+        "start": at(decided_ms - 100),
+        "time_to_decide_ms": 100,
+        "completed": at(decided_ms + 10),
+        "markers": [tuple(marker.get(field.name) for field in fields)],
+    }
+
+
+def test_the_newest_decision_of_each_producer_counts(spark):
+    transactions = [
+        decision(1, 12, applied_ms=-7),
+        decision(2, 90, applied_ms=5),
+        # An older decision of a producer counts no more: a leader may have moved since.
+        decision(2, -500, decided_ms=DECIDED - 50_000),
+        decision(3, None),
+        {**decision(4, 1), "completed": None},
+    ]
+    assert_rows(marker_delays(frame(spark, TRANSACTIONS, *transactions)), [(0, "orders", 1, 2, 12, -7)])
+
 
 TOPIC = "__consumer_offsets"
 #: What a log of one partition holds, offset by offset: (what, producer or None, group, committed offset or marker type).

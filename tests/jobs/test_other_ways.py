@@ -1,0 +1,139 @@
+"""Audits of the same logs in other ways: the same verdicts, or less."""
+
+import shutil
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.support import live_output
+from tests.support.memory_audits import audited
+from txnlib.core.batch_runs import single_batches
+from txnlib.spark.reports.dossiers import open_now
+from txnlib.spark.schemas import TABLES
+
+SAME = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "verdict", "kafka_find_hanging")
+
+
+def judged(tables):
+    return sorted(tuple(row[name] for name in SAME) for row in tables.rows("open_transactions"))
+
+
+def stable(tables):
+    return sorted((row["topic"], row["partition"], row["last_stable_offset"], row["is_late"]) for row in tables.rows("partitions"))
+
+
+def states(tables):
+    names = ("topic", "partition", "producer_id", "producer_epoch", "last_sequence", "current_transaction_start_offset")
+    return sorted(tuple(map(str, (row[name] for name in names))) for row in tables.rows("producer_states"))
+
+
+#: Those with a segment to skip.
+LONG = ["causes-3.9", "cluster-3.9", "tools-3.7"]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "cluster-3.9" else pytest.mark.slow) for n in LONG])
+def test_from_the_snapshots_on_as_from_the_beginning(spark, captures, name):
+    given = (captures / name / "brokers", "--as-of", str(live_output.as_of(captures / name)))
+    whole, short = audited(spark, *given), audited(spark, *given, "--start", "snapshot")
+    assert (judged(short), stable(short), states(short)) == (judged(whole), stable(whole), states(whole))
+
+
+@pytest.mark.slow
+def test_segments_that_a_snapshot_stands_for_are_listed_and_not_read(spark, captures):
+    tables = audited(spark, captures / "nights-3.9" / "night-3" / "brokers", "--start", "snapshot")
+    skipped = [row for row in tables.rows("segments") if row["kind"] == "skipped"]
+    assert skipped
+    assert all(row["batches"] == 0 for row in skipped)
+    short = [row for row in tables.rows("coverage") if row["read_from_offset"] and row["topic"] == skipped[0]["topic"]]
+    assert short[0]["status"] == "COMPLETE"
+    assert short[0]["detail"] == f"read from the snapshot at {short[0]['read_from_offset']} on"
+
+
+@pytest.mark.slow
+def test_a_corrupt_snapshot_stands_for_nothing(spark, captures, tmp_path):
+    folder = shutil.copytree(captures / "nights-3.9" / "night-3" / "brokers", tmp_path / "brokers")
+    for snapshot in folder.rglob("*.snapshot"):
+        snapshot.write_bytes(snapshot.read_bytes()[:-1] + b"?")
+    tables = audited(spark, folder, "--start", "snapshot")
+    assert not [row for row in tables.rows("segments") if row["kind"] == "skipped"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dump"), [("quickstart", "4.1.1"), ("cluster-3.9", "3.9.1")])
+def test_text_beside_raw_files_changes_nothing(spark, captures, name, dump):
+    as_of = ("--as-of", str(live_output.as_of(captures / name)))
+    raw, text = captures / name / "brokers", captures / name / "dumps" / dump
+    alone, mixed = audited(spark, raw, *as_of), audited(spark, [raw, text], *as_of)
+    assert (judged(mixed), stable(mixed)) == (judged(alone), stable(alone))
+    assert [row for row in mixed.rows("findings") if row["name"] == "COPIES_DISAGREE"] == []
+    assert any(row["source"].startswith("text:") for row in mixed.rows("coverage"))
+
+
+def without_coordinators(capture: Path, folder: Path) -> Path:
+    leave_out = shutil.ignore_patterns("__transaction_state-*")
+    return Path(shutil.copytree(capture / "brokers", folder / "brokers", ignore=leave_out))
+
+
+def ids(tables):
+    return {row["transactional_id"]: (row["coordinator_partition"], row["producer_id"]) for row in tables.rows("transactional_ids")}
+
+
+def verdicts(tables):
+    return {(row["topic"], row["partition"], row["start_offset"]): row["verdict"] for row in tables.rows("open_transactions")}
+
+
+@pytest.mark.slow
+def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, captures, tmp_path):
+    capture = captures / "hostile-3.9"
+    as_of = ("--as-of", str(live_output.as_of(capture)))
+    raw = audited(spark, capture / "brokers", *as_of)
+    printed = audited(
+        spark,
+        [without_coordinators(capture, tmp_path), capture / "dumps" / "console" / "TransactionLogMessageFormatter.txt"],
+        *as_of,
+    )
+    assert ids(printed) == ids(raw)
+    # A consumer's text is no copy of the leader's log: what an id did since its newest record is not known.
+    assert verdicts(raw) == {("odd.topic_with-dashes-1", 0, 27): "HANGING", ("odd.topic_with-dashes-1", 1, 24): "LATE"}
+    assert set(verdicts(printed)) == set(verdicts(raw))
+    assert set(verdicts(printed).values()) == {"UNKNOWN"}
+    coordinators = [row for row in printed.rows("coverage") if row["topic"] == "__transaction_state"]
+    assert {(row["status"], row["source"]) for row in coordinators if row["status"] != "MISSING"} == {("PARTIAL", "console:.")}
+
+
+#: All but the run's own row, which says how it was made.
+ALL = sorted(TABLES.keys() - {"audit_runs"})
+CAPTURES = (
+    "quickstart", "hostile-3.9", "hostile-4.3", "causes-3.9", "damaged-3.8", "in-motion-4.0", "old-disk-4.1", "overflow-4.2",
+)  # fmt: skip
+
+
+def printed(rows):
+    """The rows in order, and the single batches of runs."""
+    return sorted(repr(batch) for row in rows for batch in single_batches(row))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_table_is_the_same_with_runs_and_without(spark, captures, name):
+    folder = captures / name
+    runs, batches = (audited(spark, folder / "brokers", "--detail", detail) for detail in ("runs", "batches"))
+    assert len(runs.rows("record_batches")) < len(batches.rows("record_batches"))
+    for table in ALL:
+        assert printed(runs.rows(table)) == printed(batches.rows(table)), table
+
+
+def test_many_open_transactions_are_judged_as_few_are(spark, captures, monkeypatch):
+    capture = captures / "cluster-3.9"
+    options = ("--as-of", str(live_output.as_of(capture)))
+    few = audited(spark, capture / "brokers", *options).rows("open_transactions")
+    monkeypatch.setattr(import_module("txnlib.spark.reports.open_transactions"), "open_now", partial(open_now, most_together=0))
+    many = audited(spark, capture / "brokers", *options, "--cluster", "many").rows("open_transactions")
+    assert len(few) > 2
+
+    def in_order(rows):
+        return sorted(rows, key=lambda row: (row["topic"], row["partition"], row["start_offset"], row["producer_id"]))
+
+    assert in_order(many) == in_order(few)
