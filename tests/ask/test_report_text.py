@@ -222,7 +222,7 @@ def test_nothing_alarming_is_said_where_nothing_is_wrong(opened, oldest, said):
 def test_missing_coordinators_lead_to_what_to_copy():
     text = render(Summary("c", AS_OF, "given", "/out", missing_coordinators=(7, 31)))
     assert "not captured: __transaction_state-{7, 31} (what to copy: collect-plan)" in text
-    assert text.endswith("for details:\n  txn-audit collect-plan --tables /out")
+    assert text.endswith("for details: txn-audit collect-plan --tables /out")
 
 
 def test_details_are_asked_for_by_a_command_that_a_shell_understands():
@@ -362,7 +362,7 @@ def test_partitions_that_were_not_read_are_named():
     assert "  not read, because no copy was captured: a-1, b\\nc-0\n" in text
     more = Summary("c", AS_OF, "given", "/out", partitions_known=20, partitions_read=12, missing_partitions=lost)
     assert "b\\nc-0 and 6 more (coverage)" in render(more)
-    assert render(more).endswith("for details:\n  txn-audit coverage --tables /out")
+    assert render(more).endswith("for details: txn-audit coverage --tables /out")
     coordinators = replace(more, missing_coordinators=tuple(range(6)))
     assert "more (coverage)" not in render(coordinators)
 

@@ -1,4 +1,4 @@
-"""The site of docs/: built strictly, with every page and no link that leads nowhere."""
+"""The site of docs/: built strictly, with every page."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_the_third_night_forecasts(spark, three_nights):
     )
     assert found["LAST_STABLE_OFFSET_STANDS_STILL"]["partition"] == 0
     assert "100 in 3 audits since 2026-11-19T02:00:00Z (2 d)" in found["LAST_STABLE_OFFSET_STANDS_STILL"]["evidence"]
-    code, printed, error = txn_audit(three_nights, "findings", "--run", f"test-{NIGHTS[2]}")
+    code, printed, error = txn_audit(three_nights, "findings", "--severity", "INFO", "--run", f"test-{NIGHTS[2]}")
     assert (code, error) == (0, "")
     assert "2026-12-05" in printed
 

@@ -10,7 +10,7 @@ from tests.support.outcomes import lag
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS, results_of
 from txnlib.ask.summary import Summary
-from txnlib.errors import BusyError, UnreadableInputError
+from txnlib.errors import BusyError, TxnlibError, UnreadableInputError
 from txnlib.jobs.main import main
 from txnlib.jobs.result_files import result_files
 
@@ -41,7 +41,8 @@ def test_a_job_that_fails_is_told_with_its_exit_code(tmp_path, capsys, error, co
     assert 'txnlib_audit_success{cluster="blue"} 0.0\n' in metrics.read_text()
     assert f'txnlib_audit_exit_code{{cluster="blue"}} {code}.0\n' in metrics.read_text()
     told = json.loads(numbers.read_text())
-    assert (told["success"], told["exit_code"], str(error) in told["error"]) == (False, code, True)
+    said = error.says() if isinstance(error, TxnlibError) else str(error)
+    assert (told["success"], told["exit_code"], said in told["error"]) == (False, code, True)
     assert str(error) in capsys.readouterr().err
 
 

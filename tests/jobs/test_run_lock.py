@@ -72,7 +72,7 @@ def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spar
     owners = owner_of(sleeper), this_process()
     first, second = (run_of(spark, tmp_path, n, owner, is_small=is_small) for n, owner in enumerate(owners, 1))
     claim(first)
-    expected = f"c is writing to these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*--take-over"
+    expected = f"c is writing to these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*take_over=True"
     with pytest.raises(BusyError, match=expected):
         claim(second)
     claim(other := run_of(spark, tmp_path, 3, this_process(), cluster="other", is_small=is_small))

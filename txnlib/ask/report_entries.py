@@ -221,7 +221,8 @@ def _effects_on_consumers(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ahead = f"behind {_ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
         return [("waits", f"{ahead}; behind its own start: {extent}")]
     stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
-    holds = f"read_committed consumers at offset {stable} since {since(row)}: {extent}; compaction too"
+    at = "" if stable == row["start_offset"] else f" at offset {stable}"
+    holds = f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"
     behind = _next(row)
     return [("holds", holds), *([("behind", f"{behind}, which holds the partition once this one is ended")] if behind else [])]
 

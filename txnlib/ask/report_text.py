@@ -268,5 +268,7 @@ def _further(lines: Sequence[Line], summary: Summary, program: str) -> list[Line
         asked.append(("explain", [first["topic"], str(first["partition"]), str(first["start_offset"])]))
     said = " ".join(line if isinstance(line, str) else line[0] for line in lines)
     asked += [(command, []) for command in dict.fromkeys(_POINTER.findall(said))]
-    commands = [f"  {own_command(summary.output, command, places, called=program)}" for command, places in asked]
-    return ["for details:", *commands] if commands else []
+    commands = [own_command(summary.output, command, places, called=program) for command, places in asked]
+    if len(commands) == 1:
+        return [f"for details: {commands[0]}"]
+    return ["for details:", *(f"  {command}" for command in commands)] if commands else []

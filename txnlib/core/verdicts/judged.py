@@ -56,7 +56,7 @@ REFUSALS: Final[Mapping[Verdict, str | None]] = {
     Verdict.HANGING: None,
     Verdict.SUSPECT: "it is younger than the timeout: a request may still be in flight; audit again later",
     Verdict.STUCK: "its coordinator decided: a manual abort could contradict the decision; get the coordinator going",
-    Verdict.LATE: "its coordinator still expects it: check that coordinator, or {end_it}",
+    Verdict.LATE: "its coordinator still expects it: check it, or {end_it}",
     Verdict.OPEN: "it is in progress",
     Verdict.UNKNOWN: "the captured files do not allow a verdict",
 }
