@@ -43,7 +43,7 @@ def test_a_job_that_fails_is_told_with_its_exit_code(tmp_path, capsys, error, co
     told = json.loads(numbers.read_text())
     said = error.says() if isinstance(error, TxnlibError) else str(error)
     assert (told["success"], told["exit_code"], said in told["error"]) == (False, code, True)
-    assert str(error) in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_what_went_wrong_first_is_what_decides(tmp_path, capsys):

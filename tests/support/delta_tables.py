@@ -112,7 +112,7 @@ def store(root: Path, tables: MemoryTables, as_of_ms: int) -> Path:
 
 def called_plainly(report: str) -> str:
     """The report as if `txn-audit` were on the PATH."""
-    return re.sub(r"^  \S*txn-audit ", "  txn-audit ", report, flags=re.MULTILINE)
+    return re.sub(r"^(  |for details: )\S*txn-audit ", r"\1txn-audit ", report, flags=re.MULTILINE)
 
 
 def txn_audit(root: Path | str, *argv: object) -> tuple[int, str, str]:
