@@ -67,7 +67,7 @@ def test_a_record_of_another_kind_is_no_commit_and_no_fault(version: int) -> Non
 
 @pytest.mark.parametrize("version", [-1, 5, 2**15 - 1])
 def test_a_value_of_an_unknown_version_is_not_guessed(version: int) -> None:
-    with pytest.raises(CorruptRecordError, match=f"version {version} is not known"):
+    with pytest.raises(CorruptRecordError, match=f"byte 0: offset commit value of version {version} is not known"):
         read_offset_commit_value(version.to_bytes(2, "big", signed=True) + bytes(40))
 
 

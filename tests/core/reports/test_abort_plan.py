@@ -248,6 +248,11 @@ def test_what_a_coordinator_holds_is_ended_there(verdict, reason):
     assert found.before[0].must_print.startswith("4.1 or newer"), "the version is not known"
 
 
+def test_a_transaction_without_an_id_cannot_be_ended_at_a_coordinator():
+    found = plan(replace(HANGING, verdict=Verdict.LATE, abort_command=None, safe_to_abort=False, transactional_id=None))
+    assert (found.action, found.command, found.before) == (Action.END_AT_COORDINATOR, None, ())
+
+
 @pytest.mark.parametrize(("version", "expected"), [("4.0.2", False), ("4.1.0", True), ("4.10", True), (None, None)])
 def test_force_terminate_exists_from_4_1_on(version, expected):
     assert knows_force_terminate(version) is expected
