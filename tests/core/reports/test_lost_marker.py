@@ -111,6 +111,11 @@ def test_no_marker_may_end_records_of_another_transaction(fate, decided):
     assert repair(replace(shared, marker="PENDING", seen_epoch=9), "3.9.1").tool.startswith("no one")
 
 
+def test_what_another_marker_ended_needs_the_data_repaired_whatever_else_is_open():
+    found = repair(replace(LOST, marker="CONTRADICTING", fate=Fate.NONE, others_offset=70), "3.9.1")
+    assert (found.request, "application's own tools" in found.tool) == (None, True)
+
+
 #: Decision, fate -> what read_committed consumers did with the records.
 SAW = {
     ("COMMIT", "OPEN"): "wait at offset 90",

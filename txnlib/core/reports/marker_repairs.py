@@ -379,11 +379,11 @@ def repair(lost: LostMarker, kafka_version: str | None) -> Repair:
         accepted = Acceptance.REFUSED
     state = MarkerState(lost.marker)
     is_ended = fate in (Fate.COMMIT, Fate.ABORT) or state is MarkerState.CONTRADICTING
+    is_of_others = not is_ended and lost.others_offset is not None
     tool = _ENDED if is_ended else TOOLS[state, lost.decided_outcome, accepted is Acceptance.REFUSED]
-    if lost.others_offset is not None and tool is not _RETRIES:
+    if is_of_others and tool != _RETRIES:
         tool = _OF_OTHERS.format(others_offset=lost.others_offset)
-    is_right = not is_ended and lost.others_offset is None
-    return Repair(_request(lost, kafka_version) if is_right else None, accepted.value, tool, saw)
+    return Repair(None if is_ended or is_of_others else _request(lost, kafka_version), accepted.value, tool, saw)
 
 
 def _accepts(lost: LostMarker, epoch: int, kafka_version: str | None) -> Acceptance:
