@@ -250,6 +250,10 @@ ACCEPTANCES: Final[Mapping[tuple[MarkerEpoch, Brokers, MarkerVersion], Acceptanc
 }
 
 
+#: Outcome -> by how much, at most, a decision raises the epoch of its records. KAFKA-19367: an ABORT of 4.0.0 raises it by two.
+MOST_RAISED: Final = {"COMMIT": 1, "ABORT": 2}
+
+
 def record_epochs(marker_epoch: int, outcome: str, transaction_version: int | None) -> tuple[int, int]:
     """The lowest and the highest producer epoch that records of a decided transaction may have.
 
@@ -257,9 +261,7 @@ def record_epochs(marker_epoch: int, outcome: str, transaction_version: int | No
     Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`; KIP-890;
     docs/rules/copies.md#order-of-decisions-and-markers.
     """
-    # KAFKA-19367: an ABORT by a coordinator of 4.0.0 raises it by two.
-    lowest = marker_epoch - (1 if outcome == "COMMIT" else 2)
-    return lowest, marker_epoch - 1 if (transaction_version or 0) >= 2 else marker_epoch
+    return marker_epoch - MOST_RAISED[outcome], marker_epoch - 1 if (transaction_version or 0) >= 2 else marker_epoch
 
 
 def acceptance(seen_epoch: int, marker_epoch: int, kafka_version: str | None, transaction_version: int | None) -> Acceptance:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.producer_state import MOST_RAISED
 from txnlib.core.schema.rows_of_runs import quoted, quoted_list
 from txnlib.core.verdicts.transaction_outcome import (
     HIDDEN_BY,
@@ -91,13 +92,16 @@ _EVIDENCE: Final = _case(
     }
 )
 
+#: An undecided transaction may have any of these epochs.
+_MOST_RAISED: Final = f"CASE outcome WHEN 'COMMIT' THEN {MOST_RAISED['COMMIT']} ELSE {MOST_RAISED['ABORT']} END"
+
 #: Each transaction on each partition that its coordinator lists, or where its marker is, with what the coordinator's records say.
 #: A transaction whose Prepare record is lost has the markers of its producer between its start and its completion. If only its
 #: Complete record is left, its partitions are lost, too. Then its markers tell them.
 PLACED: Final = f"""
 WITH decided AS (
   SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome, {_DECISION_STATE} AS decision_state,
-    coalesce(decided_epoch, producer_epoch) - CASE outcome WHEN 'COMMIT' THEN 1 ELSE 2 END AS records_from,
+    coalesce(decided_epoch, producer_epoch) - {_MOST_RAISED} AS records_from,
     coalesce(decided_epoch, producer_epoch) - CASE WHEN outcome != 'OPEN' AND transaction_version >= 2 THEN 1 ELSE 0 END
       AS records_until,
     unix_millis(start) AS start_ms, {DECIDED_MS} AS decided_ms, unix_millis(completed) AS completed_ms,
