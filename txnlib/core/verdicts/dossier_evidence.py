@@ -194,7 +194,7 @@ def _ended_ms(matches: Sequence[Match], span: OpenSpan, coordinator: Coordinator
 
 def newest_ms(times: Iterable[int | None]) -> int | None:
     """The newest of some broker-stamped times, those that a clock can show; None if there is none."""
-    return max((ms for ms in map(clock_ms, times) if ms is not None), default=None)
+    return highest(map(clock_ms, times))
 
 
 def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None, lag_ms: int | None) -> int | None:

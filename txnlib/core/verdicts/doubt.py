@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.copies import End, Role
+from txnlib.core.copies import End, Role, lowest
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
@@ -66,7 +66,7 @@ def proven_since_ms(evidence: Evidence) -> int | None:
         proofs.append(partition.first_timestamp_ms)
     if coordinator.is_active and coordinator.is_listed:
         proofs.append(coordinator.transaction_start_ms)
-    return min((proof for proof in map(clock_ms, proofs) if proof is not None), default=None)
+    return lowest(map(clock_ms, proofs))
 
 
 def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:

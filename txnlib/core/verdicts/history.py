@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from txnlib.core.copies import NO_LEADER
+from txnlib.core.copies import NO_LEADER, highest
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.producer_state import record_epochs
@@ -284,8 +284,7 @@ def _is_whole(
         return True, f"{since}, but the last one of {claim.transactional_id} is a decision whose marker is here, {kept}"
     if claim is not None and claim.is_first_assigned and (claim.first_record_offset or 0) >= hole:
         return True, f"{since}, but none since offset {claim.first_record_offset}, which assigned the producer id"
-    times = [latest_ms(each.hole_ms) for each in holes]
-    newest, before = max((ms for ms in times if ms is not None), default=None), partition.stamped_before_ms
+    newest, before = highest(latest_ms(each.hole_ms) for each in holes), partition.stamped_before_ms
     if newest is not None and before is not None and before - clocks.differ_ms > newest + clocks.offset_ms:
         return True, f"{since}, all of them older than the stamps before the first batch"
     return False, f"{since}, and a decision that includes this partition may have been among them"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.copies import CONFIRMED_WITHIN_MS, LeaderBasis, leader_basis
+from txnlib.core.copies import CONFIRMED_WITHIN_MS, LeaderBasis, highest, leader_basis, lowest
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 
@@ -182,11 +182,11 @@ def _behind_all(copies: Sequence[StampedSegment], last_offset: int) -> list[Unre
 def _copied_ms(copies: Sequence[StampedSegment], last_offset: int, copied_at: Callable[[str], int | None]) -> int | None:
     """When the log was copied: the earliest of the copies that contain all of it. A later one may be a dead broker's."""
     whole = {each.source for each in copies if each.end_offset is not None and each.end_offset > last_offset}
-    return min((instant for instant in map(copied_at, whole) if instant is not None), default=None)
+    return lowest(map(copied_at, whole))
 
 
 def _newest_stamp_ms(segments: Sequence[StampedSegment]) -> int | None:
     """The newest broker-stamped time in the copies of all other partitions."""
     others = (each for each in segments if each.topic not in (None, CLUSTER_METADATA_TOPIC))
     stamps = (clock_ms(each.newest_broker_ms) for each in others if each.newest_broker_ms is not None)
-    return max((stamp for stamp in stamps if stamp is not None), default=None)
+    return highest(stamps)
