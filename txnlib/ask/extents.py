@@ -150,5 +150,5 @@ _SUMS: Final = {
 
 def _most(run: StoredRun, name: str, column: str) -> tuple[tuple[Any, int], ...]:
     """The values of a column with the number of their transactions, most first."""
-    counted = run.grouped("open_transactions", (column,), f"count(DISTINCT {_TRANSACTION})", _rows_of(name), most=MOST_GROUPS)
+    counted = run.grouped("open_transactions", (column,), _EXTENT["transactions"], _rows_of(name), most=MOST_GROUPS)
     return tuple(sorted(((key[0], number) for key, number in counted.items()), key=lambda each: (-each[1], str(each[0]))))

@@ -84,7 +84,12 @@ def entry(section: str, rows: Sequence[Row], summary: Summary) -> Entry:
         *_known_before(first),
     ]
     is_by_hand = first["abort_command"] is not None
-    return Entry(title, who, facts, _steps(first), is_by_hand, summary.earlier_ms is not None and first["runs_seen"] == 1)
+    return Entry(title, who, facts, _steps(first), is_by_hand, _is_new(first, summary))
+
+
+def _is_new(row: Row, summary: Summary) -> bool:
+    """Whether this audit is the first that saw the transaction, and not the first of its cluster, to which all are new."""
+    return summary.earlier_ms is not None and bool(row["runs_seen"] == 1)
 
 
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)")
@@ -157,7 +162,7 @@ def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
     first = rows[0]
     places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows[:PLACES])
     places += f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
-    new = "   new" if summary.earlier_ms is not None and first["runs_seen"] == 1 else ""
+    new = "   new" if _is_new(first, summary) else ""
     return [(f"  {places}   {producer(first)}   {owner(first)}{new}   {does(rows)}: {first['reason']}", INDENT)]
 
 

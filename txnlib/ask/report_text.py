@@ -26,7 +26,7 @@ from txnlib.ask.report_entries import (
     where,
 )
 from txnlib.ask.rows import Row
-from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN_COPIES, Summary, cards, places_of
+from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import refusal
@@ -169,7 +169,7 @@ def _section(section: str, summary: Summary) -> list[Line]:
     for group in in_brief:
         lines += brief(group, summary)
     if hidden:
-        lines.append(f"  and {_more(hidden, shown, reach)} (open --verdict {'OPEN' if section == PREPARED else section})")
+        lines.append(f"  and {_more(hidden, shown, reach)} (open --verdict {verdict_of_section(section)})")
     return lines
 
 

@@ -274,12 +274,17 @@ def _place(row: Row) -> str:
     return f"{printable(row['topic'])}-{row['partition']}" + ("" if row["offset"] is None else f" offset {row['offset']}")
 
 
+def verdict_of_section(section: str) -> str:
+    """The verdict of the transactions of a section."""
+    return "OPEN" if section == PREPARED else section
+
+
 def _sections(run: StoredRun, verdicts: Mapping[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
     """The first transactions of each section in the order of the plan, each with its step, what is behind it, and who waits.
 
     What is open and planned for is a two-phase commit that was left alone.
     """
-    of_section = {section: "OPEN" if section == PREPARED else section for section in SECTIONS}
+    of_section = {section: verdict_of_section(section) for section in SECTIONS}
     shown = {section: _planned(run, verdict, known, most) for section, verdict in of_section.items() if verdict in verdicts}
     _complete(run, [row for rows in shown.values() for row in rows])
     return {section: rows for section, rows in shown.items() if rows}
