@@ -188,6 +188,31 @@ def test_by_the_whole_history_every_commit_has_its_own_marker():
     assert judged(dossier={"decisions": (DECISION, aborted)}).safe_to_abort
 
 
+#: Retention removed all before the first batch, which has the oldest stamp that is left.
+DELETED = {"copy": {"log_start_offset": 50, "leader_epoch": 4}, "span": {"stamps": (replace(SPAN.stamps[0], before_ms=None),)}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said_ms", "said"),
+    [
+        (DELETED, NOON - MINUTE, "the part of the log that may have had its marker is deleted"),
+        (DELETED, NOON + MINUTE, "the part of the log that may have had its marker is deleted"),
+        (DELETED, NOON + MINUTE + 1, "a COMMIT marker is due here"),
+        ({"copy": {"log_start_offset": 40}}, NOON + 1_000, "a COMMIT marker is due here"),
+        ({"copy": {"first_offset": 50}, "span": DELETED["span"]}, NOON, "is deleted"),
+        ({"copy": {"gap_offset": 45}}, NOON + MINUTE, "is deleted"),
+        ({"copy": {"gap_offset": 45}}, NOON + MINUTE + 1, "a COMMIT marker is due here"),
+    ],
+)
+def test_a_marker_that_may_have_been_deleted_is_not_called_due(changes, said_ms, said):
+    """Only a decision that is younger than all that is left before the first batch must have its marker there."""
+    lost = replace(LOST, start_ms=said_ms - 1, said_ms=said_ms, prepared_ms=said_ms, completed_ms=said_ms)
+    row = judged(dossier={"decisions": (DECISION, lost)}, **changes)
+    assert "NO_COMMIT_INCLUDES_IT" in failing(row)
+    assert said in row.safety[2].says
+    assert any("the marker is gone" in each.cause for each in row.causes) == (said == "a COMMIT marker is due here")
+
+
 def test_a_commit_before_the_first_batch_does_not_include_it():
     old = replace(DECISION, first_record_offset=20, last_record_offset=22, said_ms=NOON - 9 * MINUTE, prepared_ms=None)
     old = replace(old, start_ms=NOON - 10 * MINUTE, completed_ms=NOON - 8 * MINUTE)

@@ -37,7 +37,7 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
     clocks = clocks_of(span, claim, facts)
     of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
     matches = matches_of(dossier.decisions, span, clocks)
-    coordinator = _coordinator_side(dossier, span, claim, of_claim, matches, facts)
+    coordinator = _coordinator_side(dossier, span, claim, of_claim, matches, clocks, facts)
     partition = _partition_side(dossier, span, claim, clocks, matches, coordinator, facts)
     cluster = ClusterSide(
         elections=span.elections,
@@ -89,6 +89,7 @@ def _coordinator_side(
     claim: Claim | None,
     of_claim: CoordinatorPartition | None,
     matches: Sequence[Match],
+    clocks: Clocks,
     facts: ClusterFacts,
 ) -> CoordinatorSide:
     best = facts.worst_coordinator if claim is None else (of_claim.best if of_claim else None)
@@ -98,7 +99,7 @@ def _coordinator_side(
     )
     record = _NO_CLAIM if claim is None else claim
     missing = facts.missing_coordinators
-    decided = [decided_of(match, facts=facts) for match in matches if not began_later_by_epoch(match.decision, span)]
+    decided = [decided_of(match, span, clocks, facts) for match in matches if not began_later_by_epoch(match.decision, span)]
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
     captures = [each.best.captured_at_ms if each.best else None for each in wanted]
     high_watermark = None if best is None else best.high_watermark
@@ -125,7 +126,7 @@ def _coordinator_side(
         has_leader=best.has_leader if claim and best else None,
         is_leader_hidden=any(each.best and each.best.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED for each in wanted),
         decision=decided[-1] if decided else None,
-        commit_due=next((d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT"), None),
+        commit_due=next((d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT" and not d.may_be_deleted), None),
         ended_ms=_ended_ms(matches, span, of_claim),
         role=(best and best.role) or Role.OTHER,
         end=(best and best.ends) or End.TORN,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from txnlib.core.copies import NO_LEADER, highest
+from txnlib.core.copies import NO_LEADER, highest, lowest
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.producer_state import record_epochs
@@ -179,8 +179,10 @@ def is_begin_known(span: OpenSpan) -> bool:
     return span.judged_copy.begins_at_start and len(span.markers) < MOST_MARKERS
 
 
-def decided_of(match: Match, *, facts: ClusterFacts, began_later: bool = False, began_before: bool = False) -> Decided:
-    decision = match.decision
+def decided_of(
+    match: Match, span: OpenSpan, clocks: Clocks, facts: ClusterFacts, *, began_later: bool = False, began_before: bool = False
+) -> Decided:
+    decision, may_be_deleted = match.decision, _may_be_deleted(match, span, clocks)
     of = facts.coordinator(decision.coordinator_partition)
     hole = None if of is None else of.hole_end
     is_followed = of is not None and (hole is None or hole <= decision.first_record_offset)
@@ -194,7 +196,8 @@ def decided_of(match: Match, *, facts: ClusterFacts, began_later: bool = False, 
         completed_ms=decision.completed_ms,
         transaction_version=decision.transaction_version,
         start_ms=decision.start_ms,
-        is_marked=_is_marked(match),
+        is_marked=None if may_be_deleted else _is_marked(match),
+        may_be_deleted=may_be_deleted,
         lists_partition=decision.partitions is not None,
         began_later=began_later,
         began_before=began_before,
@@ -203,6 +206,19 @@ def decided_of(match: Match, *, facts: ClusterFacts, began_later: bool = False, 
         coordinator_partition=decision.coordinator_partition,
         record_offset=decision.last_record_offset,
     )
+
+
+def _may_be_deleted(match: Match, span: OpenSpan, clocks: Clocks) -> bool:
+    """Whether the marker of a decision may have been in a part of the log that retention or compaction removed.
+
+    It was not, if an older stamp is left before the first batch, or if every stamp that is left is older than the decision.
+    """
+    copy = span.judged_copy
+    begins = (copy.begins_at_start and not copy.first_offset) or any(each.before_ms is not None for each in span.stamps)
+    if match.marker is not None or (begins and copy.gap_offset is None):
+        return False
+    oldest, ended = lowest(each.behind_ms for each in span.stamps), decided_ms(match.decision)
+    return oldest is None or ended is None or ended + clocks.offset_ms <= oldest + clocks.differ_ms
 
 
 def _is_marked(match: Match) -> bool | None:
@@ -236,7 +252,7 @@ def history_of(
             start is not None and after is not None and after + min(clocks.differ_ms, CLOCKS_DIFFER_MS) < start + clocks.offset_ms
         )
         began_before = start is not None and before is not None and before - clocks.differ_ms >= start + clocks.offset_ms
-        unmarked.append(decided_of(match, facts=facts, began_later=began_later, began_before=began_before))
+        unmarked.append(decided_of(match, span, clocks, facts, began_later=began_later, began_before=began_before))
     return History(is_whole=is_whole, because=because, unmarked=tuple(unmarked))
 
 

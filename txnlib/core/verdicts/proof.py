@@ -308,11 +308,12 @@ _DROPS_MARKERS_FROM: Final = (4, 2)
 
 
 def _commit_due(case: Case, due: Decided) -> str:
-    if not due.lists_partition:
-        return (
-            f"its coordinator decided COMMIT at {instant(due.decided_ms)}, and compaction removed the records that show whether "
-            "the decision includes this partition: first look for its marker in another replica"
-        )
+    unknown = None if due.lists_partition else "compaction removed the records that show whether the decision includes this partition"
+    if due.may_be_deleted:
+        unknown = "the part of the log that may have had its marker is deleted"
+    if unknown is not None:
+        decided = f"its coordinator decided COMMIT at {instant(due.decided_ms)}"
+        return f"{decided}, and {unknown}: first look for its marker in another replica"
     return (
         "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look for a "
         f"replica or an old leader that has it (a marker would need {marker_fields(case.evidence.on_partition.producer_id, due)})"
