@@ -359,6 +359,13 @@ class Finding(Enum):
         removes them.
         logs: TOPIC_REMOVED_KRAFT TOPIC_REMOVED_ZOOKEEPER LOG_DELETED LOG_STRAY
     """)
+    OPEN_ON_REPLICA = _row("""WARNING, FILES
+        A replica has a transaction open whose records were deleted, and the leader has not. `find-hanging --broker-id` of its
+        broker lists it. If that broker becomes the leader, read_committed consumers stop at the start of the log.
+        do: move the replica to another broker and back (kafka-reassign-partitions.sh): a new replica builds its state from the
+        log of the leader.
+        not logged: NOT_COMPARED
+    """)
     ABORT_NOT_INDEXED = _row("""ERROR, FILES
         An aborted transaction is not in the transaction index: read_committed consumers read its records.
         do: REBUILD_THE_INDEX

@@ -7,11 +7,11 @@ import pytest
 
 from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
-from txnlib.core.findings.contradictions import DifferingCopies, of_copies
+from txnlib.core.findings.contradictions import DifferingCopies, OpenOnReplica, of_copies, of_replicas
 from txnlib.readers import arrow_schemas
 from txnlib.spark.core_rows import rows_of
-from txnlib.spark.findings.copy_findings import differing_batches, differing_records
-from txnlib.spark.schemas import COVERAGE, TRANSACTION_LOG
+from txnlib.spark.findings.copy_findings import differing_batches, differing_records, open_on_replicas
+from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, PRODUCER_SPANS, TRANSACTION_LOG
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
 LOG = [replace(batch, partition_leader_epoch=3) for batch in _LOG]
@@ -111,3 +111,47 @@ def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark
     assert {(row.name, row.offset) for row in rows} == {("COPIES_DISAGREE", 7)}
     assert sorted(row.partition for row in rows) == [number for number, (*_, differs) in enumerate(RECORDS) if differs]
     assert all("raw:1 {" in row.evidence and "raw:2 {" in row.evidence for row in rows)
+
+
+# A replica may remember a transaction of a part of the log that was deleted.
+
+LEADER = {"topic": "orders", "source": "raw:1", "is_judged": True, "is_current": True, "is_decoded": True, "log_start_offset": 50}
+REPLICA = {"topic": "orders", "source": "raw:2", "broker": "2", "status": "COMPLETE", "is_judged": False}
+SHOWN = {"topic": "orders", "source": "raw:2", "snapshot_offset": 80, "producer_id": 7, "producer_epoch": 3}
+SHOWN |= {"current_txn_first_offset": 20}
+#: What differs in the leader's copy, the replica's, its snapshot and the leader's spans -> whether there is a finding.
+REPLICAS = [
+    ({}, {}, {}, None, True),
+    ({"log_start_offset": 80}, {}, {}, None, True),
+    ({"log_start_offset": 81}, {}, {}, None, False),  # a marker may have been deleted since the snapshot
+    ({"log_start_offset": 20}, {}, {}, None, False),  # the records are there, so that the log shows what became of them
+    ({"log_start_offset": 0, "first_offset": 50}, {}, {}, None, True),
+    ({"gap_offset": 60}, {}, {}, None, False),
+    ({"damaged_offset": 60}, {}, {}, None, False),
+    ({"is_decoded": False}, {}, {}, None, False),
+    ({"is_current": False}, {}, {}, None, False),
+    ({}, {"is_judged": True}, {}, None, False),
+    ({}, {"status": "MISSING"}, {}, None, False),
+    ({}, {"is_deleted": True}, {}, None, False),
+    ({}, {"truncated": [(3, 70)]}, {}, None, False),
+    ({}, {}, {"current_txn_first_offset": None}, None, False),
+    ({}, {}, {"is_answer": True}, None, False),
+    ({}, {}, {}, {"marker_offset": 85}, False),
+    ({}, {}, {}, {"state": {"current_txn_first_offset": 20}}, False),
+    ({}, {}, {}, {"state": {"current_txn_first_offset": None}}, True),
+]
+
+
+def test_what_is_open_on_a_replica_alone_is_found(spark):
+    copies, snapshots, spans = [], [], []
+    for number, (leader, replica, shown, span, _) in enumerate(REPLICAS):
+        place = {"partition": number}
+        copies += [LEADER | leader | place, REPLICA | replica | place]
+        older = {"snapshot_offset": 70, "producer_id": 8}
+        snapshots += [SHOWN | shown | place, SHOWN | shown | older | place]
+        spans += [{"topic": "orders", "producer_id": 7} | span | place] if span else []
+    tables = (frame(spark, PRODUCER_SNAPSHOTS, *snapshots), frame(spark, PRODUCER_SPANS, *spans), frame(spark, COVERAGE, *copies))
+    rows = list(of_replicas(rows_of(open_on_replicas(*tables), OpenOnReplica)))
+    assert sorted(row.partition for row in rows) == [number for number, (*_, is_found) in enumerate(REPLICAS) if is_found]
+    assert {(row.name, row.producer_id, row.offset) for row in rows} == {("OPEN_ON_REPLICA", 7, 20)}
+    assert {row.evidence for row in rows} == {"open on broker 2, by its snapshot at offset 80: epoch 3"}

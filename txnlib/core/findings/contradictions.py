@@ -105,6 +105,23 @@ def of_copies(differing: Iterable[DifferingCopies]) -> Iterator[FindingRow]:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenOnReplica(OfProducer):
+    """A transaction that the newest producer snapshot of a replica shows open, and the log of the leader does not."""
+
+    broker: str | None
+    snapshot_offset: int
+    producer_epoch: int
+    first_offset: int
+
+
+def of_replicas(opened: Iterable[OpenOnReplica]) -> Iterator[FindingRow]:
+    """The finding about each transaction. Kafka: `ProducerStateManager.truncateAndReload`; a new replica has no such snapshot."""
+    for each in opened:
+        says = f"open on broker {known(each.broker)}, by its snapshot at offset {each.snapshot_offset}: epoch {each.producer_epoch}"
+        yield found(Finding.OPEN_ON_REPLICA, says, each, offset=each.first_offset)
+
+
+@dataclass(frozen=True, slots=True)
 class UnindexedAbort(OfProducer):
     """An ABORT marker that is not in the transaction index of its segment."""
 

@@ -308,7 +308,9 @@ _DROPS_MARKERS_FROM: Final = (4, 2)
 
 
 def _commit_due(case: Case, due: Decided) -> str:
-    unknown = None if due.lists_partition else "compaction removed the records that show whether the decision includes this partition"
+    unknown = (
+        None if due.lists_partition else "compaction removed the records that show whether the decision includes this partition"
+    )
     if due.may_be_deleted:
         unknown = "the part of the log that may have had its marker is deleted"
     if unknown is not None:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.coverage import sound_copies
-from txnlib.spark.joins import broadcast, bucket_of
+from txnlib.spark.joins import broadcast, bucket_of, select
 from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
@@ -99,6 +99,37 @@ def _differs(names: tuple[str, ...]) -> Column:
     for name in names:
         differs = differs | F.coalesce(F.min(name) != F.max(name), F.lit(False))
     return differs
+
+
+def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Transactions open on a replica alone: begun in a part of the log that was deleted, and without a marker since.
+
+    The copy of the leader has every record since the newest snapshot of the replica.
+    """
+    text = """
+    WITH leaders AS (
+      SELECT topic, partition, greatest(log_start_offset, read_from_offset, first_offset) AS begins_at
+      FROM {coverage} WHERE is_judged AND is_current AND is_decoded AND gap_offset IS NULL AND damaged_offset IS NULL
+    ), replicas AS (
+      SELECT topic, partition, source, broker
+      FROM {coverage} WHERE NOT is_judged AND status != 'MISSING' AND NOT coalesce(is_deleted, FALSE) AND truncated IS NULL
+    ), newest AS (
+      SELECT topic, partition, source, max(snapshot_offset) AS snapshot_offset
+      FROM {snapshots} WHERE is_answer IS NULL GROUP BY topic, partition, source
+    ), known AS (
+      SELECT topic, partition, producer_id FROM {spans}
+      WHERE marker_offset IS NOT NULL OR state.current_txn_first_offset IS NOT NULL
+    )
+    SELECT /*+ BROADCAST(leaders, replicas, newest) */ topic, partition, producer_id, broker, snapshot_offset, producer_epoch,
+      current_txn_first_offset AS first_offset
+    FROM (SELECT * FROM {snapshots} WHERE current_txn_first_offset IS NOT NULL)
+    JOIN newest USING (topic, partition, source, snapshot_offset)
+    JOIN replicas USING (topic, partition, source)
+    JOIN leaders USING (topic, partition)
+    LEFT ANTI JOIN known USING (topic, partition, producer_id)
+    WHERE current_txn_first_offset < begins_at AND begins_at <= snapshot_offset
+    """
+    return select(text, snapshots=producer_snapshots, spans=producer_spans, coverage=coverage)
 
 
 # ---- Findings about aborts on which a log and its transaction index disagree
