@@ -4,6 +4,7 @@ A kernel of its own would start a second Spark.
 """
 
 import ast
+import base64
 import contextlib
 import io
 import json
@@ -21,8 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 #: A finished table, as `progress=print` shows it.
 PROGRESS = re.compile(r"\w+: [\d,]+ rows?, .* s\n")
+#: The kind of the pictures in the files. JupyterLab hides an SVG, and any chart, in a notebook that it has not run itself.
+PICTURE, SVG = "image/png", "image/svg+xml"
 #: The name of the type of a chart has the version of Vega-Lite, and so has its schema.
-PICTURE = "image/svg+xml"
 CHART = re.compile(r"application/vnd\.vegalite\.v\d+(\+|\.)json")
 
 
@@ -70,40 +72,46 @@ def committed(name: str) -> list[list[dict[str, Any]]]:
 
 
 def renew(ran: Ran) -> None:
-    """Writes the outputs into the notebook, as Jupyter formats its files; beside each chart, a picture of it."""
+    """Writes the outputs into the notebook, as Jupyter formats its files; beside each chart or SVG, a picture of it."""
     notebook = content(ran.name)
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     known = {each["metadata"][PICTURE]["of"]: each["data"][PICTURE] for cell in code for each in pictures(cell["outputs"])}
     for number, (cell, outputs) in enumerate(zip(code, ran.outputs, strict=True), 1):
         for each in outputs:
-            if spec := chart_of(each):
-                of = digest(spec)
-                each["data"][PICTURE] = known.get(of) or _lines(_drawn(spec))
+            if (drawing := drawing_of(each)) is not None:
+                of = digest(drawing)
+                each["data"][PICTURE] = known.get(of) or base64.b64encode(_drawn(drawing)).decode()
                 each["metadata"] = {PICTURE: {"of": of}}
         cell["outputs"], cell["execution_count"] = outputs, number
     (NOTEBOOKS / ran.name).write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
 
 
 def pictures(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The charts that have a picture. GitHub, nbconvert and JupyterLab show it where they do not know the version of the chart."""
-    return [each for each in outputs if PICTURE in each.get("data", {}) and chart_of(each)]
+    """The outputs that have a picture. GitHub, nbconvert and JupyterLab show it where nobody has run the notebook."""
+    return [each for each in outputs if PICTURE in each.get("data", {})]
 
 
-def chart_of(output: Mapping[str, Any]) -> dict[str, Any] | None:
-    return next((spec for kind, spec in output.get("data", {}).items() if CHART.fullmatch(kind)), None)
+def drawing_of(output: Mapping[str, Any]) -> dict[str, Any] | str | None:
+    """The chart or the SVG of an output; None if it is neither."""
+    data = output.get("data", {})
+    svg = "".join(data.get(SVG, ())) or None
+    return next((spec for kind, spec in data.items() if CHART.fullmatch(kind)), svg)
 
 
-def digest(spec: Mapping[str, Any]) -> str:
-    """What a picture is of: the chart, whatever the version of Vega-Lite."""
-    return sha256(json.dumps(without_versions(spec), sort_keys=True).encode()).hexdigest()[:16]
+def digest(drawing: Mapping[str, Any] | str) -> str:
+    """What a picture is of: the SVG, or the chart, whatever the version of Vega-Lite."""
+    return sha256(json.dumps(without_versions(drawing), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _drawn(spec: Mapping[str, Any]) -> str:
-    """The chart as SVG. Only who renews the outputs needs vl-convert-python."""
+def _drawn(drawing: Mapping[str, Any] | str) -> bytes:
+    """The chart or SVG as PNG of few colours. Only who renews the outputs needs vl-convert-python and Pillow."""
     import vl_convert
+    from PIL import Image
 
-    # It measures texts in a font as wide as these.
-    return str(vl_convert.vegalite_to_svg(spec)).replace("sans-serif", "Arial, Helvetica, Liberation Sans, sans-serif")
+    draw = vl_convert.svg_to_png if isinstance(drawing, str) else vl_convert.vegalite_to_png
+    drawn = io.BytesIO()
+    Image.open(io.BytesIO(draw(drawing, scale=1.5))).convert("RGBA").quantize(64).save(drawn, "PNG", optimize=True)
+    return drawn.getvalue()
 
 
 def without_versions(outputs: object) -> object:
@@ -144,7 +152,7 @@ def _shown(value: Any) -> dict[str, Any]:
         return {"data": {kind: spec, "text/plain": [text]}, "metadata": {}}
     data = {"text/plain": _lines(repr(value))}
     if hasattr(value, "_repr_svg_"):
-        return {"data": {PICTURE: _lines(value._repr_svg_()), **data}, "metadata": {}}
+        return {"data": {SVG: _lines(value._repr_svg_()), **data}, "metadata": {}}
     if (html := value._repr_html_()) is not None:
         data["text/html"] = _lines(html)
     return {"data": data, "metadata": {}}
