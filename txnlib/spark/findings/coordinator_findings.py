@@ -20,8 +20,10 @@ from txnlib.core.findings.coordinator_records import (
     ClaimedProducerId,
     LoggedId,
     deleted_partitions,
+    of_abandoned_ids,
     of_ids,
     of_owners,
+    of_records,
 )
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
@@ -112,3 +114,10 @@ def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -
         .where("count > 1")
         .select("application", "count", "from_ms", "to_ms", "last.*")
     )
+
+
+#: What is selected here, and the function of the core that makes findings of it.
+RULES: Final = (
+    (odd_records, of_records),
+    (abandoned_ids, of_abandoned_ids),
+)

@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.findings.contradictions import of_copies, of_indexed, of_replicas, of_unindexed
 from txnlib.spark.batch_runs import batch_hash, single_batches
 from txnlib.spark.coverage import sound_copies
 from txnlib.spark.joins import broadcast, bucket_of, select
@@ -170,3 +171,13 @@ def lost_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, cove
     entries = index.where(f"producer_id IS NOT NULL AND {is_read}")
     lost = entries.join(_aborts(producer_spans, index).select(*_ABORT), on=list(_ABORT), how="left_anti")
     return lost.select(*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "last_stable_offset")
+
+
+#: What is selected here, and the function of the core that makes findings of it.
+RULES: Final = (
+    (differing_batches, of_copies),
+    (differing_records, of_copies),
+    (open_on_replicas, of_replicas),
+    (unindexed_aborts, of_unindexed),
+    (lost_aborts, of_indexed),
+)

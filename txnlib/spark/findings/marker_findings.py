@@ -10,9 +10,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.findings.odd_markers import of_early_writes, of_markers, of_undecided_aborts, of_unmarked
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark import windows
-from txnlib.spark.coordinators.transaction_markers import agrees, clock, markers_of
+from txnlib.spark.coordinators.transaction_markers import agrees, clock, lost_markers, markers_of
 from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
@@ -152,3 +153,12 @@ def early_writes(transactions: DataFrame, producer_spans: DataFrame) -> DataFram
         .agg(F.min("stamp_ms").alias("stamp_ms"))
     )
     return early.join(oldest, on=key, how="left")
+
+
+#: What is selected here, and the function of the core that makes findings of it.
+RULES: Final = (
+    (odd_markers, of_markers),
+    (lost_markers, of_unmarked),
+    (early_writes, of_early_writes),
+    (undecided_aborts, of_undecided_aborts),
+)

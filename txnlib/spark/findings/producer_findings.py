@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.contradictions import highest_producer_id
-from txnlib.core.findings.coordinator_records import LEFT_BEHIND_AFTER_MS
+from txnlib.core.findings.coordinator_records import LEFT_BEHIND_AFTER_MS, of_abandoned_producers
 from txnlib.core.findings.live_answers import LiveProducer, answers_of
 from txnlib.core.findings.producer_batches import (
     SUSPECTS_KEPT,
@@ -23,6 +24,7 @@ from txnlib.core.findings.producer_batches import (
     NewestSpan,
     OddProducer,
     ProducerChecks,
+    of_corrupt_batches,
     of_producers,
 )
 from txnlib.core.metadata import ProducerIdBlock
@@ -123,3 +125,10 @@ def corrupt_batches(checked_batches: DataFrame) -> DataFrame:
     """The batches whose CRC does not match."""
     corrupt = checked_batches.where(~F.col("is_crc_valid"))
     return corrupt.select(*columns_read(CorruptBatch, corrupt.columns)).distinct()
+
+
+#: What is selected here, and the function of the core that makes findings of it.
+RULES: Final = (
+    (abandoned_producers, of_abandoned_producers),
+    (corrupt_batches, of_corrupt_batches),
+)
