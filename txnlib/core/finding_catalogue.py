@@ -360,8 +360,9 @@ class Finding(Enum):
         logs: TOPIC_REMOVED_KRAFT TOPIC_REMOVED_ZOOKEEPER LOG_DELETED LOG_STRAY
     """)
     OPEN_ON_REPLICA = _row("""WARNING, FILES
-        A replica has a transaction open whose records were deleted, and the leader has not. `find-hanging --broker-id` of its
-        broker lists it. If that broker becomes the leader, read_committed consumers stop at the start of the log.
+        A replica has a transaction open that the log of the leader does not show: retention or compaction removed its records
+        there, or its marker before the replica read it. `find-hanging --broker-id` of its broker lists it. If that broker becomes
+        the leader, read_committed consumers stop there.
         do: move the replica to another broker and back (kafka-reassign-partitions.sh): a new replica builds its state from the
         log of the leader.
         not logged: NOT_COMPARED

@@ -113,20 +113,24 @@ def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark
     assert all("raw:1 {" in row.evidence and "raw:2 {" in row.evidence for row in rows)
 
 
-# A replica may remember a transaction of a part of the log that was deleted.
+# A replica may remember a transaction that retention or compaction removed from the log of the leader.
 
 LEADER = {"topic": "orders", "source": "raw:1", "is_judged": True, "is_current": True, "is_decoded": True, "log_start_offset": 50}
+LEADER |= {"end_offset": 90}
 REPLICA = {"topic": "orders", "source": "raw:2", "broker": "2", "status": "COMPLETE", "is_judged": False}
 SHOWN = {"topic": "orders", "source": "raw:2", "snapshot_offset": 80, "producer_id": 7, "producer_epoch": 3}
 SHOWN |= {"current_txn_first_offset": 20}
+OPEN, CLOSED = ({"state": {"current_txn_first_offset": at}} for at in (20, None))
 #: What differs in the leader's copy, the replica's, its snapshot and the leader's spans -> whether there is a finding.
 REPLICAS = [
     ({}, {}, {}, None, True),
     ({"log_start_offset": 80}, {}, {}, None, True),
     ({"log_start_offset": 81}, {}, {}, None, False),  # a marker may have been deleted since the snapshot
-    ({"log_start_offset": 20}, {}, {}, None, False),  # the records are there, so that the log shows what became of them
-    ({"log_start_offset": 0, "first_offset": 50}, {}, {}, None, True),
-    ({"gap_offset": 60}, {}, {}, None, False),
+    ({"log_start_offset": 0, "first_offset": 81}, {}, {}, None, False),
+    ({"gap_offset": 80}, {}, {}, None, True),
+    ({"gap_offset": 81}, {}, {}, None, False),
+    ({"end_offset": 80}, {}, {}, None, True),
+    ({"end_offset": 79}, {}, {}, None, False),  # the replica has what the leader has not
     ({"damaged_offset": 60}, {}, {}, None, False),
     ({"is_decoded": False}, {}, {}, None, False),
     ({"is_current": False}, {}, {}, None, False),
@@ -136,9 +140,11 @@ REPLICAS = [
     ({}, {"truncated": [(3, 70)]}, {}, None, False),
     ({}, {}, {"current_txn_first_offset": None}, None, False),
     ({}, {}, {"is_answer": True}, None, False),
-    ({}, {}, {}, {"marker_offset": 85}, False),
-    ({}, {}, {}, {"state": {"current_txn_first_offset": 20}}, False),
-    ({}, {}, {}, {"state": {"current_txn_first_offset": None}}, True),
+    ({}, {}, {}, CLOSED | {"marker_offset": 20}, True),  # it ended an earlier transaction
+    ({}, {}, {}, CLOSED | {"marker_offset": 21}, False),
+    ({}, {}, {}, CLOSED | {"marker_offset": 85}, False),
+    ({}, {}, {}, CLOSED, True),
+    ({}, {}, {}, OPEN, False),
 ]
 
 

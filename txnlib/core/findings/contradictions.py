@@ -106,7 +106,7 @@ def of_copies(differing: Iterable[DifferingCopies]) -> Iterator[FindingRow]:
 
 @dataclass(frozen=True, slots=True)
 class OpenOnReplica(OfProducer):
-    """A transaction that the newest producer snapshot of a replica shows open, and the log of the leader does not."""
+    """A transaction that the newest producer snapshot of a replica has open, and the log of the leader does not show."""
 
     broker: str | None
     snapshot_offset: int

@@ -103,32 +103,34 @@ def _differs(names: tuple[str, ...]) -> Column:
 
 
 def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Transactions open on a replica alone: begun in a part of the log that was deleted, and without a marker since.
+    """Transactions that the newest producer snapshot of a replica has open, and the log of the leader does not show.
 
-    The copy of the leader has every record since the newest snapshot of the replica.
+    The copy of the leader has every record since that snapshot, so that no marker has ended them.
     """
     text = """
     WITH leaders AS (
-      SELECT topic, partition, greatest(log_start_offset, read_from_offset, first_offset) AS begins_at
-      FROM {coverage} WHERE is_judged AND is_current AND is_decoded AND gap_offset IS NULL AND damaged_offset IS NULL
+      SELECT topic, partition, greatest(log_start_offset, read_from_offset, first_offset, gap_offset) AS whole_from, end_offset
+      FROM {coverage} WHERE is_judged AND is_current AND is_decoded AND damaged_offset IS NULL
     ), replicas AS (
       SELECT topic, partition, source, broker
       FROM {coverage} WHERE NOT is_judged AND status != 'MISSING' AND NOT coalesce(is_deleted, FALSE) AND truncated IS NULL
     ), newest AS (
       SELECT topic, partition, source, max(snapshot_offset) AS snapshot_offset
       FROM {snapshots} WHERE is_answer IS NULL GROUP BY topic, partition, source
-    ), known AS (
-      SELECT topic, partition, producer_id FROM {spans}
-      WHERE marker_offset IS NOT NULL OR state.current_txn_first_offset IS NOT NULL
+    ), opened AS (
+      SELECT /*+ BROADCAST(leaders, replicas, newest) */ topic, partition, producer_id, broker, snapshot_offset, producer_epoch,
+        current_txn_first_offset AS first_offset
+      FROM (SELECT * FROM {snapshots} WHERE current_txn_first_offset IS NOT NULL)
+      JOIN newest USING (topic, partition, source, snapshot_offset)
+      JOIN replicas USING (topic, partition, source)
+      JOIN leaders USING (topic, partition)
+      WHERE snapshot_offset BETWEEN whole_from AND end_offset
     )
-    SELECT /*+ BROADCAST(leaders, replicas, newest) */ topic, partition, producer_id, broker, snapshot_offset, producer_epoch,
-      current_txn_first_offset AS first_offset
-    FROM (SELECT * FROM {snapshots} WHERE current_txn_first_offset IS NOT NULL)
-    JOIN newest USING (topic, partition, source, snapshot_offset)
-    JOIN replicas USING (topic, partition, source)
-    JOIN leaders USING (topic, partition)
-    LEFT ANTI JOIN known USING (topic, partition, producer_id)
-    WHERE current_txn_first_offset < begins_at AND begins_at <= snapshot_offset
+    SELECT opened.* FROM opened LEFT ANTI JOIN (
+      SELECT topic, partition, producer_id, marker_offset, state.current_txn_first_offset IS NOT NULL AS is_open FROM {spans}
+    ) AS known
+    ON opened.topic = known.topic AND opened.partition = known.partition AND opened.producer_id = known.producer_id
+      AND (is_open OR marker_offset > opened.first_offset)
     """
     return select(text, snapshots=producer_snapshots, spans=producer_spans, coverage=coverage)
 
