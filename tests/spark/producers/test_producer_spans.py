@@ -1,5 +1,7 @@
 """Spans of random logs, whole and from a snapshot on."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
@@ -126,6 +128,37 @@ def test_a_log_read_from_a_snapshot_on_knows_what_the_whole_log_knows(spark, log
         # A snapshot behind the first batch says nothing of the sequences before it.
         if offsets[key[0]] == firsts[key[0]] or state["last_sequence"] is not None:
             assert state["last_sequence"] == whole.last_sequence, key
+
+
+#: Log start, and the first snapshot: its offset, and where it has the transaction from offset 10 open -> whether it is open.
+DELETED = [
+    (0, None, True),
+    (0, (70, None), True),
+    (10, (70, None), True),
+    (11, (70, None), False),
+    (50, None, True),
+    (50, (40, None), True),
+    (50, (50, None), False),
+    (50, (70, None), False),
+    (50, (70, 55), False),
+    (50, (70, 10), True),
+]
+
+
+def test_a_broker_forgets_what_began_below_the_log_start(spark):
+    """It reads nothing below when it starts, unless a snapshot has it. Until then it remembers."""
+    log = [T(1, 0, 0, at=10), T(9, 0, 0, at=60), C(9, 0, at=61)]
+    batches = record_batches(spark, {("orders", number): log for number in range(len(DELETED))})
+    other = ProducerState(producer_epoch=0)
+    states, offsets = {}, {}
+    for number, (_, shown, _) in enumerate(DELETED):
+        if shown is not None:
+            offsets[number], states[number] = shown[0], {9: other, 1: replace(other, current_txn_first_offset=shown[1])}
+    known = {"topic": "orders", "source": "raw:1", "is_judged": True, "first_offset": 10}
+    copies = frame(spark, COVERAGE, *[known | {"partition": n, "log_start_offset": at} for n, (at, *_) in enumerate(DELETED)])
+    found = producer_spans(batches, snapshots(spark, states, offsets), copies).where("producer_id = 1").collect()
+    opened = {row["partition"]: (row["first_offset"], row["state"]["current_txn_first_offset"], row["records"]) for row in found}
+    assert opened == {n: (10, 10, 1) if is_open else (None, None, None) for n, (*_, is_open) in enumerate(DELETED)}
 
 
 def test_a_producer_gone_mad_fills_no_table_but_is_counted(spark):

@@ -143,7 +143,7 @@ _ABORT = (*TOPIC_PARTITION, "producer_id", "marker_offset")
 
 def _index(aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
     whole = sound_copies(coverage).selectExpr(
-        *COPY, "end_offset", "gap_offset", "coalesce(read_from_offset, 0) AS read_from_offset"
+        *COPY, "end_offset", "gap_offset", "coalesce(read_from_offset, 0) AS read_from_offset", "log_start_offset"
     )
     return aborted_transactions.join(broadcast(whole), on=list(COPY), how="inner").withColumnRenamed("last_offset", "marker_offset")
 
@@ -155,15 +155,21 @@ def _aborts(producer_spans: DataFrame, index: DataFrame) -> DataFrame:
 
 
 def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Aborts of data in the log without an index entry, below the newest entry: the index may have been copied before the log."""
+    """Aborts of data in the log without an index entry, below the newest entry: the index may have been copied before the log.
+
+    Nobody reads data below the log start, and a broker that has started since does not know of it.
+    """
     index = _index(aborted_transactions, coverage)
     # An empty index file has a row, too: its segment has no aborts.
     files = index.groupBy(*TOPIC_PARTITION).agg(
-        F.min("segment_base_offset").alias("first_segment"), F.max("marker_offset").alias("newest_entry")
+        F.min("segment_base_offset").alias("first_segment"),
+        F.max("marker_offset").alias("newest_entry"),
+        F.max("log_start_offset").alias("log_start_offset"),
     )
-    aborts = _aborts(producer_spans, index).where("first_offset IS NOT NULL").select(*_ABORT)
+    aborts = _aborts(producer_spans, index).where("first_offset IS NOT NULL").select(*_ABORT, "last_offset")
     lost = aborts.join(index, on=list(_ABORT), how="left_anti").join(broadcast(files), on=list(TOPIC_PARTITION), how="inner")
-    return lost.where("marker_offset < newest_entry AND marker_offset >= first_segment").select(*_ABORT)
+    is_read = "coalesce(last_offset >= log_start_offset, TRUE)"
+    return lost.where(f"marker_offset < newest_entry AND marker_offset >= first_segment AND {is_read}").select(*_ABORT)
 
 
 def lost_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:

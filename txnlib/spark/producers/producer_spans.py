@@ -21,6 +21,7 @@ from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_steps import earlier_of, now, sum_until_now, with_states
 from txnlib.spark.schemas import (
     BATCH_FIELDS,
+    COPY,
     PRODUCER,
     PRODUCER_SPANS,
     RECORD_BATCHES,
@@ -34,15 +35,37 @@ from txnlib.spark.schemas import (
 def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
     """One row per producer and span of the judged copies, and one per suspect batch. Columns: PRODUCER_SPANS."""
     judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
-    return located_spans(spans_of(with_states(batches_of(record_batches, producer_snapshots, judged))), judged)
+    spans = spans_of(with_states(batches_of(record_batches, producer_snapshots, judged)))
+    return located_spans(spans, judged, producer_snapshots)
 
 
-def located_spans(spans: DataFrame, judged: DataFrame) -> DataFrame:
-    """The spans, each with whether its start offset is exact. Columns: PRODUCER_SPANS."""
+def located_spans(spans: DataFrame, judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
+    """The spans, each with whether its start offset is exact. Columns: PRODUCER_SPANS.
+
+    What began below the log start is not open if the next snapshot does not have it: the broker has started since, and read
+    nothing below the log start. Kafka: `UnifiedLog.rebuildProducerState`.
+    """
     # A log that was captured from its middle may hide where a transaction began.
     hides_starts = (F.col("begins_at") > 0) & F.col("snapshot_offset").isNull()
-    hides = judged.select(*TOPIC_PARTITION, hides_starts.alias("hides_starts"), "begins_at", "answered_stable_offset")
-    joined = spans.join(broadcast(hides), on=list(TOPIC_PARTITION), how="left")
+    known = ("begins_at", "answered_stable_offset", "deleted_until", "checked_offset")
+    hides = judged.select(*TOPIC_PARTITION, hides_starts.alias("hides_starts"), *known)
+    checked = judged.select(*COPY, F.col("checked_offset").alias("snapshot_offset"))
+    remembered = producer_snapshots.where(F.col("is_answer").isNull() & F.col("current_txn_first_offset").isNotNull())
+    shown = remembered.join(broadcast(checked), on=[*COPY, "snapshot_offset"], how="inner").select(
+        *PRODUCER, F.col("current_txn_first_offset").alias("shown_open")
+    )
+    joined = spans.join(broadcast(hides), on=list(TOPIC_PARTITION), how="left").join(
+        broadcast(shown), on=list(PRODUCER), how="left"
+    )
+    is_forgotten = (
+        F.col("marker_offset").isNull()
+        & (F.col("last_offset") < F.col("deleted_until"))
+        & (F.col("first_offset") < F.col("checked_offset"))
+        & ~F.col("shown_open").eqNullSafe(F.col("first_offset"))
+    )
+    kept = ~F.coalesce(is_forgotten, F.lit(False))
+    state = F.col("state").withField("current_txn_first_offset", F.when(kept, F.col("state.current_txn_first_offset")))
+    joined = joined.withColumns({**{name: F.when(kept, F.col(name)) for name in _OF_DATA}, "state": state})
     # What began before the copy and is still open was open when the leader said that nothing below its last stable offset was.
     is_told = F.col("marker_offset").isNull() & (F.col("begins_at") <= F.col("answered_stable_offset"))
     is_hidden = F.coalesce("hides_starts", F.lit(False)) & ~F.coalesce(is_told, F.lit(False))
@@ -70,14 +93,23 @@ def with_snapshot(judged: DataFrame, producer_snapshots: DataFrame) -> DataFrame
     This is the oldest snapshot at or above the first offset: it contains the transactions that were open before and still are. A
     snapshot below the first offset is followed by a hole, in which these transactions may have ended. The answer of a
     leader is such a snapshot, too, if it shows a transaction that began before. Source: docs/rules/copies.md#snapshots-and-holes.
+
+    deleted_until: the log start, if batches below it are left. checked_offset: the first snapshot from there on.
     """
-    copy = [*TOPIC_PARTITION, "source"]
-    begins = judged.select(*copy, begins_at().alias("begins_at"), *_divisions(judged))
+    deleted_until = F.when(F.col("log_start_offset") > F.col("first_offset"), F.col("log_start_offset"))
+    begins = judged.select(*COPY, begins_at().alias("begins_at"), deleted_until.alias("deleted_until"), *_divisions(judged))
     offset, beginning = F.col("snapshot_offset"), F.col("begins_at")
-    usable = producer_snapshots.join(broadcast(begins), on=copy, how="inner").where((beginning > 0) & _may_seed())
-    chosen = usable.groupBy(*copy).agg(F.min(F.when(offset >= beginning, F.struct("snapshot_offset", "is_answer"))).alias("chosen"))
-    named = chosen.select(*copy, "chosen.snapshot_offset", F.col("chosen.is_answer").alias("is_answered"))
-    return begins.join(named, on=copy, how="left")
+    is_before = (beginning > 0) & (offset >= beginning) & _may_seed()
+    chosen = (
+        producer_snapshots.join(broadcast(begins), on=list(COPY), how="inner")
+        .groupBy(*COPY)
+        .agg(
+            F.min(F.when(is_before, F.struct("snapshot_offset", "is_answer"))).alias("chosen"),
+            F.min(F.when(F.col("is_answer").isNull() & (offset >= F.col("deleted_until")), offset)).alias("checked_offset"),
+        )
+    )
+    named = chosen.select(*COPY, "chosen.snapshot_offset", F.col("chosen.is_answer").alias("is_answered"), "checked_offset")
+    return begins.join(named, on=list(COPY), how="left")
 
 
 def _may_seed() -> Column:
@@ -272,6 +304,8 @@ END_OF_SPAN: Final = tuple(
     for field in PRODUCER_SPANS.names
     if field not in (*PRODUCER, "span", "is_start_exact", "state", "suspect", "is_newest", "suspects_count")
 )
+#: Columns that describe the transaction of a span.
+_OF_DATA: Final = ("first_offset", "last_offset", "records", "bytes", "first_timestamp_ms", "last_timestamp_ms", "is_broker_clock")
 #: Sums over a span: the running sum at its end, less the one at the marker before.
 SUMS: Final = ("batches", "records", "uncounted", "bytes", "client_clocks")
 
