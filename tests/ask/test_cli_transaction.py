@@ -76,7 +76,7 @@ def test_the_newest_transaction_is_shown_whole(tables):
     assert text.index("AT ITS COORDINATOR, __transaction_state-3") < text.index("ON ITS PARTITIONS")
     assert "payments-0, orders-1" in text
     assert "orders-1    PENDING" in text
-    assert "it holds 4 records on 1 partition; 1 partition already ended with COMMIT" in text
+    assert "still open   4 records on 1 partition; 1 partition already ended with COMMIT" in text
 
 
 def test_what_a_repair_needs_is_below(tables):
@@ -95,7 +95,7 @@ def test_what_no_record_explains_is_kept_apart(tables):
 
 def test_an_earlier_transaction_is_named_by_its_number(tables):
     text = shown(ID, "--number", "1", tables=tables)
-    assert "COMPLETE  decided, and marked on every partition" in text
+    assert "COMPLETE  marked on every partition; decided: " in text
     assert "TO REPAIR" not in text
 
 

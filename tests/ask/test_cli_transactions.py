@@ -147,7 +147,7 @@ def test_what_a_missing_coordinator_decides_is_said_and_not_printed(tmp_path):
         write(tmp_path, name)
     code, out, err = txn_audit(tmp_path, *["find-hanging", "--topic", "foo", "--max-transaction-timeout", "5", "--format", "kafka"])
     assert (code, out) == (0, HEADER)
-    assert "1 open transactions cannot be decided" in err
+    assert "1 open transaction could not be judged" in err
 
 
 def test_a_broker_of_which_there_is_no_copy_is_named(tables):

@@ -13,6 +13,7 @@ from txnlib.ask.command_output import KAFKA, CommandOutput
 from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import Filter, Row, StoredRun, ms
 from txnlib.ask.subject import equal, known_subject
+from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk
 from txnlib.core.schema import TABLES, shown
@@ -273,7 +274,7 @@ def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutpu
         notes.append(f"no copy of broker {broker} was audited, only of {sorted(search.brokers)}")
     if search.undecided:
         missing = f"coordinator partitions are missing ({own_command(tables, 'coverage')})"
-        notes.append(f"{search.undecided} open transactions cannot be decided: {missing}")
+        notes.append(f"{counted(search.undecided, 'open transaction')} could not be judged: {missing}")
     return CommandOutput(
         shown("find-hanging"),
         search.hanging,

@@ -146,7 +146,7 @@ class _Logs:
         counts = {"earlier": (run.number("record_batches", _COUNT, [*own, is_before]) or 0) - len(shown)}
         if len(opened) == OPEN_BATCHES:
             counts["later"] = (run.number("record_batches", _COUNT, [*own, ("base_offset", ">=", start)]) or 0) - OPEN_BATCHES
-        left_out = [f"{n} {when} batches of producer {producer} here" for when, n in counts.items() if n]
+        left_out = [f"{n} {when} {'batch' if n == 1 else 'batches'} of producer {producer} here" for when, n in counts.items() if n]
         if not opened:
             left_out.append("its own batches, which are not in the captured log (any more): only a producer snapshot tells of them")
         return [*shown, *opened], left_out

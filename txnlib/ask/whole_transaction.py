@@ -19,7 +19,6 @@ from txnlib.ask.subject import known_subject
 from txnlib.core.display import counted, precise_time, printable, utc_time
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import (
-    WHOLE_MEANINGS,
     MarkerState,
     whole_outcome,
 )
@@ -144,8 +143,7 @@ def _head(told: Episode[ExplainedTransaction]) -> str:
         "",
     ]
     if whole.outcome is not None:
-        decided = "not decided" if whole.decided_outcome == "OPEN" else f"decided: {whole.decided_outcome}"
-        out += [f"{whole.outcome.value}  {WHOLE_MEANINGS[whole.outcome]}; {decided}", ""]
+        out += [f"{whole.outcome.value}  {whole.meaning}", ""]
     if whole.records:
         out.append(f"AT ITS COORDINATOR, __transaction_state-{whole.coordinator_partition}")
         out += [_record(event) for event in told.events if event.clock == COORDINATOR]
@@ -165,11 +163,12 @@ def _record(event: Event) -> str:
 
 
 def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
-    out = [""]
+    out = []
     for row in whole.partitions:
         if row["says"] is not None:
             out += _wrapped(width, f"{row['topic']}-{row['partition']}", row["says"])
     out += _effects(whole, width)
+    out = ["", *out] if out else []
     if whole.repairs:
         title = "TO REPAIR  what would write the missing markers; txn-audit itself never writes to a cluster"
         out += ["", *folded(title, width)]
@@ -186,18 +185,18 @@ def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
 
 
 def _effects(whole: TransactionOnPartitions, width: int) -> list[str]:
-    """What the transaction holds, and what its end changes."""
+    """What of the transaction is still open, and what its end changes."""
     held = [row for row in whole.partitions if row["outcome"] == "OPEN"]
     ended = [row for row in whole.partitions if row["outcome"] in ("COMMIT", "ABORT")]
     if not held:
         return []
     records = sum(row["records"] or 0 for row in held)
-    says = f"it holds {counted(records, 'record')} on {counted(len(held), 'partition')}"
+    says = f"{counted(records, 'record')} on {counted(len(held), 'partition')}"
     for outcome in ("COMMIT", "ABORT"):
         number = sum(row["outcome"] == outcome for row in ended)
         if number:
             says += f"; {counted(number, 'partition')} already ended with {outcome}"
-    return _wrapped(width, "holds", says)
+    return _wrapped(width, "still open", says)
 
 
 def _repair(repair: Row, width: int) -> list[str]:
