@@ -173,7 +173,7 @@ def test_the_story_is_data_that_prints_as_the_command_does(tables):
     assert (late["written_by"], late["producer_id"], late["mark"]) == ("producer 7", 7, "HANGING")
 
 
-LATE = "late produce request after the end of the transaction (KAFKA-14402 family; fixed by transactions v2, 4.0)"
+LATE = "late produce request after its transaction's end (KAFKA-14402 family; fixed by transactions v2, 4.0)"
 CAUSES = [
     {"cause": LATE, "likelihood": "LIKELY", "evidence": "it says"},
     {"cause": "the partition's leader is not reachable", "likelihood": "POSSIBLE", "evidence": "it says"},
