@@ -209,6 +209,23 @@ def test_A22_a_partition_without_a_copy_is_not_one_without_producers(tmp_path):
     assert "no copy of foo-5 was audited" in err
 
 
+@pytest.mark.parametrize("place", ["foo-0", "foo-0@29384", "foo 0"])
+@pytest.mark.parametrize("command", ["find-hanging", "describe-producers"])
+def test_a_partition_as_answers_print_it_stands_for_topic_and_partition(tables, command, place):
+    write(tables, "record_batches")
+    named = txn_audit(tables, command, *place.split(), "--format", "kafka")
+    assert named == txn_audit(tables, command, "--topic", "foo", "--partition", 0, "--format", "kafka")
+    assert named[0] == 0
+
+
+@pytest.mark.parametrize("words", ["foo-0 --topic foo", "foo-0 --partition 0", "foo", "foo zero"])
+@pytest.mark.parametrize("command", ["find-hanging", "describe-producers"])
+def test_a_partition_is_named_once_and_whole(tables, command, words):
+    code, out, err = txn_audit(tables, command, *words.split())
+    assert (code, out) == (2, "")
+    assert "payments-0" in err
+
+
 @pytest.fixture
 def ids(tmp_path: Path) -> Path:
     """Three ids on two coordinators; one has expired."""
