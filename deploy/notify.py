@@ -76,12 +76,12 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
     said = "; ".join(
         [
             verdicts or "no transaction needs attention",
-            *([f"{critical} CRITICAL findings"] if critical else []),
+            *([f"{critical} CRITICAL finding{'' if critical == 1 else 's'}"] if critical else []),
             f"read {coverage['partitions_read']} of {coverage['partitions_known']} partitions",
         ]
     )
     urgent = [each for each in found["transactions"] if each["verdict"] != "OPEN" and each["reason"] not in LOOKS_LATE]
-    # Who holds which partition, and what to do first: an audit of an earlier version did not say.
+    # Who blocks which partition, and what to do first: an audit of an earlier version did not say.
     lines = found.get("answer", []) + [
         f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer {each['producer_id']} "
         f"{each['transactional_id'] or 'no transactional id'}, safe to abort: {'yes' if each['safe_to_abort'] else 'no'}"

@@ -38,7 +38,7 @@ def test_what_is_missing_is_named_with_what_it_would_decide(tmp_path):
     assert (code, err) == (0, "")
     first, second = json.loads(out)
     assert (first["need"], first["partition"], first["broker"], first["undecided"]) == ("COORDINATOR_MISSING", 1, "4", 1)
-    assert "1 transactions that are not ended list it" in second["why"]
+    assert "listed by 1 unfinished transaction" in second["why"]
     text = txn_audit(root, "collect-plan")[1]
     command = "scripts/capture.sh --output CAPTURE --log-dirs DIRS --partitions pay-1"
     assert f"# on broker 4, whose coordinators are copied along\n{command}\n" in text

@@ -101,14 +101,14 @@ def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
         "            closed\n"
         "        __transaction_state-3 @4  01:20:00.150Z                    payments-batch-7 CompleteAbort {}"
         "                     finished: ABORT\n"
-        "27      producer 7                01:20:00–21:05                   1 record, epoch 0, sequence 27"
+        "27      producer 7                01:20:00–01:21:05                1 record, epoch 0, sequence 27"
         "                        open from 27     <-- HANGING"
     )
     assert "\n  why      written after the ABORT marker\n" in rest
     assert "\n  live     find-hanging would print it, too\n" in rest
-    assert "\n  age      last write 23 min ago by its client's clock; open for 23 min by the brokers' clocks\n" in rest
-    assert "\n  holds    212 offsets, 9.8 KiB behind its start, since 2024-03-11 01:20:00Z\n" in rest
-    assert "\n  cause    likely: late produce (it says)\n" in rest
+    assert "\n  age      last write 23 min ago by its client's clock; open for 23 min by brokers' clocks\n" in rest
+    assert "\n  blocks   212 offsets, 9.8 KiB behind its start, since 2024-03-11 01:20:00Z by brokers' clocks\n" in rest
+    assert "\n  cause    likely: late produce; it says\n" in rest
     assert "\n  do       kafka-transactions.sh … abort\n" in rest
 
 
@@ -173,7 +173,7 @@ def test_the_story_is_data_that_prints_as_the_command_does(tables):
     assert (late["written_by"], late["producer_id"], late["mark"]) == ("producer 7", 7, "HANGING")
 
 
-LATE = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
+LATE = "late produce request after its transaction's end (KAFKA-14402 family; fixed by transactions v2, 4.0)"
 CAUSES = [
     {"cause": LATE, "likelihood": "LIKELY", "evidence": "it says"},
     {"cause": "the partition's leader is not reachable", "likelihood": "POSSIBLE", "evidence": "it says"},
@@ -189,7 +189,7 @@ def test_the_likeliest_cause_is_searched_in_the_logs_of_brokers(tables):
     _, out, _ = txn_audit(tables, "explain", "payments", 0, 40)
     shown = section(out).splitlines()
     assert shown[0] == ", about the likeliest cause (LOGS: their folder)"
-    assert shown[1].startswith("  silent   a leader that accepts a batch logs nothing")
+    assert shown[1].startswith("  note     a leader that accepts a batch logs nothing")
     at_coordinator = shown.index("  coordinator of the id, server.log: the coordinator aborted the transaction at its timeout")
     assert shown[at_coordinator + 1] == (
         f"    grep -E -e 'Completed rollback of ongoing transaction for transactionalId {ID} due to timeout' $LOGS/server.log*"
@@ -291,7 +291,7 @@ def test_a_transaction_that_only_a_snapshot_remembers_is_told_as_such(tmp_path):
     assert code == 0
     assert "no transactional id known" in out
     assert "left out: its own batches" in out
-    assert "cannot be said whether find-hanging would print it" in out
+    assert "nobody can say whether find-hanging would print it" in out
 
 
 def test_an_id_cannot_forge_a_line_of_an_explanation(tables):

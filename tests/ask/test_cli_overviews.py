@@ -142,3 +142,14 @@ def test_options_offer_all_names_of_the_core():
     assert offered["--verdict"] == tuple(Verdict.__members__)
     assert offered["--action"] == tuple(Action.__members__)
     assert offered["--severity"] == tuple(Severity.__members__)
+
+
+def test_an_empty_table_says_so_and_instants_in_sentences_are_like_those_in_columns(tmp_path):
+    write_run(tmp_path)
+    write(tmp_path, "blocked_groups")
+    evidence = "expires at 2024-03-11T01:20:00Z"
+    write(tmp_path, "findings", {"name": "MARKER_MISSING", "severity": "ERROR", "evidence": evidence})
+    assert txn_audit(tmp_path, "groups")[1].endswith("\nnone\n")
+    assert txn_audit(tmp_path, "groups", "--format", "json")[1] == "[]\n"
+    assert "expires at 2024-03-11 01:20:00Z" in txn_audit(tmp_path, "findings")[1]
+    assert evidence in txn_audit(tmp_path, "findings", "--format", "csv")[1]

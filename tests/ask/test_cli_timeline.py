@@ -96,7 +96,7 @@ def test_people_are_told_what_is_left_out_and_where_it_stands(tables):
     out = txn_audit(tables, "timeline", "orders", 0, "--last", 2)[1]
     assert "left out: 2 transactions" in out
     assert "begins  <-- HANGING" in out
-    assert out.endswith("last stable offset 35, high watermark 62: 27 offsets and 9 s behind, blocked by producer 8, HANGING\n")
+    assert out.endswith("last stable offset 35, 27 offsets and 9 s behind the high watermark 62; blocked by producer 8, HANGING\n")
 
 
 def test_of_many_that_are_open_the_first_are_shown_and_the_rest_counted(tables):
@@ -107,7 +107,7 @@ def test_of_many_that_are_open_the_first_are_shown_and_the_rest_counted(tables):
     write(tables, "open_transactions", *[{**PLACE, "producer_id": n, "start_offset": n, "verdict": "OPEN"} for n in offsets])
     begins = [offset for log, event, offset in told(tables, "orders", 0) if event == "begins" and offset >= 35]
     assert begins == [35, 40, 50, 60, *offsets[: OPEN - 1]]
-    assert f"{2 * OPEN + 1} open transactions that begin behind those shown" in txn_audit(tables, "timeline", "orders", 0)[1]
+    assert f"{2 * OPEN + 1} open transactions beginning behind those shown" in txn_audit(tables, "timeline", "orders", 0)[1]
 
 
 def test_an_id_is_followed_over_its_partitions(tables):

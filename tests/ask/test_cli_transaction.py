@@ -76,7 +76,7 @@ def test_the_newest_transaction_is_shown_whole(tables):
     assert text.index("AT ITS COORDINATOR, __transaction_state-3") < text.index("ON ITS PARTITIONS")
     assert "payments-0, orders-1" in text
     assert "orders-1    PENDING" in text
-    assert "it holds 4 records on 1 partition; 1 partition already ended with COMMIT" in text
+    assert "still open   4 records on 1 partition; 1 partition already ended with COMMIT" in text
 
 
 def test_what_a_repair_needs_is_below(tables):
@@ -95,7 +95,7 @@ def test_what_no_record_explains_is_kept_apart(tables):
 
 def test_an_earlier_transaction_is_named_by_its_number(tables):
     text = shown(ID, "--number", "1", tables=tables)
-    assert "COMPLETE  decided, and marked on every partition" in text
+    assert "COMPLETE  marked on every partition; decided: " in text
     assert "TO REPAIR" not in text
 
 
@@ -145,3 +145,46 @@ def test_a_hostile_id_forges_no_line(tmp_path):
     text = shown(hostile, tables=tmp_path)
     assert "\x1b" not in text
     assert not any(line.startswith("SPLIT") for line in text.splitlines())
+
+
+#: Words that name a partition, or a place on it -> what the answer begins with.
+PLACES = {
+    "orders-1@5": f"{ID}   transaction 2   producer 7 epoch 0\n",
+    "orders 1 5": f"{ID}   transaction 2   producer 7 epoch 0\n",
+    "orders-1": f"{ID}   transaction 2   producer 7 epoch 0\n",
+    "orders-2@30": f"{ID}   producer 7 epoch 0\n",
+}
+
+
+@pytest.fixture
+def places(tables):
+    write(tables, "coverage", *[{"topic": "orders", "partition": partition, "status": "COMPLETE"} for partition in (1, 2)])
+    write(tables, "open_transactions", {"topic": "orders", "partition": 1, "start_offset": 5})
+    write(tables, "producer_states")
+    return tables
+
+
+@pytest.mark.parametrize("words", PLACES)
+def test_a_place_as_answers_print_it_names_the_transaction_that_begins_there(places, words):
+    assert shown(*words.split(), tables=places).startswith(PLACES[words])
+
+
+def test_a_transaction_that_no_coordinator_explains_is_shown_alone(places):
+    text = shown("orders-2@30", tables=places)
+    assert "ON PARTITIONS, without a record of its coordinator" in text
+    assert "orders-1" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("orders-1@6", "no transaction begins at offset 6 of orders-1"),
+        ("orders-2", "nothing is open of orders-2"),
+        ("orders-3@1", "no captured log has orders-3@1"),
+        ("orders-1@5 --number 1", "--number is for an id"),
+    ],
+)
+def test_a_place_where_none_begins_is_bad_usage(places, words, says):
+    code, text, message = txn_audit(places, "transaction", *words.split())
+    assert (code, text) == (2, "")
+    assert says in message

@@ -147,7 +147,7 @@ def test_what_a_missing_coordinator_decides_is_said_and_not_printed(tmp_path):
         write(tmp_path, name)
     code, out, err = txn_audit(tmp_path, *["find-hanging", "--topic", "foo", "--max-transaction-timeout", "5", "--format", "kafka"])
     assert (code, out) == (0, HEADER)
-    assert "1 open transactions cannot be decided" in err
+    assert "1 open transaction could not be judged" in err
 
 
 def test_a_broker_of_which_there_is_no_copy_is_named(tables):
@@ -207,6 +207,23 @@ def test_A22_a_partition_without_a_copy_is_not_one_without_producers(tmp_path):
     code, _, err = txn_audit(tmp_path, *["describe-producers", "--topic", "foo", "--partition", "5"])
     assert code == 2
     assert "no copy of foo-5 was audited" in err
+
+
+@pytest.mark.parametrize("place", ["foo-0", "foo-0@29384", "foo 0"])
+@pytest.mark.parametrize("command", ["find-hanging", "describe-producers"])
+def test_a_partition_as_answers_print_it_stands_for_topic_and_partition(tables, command, place):
+    write(tables, "record_batches")
+    named = txn_audit(tables, command, *place.split(), "--format", "kafka")
+    assert named == txn_audit(tables, command, "--topic", "foo", "--partition", 0, "--format", "kafka")
+    assert named[0] == 0
+
+
+@pytest.mark.parametrize("words", ["foo-0 --topic foo", "foo-0 --partition 0", "foo", "foo zero"])
+@pytest.mark.parametrize("command", ["find-hanging", "describe-producers"])
+def test_a_partition_is_named_once_and_whole(tables, command, words):
+    code, out, err = txn_audit(tables, command, *words.split())
+    assert (code, out) == (2, "")
+    assert "payments-0" in err
 
 
 @pytest.fixture

@@ -84,17 +84,17 @@ def test_an_alert_asks_for_gauges_and_labels_that_there_are(rule):
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
 def test_the_runbook_of_an_alert_is_there(rule):
-    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+    page, _, anchor = rule["annotations"]["runbook"].partition("#")
     headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(), re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
     assert not anchor or anchor in anchors
 
 
-def test_the_command_puts_an_address_before_each_runbook():
+def test_the_command_makes_each_runbook_a_link():
     (command,) = [line for line in commands() if line.startswith("sed ")]
     done = subprocess.run(shlex.split(command.partition(" > ")[0]), cwd=ROOT, capture_output=True, text=True, check=True)
     (group,) = yaml.safe_load(done.stdout)["groups"]
-    before = [rule["annotations"]["runbook_url"] for rule in alerts()]
+    before = [rule["annotations"]["runbook"] for rule in alerts()]
     after = [rule["annotations"]["runbook_url"] for rule in group["rules"]]
     assert after == [f"https://git.example.com/platform/txnlib/blob/main/{page}" for page in before]
 

@@ -88,7 +88,8 @@ def test_the_first_line_counts_what_is_wrong(verdicts, headline, level):
 def test_since_when_and_what_to_do_stand_beside_it():
     said = words(by_id(render_page(page(transaction())), "answer"))
     assert (
-        "1 HANGING nobody will ever end it: holds payments-0 from offset 24 for 23 min by brokers' clocks; 187 offsets wait" in said
+        "1 HANGING nobody will ever end it: blocks payments-0 from offset 24 for 23 min by brokers' clocks; 187 offsets wait"
+        in said
     )
     assert "First: abort payments-0 from offset 24 by hand" in said
     assert "1 to abort now, by hand, with a look before and after" in said
@@ -147,7 +148,7 @@ def test_the_command_that_aborts_is_offered_only_where_that_is_safe():
             "Copy: the abort of the only hanging transaction"
         }
         assert len([label for label in buttons if label in aborts]) == offered
-    assert "Not yet: no clock proves its age" in words(by_id(render_page(page(unsafe)), "plan"))
+    assert "Not yet, because no clock proves its age" in words(by_id(render_page(page(unsafe)), "plan"))
 
 
 def test_what_one_command_settles_is_one_card_and_one_line_of_the_plan():

@@ -12,7 +12,7 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import folded
 from txnlib.ask.rows import Row, StoredRun
-from txnlib.core.display import instant, printable
+from txnlib.core.display import instant, printable, told
 from txnlib.core.reports.abort_plan import Condition, after, before, obstacle
 from txnlib.core.schema import shown
 from txnlib.core.verdicts import kafka_commands
@@ -82,7 +82,7 @@ def _steps(row: Row, width: int) -> list[str]:
     lines = ["", *folded(printable(title), width)]
     because = row["do_not_abort_because"]
     if because is not None:
-        lines += _said("why no abort now:", because, width)
+        lines += _said("no abort now, because", because, width)
     lines += [line for step in row["before"] or () for line in _checked("before", step, width)]
     if row["command"] is not None:
         lines.append(printable(f"   do      {row['command']}"))
@@ -100,7 +100,7 @@ def _checked(when: str, step: Row, width: int) -> list[str]:
 
 def _said(label: str, sentence: str, width: int) -> list[str]:
     """A sentence behind its label, wrapped between words."""
-    line = printable(f"   {label:<7} {sentence}")
+    line = told(f"   {label:<7} {sentence}")
     return textwrap.wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
 
 

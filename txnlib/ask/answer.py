@@ -1,4 +1,4 @@
-"""The first lines of a report: who holds which partition, what to do first, and what was not seen.
+"""The first lines of a report: who blocks which partition, what to do first, and what was not seen.
 
 The terminal, the page and messages show the same ones. Text from logs is printable.
 """
@@ -13,7 +13,7 @@ from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
 from txnlib.ask.report_entries import clock, owner, where
 from txnlib.ask.rows import in_transactions
 from txnlib.ask.summary import PREPARED, Summary, places_of
-from txnlib.core.display import counted, duration, utc_time
+from txnlib.core.display import counted, duration, elapsed, utc_time
 
 CALM: Final = "nothing hangs, nothing is late, nothing is stuck."
 #: Verdict -> its meaning for one transaction, in one line.
@@ -22,9 +22,9 @@ HEADLINES: Final[Mapping[str, str]] = {
     "STUCK": "its coordinator decided, but the marker does not arrive",
     "LATE": "its coordinator still expects it, and it is overdue",
     "SUSPECT": "nobody will end it, but it is young",
-    PREPARED: "two-phase commits that have been open for long: their owners decide",
+    PREPARED: "two-phase commits that have been open for long; their owners decide",
     "UNKNOWN": "the captured files do not allow a verdict",
-    LOOKS_LATE: "only looks late: its client's timestamps are old, and its coordinator still waits",
+    LOOKS_LATE: "its client's timestamps are old, but its coordinator still waits",
     "OPEN": "in time",
 }
 #: The same for several, where it differs.
@@ -33,7 +33,7 @@ _OF_SEVERAL: Final[Mapping[str, str]] = {
     "STUCK": "their coordinators decided, but markers do not arrive",
     "LATE": "their coordinators still expect them, and they are overdue",
     "SUSPECT": "nobody will end them, but they are young",
-    LOOKS_LATE: "only look late: their clients' timestamps are old, and their coordinators still wait",
+    LOOKS_LATE: "their clients' timestamps are old, but their coordinators still wait",
 }
 #: Action of the plan -> the step itself, for the first one.
 STEPS: Final[Mapping[str, str]] = {
@@ -42,7 +42,7 @@ STEPS: Final[Mapping[str, str]] = {
     "ABORT_AS_DECIDED": "abort {place} by hand: its coordinator decided ABORT, and the partition refuses its marker",
     "END_AT_COORDINATOR": "{owner}: its application, or its coordinator, ends it; no abort by hand",
     "REVIVE_COORDINATOR": "{owner}: get its coordinator __transaction_state-{coordinator} going; no abort by hand",
-    "DO_NOT_ABORT": "{place}: no abort by hand; see what speaks against it",
+    "DO_NOT_ABORT": "do not abort {place} by hand: its entry says why",
     "CHECK_TIMESTAMPS": "{owner}: look at the timestamps that it writes; nothing is to be ended",
     "WAIT": "{place} is too young to be called hanging: audit again later",
     "CAPTURE_MORE": "{place} could not be judged: copy what is missing, and audit again",
@@ -54,7 +54,7 @@ _DOUBTS: Final = ("LATE", "SUSPECT", "UNKNOWN")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The transactions of one verdict, or those that only look late: their number, and what they are and hold."""
+    """The transactions of one verdict, or those that only look late: their number, and what they are and block."""
 
     name: str
     number: int
@@ -131,7 +131,7 @@ def _calm(summary: Summary, opened: int) -> str:
 
 
 def _counted(name: str, number: int, summary: Summary) -> Counted:
-    """How many partitions they hold, for how long and by which clock, how many offsets wait, and how many only wait themselves."""
+    """How many partitions they block, for how long and by which clock, how many offsets wait, and how many only wait themselves."""
     extent = summary.extents.get(name)
     held = "" if extent is None or name == "OPEN" else f": {_held(extent, summary)}"
     known = 0 if summary.known is None else len({key[2] for key in summary.known.of_name(name)})
@@ -142,12 +142,12 @@ def _held(extent: VerdictExtent, summary: Summary) -> str:
     if not extent.held:
         return "it waits behind another" if extent.transactions == 1 else "all wait behind others"
     named = ", ".join(f"{where(row)} from offset {row['last_stable_offset']}" for row in extent.places)
-    hold = "holds" if extent.holding == 1 else f"{extent.holding} hold"
+    verb = "blocks" if extent.holding == 1 else f"{extent.holding} block"
     if extent.held == 1:
-        said = f"{hold} {named or '1 partition'}"
+        said = f"{verb} {named or '1 partition'}"
     else:
         more = extent.held - len(extent.places)
-        said = f"{hold} {extent.held} partitions{f' ({named}' if named else ''}{f' and {more} more' if named and more else ''}"
+        said = f"{verb} {extent.held} partitions{f' ({named}' if named else ''}{f' and {more} more' if named and more else ''}"
         said += ")" if named else ""
     if extent.since_ms is not None:
         longest = "" if extent.held == 1 else ", the longest"
@@ -155,11 +155,6 @@ def _held(extent: VerdictExtent, summary: Summary) -> str:
     said += f"; {counted(extent.held_offsets, 'offset')} wait{'s' if extent.held_offsets == 1 else ''}"
     waiting = extent.transactions - extent.holding
     return f"{said}; {waiting} wait{'s' if waiting == 1 else ''} behind others" if waiting > 0 else said
-
-
-def elapsed(ms: int | None) -> str:
-    """An age in words. A clock that is ahead makes none negative."""
-    return duration(None if ms is None else max(0, ms))
 
 
 def captured(summary: Summary) -> str:

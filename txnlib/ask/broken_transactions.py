@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names, ms
 from txnlib.core.schema import shown
-from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState, WholeOutcome, whole_outcome
+from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS, WHOLE_OUTCOMES, MarkerState, WholeOutcome, whole_outcome
 from txnlib.errors import MissingTableError
 
 #: What identifies a transaction.
@@ -46,6 +46,14 @@ class TransactionOnPartitions:
     repairs: Sequence[Row] = ()
     #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns OUTCOME.
     unexplained: Sequence[Row] = ()
+
+    @property
+    def meaning(self) -> str:
+        """What the outcome means, and the decision; empty without an outcome."""
+        if self.outcome is None:
+            return ""
+        decided = "not decided" if self.decided_outcome == "OPEN" else f"decided: {self.decided_outcome}"
+        return decided if self.outcome is WholeOutcome.OPEN else f"{WHOLE_MEANINGS[self.outcome]}; {decided}"
 
     @property
     def is_only_pending(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.rows import Row, StoredRun
 from txnlib.core.copies import CoverageRow
-from txnlib.core.display import printable
+from txnlib.core.display import counted, printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.kafka_commands import option, refusal
 from txnlib.core.verdicts.reason import Reason
@@ -21,10 +21,10 @@ Place = tuple[str, int]
 #: Need -> reason, most useful first if no transaction is undecided.
 NEEDS: Final[Mapping[str, str]] = {
     "COORDINATOR_MISSING": "no copy of it: an id whose records would stand there cannot be ruled out",
-    "COORDINATOR_UNCLEAR": "no copy of it shows also what it does not hold",
+    "COORDINATOR_UNCLEAR": "no copy proves which ids it does not have",
     "COORDINATOR_AGAIN": "copied too early, or with records lost: copy it again, after the partitions",
     "PARTITION_NAMED": "coordinators name it, and no copy of it was captured",
-    "COPY_NOT_WHOLE": "the copy that is judged is not whole",
+    "COPY_NOT_WHOLE": "the judged copy is incomplete",
     "NOT_THE_LEADERS": "an open transaction is judged by a copy that is not the leader's, and may lag behind it",
     "CHECKPOINTS": "no replication-offset-checkpoint of it: high watermarks are assumed to be the ends of the logs",
     "GROUPS": "only if it matters which groups wait",
@@ -121,7 +121,7 @@ def _need(
         if place[0] == GROUPS_TOPIC and not listed.get(place):
             return "GROUPS", NEEDS["GROUPS"]
         number = listed.get(place, 0)
-        who = f"{number} transactions that are not ended list it" if number else "none that is not ended lists it"
+        who = f"listed by {counted(number, 'unfinished transaction')}" if number else "no unfinished transaction lists it"
         return "PARTITION_NAMED", f"{NEEDS['PARTITION_NAMED']}; {who}"
     judged = next((row for row in rows if row["is_judged"]), rows[0])
     if judged["status"] != "COMPLETE" or waiting.get(place):

@@ -64,5 +64,6 @@ class CommandOutput:
         chosen = self.columns if is_wide or self.shown is None else self.shown
         body = grid(chosen, rows, form, width=WIDEST if is_wide and width is not None else width, kept=self.kept)
         room = columns(is_terminal=width is not None)
+        body += "" if rows else "none\n"
         head = self.head if width is None else fold(self.head, room)
         return f"{head}{body}{self.tail if isinstance(self.tail, str) else self.tail(room)}"

@@ -81,8 +81,8 @@ _ACTIONS: Final = (
 NAMES: Final = ("runs", "topics", "ids")
 _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 _ONLY_VERDICT: Final = {"type": _constant, "choices": _VERDICTS, "help": "Only transactions with this verdict"}
-_TOPIC: Final = {"required": True, "help": "Topic of the partition"}
-_PARTITION: Final = {"required": True, "type": int, "help": "Number of the partition"}
+#: A partition as answers print it, instead of --topic and --partition.
+_PARTITION: Final = {"nargs": "*", "metavar": "PARTITION", "help": "payments-0, payments-0@24 or payments 0: this partition"}
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "report": Command(
@@ -150,8 +150,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing or in doubt",
         "ask.whole_transaction:answer",
         options={
-            "id": {"metavar": "ID|PRODUCER_ID", "help": "A transactional id, or a producer id"},
-            "--number": {"type": int, "metavar": "N", "help": "Its transaction N (default: the newest)"},
+            "where": {
+                "nargs": "+",
+                "metavar": "ID|PLACE",
+                "help": "A transactional id, or a producer id; payments-0@24 or payments 0 24: the transaction that begins there; "
+                "payments-0: the first one open there",
+            },
+            "--number": {"type": int, "metavar": "N", "help": "Transaction N of the id (default: the newest)"},
         },
         example="payments-batch-7",
     ),
@@ -271,14 +276,19 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "describe-producers": Command(
         "Describe the producers of a partition",
         "ask.kafka_transactions:answer_describe_producers",
-        options={"--topic": _TOPIC, "--partition": _PARTITION},
-        example="--topic payments --partition 0",
+        options={
+            "where": _PARTITION,
+            "--topic": {"help": "Topic of the partition"},
+            "--partition": {"type": int, "help": "Number of the partition"},
+        },
+        example="payments-0",
         forms=(KAFKA,),
     ),
     "find-hanging": Command(
         "Print what kafka-transactions.sh find-hanging would have printed at the instant of the run, of one broker or of all",
         "ask.kafka_transactions:answer_find_hanging",
         options={
+            "where": _PARTITION,
             "--topic": {"help": "Topic to search"},
             "--partition": {"type": int, "help": "Search only this partition of the topic"},
             "--broker-id": {"type": int, "metavar": "B", "help": "Search the partitions of which this broker's copy was captured"},

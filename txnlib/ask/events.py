@@ -48,7 +48,7 @@ def coordinator_events(records: Iterable[Row], detail: Callable[[Row], str]) -> 
     for record in records:
         log, owner = f"{TRANSACTION_STATE_TOPIC}-{record['coordinator_partition']}", record["transactional_id"]
         if record.get("left_out"):
-            says = f"… {record['left_out']} records of {printable(owner)} left out"
+            says = f"… {counted(record['left_out'], 'record')} of {printable(owner)} left out"
             yield Event(log=log, detail=says, transactional_id=owner, key=(-NO_INSTANT_MS, DECISION, 0))
         at = clock_ms(record["timestamp_ms"])
         state = EXPIRES if record["is_tombstone"] else record["state"]
@@ -307,7 +307,7 @@ def span_events(
             opened.discard(first)
             epoch = row.get("marker_epoch", epoch)
             event = f"{row['marker_type']} marker" if row["marker_type"] else "marker"
-            detail = "nothing was open" if first is None else f"closes the one from offset {first}"
+            detail = "nothing was open" if first is None else f"ends the transaction from offset {first}"
         yield Event(
             log=log,
             offset=offset,

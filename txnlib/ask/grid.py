@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from txnlib.ask.rows import Row
-from txnlib.core.display import printable
+from txnlib.core.display import printable, told
 
 #: Largest width, and that of text in a pipe or a file.
 WIDTH: Final = 132
@@ -37,6 +37,8 @@ CSV: Final = "csv"
 
 #: Columns of sentences, which stand below their row where there is no room beside it.
 SENTENCES: Final = frozenset({"detail", "evidence", "message", "explanation", "record", "says", "why"})
+#: Those in which instants are written like all others on the screen.
+_TOLD: Final = frozenset({"detail", "evidence", "explanation", "do_not_abort_because", "says", "why"})
 #: Columns that are wrapped between words. All other cells stay whole, because ids and times are copied.
 WRAPPED: Final = SENTENCES | {"reason", "verdicts", "partitions", "input", "where", "what", "written by", "state after"}
 #: Least width of a wrapped column, if its words are not longer.
@@ -73,7 +75,7 @@ def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, width: int |
         return json_text([{name: plain(row[name]) for name in columns} for row in rows])
     if form == CSV:
         return _csv(columns, rows)
-    cells = [[cell(row[name]) for name in columns] for row in rows]
+    cells = [[told(row[name]) if name in _TOLD and row[name] is not None else cell(row[name]) for name in columns] for row in rows]
     if width is None:
         return _padded([heading(name) for name in columns], cells)
     least = {name: least_width(name, [row[at] for row in cells]) for at, name in enumerate(columns)}

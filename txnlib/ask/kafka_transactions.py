@@ -12,7 +12,8 @@ from txnlib.ask.collect_plan import READ, shows_absence
 from txnlib.ask.command_output import KAFKA, CommandOutput
 from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import Filter, Row, StoredRun, ms
-from txnlib.ask.subject import equal, known_subject
+from txnlib.ask.subject import equal, known_subject, take_place
+from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk
 from txnlib.core.schema import TABLES, shown
@@ -273,7 +274,7 @@ def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutpu
         notes.append(f"no copy of broker {broker} was audited, only of {sorted(search.brokers)}")
     if search.undecided:
         missing = f"coordinator partitions are missing ({own_command(tables, 'coverage')})"
-        notes.append(f"{search.undecided} open transactions cannot be decided: {missing}")
+        notes.append(f"{counted(search.undecided, 'open transaction')} could not be judged: {missing}")
     return CommandOutput(
         shown("find-hanging"),
         search.hanging,
@@ -307,12 +308,16 @@ def answer_describe(run: StoredRun, options: Namespace) -> CommandOutput:
 
 
 def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The producers of a partition."""
+    """The producers of a partition. Raises UsageError unless one is named."""
+    take_place(options)
+    if options.topic is None or options.partition is None:
+        raise UsageError("describe-producers needs a partition: payments-0, or --topic and --partition")
     return describe_producers_output(producers_of(run, options.topic, options.partition, with_order=_is_in_kafka_order(options)))
 
 
 def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:
     """What the live `find-hanging` would have printed at the instant of the run. Raises UsageError as the tool does."""
+    take_place(options)
     scope = SearchScope(options.topic, options.partition, options.broker_id)
     if options.format == KAFKA:
         scope.check()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,7 +10,7 @@ from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import IN_ONE_CARD, Summary
-from txnlib.core.display import counted, duration, printable, size, utc_time
+from txnlib.core.display import counted, duration, printable, size, told, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
 from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 
@@ -26,8 +25,8 @@ SHOWN_GROUPS: Final = 3
 #: A line; or a line to wrap, with the indentation of its continuation.
 Line = str | tuple[str, int]
 
-#: Why a manual abort is right although a coordinator decided.
-AS_DECIDED: Final = "decided: its coordinator decided ABORT, the partition refuses its marker, and a manual abort writes the same"
+#: Why an abort by hand is right although a coordinator decided.
+AS_DECIDED: Final = "decided: its coordinator decided ABORT, the partition refuses its marker, and an abort by hand writes the same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +91,9 @@ def _is_new(row: Row, summary: Summary) -> bool:
     return summary.earlier_ms is not None and bool(row["runs_seen"] == 1)
 
 
-_ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)")
-
-
-def told(sentence: object) -> str:
-    """A stored sentence as it is printed, with its instants like all others on the screen."""
-    return _ISO.sub(r"\1 \2", printable(sentence))
+def by_hand(because: object) -> str:
+    """Why there is no abort by hand, as the end of a sentence that begins with its label, "do not"."""
+    return f"abort by hand, because {told(because)}"
 
 
 def _safety(row: Row) -> list[tuple[str, str]]:
@@ -105,9 +101,9 @@ def _safety(row: Row) -> list[tuple[str, str]]:
     because = row["do_not_abort_because"]
     if row["abort_command"] is None:
         needed = needed_for(row)
-        return [("do not", f"abort by hand: {told(because)}"), *([("capture", needed)] if needed else [])]
+        return [("do not", by_hand(because)), *([("capture", needed)] if needed else [])]
     if row["safe_to_abort"]:
-        return [("safe", f"yes: open for {duration(row['broker_clock_age_ms'])} by the brokers' clocks, and nobody will end it")]
+        return [("safe", f"yes: open for {duration(row['broker_clock_age_ms'])} by brokers' clocks, and nobody will end it")]
     return [("as", AS_DECIDED)] if because is None else [("not yet", told(because))]
 
 
@@ -158,7 +154,7 @@ def entry_lines(section: str, rows: Sequence[Row], summary: Summary) -> list[Lin
 
 
 def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
-    """The transactions of one owner in one line: where, whose, what it holds since when."""
+    """The transactions of one owner in one line: where, whose, what it blocks since when."""
     first = rows[0]
     places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows[:PLACES])
     places += f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
@@ -167,13 +163,13 @@ def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
 
 
 def does(rows: Sequence[Row]) -> str:
-    """What the transactions of one owner hold, or which one they wait behind."""
+    """What the transactions of one owner block, or which one they wait behind."""
     holders = [row for row in rows if is_holder(row)]
     if not holders:
         return f"waits behind {_ahead(rows[0])}"
     behind = _next(holders[0]) if len(rows) == 1 else ""
     held = sum(_extent(row)[0] for row in holders)
-    return f"holds {counted(held, 'offset')} since {since(_oldest(holders))}{f', behind it {behind}' if behind else ''}"
+    return f"blocks {counted(held, 'offset')} since {since(_oldest(holders))}{f', behind it {behind}' if behind else ''}"
 
 
 def since(row: Row) -> str:
@@ -217,19 +213,19 @@ def _effects_on_consumers(rows: Sequence[Row]) -> list[tuple[str, str]]:
     holders, others = [row for row in rows if is_holder(row)], [row for row in rows if not is_holder(row)]
     if len(rows) > 1:
         known = len(rows[0]["places"] or ())
-        held = [("holds", f"{_listed(holders)}; since {since(_oldest(holders))}")] if holders else []
+        held = [("blocks", f"{_listed(holders)}; since {since(_oldest(holders))}")] if holders else []
         waits = [("waits", f"{_listed(others)}; behind {_ahead(others[0])}")] if others else []
-        return [*held, *waits, *([("also", f"{known - len(rows)} more partitions")] if known > len(rows) else [])]
+        return [*held, *waits, *([("also", counted(known - len(rows), "more partition"))] if known > len(rows) else [])]
     row, (offsets, bytes_) = rows[0], _extent(rows[0])
     extent = f"{counted(offsets, 'offset')}, {size(bytes_)}"
     if others:
-        ahead = f"behind {_ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
+        ahead = f"behind {_ahead(row)}, which blocks {where(row)} from offset {row['last_stable_offset']} on"
         return [("waits", f"{ahead}; behind its own start: {extent}")]
     stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
     at = "" if stable == row["start_offset"] else f" at offset {stable}"
-    holds = f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"
+    blocks = f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"
     behind = _next(row)
-    return [("holds", holds), *([("behind", f"{behind}, which holds the partition once this one is ended")] if behind else [])]
+    return [("blocks", blocks), *([("behind", f"{behind}, which blocks the partition once this one is ended")] if behind else [])]
 
 
 def _listed(rows: Sequence[Row]) -> str:
@@ -243,7 +239,7 @@ def _oldest(rows: Sequence[Row]) -> Row:
 
 
 def _next(row: Row) -> str:
-    """What holds the partition once this one has ended; empty if nothing does, or if another one holds it now."""
+    """What blocks the partition once this one has ended; empty if nothing does, or if another one blocks it now."""
     if row["next_blocking_offset"] is None or not is_holder(row):
         return ""
     named = named_producer(row["next_blocking_producer_id"], row["next_blocking_transactional_id"])
@@ -251,7 +247,7 @@ def _next(row: Row) -> str:
 
 
 def _ahead(row: Row) -> str:
-    """The transaction that holds the partition."""
+    """The transaction that blocks the partition."""
     return named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
 
 
@@ -324,7 +320,7 @@ def acknowledged_lines(known: Acknowledged | None) -> list[Line]:
 
 def _first(lines: Sequence[str]) -> list[str]:
     hidden = len(lines) - SHOWN_ENTRIES
-    return [*lines[:SHOWN_ENTRIES], *([f"  and {hidden} more entries"] if hidden > 0 else [])]
+    return [*lines[:SHOWN_ENTRIES], *([f"  and {hidden} more"] if hidden > 0 else [])]
 
 
 def _transactions(rows: Sequence[Row]) -> str:

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from txnlib.ask.answer import CALM, HEADLINES, answer, captured, elapsed
+from txnlib.ask.answer import CALM, HEADLINES, answer, captured
 from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import PROGRAM, own_command
@@ -28,7 +28,7 @@ from txnlib.ask.report_entries import (
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
-from txnlib.core.display import counted, duration, printable, size, utc_time
+from txnlib.core.display import counted, duration, elapsed, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import refusal
 
 #: How a line points to the command that shows more, which stands whole at the end of the report.
@@ -98,7 +98,7 @@ def _read(summary: Summary) -> list[Line]:
     if summary.partitions_quiet:
         partitions += f" (nothing open on {summary.partitions_quiet} more, by their leaders' word)"
     coordinators = f"{summary.coordinators_read} of {summary.coordinators_known} coordinator partitions"
-    line = f"  read {partitions}, {coordinators}, {size(summary.unreadable_bytes)} unreadable"
+    line = f"  read {partitions}, {coordinators}, {unreadable(summary)}"
     if summary.worst_lag is not None and not any(extent.held for name, extent in summary.extents.items() if name != "OPEN"):
         lag = summary.worst_lag
         age = "" if lag["lag_ms"] is None else f"{elapsed(lag['lag_ms'])} by its record's time, "
@@ -122,6 +122,11 @@ def _read(summary: Summary) -> list[Line]:
     if not DECISIVE.isdisjoint(summary.assumed):
         lines.append((f"  assumed, because nothing in the capture shows them: Kafka's defaults of {', '.join(summary.assumed)}", 4))
     return lines
+
+
+def unreadable(summary: Summary) -> str:
+    """How many bytes could not be read."""
+    return f"{size(summary.unreadable_bytes) if summary.unreadable_bytes else 'nothing'} unreadable"
 
 
 def _bound(ms: int) -> str:
@@ -226,7 +231,7 @@ def _ended(summary: Summary) -> list[Line]:
     """What became of the transactions that the previous audit warned of."""
     lines: list[Line] = []
     for row in summary.ended[:SHOWN_ENDED]:
-        place = f"{where(row)}   offset {row['start_offset']}   producer {row['producer_id']}"
+        place = f"{where(row)} offset {row['start_offset']}   producer {row['producer_id']}"
         lines.append((f"  {place}   was {row['verdict']}: {printable(row['says'])}", INDENT))
     if summary.ended_known > SHOWN_ENDED:
         lines.append(f"  and {summary.ended_known - SHOWN_ENDED} more (diff)")
@@ -245,17 +250,17 @@ def _findings(summary: Summary) -> list[Line]:
 def _incomplete(summary: Summary) -> list[Line]:
     if not summary.incomplete:
         return []
-    lines: list[Line] = ["", "NOT WHOLE"]
+    lines: list[Line] = ["", "INCOMPLETE COPIES"]
     for row in summary.incomplete[:SHOWN_COPIES]:
         copy = f"  {where(row)}   {printable(row['source'])}   {row['status']}: "
         lines.append((copy + printable(row["detail"]), INDENT))
     if len(summary.incomplete) > SHOWN_COPIES:
-        lines.append("  and more: txn-audit coverage")
+        lines.append("  and more (coverage)")
     return lines
 
 
 def _further(lines: Sequence[Line], summary: Summary, program: str) -> list[Line]:
-    """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines point.
+    """Commands to be pasted: for details of the first transaction that blocks a partition, and those to which lines point.
 
     `txn-audit` cannot read the tables of a catalog.
     """

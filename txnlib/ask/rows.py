@@ -71,13 +71,10 @@ class Rows(ABC):
         number = self.one(name, {"number": expression}, where)["number"]
         return None if number is None else int(number)
 
-    def grouped(
-        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = (), *, most: int | None = None
-    ) -> dict[tuple[Any, ...], int]:
-        """One aggregate for each combination of keys. `most`: only so many, those with the highest numbers."""
+    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
+        """One aggregate for each combination of keys."""
         by = _names(keys)
-        highest = "" if most is None else f' ORDER BY "number" DESC NULLS LAST, {by} LIMIT {most}'
-        rows = self.ask(name, f'{by}, {expression} AS "number"', where, f" GROUP BY {by}{highest}")
+        rows = self.ask(name, f'{by}, {expression} AS "number"', where, f" GROUP BY {by}")
         return {tuple(row[key] for key in keys): row["number"] for row in rows}
 
 

@@ -11,10 +11,9 @@ from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, is_stamped, story_events
 from txnlib.ask.log_rows import RECORD, leader_changes
-from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story_text import Explained
-from txnlib.ask.subject import check_captured, equal, known_subject, readings
+from txnlib.ask.subject import check_captured, open_place
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
 from txnlib.core.broker_logs.kafka_lines import logs_of_cause
 from txnlib.core.broker_logs.log_line import grep_commands
@@ -75,22 +74,7 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     """The story of one open transaction from both logs. Raises UsageError if no transaction is open there."""
-    return explain(run, *place_of(run, options.where)).output()
-
-
-def place_of(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
-    """Topic, partition and first offset of an open transaction that words name: one there, or of an id.
-
-    Of several, the one with the lowest offset, which holds its partition. Raises UsageError if none is open there.
-    """
-    columns = ("topic", "partition", "start_offset")
-    for reading in readings(words):
-        if found := run.rows("open_transactions", columns, equal(**reading), order='"start_offset", "topic", "partition"', limit=1):
-            return found[0]["topic"], found[0]["partition"], found[0]["start_offset"]
-    known = known_subject(run, words)
-    if "start_offset" in known:
-        return known["topic"], known["partition"], known["start_offset"]  # and `explain` says what is open there
-    raise UsageError(f"nothing is open of {' '.join(words)}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
+    return explain(run, *open_place(run, options.where)).output()
 
 
 # ---- What is read of both logs
@@ -146,7 +130,7 @@ class _Logs:
         counts = {"earlier": (run.number("record_batches", _COUNT, [*own, is_before]) or 0) - len(shown)}
         if len(opened) == OPEN_BATCHES:
             counts["later"] = (run.number("record_batches", _COUNT, [*own, ("base_offset", ">=", start)]) or 0) - OPEN_BATCHES
-        left_out = [f"{n} {when} batches of producer {producer} here" for when, n in counts.items() if n]
+        left_out = [f"{n} {when} {'batch' if n == 1 else 'batches'} of producer {producer} here" for when, n in counts.items() if n]
         if not opened:
             left_out.append("its own batches, which are not in the captured log (any more): only a producer snapshot tells of them")
         return [*shown, *opened], left_out

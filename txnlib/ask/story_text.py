@@ -15,10 +15,11 @@ from txnlib.ask import episode
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode, Event, the_day
 from txnlib.ask.grid import WIDTH, folded, instant_json
-from txnlib.ask.report_entries import AS_DECIDED, last_write, told
+from txnlib.ask.report_entries import AS_DECIDED, by_hand, last_write, since
 from txnlib.ask.rows import Row
 from txnlib.core.broker_logs.log_line import GrepCommand
-from txnlib.core.display import counted, duration, precise_time, printable, size, utc_time
+from txnlib.core.copies import End, Role
+from txnlib.core.display import counted, duration, precise_time, printable, size, told, utc_time
 
 _LABEL: Final = 9
 _wrapped = partial(episode.wrapped, room=_LABEL)
@@ -97,12 +98,12 @@ def _when(event: Event, day: str | None, span: Callable[[str, str], str]) -> str
 
 
 def short_span(after: str, before: str) -> str:
-    """Two times as one, in seconds, or in milliseconds of one second: 07:19:36–37, 07:19:36–21:05."""
+    """Two times as one: 07:19:36–37, 07:19:36–07:21:05, or in milliseconds of one second."""
     if after[:-5] == before[:-5]:
         return f"{after.removesuffix('Z')}–{before[-5:-1]}"
     low, high = after[:-5], before[:-5]
-    same = max((at for at in range(0, len(low) - 1, 3) if low[:at] == high[:at]), default=0) if len(low) == len(high) == 8 else 0
-    return f"{low}–{high[same:]}"
+    is_of_one_minute = len(low) == len(high) == len("07:19:36") and low[:6] == high[:6]
+    return f"{low}–{high[6:] if is_of_one_minute else high}"
 
 
 def _head(story: Episode[Explained]) -> str:
@@ -120,14 +121,14 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
     out = folded(f"  left out: {printable('; '.join(explained.left_out))}", width) if explained.left_out else []
     out += ["", f"{row['verdict']}  {row['reason']}"]
     proof = row["broker_clock_age_ms"]
-    proven = "no broker's clock proves an age" if proof is None else f"open for {duration(proof)} by the brokers' clocks"
+    proven = "no broker's clock proves an age" if proof is None else f"open for {duration(proof)} by brokers' clocks"
     blocked = f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])} behind its start"
     says = [
         ("why", row["explanation"]),
         ("live", _LIVE[row["kafka_find_hanging"]]),
         ("age", f"last write {last_write(row)}; {proven}"),
-        ("holds", f"{blocked}, since {utc_time(row['blocks_since'])}"),
-        *(("cause", f"{each['likelihood'].lower()}: {each['cause']} ({each['evidence']})") for each in row["causes"] or ()),
+        ("blocks", f"{blocked}, since {since(row)}"),
+        *(("cause", f"{each['likelihood'].lower()}: {each['cause']}; {each['evidence']}") for each in row["causes"] or ()),
     ]
     for label, text in says:
         out += _wrapped(width, label, text)
@@ -189,10 +190,22 @@ def _copies(explained: Explained) -> list[str]:
         if copy["role"] is None:
             out.append(f"  {place}   not captured")
             continue
-        until = "no instant" if copy["known_until"] is None else utc_time(copy["known_until"])
-        judged = ", judged" if copy["is_judged"] else ""
-        out.append(f"  {place}   {printable(copy['source'])}   {copy['role']}, ends {copy['ends']}: known until {until}{judged}")
+        judged = "judged: " if copy["is_judged"] else ""
+        until = copy["known_until"]
+        current = "not known how current" if until is None else f"up to date as of {utc_time(until)}"
+        which = f"{_ROLES[Role(copy['role'])]}{_ENDS[End(copy['ends'])]}"
+        out.append(f"  {place}   {printable(copy['source'])}   {judged}{which}, {current}")
     return out
+
+
+#: Role and end of a copy -> in words.
+_ROLES: Final[Mapping[Role, str]] = {
+    Role.LEADER: "the leader's copy",
+    Role.LAST_LEADER: "the last leader's copy",
+    Role.FURTHEST: "the copy that reaches furthest",
+    Role.OTHER: "another copy",
+}
+_ENDS: Final[Mapping[End, str]] = {End.WHOLE: "", End.TORN: " that ends inside a batch", End.SHORT: " without its newest records"}
 
 
 def _safety(row: Row) -> list[str]:
@@ -212,7 +225,7 @@ def _searches(explained: Explained, width: int) -> list[str]:
         return []
     out = ["", "IN THE BROKERS' LOGS, about the likeliest cause (LOGS: their folder)"]
     if explained.not_logged is not None:
-        out += _wrapped(width, "silent", explained.not_logged)
+        out += _wrapped(width, "note", explained.not_logged)
     for each in explained.searches:
         where = f"  {each.line.writer}, {each.line.file}: {each.line.shows}"
         out += textwrap.wrap(where, width, subsequent_indent=" " * 4, break_on_hyphens=False, break_long_words=False)
@@ -224,13 +237,13 @@ def _searches(explained: Explained, width: int) -> list[str]:
 _LIVE: Final[Mapping[bool | None, str]] = {
     True: "find-hanging would print it, too",
     False: "find-hanging would not print it",
-    None: "cannot be said whether find-hanging would print it: coordinator partitions are missing",
+    None: "nobody can say whether find-hanging would print it: coordinator partitions are missing",
 }
 
 
 def _remedy(row: Row, width: int) -> list[str]:
     if row["abort_command"] is None:
-        return _wrapped(width, "do not", f"abort by hand: {told(row['do_not_abort_because'])}")
+        return _wrapped(width, "do not", by_hand(row["do_not_abort_because"]))
     if row["do_not_abort_because"] is not None:
         return [
             *_wrapped(width, "not yet", told(row["do_not_abort_because"])),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Final
 
+from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.errors import UsageError, meant
 
@@ -34,6 +36,23 @@ def readings(words: Sequence[str]) -> list[Row]:
         return ids
     numbers = {name: int(place[name]) for name in _COLUMNS[1:] if place[name] is not None}
     return [*ids, {"topic": place["topic"], **numbers}]
+
+
+def place_in(words: Sequence[str]) -> Row | None:
+    """The partition that words may name, and an offset of it if they have one; None if they can only be an id."""
+    return next((reading for reading in readings(words) if "topic" in reading), None)
+
+
+def take_place(options: Namespace) -> None:
+    """Puts the partition of `where` to where --topic and --partition put it. Raises UsageError if it is none, or named twice."""
+    if not options.where:
+        return
+    place = place_in(options.where)
+    if place is None:
+        raise UsageError(f"{' '.join(options.where)} is no partition, such as payments-0")
+    if options.topic is not None or options.partition is not None:
+        raise UsageError("name the partition once: as payments-0, or by --topic and --partition")
+    options.topic, options.partition = place["topic"], place["partition"]
 
 
 def equal(**values: object) -> list[Filter]:
@@ -66,6 +85,21 @@ def known_subject(run: StoredRun, words: Sequence[str]) -> Row:
             return reading
     named = " ".join(words)
     raise UsageError(f"no captured log has {named}{meant(named, [*_captured(run, is_whole=True), *_transactional_ids(run)])}")
+
+
+def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
+    """Topic, partition and first offset of an open transaction that words name: one there, or of an id.
+
+    Of several, the one with the lowest offset, which blocks its partition. Raises UsageError if none is open there.
+    """
+    order = '"start_offset", "topic", "partition"'
+    for reading in readings(words):
+        if found := run.rows("open_transactions", _COLUMNS, equal(**reading), order=order, limit=1):
+            return found[0]["topic"], found[0]["partition"], found[0]["start_offset"]
+    known = known_subject(run, words)
+    if "start_offset" in known:
+        return known["topic"], known["partition"], known["start_offset"]  # and `explain` says what is open there
+    raise UsageError(f"nothing is open of {' '.join(words)}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
 
 
 def _transactional_ids(run: StoredRun) -> list[str]:

@@ -16,7 +16,7 @@ from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.report_entries import named_producer
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names
 from txnlib.ask.subject import equal, known_subject
-from txnlib.core.display import counted, duration, precise_time, printable, utc_time
+from txnlib.core.display import counted, duration, elapsed, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
@@ -325,12 +325,12 @@ def _tail(history: Episode[Timeline]) -> str:
     timeline = history.outcome
     if not timeline.is_of_partition:
         earlier = timeline.earlier
-        return f"\nleft out: {earlier} earlier transactions (--last N shows more)\n" if earlier else ""
+        return f"\nleft out: {counted(earlier, 'earlier transaction')} (--last N shows more)\n" if earlier else ""
     left_out = []
     if timeline.earlier:
-        left_out.append(f"{timeline.earlier} transactions that ended before (--last N shows more)")
+        left_out.append(f"{counted(timeline.earlier, 'transaction')} that ended before (--last N shows more)")
     if timeline.later_open:
-        left_out.append(f"{timeline.later_open} open transactions that begin behind those shown")
+        left_out.append(f"{counted(timeline.later_open, 'open transaction')} beginning behind those shown")
     return (f"\nleft out: {'; '.join(left_out)}\n" if left_out else "\n") + _offsets(timeline.partition, history.as_of_ms)
 
 
@@ -338,13 +338,13 @@ def _offsets(row: Row | None, as_of_ms: int) -> str:
     """The offsets of the partition at the instant of the run."""
     if row is None:
         return ""
-    offsets = f"last stable offset {row['last_stable_offset']}, high watermark {row['high_watermark']}"
-    line = f"at {utc_time(as_of_ms)}: {offsets}"
+    line = f"at {utc_time(as_of_ms)}: last stable offset {row['last_stable_offset']}"
+    end = f"the high watermark {row['high_watermark']}"
     if row["blocking_producer_id"] is None:
-        return f"{line}, nothing blocks\n"
+        return f"{line}, {end}; nothing blocks\n"
     named = named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
-    lag = f"{counted(row['lag_offsets'], 'offset')} and {duration(row['lag_ms'])} behind"
-    return f"{line}: {lag}, blocked by {named}, {row['blocking_verdict']}\n"
+    lag = f"{counted(row['lag_offsets'], 'offset')} and {elapsed(row['lag_ms'])} behind {end}"
+    return f"{line}, {lag}; blocked by {named}, {row['blocking_verdict']}\n"
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:

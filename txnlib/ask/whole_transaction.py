@@ -15,11 +15,10 @@ from txnlib.ask.episode import COORDINATOR, DATA, Episode, Event, in_order
 from txnlib.ask.events import coordinator_events, span_events
 from txnlib.ask.grid import WIDTH, folded, instant_json
 from txnlib.ask.rows import Filter, Row, StoredRun
-from txnlib.ask.subject import known_subject
+from txnlib.ask.subject import check_captured, equal, known_subject, open_place, place_in
 from txnlib.core.display import counted, precise_time, printable, utc_time
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import (
-    WHOLE_MEANINGS,
     MarkerState,
     whole_outcome,
 )
@@ -90,6 +89,21 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     return Episode(run.cluster, run.run_id, run.as_of_ms, _events(whole), whole)
 
 
+def transaction_at(run: StoredRun, topic: str, partition: int, start_offset: int) -> Episode[ExplainedTransaction]:
+    """The transaction that begins at an offset of a partition, on all of its partitions. Raises UsageError if none does."""
+    here: list[Filter] = [*equal(topic=topic, partition=partition), ("first_offset", "=", start_offset)]
+    found = outcomes(run, here, _BY_PLACE, 1, more=("transactional_id",))
+    if not found:
+        check_captured(run, topic, partition)
+        raise UsageError(f"no transaction begins at offset {start_offset} of {topic}-{partition}; timeline shows those that do")
+    (row,) = found
+    if row["transaction_number"] is not None:
+        return whole_transaction(run, row["transactional_id"], row["transaction_number"])
+    owner, producer = row["transactional_id"], row["producer_id"]
+    alone = ExplainedTransaction(owner, None, None, producer, row["producer_epoch"], None, None, [], [], unexplained=[row])
+    return Episode(run.cluster, run.run_id, run.as_of_ms, [], alone)
+
+
 def _events(whole: TransactionOnPartitions) -> list[Event]:
     """The records of its coordinator, where it begins on each partition, and its markers."""
 
@@ -144,8 +158,7 @@ def _head(told: Episode[ExplainedTransaction]) -> str:
         "",
     ]
     if whole.outcome is not None:
-        decided = "not decided" if whole.decided_outcome == "OPEN" else f"decided: {whole.decided_outcome}"
-        out += [f"{whole.outcome.value}  {WHOLE_MEANINGS[whole.outcome]}; {decided}", ""]
+        out += [f"{whole.outcome.value}  {whole.meaning}", ""]
     if whole.records:
         out.append(f"AT ITS COORDINATOR, __transaction_state-{whole.coordinator_partition}")
         out += [_record(event) for event in told.events if event.clock == COORDINATOR]
@@ -165,11 +178,12 @@ def _record(event: Event) -> str:
 
 
 def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
-    out = [""]
+    out = []
     for row in whole.partitions:
         if row["says"] is not None:
             out += _wrapped(width, f"{row['topic']}-{row['partition']}", row["says"])
     out += _effects(whole, width)
+    out = ["", *out] if out else []
     if whole.repairs:
         title = "TO REPAIR  what would write the missing markers; txn-audit itself never writes to a cluster"
         out += ["", *folded(title, width)]
@@ -186,18 +200,18 @@ def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
 
 
 def _effects(whole: TransactionOnPartitions, width: int) -> list[str]:
-    """What the transaction holds, and what its end changes."""
+    """What of the transaction is still open, and what its end changes."""
     held = [row for row in whole.partitions if row["outcome"] == "OPEN"]
     ended = [row for row in whole.partitions if row["outcome"] in ("COMMIT", "ABORT")]
     if not held:
         return []
     records = sum(row["records"] or 0 for row in held)
-    says = f"it holds {counted(records, 'record')} on {counted(len(held), 'partition')}"
+    says = f"{counted(records, 'record')} on {counted(len(held), 'partition')}"
     for outcome in ("COMMIT", "ABORT"):
         number = sum(row["outcome"] == outcome for row in ended)
         if number:
             says += f"; {counted(number, 'partition')} already ended with {outcome}"
-    return _wrapped(width, "holds", says)
+    return _wrapped(width, "still open", says)
 
 
 def _repair(repair: Row, width: int) -> list[str]:
@@ -231,4 +245,12 @@ def _for_programs(told: Episode[ExplainedTransaction]) -> dict[str, Any]:
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     """One transaction with all its partitions. Raises UsageError if no captured log has it."""
-    return whole_transaction(run, options.id, options.number).output()
+    name, place = " ".join(options.where), place_in(options.where)
+    is_id = place is None or run.number("transactions", "count(*)", [("transactional_id", "=", name)])
+    if place is None or is_id or "topic" not in known_subject(run, options.where):
+        return whole_transaction(run, name, options.number).output()
+    if options.number is not None:
+        raise UsageError("--number is for an id; a partition and an offset name one transaction")
+    start_offset = place.get("start_offset")
+    at = open_place(run, options.where) if start_offset is None else (place["topic"], place["partition"], start_offset)
+    return transaction_at(run, *at).output()

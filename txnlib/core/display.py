@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from typing import Final
+
+_ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)")
 
 
 def duration(ms: int | None) -> str:
@@ -15,6 +19,11 @@ def duration(ms: int | None) -> str:
             rest = seconds % size // below
             return f"{sign}{seconds // size} {unit}" + (f" {rest} {lower}" if rest else "")
     return f"{sign}{seconds // 60} min" if seconds >= 60 else f"{sign}{seconds} s"
+
+
+def elapsed(ms: int | None) -> str:
+    """An age in words. A clock that is ahead makes none negative."""
+    return duration(None if ms is None else max(0, ms))
 
 
 def instant(ms: int | None) -> str:
@@ -66,3 +75,8 @@ def counted(number: int, name: str) -> str:
 def printable(text: object) -> str:
     """Text from a log, safe to print: control characters and line feeds of a transactional id must not forge lines."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def told(sentence: object) -> str:
+    """A stored sentence as it is printed, with its instants like all others on the screen."""
+    return _ISO.sub(r"\1 \2", printable(sentence))

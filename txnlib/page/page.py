@@ -19,15 +19,15 @@ from markupsafe import Markup, escape
 
 from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
-from txnlib.ask.answer import captured, elapsed
+from txnlib.ask.answer import captured
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.own_command import program
+from txnlib.ask.report_text import unreadable
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
-from txnlib.core.display import instant, printable, size, utc_time
+from txnlib.core.display import elapsed, instant, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
-from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS
 from txnlib.page import page_charts, page_head, page_rows, page_timeline
 from txnlib.page.page_head import is_offered
 from txnlib.page.page_rows import Page, Story
@@ -269,7 +269,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "timed": timed,
     "transaction_command": transaction_command,
     "utc_time": utc_time,
-    "whole_meanings": WHOLE_MEANINGS,
+    "unreadable": unreadable,
     "with_placeholder": with_placeholder,
     "words": words,
     "top": page_head,

@@ -26,11 +26,11 @@ _PHRASES: Final = {
 #: Action of the plan -> phrase for what to do, in order, and the sections that explain it.
 TO_DO: Final = {
     "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
-    "ABORT_LATER": ("hanging, but not to be aborted now: see what speaks against it", ("HANGING",)),
-    "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: a manual abort agrees with it", ("STUCK",)),
+    "ABORT_LATER": ("hanging, and not to be aborted yet: each entry says why", ("HANGING",)),
+    "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: an abort by hand agrees with it", ("STUCK",)),
     "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no abort by hand", ("LATE", PREPARED)),
     "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no abort by hand", ("STUCK",)),
-    "DO_NOT_ABORT": ("hanging or stuck, and never to be aborted by hand: see what is due", ("HANGING", "STUCK")),
+    "DO_NOT_ABORT": ("hanging or stuck, and not to be aborted by hand: each entry says why", ("HANGING", "STUCK")),
     "CHECK_TIMESTAMPS": ("late by their timestamps alone: look at what their producers write", ("LATE",)),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
@@ -199,9 +199,9 @@ def _unseen(page: Page) -> list[str]:
         named = ", ".join(map(str, summary.missing_coordinators[:20]))
         unseen.append(f"not captured: __transaction_state-{{{named}{more}}}")
     harmed = {name: summary.counts.get("coverage", {}).get(name, 0) for name in ("DAMAGED", "PARTIAL")}
-    unseen += [f"{count} copies {name.lower()}" for name, count in harmed.items() if count]
+    unseen += [f"{count} {'copy' if count == 1 else 'copies'} {name.lower()}" for name, count in harmed.items() if count]
     if page.quarantined:
-        unseen.append(f"{page.quarantined} unreadable stretches in quarantine")
+        unseen.append(f"{page.quarantined} unreadable stretch{'' if page.quarantined == 1 else 'es'} in quarantine")
     if summary.is_instant_assumed:
         unseen.append("capture instants assumed from the newest records")
     return unseen
@@ -209,7 +209,11 @@ def _unseen(page: Page) -> list[str]:
 
 def heading(section: str, page: Page) -> str:
     """What the transactions of a section have in common."""
-    return headline(section, counted(section, page)) if section != PREPARED else "open for long: their owners decide"
+    if section == PREPARED:
+        return "open for long; their owners decide"
+    transactions = in_transactions(page.summary.counts)
+    name = next((name for name in names_of(section) if transactions.get(name)), section)
+    return headline(name, counted(section, page))
 
 
 # ---- The action plan of the report page, grouped by action
@@ -290,7 +294,7 @@ def _says(row: Row) -> Iterator[str]:
     """Why no marker may be written, or not yet; then what the step does to records, and the notes."""
     because = row["do_not_abort_because"]
     if because is not None:
-        yield f"{'Not yet' if row['action'] == Action.ABORT_LATER.name else 'No abort by hand'}: {because}"
+        yield f"{'Not yet' if row['action'] == Action.ABORT_LATER.name else 'No abort by hand'}, because {because}"
     if row["effect"] is not None:
         yield f"Effect: {row['effect']}"
     yield from (note for note in row["notes"] or () if note != because)

@@ -113,7 +113,7 @@ def test_the_plan_and_the_row_have_one_command(version):
 
 def test_an_abort_says_what_it_drops_and_what_it_needs():
     found = plan(replace(HANGING, committed_siblings=("orders-1", "orders-2")))
-    assert found.effect == "drops 12 records here, from offset 9173 on; 2 siblings stay committed: orders-1, orders-2"
+    assert found.effect == "drops 12 records here, from offset 9173 on; 2 other partitions stay committed: orders-1, orders-2"
     assert "ClusterAction" in found.notes[0]
 
 
@@ -124,16 +124,15 @@ def test_an_abort_counts_what_it_drops(records, words):
     assert words in plan(replace(HANGING, records=records)).effect
 
 
+STAYS = "; 1 other partition stays committed; 1 other partition stays aborted"
 #: Action -> what its step does to a transaction of 30 records on 3 partitions, of which this one has 12, and 2 more are ended.
 EFFECTS_BY_HAND = {
     Action.ABORT: "drops 12 records here, from offset 9173 on",
     Action.ABORT_LATER: "drops 12 records here, from offset 9173 on",
-    Action.ABORT_AS_DECIDED: "drops 12 records here, from offset 9173 on, as its coordinator decided; 1 sibling stays committed; "
-    "1 sibling stays aborted",
-    Action.END_AT_COORDINATOR: "drops 30 records on 3 partitions; 1 sibling stays committed; 1 sibling stays aborted",
-    Action.REVIVE_COORDINATOR: "commits 30 records on 3 partitions; 1 sibling stays committed; 1 sibling stays aborted",
-    Action.DO_NOT_ABORT: "an abort would drop 12 records here, from offset 9173 on; 1 sibling stays committed; "
-    "1 sibling stays aborted",
+    Action.ABORT_AS_DECIDED: f"drops 12 records here, from offset 9173 on, as its coordinator decided{STAYS}",
+    Action.END_AT_COORDINATOR: f"drops 30 records on 3 partitions{STAYS}",
+    Action.REVIVE_COORDINATOR: f"commits 30 records on 3 partitions{STAYS}",
+    Action.DO_NOT_ABORT: f"an abort would drop 12 records here, from offset 9173 on{STAYS}",
     Action.CHECK_TIMESTAMPS: None,
     Action.WAIT: None,
     Action.CAPTURE_MORE: None,

@@ -115,6 +115,6 @@ def test_a_step_says_what_the_newest_transaction_that_holds_its_place_loses() ->
     (step, *_) = steps(LATE, HANGING, OPEN, wholes=[newest, older, other], asked=asked)
     assert asked == ["billing-7"], "what is in time, or has no id, is not asked for"
     (effect,) = {step.effect for step in steps(LATE, wholes=[newest, older, other])}
-    assert effect == "drops 30 records on 3 partitions; 1 sibling stays committed"
+    assert effect == "drops 30 records on 3 partitions; 1 other partition stays committed"
     (step,) = steps(replace(LATE, partition=1), wholes=[newest])
     assert step.effect == "drops 12 records here, from offset 50 on"

@@ -513,7 +513,11 @@ def test_what_its_coordinator_cannot_end_is_aborted_only_once_its_application_is
 
 def test_a_verdict_other_than_hanging_fails_the_second_statement_without_a_witness():
     row = judged(claim={"state": "Ongoing", "partitions": (FOO,), "start_ms": ONE - 1_000})
-    assert (row.safety[1].holds, row.safety[1].says, row.safety[1].witnesses) == (False, "the verdict is LATE", ())
+    assert (row.safety[1].holds, row.safety[1].says, row.safety[1].witnesses) == (
+        False,
+        "a coordinator may still end it: the verdict is LATE",
+        (),
+    )
 
 
 @pytest.mark.parametrize(("written", "is_safe"), [(ONE - 10 * MINUTE, True), (ONE - 10 * MINUTE + 1, False), (None, False)])
@@ -585,9 +589,9 @@ def test_the_witness_of_an_unchanged_leader_epoch_says_where_it_was_seen():
 
 
 def test_an_age_is_an_interval():
-    assert judged().safety[3].says == "it is 59 min at least, 1 h at most old by brokers' clocks"
+    assert judged().safety[3].says == "it has been open for at least 59 min, and at most 1 h, by brokers' clocks"
     unbounded = judged(span={"stamps": (replace(SPAN.stamps[0], before_ms=None),)}, dossier=ORPHAN)
-    assert unbounded.safety[3].says == "it is 59 min at least old by brokers' clocks"
+    assert unbounded.safety[3].says == "it has been open for at least 59 min, by brokers' clocks"
     future = {"stamps": (replace(SPAN.stamps[0], before_ms=None, behind_ms=ONE + 5 * MINUTE),)}
     assert "only 0 s" in judged(span=future).safety[3].says
 

@@ -68,8 +68,8 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("age_basis", STRING, "Clock of last_timestamp: BROKER_CLOCK or CLIENT_CLOCK."),
         Column("broker_clock_age_ms", LONG, "Age proven by brokers' clocks; NULL if none is proven."),
         Column("safe_to_abort", BOOLEAN, "Whether the abort command may be run."),
-        Column("abort_command", STRING, "The exact command; NULL if a manual abort would be wrong."),
-        Column("do_not_abort_because", STRING, "Why a manual abort is wrong, or not yet safe."),
+        Column("abort_command", STRING, "The exact command; NULL if an abort by hand would be wrong."),
+        Column("do_not_abort_because", STRING, "Why an abort by hand is wrong, or not yet safe."),
         Column("blocked_offsets", LONG, "Offsets from its start to the high watermark."),
         Column("blocked_bytes", LONG, "Bytes of the batches from its start on."),
         Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
@@ -139,7 +139,7 @@ ABORT_PLAN: Final = Table(
             "action",
             STRING,
             "ABORT, ABORT_LATER (not safe yet), ABORT_AS_DECIDED (the coordinator's ABORT is refused), END_AT_COORDINATOR, "
-            "REVIVE_COORDINATOR, DO_NOT_ABORT (a manual abort would be wrong, or is not proven right), CHECK_TIMESTAMPS, WAIT "
+            "REVIVE_COORDINATOR, DO_NOT_ABORT (an abort by hand would be wrong, or is not proven right), CHECK_TIMESTAMPS, WAIT "
             "or CAPTURE_MORE.",
         ),
         *PARTITION_COLUMNS,
@@ -149,7 +149,7 @@ ABORT_PLAN: Final = Table(
         Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
         Column("verdict", STRING, "Verdict on the transaction."),
         Column("reason", STRING, "Name of the reason."),
-        Column("do_not_abort_because", STRING, "Why a manual abort is wrong, or not yet safe."),
+        Column("do_not_abort_because", STRING, "Why an abort by hand is wrong, or not yet safe."),
         Column("before", STEPS, "Commands to run first, and what they must print."),
         Column("command", STRING, "The command that ends it; NULL if none should be run."),
         Column("command_for_old_brokers", STRING, "The same for brokers before 3.0, if their version is unknown."),

@@ -198,9 +198,9 @@ def effect(transaction: OpenTransaction, action: Action, whole: WholeTransaction
     if whole is not None and whole.held_partitions > 1:
         everywhere = f"{_count(whole.held_records, 'record')} on {_count(whole.held_partitions, 'partition')}"
     others = transaction.committed_siblings or ()
-    siblings = f"; {_count(len(others), 'sibling')} {_stay(len(others))} committed: {', '.join(others)}" if others else ""
+    siblings = f"; {_count(len(others), 'other partition')} {_stay(len(others))} committed: {', '.join(others)}" if others else ""
     of_whole = {} if whole is None else {"committed": whole.committed_partitions, "aborted": whole.aborted_partitions}
-    marked = "".join(f"; {_count(number, 'sibling')} {_stay(number)} {how}" for how, number in of_whole.items() if number)
+    marked = "".join(f"; {_count(number, 'other partition')} {_stay(number)} {how}" for how, number in of_whole.items() if number)
     ends = "commits" if transaction.coordinator_state == TransactionState.PREPARE_COMMIT.kafka_name else "drops"
     return form.format(
         here=here,

@@ -40,7 +40,7 @@ class CauseName(StrEnum):
     COORDINATOR_FENCED = "the broker that was the coordinator was fenced, and its successor has not finished the transaction"
     OLD_TIMES = "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write"
     OFFSET_COMMIT_RACED = "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)"
-    LATE_PRODUCE = "late produce request after the end of the transaction (KAFKA-14402 family; closed by transactions v2, 4.0)"
+    LATE_PRODUCE = "late produce request after its transaction's end (KAFKA-14402 family; fixed by transactions v2, 4.0)"
     ENDED_EARLY = "a repeated marker of the previous transaction ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)"
     OTHER_CLIENT_CONTINUED = "a client other than Kafka's own continued to write after its EndTxn (KAFKA-18957)"
     PARTITION_NOT_ADDED = (

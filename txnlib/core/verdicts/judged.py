@@ -55,7 +55,7 @@ WAYS_TO_END: Final[Mapping[bool | None, str]] = {
 REFUSALS: Final[Mapping[Verdict, str | None]] = {
     Verdict.HANGING: None,
     Verdict.SUSPECT: "it is younger than the timeout: a request may still be in flight; audit again later",
-    Verdict.STUCK: "its coordinator decided: a manual abort could contradict the decision; get the coordinator going",
+    Verdict.STUCK: "its coordinator decided: an abort by hand could contradict the decision; get the coordinator going",
     Verdict.LATE: "its coordinator still expects it: check it, or {end_it}",
     Verdict.OPEN: "it is in progress",
     Verdict.UNKNOWN: "the captured files do not allow a verdict",
@@ -93,7 +93,7 @@ def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kaf
     """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not.
 
     There is a command only where the proof holds, or where its age alone is missing; and for an ABORT that the partition refuses,
-    because a manual abort writes the same.
+    because an abort by hand writes the same.
     """
     case = Case(evidence, judgement.verdict, judgement.reason, thresholds, kafka_version)
     found = proofs(case)

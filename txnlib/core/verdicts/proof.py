@@ -137,7 +137,7 @@ def no_coordinator_ends_it(case: Case) -> Proof:
     coordinator, partition = case.evidence.at_coordinator, case.evidence.on_partition
     statement = Statement.NO_COORDINATOR_ENDS_IT
     if case.reason not in NOBODY_ENDS_IT:
-        return Proof(statement, False, f"the verdict is {case.verdict}")
+        return Proof(statement, False, f"a coordinator may still end it: the verdict is {case.verdict}")
     problems = []
     if case.reason is Reason.EPOCH_AHEAD_OF_COORDINATOR:
         problems.append(_STILL_LISTED)
@@ -351,8 +351,9 @@ def is_old_enough(case: Case) -> Proof:
     if case.verdict is Verdict.SUSPECT:
         return Proof(statement, False, "it is younger than the timeout by its last write: a request may still be in flight")
     before = case.evidence.on_partition.stamped_before_ms
-    range_ = f"{duration(age)} at least" + (f", {duration(at - before)} at most" if clock_ms(before) is not None and before else "")
-    return Proof(statement, True, f"it is {range_} old by brokers' clocks", (f"it was open at {instant(since)}",))
+    most = "" if clock_ms(before) is None or not before else f", and at most {duration(at - before)}"
+    says = f"it has been open for at least {duration(age)}{most}, by brokers' clocks"
+    return Proof(statement, True, says, (f"it was open at {instant(since)}",))
 
 
 # ---- 5. Nothing else is wrong with it: docs/rules/abort.md#nothing-else-wrong

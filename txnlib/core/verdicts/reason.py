@@ -85,7 +85,7 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
     Reason.EXPECTED: "{transactional_id} is {state} with this partition, within its time limit",
     Reason.OVERDUE: "{transactional_id} is still {state} with this partition, and its coordinator should have aborted it",
     Reason.TIMEOUT_NOT_PASSED: (
-        "the brokers' late metric counts it, because its last write is {write_age} old by its own timestamp; but by its "
+        "the brokers' late metric counts it, because its last write was {write_age} ago by its own timestamp; but by its "
         "coordinator's clock, {transactional_id} began it {start_age} ago, and its timeout of {timeout} has not passed"
     ),
     Reason.TWO_PHASE_COMMIT: "{transactional_id} takes part in two-phase commit: it may stay open until its owner decides",

@@ -135,7 +135,7 @@ WHOLE_MEANINGS: Final[Mapping[WholeOutcome, str]] = {
     WholeOutcome.HALF_MARKED: "decided, but a partition lacks its marker; or not decided, but a partition has one",
     WholeOutcome.IN_DOUBT: "the captured logs do not show its outcome on every partition",
     WholeOutcome.OPEN: "not decided",
-    WholeOutcome.COMPLETE: "decided, and marked on every partition",
+    WholeOutcome.COMPLETE: "marked on every partition",
 }
 
 

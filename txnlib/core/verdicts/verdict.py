@@ -205,7 +205,7 @@ def _leads(leader: str | None) -> str:
 
 
 def _age(since_ms: int | None, at_ms: int) -> str:
-    return "of unknown age" if since_ms is None else duration(at_ms - since_ms)
+    return "an unknown time" if since_ms is None else duration(at_ms - since_ms)
 
 
 def _answer(evidence: Evidence) -> str:
