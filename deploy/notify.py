@@ -81,7 +81,7 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
         ]
     )
     urgent = [each for each in found["transactions"] if each["verdict"] != "OPEN" and each["reason"] not in LOOKS_LATE]
-    # Who blocks which partition, and what to do first: an audit of an earlier version did not say.
+    # Who holds which partition, and what to do first: an audit of an earlier version did not say.
     lines = found.get("answer", []) + [
         f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer {each['producer_id']} "
         f"{each['transactional_id'] or 'no transactional id'}, safe to abort: {'yes' if each['safe_to_abort'] else 'no'}"

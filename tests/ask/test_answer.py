@@ -92,11 +92,11 @@ def test_every_number_of_a_verdict_is_what_sql_says(root):
 
 def test_it_says_who_blocks_what_who_waits_and_when_something_is_safe(root):
     assert answer(summarise(open_run(open_tables(str(root))))).lines == [
-        "3 HANGING: nobody will ever end them: 2 block 2 partitions (t-3 from offset 40, t-0 from offset 10), the longest for 0 s "
+        "3 HANGING: nobody will ever end them: 2 hold 2 partitions (t-3 from offset 40, t-0 from offset 10), the longest for 0 s "
         "by its client's clock; 21 offsets wait; 1 waits behind others",
-        "1 LATE: its coordinator still expects it, and it is overdue: blocks t-1 from offset 20 for 0 s by its client's clock; "
+        "1 LATE: its coordinator still expects it, and it is overdue: holds t-1 from offset 20 for 0 s by its client's clock; "
         "10 offsets wait",
-        "2 LOOKS LATE: their clients' timestamps are old, but their coordinators still wait: 2 block 2 partitions "
+        "2 LOOKS LATE: their clients' timestamps are old, but their coordinators still wait: 2 hold 2 partitions "
         "(t-4 from offset 50, t-2 from offset 30), the longest for 0 s by its client's clock; 24 offsets wait",
         "1 OPEN: in time",
         "first: no abort is safe yet: t-0 from offset 15 will be at 2024-03-11 01:21:31Z, if it is still open",
@@ -108,10 +108,10 @@ def test_entries_are_in_the_order_of_the_plan_each_with_what_is_behind_it(root):
     numbers = {section: [row["number"] for row in rows] for section, rows in summary.transactions.items()}
     assert numbers == {"HANGING": [1, 2, 4, 5], "LATE": [3, 6, 7]}
     text = render(summary, 10_000)
-    assert "behind   producer 2 from offset 15 on, which blocks the partition once this one is ended" in text
+    assert "behind   producer 2 from offset 15 on, which holds the partition once this one is ended" in text
     assert "t-1 offset 25   producer 1 epoch None   id-1 of shop   waits behind producer 3: PRODUCER_ID_ROTATED" in text
-    assert "explain t 3 40" in text.splitlines()[-1], "the first that blocks a partition"
-    assert "hold" not in text.split("tables in")[0], "the tables say blocks"
+    assert "explain t 3 40" in text.splitlines()[-1], "the first that holds a partition"
+    assert "block" not in text.split("tables in")[0]
 
 
 def test_what_cannot_wait_stands_in_the_answer_and_colours_it():

@@ -107,7 +107,7 @@ def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
     assert "\n  why      written after the ABORT marker\n" in rest
     assert "\n  live     find-hanging would print it, too\n" in rest
     assert "\n  age      last write 23 min ago by its client's clock; open for 23 min by brokers' clocks\n" in rest
-    assert "\n  blocks   212 offsets, 9.8 KiB behind its start, since 2024-03-11 01:20:00Z by brokers' clocks\n" in rest
+    assert "\n  holds    212 offsets, 9.8 KiB behind its start, since 2024-03-11 01:20:00Z by brokers' clocks\n" in rest
     assert "\n  cause    likely: late produce; it says\n" in rest
     assert "\n  do       kafka-transactions.sh … abort\n" in rest
 

@@ -92,17 +92,17 @@ def test_the_checks_stand_around_the_command():
 def test_what_blocks_next_is_named_where_this_one_blocks_now():
     behind = {"next_blocking_offset": 50, "next_blocking_producer_id": 8, "next_blocking_transactional_id": "b"}
     assert line(rendered(**behind), "behind").endswith(
-        "producer 8 (b) from offset 50 on, which blocks the partition once this one is ended"
+        "producer 8 (b) from offset 50 on, which holds the partition once this one is ended"
     )
     waits = rendered(**behind, blocking_producer_id=9, blocking_transactional_id="a", last_stable_offset=30)
     assert "once this one is ended" not in waits
-    assert "waits behind producer 9 (a), which blocks orders-3 from offset 30 on" in " ".join(waits.split())
+    assert "waits behind producer 9 (a), which holds orders-3 from offset 30 on" in " ".join(waits.split())
 
 
 def test_what_a_holder_keeps_from_consumers_is_the_lag_of_its_partition():
     """The bytes behind its start go to the end of the log, which may be beyond the high watermark."""
     told = {"lag_offsets": 10, "lag_bytes": 1024, "blocked_offsets": 12, "blocked_bytes": 4096}
-    assert "10 offsets, 1.0 KiB" in line(rendered(**told), "blocks")
+    assert "10 offsets, 1.0 KiB" in line(rendered(**told), "holds")
     assert "12 offsets, 4.0 KiB" in line(rendered(**told, blocking_producer_id=9), "waits")
 
 
@@ -169,12 +169,12 @@ def test_the_extent_of_a_verdict_names_what_is_held_and_what_only_waits():
 
     hour_ago = AS_OF - 3_600_000
     several = (
-        "3 HANGING nobody will ever end them: 2 block 2 partitions, the longest for 1 h by brokers' clocks; 0 offsets wait; "
+        "3 HANGING nobody will ever end them: 2 hold 2 partitions, the longest for 1 h by brokers' clocks; 0 offsets wait; "
         "1 waits behind others "
     )
     assert several in told(2, 2, hour_ago, is_proven=True)
-    assert ": blocks 1 partition for 1 h by its client's clock; 0 offsets wait; 2 wait behind others " in told(1, 1, hour_ago)
-    assert ": 3 block 3 partitions; 0 offsets wait read" in told(3, 3, None)
+    assert ": holds 1 partition for 1 h by its client's clock; 0 offsets wait; 2 wait behind others " in told(1, 1, hour_ago)
+    assert ": 3 hold 3 partitions; 0 offsets wait read" in told(3, 3, None)
     assert ": all wait behind others read" in told(0, 0, None)
 
 
@@ -191,7 +191,7 @@ def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
     waits = ROW | {"blocking_producer_id": 9, "blocking_transactional_id": "a", "last_stable_offset": 30}
     rows = [ROW | {"partition": number} for number in range(2)] + [ROW | {"lag_offsets": 1}, waits]
     text = " ".join(render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": rows}), 10_000).split())
-    assert "blocks 1 offset since" in text
+    assert "holds 1 offset since" in text
     assert "waits behind producer 9 (a): SO" in text
 
 
@@ -326,7 +326,7 @@ def test_what_only_looks_late_has_a_line_of_its_own():
     text = render(Summary("c", AS_OF, "given", "/out", counts=counts, extents=reach), 200)
     assert line(text, "2 LATE").startswith("2 LATE        their coordinators still expect them")
     assert line(text, "3 LOOKS LATE") == (
-        "3 LOOKS LATE  their clients' timestamps are old, but their coordinators still wait: 3 block 3 partitions; 0 offsets wait"
+        "3 LOOKS LATE  their clients' timestamps are old, but their coordinators still wait: 3 hold 3 partitions; 0 offsets wait"
     )
 
 

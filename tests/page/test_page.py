@@ -88,8 +88,7 @@ def test_the_first_line_counts_what_is_wrong(verdicts, headline, level):
 def test_since_when_and_what_to_do_stand_beside_it():
     said = words(by_id(render_page(page(transaction())), "answer"))
     assert (
-        "1 HANGING nobody will ever end it: blocks payments-0 from offset 24 for 23 min by brokers' clocks; 187 offsets wait"
-        in said
+        "1 HANGING nobody will ever end it: holds payments-0 from offset 24 for 23 min by brokers' clocks; 187 offsets wait" in said
     )
     assert "First: abort payments-0 from offset 24 by hand" in said
     assert "1 to abort now, by hand, with a look before and after" in said

@@ -1,4 +1,4 @@
-"""The first lines of a report: who blocks which partition, what to do first, and what was not seen.
+"""The first lines of a report: who holds which partition, what to do first, and what was not seen.
 
 The terminal, the page and messages show the same ones. Text from logs is printable.
 """
@@ -54,7 +54,7 @@ _DOUBTS: Final = ("LATE", "SUSPECT", "UNKNOWN")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The transactions of one verdict, or those that only look late: their number, and what they are and block."""
+    """The transactions of one verdict, or those that only look late: their number, and what they are and hold."""
 
     name: str
     number: int
@@ -131,7 +131,7 @@ def _calm(summary: Summary, opened: int) -> str:
 
 
 def _counted(name: str, number: int, summary: Summary) -> Counted:
-    """How many partitions they block, for how long and by which clock, how many offsets wait, and how many only wait themselves."""
+    """How many partitions they hold, for how long and by which clock, how many offsets wait, and how many only wait themselves."""
     extent = summary.extents.get(name)
     held = "" if extent is None or name == "OPEN" else f": {_held(extent, summary)}"
     known = 0 if summary.known is None else len({key[2] for key in summary.known.of_name(name)})
@@ -142,7 +142,7 @@ def _held(extent: VerdictExtent, summary: Summary) -> str:
     if not extent.held:
         return "it waits behind another" if extent.transactions == 1 else "all wait behind others"
     named = ", ".join(f"{where(row)} from offset {row['last_stable_offset']}" for row in extent.places)
-    verb = "blocks" if extent.holding == 1 else f"{extent.holding} block"
+    verb = "holds" if extent.holding == 1 else f"{extent.holding} hold"
     if extent.held == 1:
         said = f"{verb} {named or '1 partition'}"
     else:

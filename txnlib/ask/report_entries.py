@@ -154,7 +154,7 @@ def entry_lines(section: str, rows: Sequence[Row], summary: Summary) -> list[Lin
 
 
 def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
-    """The transactions of one owner in one line: where, whose, what it blocks since when."""
+    """The transactions of one owner in one line: where, whose, what it holds since when."""
     first = rows[0]
     places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows[:PLACES])
     places += f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
@@ -163,13 +163,13 @@ def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
 
 
 def does(rows: Sequence[Row]) -> str:
-    """What the transactions of one owner block, or which one they wait behind."""
+    """What the transactions of one owner hold, or which one they wait behind."""
     holders = [row for row in rows if is_holder(row)]
     if not holders:
         return f"waits behind {_ahead(rows[0])}"
     behind = _next(holders[0]) if len(rows) == 1 else ""
     held = sum(_extent(row)[0] for row in holders)
-    return f"blocks {counted(held, 'offset')} since {since(_oldest(holders))}{f', behind it {behind}' if behind else ''}"
+    return f"holds {counted(held, 'offset')} since {since(_oldest(holders))}{f', behind it {behind}' if behind else ''}"
 
 
 def since(row: Row) -> str:
@@ -213,19 +213,19 @@ def _effects_on_consumers(rows: Sequence[Row]) -> list[tuple[str, str]]:
     holders, others = [row for row in rows if is_holder(row)], [row for row in rows if not is_holder(row)]
     if len(rows) > 1:
         known = len(rows[0]["places"] or ())
-        held = [("blocks", f"{_listed(holders)}; since {since(_oldest(holders))}")] if holders else []
+        held = [("holds", f"{_listed(holders)}; since {since(_oldest(holders))}")] if holders else []
         waits = [("waits", f"{_listed(others)}; behind {_ahead(others[0])}")] if others else []
         return [*held, *waits, *([("also", counted(known - len(rows), "more partition"))] if known > len(rows) else [])]
     row, (offsets, bytes_) = rows[0], _extent(rows[0])
     extent = f"{counted(offsets, 'offset')}, {size(bytes_)}"
     if others:
-        ahead = f"behind {_ahead(row)}, which blocks {where(row)} from offset {row['last_stable_offset']} on"
+        ahead = f"behind {_ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
         return [("waits", f"{ahead}; behind its own start: {extent}")]
     stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
     at = "" if stable == row["start_offset"] else f" at offset {stable}"
-    blocks = f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"
+    holds = f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"
     behind = _next(row)
-    return [("blocks", blocks), *([("behind", f"{behind}, which blocks the partition once this one is ended")] if behind else [])]
+    return [("holds", holds), *([("behind", f"{behind}, which holds the partition once this one is ended")] if behind else [])]
 
 
 def _listed(rows: Sequence[Row]) -> str:
@@ -239,7 +239,7 @@ def _oldest(rows: Sequence[Row]) -> Row:
 
 
 def _next(row: Row) -> str:
-    """What blocks the partition once this one has ended; empty if nothing does, or if another one blocks it now."""
+    """What holds the partition once this one has ended; empty if nothing does, or if another one holds it now."""
     if row["next_blocking_offset"] is None or not is_holder(row):
         return ""
     named = named_producer(row["next_blocking_producer_id"], row["next_blocking_transactional_id"])
@@ -247,7 +247,7 @@ def _next(row: Row) -> str:
 
 
 def _ahead(row: Row) -> str:
-    """The transaction that blocks the partition."""
+    """The transaction that holds the partition."""
     return named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
 
 

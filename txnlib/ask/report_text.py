@@ -260,7 +260,7 @@ def _incomplete(summary: Summary) -> list[Line]:
 
 
 def _further(lines: Sequence[Line], summary: Summary, program: str) -> list[Line]:
-    """Commands to be pasted: for details of the first transaction that blocks a partition, and those to which lines point.
+    """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines point.
 
     `txn-audit` cannot read the tables of a catalog.
     """

@@ -127,7 +127,7 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
         ("why", row["explanation"]),
         ("live", _LIVE[row["kafka_find_hanging"]]),
         ("age", f"last write {last_write(row)}; {proven}"),
-        ("blocks", f"{blocked}, since {since(row)}"),
+        ("holds", f"{blocked}, since {since(row)}"),
         *(("cause", f"{each['likelihood'].lower()}: {each['cause']}; {each['evidence']}") for each in row["causes"] or ()),
     ]
     for label, text in says:

@@ -148,7 +148,7 @@ class Findings(_Part):
     newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended, if that is known.")
     tables: str = Field(description="Location of the tables.")
     answer: list[str] = Field(
-        description="The first lines of the report: what each verdict blocks and since when, what to do first, what cannot wait."
+        description="The first lines of the report: what each verdict holds and since when, what to do first, what cannot wait."
     )
     verdicts: dict[str, int] = Field(description=f"Number of rows of `open_transactions` by verdict: {', '.join(URGENCY)}.")
     transactions_by_verdict: dict[str, int] = Field(
