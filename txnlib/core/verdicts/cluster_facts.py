@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -13,6 +13,7 @@ from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
 from txnlib.core.metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
+from txnlib.core.rows import row_of
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
@@ -222,12 +223,7 @@ def cluster_facts(
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
         coordinators=tuple(
-            CoordinatorPartition(
-                copies=of.copies,
-                elections=of.elections,
-                alarms=of.alarms,
-                **asdict(logs.get(partition) or CoordinatorLog(partition=partition)),
-            )
+            row_of(CoordinatorPartition, of, logs.get(partition), partition=partition)
             for (topic, partition), of in partitions.items()
             if topic == TRANSACTION_STATE_TOPIC and of.copies
         ),

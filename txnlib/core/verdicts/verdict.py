@@ -213,7 +213,7 @@ def _answer(evidence: Evidence) -> str:
     partition, owners = evidence.on_partition, ", ".join(evidence.at_coordinator.answered_owners)
     if owners:
         return f"{owners} has producer {partition.producer_id}, which no captured record shows"
-    return f"nothing was open below offset {partition.answered_stable_offset} at {instant(partition.answered_ms)}"
+    return f"nothing was open below offset {partition.answered_stable_offset} at {instant(partition.answered_at_ms)}"
 
 
 def _loss(partition: PartitionSide) -> str:
