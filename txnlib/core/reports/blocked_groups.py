@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from txnlib.core.copies import CoverageRow, highest
 from txnlib.core.rows import OnPartition, row_of
+from txnlib.core.schema import row_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +57,7 @@ class ReadEnd(OnPartition):
     read_end: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlockedGroup:
-    """A row of `blocked_groups`."""
-
-    as_of_ms: int
-    group_id: str
-    topic: str
-    partition: int
-    committed_offset: int
-    last_stable_offset: int
-    high_watermark: int
-    lag_offsets: int
-    committed_at_ms: int | None
-    blocking_producer_id: int | None
-    blocking_transactional_id: str | None
+BlockedGroup: Final = row_class("blocked_groups")
 
 
 def blocked_groups(
@@ -79,7 +67,7 @@ def blocked_groups(
     read_ends: Callable[[Sequence[StableEnd]], Sequence[ReadEnd]],
     *,
     as_of_ms: int,
-) -> Iterator[BlockedGroup]:
+) -> Iterator[Any]:
     """A row for each group and partition where it waits."""
     blocked = {(each.topic, each.partition): each for each in partitions if each.last_stable_offset < each.high_watermark}
     stands = group_positions([OnPartition(*place) for place in blocked])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from txnlib.core.copies import CoverageRow, highest, lowest
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import OfProducer, ProducerId, row_of
+from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_plan import needs_somebody
 from txnlib.core.verdicts.evidence import Owner
 from txnlib.core.verdicts.reason import Reason
@@ -111,15 +112,7 @@ class ManualMarker:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndedTransaction(WarnedTransaction):
-    """A row of `ended_transactions`."""
-
-    as_of_ms: int
-    outcome: str | None
-    marker_offset: int | None
-    ended_at_ms: int | None
-    says: str
+EndedTransaction: Final = row_class("ended_transactions")
 
 
 def warned_of(
@@ -145,7 +138,7 @@ def ended_transactions(
     *,
     as_of_ms: int,
     transaction_max_timeout_ms: int,
-) -> Iterator[EndedTransaction]:
+) -> Iterator[Any]:
     """A row for each transaction that the newest earlier run warned of, and that is not open now.
 
     A transaction was ended by the first marker of its producer after its start. If there is none and the producer has an open

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from txnlib.core.copies import highest
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.rows import IdKey, TransactionKey, row_of
+from txnlib.core.schema import row_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +62,7 @@ class HeldData(TransactionKey):
 _NOT_COUNTED = HeldData("", -1, -1, records=None, bytes=None)
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionInDoubt:
-    """A row of `in_doubt_transactions`."""
-
-    as_of_ms: int
-    transactional_id: str
-    coordinator_partition: int
-    transaction_number: int
-    producer_id: int
-    producer_epoch: int
-    application: str
-    state: str
-    open_since_ms: int | None
-    last_update_ms: int | None
-    open_ms: int | None
-    is_overdue: bool
-    partitions: tuple[TopicPartition, ...] | None
-    records: int | None
-    bytes: int | None
-    is_kept: bool | None
-    kept_producer_id: int | None
-    kept_producer_epoch: int
-    first_seen_ms: int
-    runs_seen: int
+TransactionInDoubt: Final = row_class("in_doubt_transactions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +86,7 @@ def in_doubt_transactions(
     as_of_ms: int,
     in_doubt_after_ms: int,
     application_patterns: tuple[str, ...] = (),
-) -> Iterator[TransactionInDoubt]:
+) -> Iterator[Any]:
     """A row for each undecided two-phase commit."""
     patterns = compiled(application_patterns)
     records: dict[tuple[str, int], list[LastRecordCopy]] = defaultdict(list)

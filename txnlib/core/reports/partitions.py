@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.producer_state import has_late_transaction, last_stable_offset
-from txnlib.core.rows import OfProducer, OnPartition
+from txnlib.core.rows import OfProducer, OnPartition, row_of
+from txnlib.core.schema import row_class
 from txnlib.core.verdicts.reason import Verdict
 
 
@@ -53,28 +55,7 @@ class UnstableBatches(OnPartition):
     stable_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class StablePartition:
-    """A row of `partitions`."""
-
-    as_of_ms: int
-    topic: str
-    partition: int
-    end_offset: int
-    log_start_offset: int
-    high_watermark: int
-    is_high_watermark_assumed: bool
-    last_stable_offset: int
-    lag_offsets: int
-    lag_bytes: int | None
-    lag_ms: int | None
-    blocking_producer_id: int | None
-    blocking_transactional_id: str | None
-    blocking_verdict: str | None
-    next_blocking_offset: int | None
-    next_blocking_producer_id: int | None
-    next_blocking_transactional_id: str | None
-    is_late: bool
+StablePartition: Final = row_class("partitions")
 
 
 _Place = tuple[str, int]
@@ -114,7 +95,7 @@ def partitions(
     *,
     as_of_ms: int,
     transaction_max_timeout_ms: int,
-) -> Iterator[StablePartition]:
+) -> Iterator[Any]:
     """A row for each captured partition, by its judged copy.
 
     Kafka: `UnifiedLog.fetchLastStableOffsetMetadata` (never above the high watermark, never below the log start), and
@@ -143,10 +124,10 @@ def partitions(
             blocking = None
         lag = lags.get(place)
         last_ms = None if blocking is None else blocking.last_timestamp_ms
-        yield StablePartition(
+        yield row_of(
+            StablePartition,
+            log,
             as_of_ms=as_of_ms,
-            topic=log.topic,
-            partition=log.partition,
             end_offset=_end(log),
             log_start_offset=log.log_start_offset or 0,
             high_watermark=_mark(log),

@@ -16,7 +16,8 @@ In reading order:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import make_dataclass
+from typing import Any, Final
 
 from txnlib.core.schema.columns import (
     Scalar,
@@ -83,9 +84,16 @@ def shown(view: str, *, is_wide: bool = True) -> tuple[str, ...]:
     return (*first.split(), *(more.split() if is_wide else ()))
 
 
+def row_class(table: str) -> Any:
+    """The dataclass of rows that a table of the catalogue has, with a field for each column: `known_until_ms` for an instant."""
+    names = [f"{each.name}_ms" if each.type is Scalar.TIMESTAMP else each.name for each in TABLES[table].columns]
+    return make_dataclass(table, names, frozen=True, slots=True)
+
+
 __all__ = [
     "TABLES",
     "shown",
+    "row_class",
     "Table",
     "Column",
     "Type",
