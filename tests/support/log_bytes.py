@@ -11,10 +11,9 @@ from typing import Any
 
 from tests.support.crc32c import crc32c
 from tests.support.log_notation import TS
-from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import Record, RecordBatch, TimestampType
-from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, TransactionLogEntry
 
 #: offset -> (key, value) of the record's headers.
 Headers = Mapping[int, Sequence[tuple[str, bytes | None]]]

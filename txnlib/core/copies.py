@@ -101,18 +101,9 @@ class KnownBy(StrEnum):
 
 #: (role, end) -> what determines up to when a copy is known.
 KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
-    (Role.LEADER, End.WHOLE): KnownBy.CAPTURE,
-    (Role.LEADER, End.TORN): KnownBy.NEWEST_STAMP,
-    (Role.LEADER, End.SHORT): KnownBy.NEWEST_STAMP,
-    (Role.LAST_LEADER, End.WHOLE): KnownBy.CAPTURE,
-    (Role.LAST_LEADER, End.TORN): KnownBy.NEWEST_STAMP,
-    (Role.LAST_LEADER, End.SHORT): KnownBy.NEWEST_STAMP,
-    (Role.FURTHEST, End.WHOLE): KnownBy.CAPTURE,
-    (Role.FURTHEST, End.TORN): KnownBy.NEWEST_STAMP,
-    (Role.FURTHEST, End.SHORT): KnownBy.NEWEST_STAMP,
-    (Role.OTHER, End.WHOLE): KnownBy.NEWEST_STAMP,
-    (Role.OTHER, End.TORN): KnownBy.NEWEST_STAMP,
-    (Role.OTHER, End.SHORT): KnownBy.NEWEST_STAMP,
+    (role, end): KnownBy.CAPTURE if end is End.WHOLE and role is not Role.OTHER else KnownBy.NEWEST_STAMP
+    for role in Role
+    for end in End
 }
 
 #: The meaning of a role, for readers of a report.

@@ -134,13 +134,9 @@ def _session_after(session: BrokerSession, record: MetadataChange) -> BrokerSess
     is_shutting_down = record.is_in_controlled_shutdown
     if record.type == MetadataType.REGISTER_BROKER:
         is_shutting_down = bool(is_shutting_down)
-    return replace(
-        session,
-        broker_epoch=record.broker_epoch,
-        incarnation_id=session.incarnation_id if record.incarnation_id is None else record.incarnation_id,
-        is_fenced=session.is_fenced if record.is_fenced is None else record.is_fenced,
-        is_in_controlled_shutdown=session.is_in_controlled_shutdown if is_shutting_down is None else is_shutting_down,
-    )
+    said = {"incarnation_id": record.incarnation_id, "is_fenced": record.is_fenced, "is_in_controlled_shutdown": is_shutting_down}
+    changed: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    return replace(session, broker_epoch=record.broker_epoch, **changed)
 
 
 # ---- `cluster_settings`: dynamic settings and feature levels, from when to when
@@ -178,7 +174,7 @@ def cluster_settings(metadata_log: Sequence[MetadataChange]) -> Iterator[Cluster
         elif record.type != MetadataType.TOPIC:
             key, value = (record.resource_type, record.resource_name or None, record.name), record.value
             if record.type == MetadataType.FEATURE_LEVEL:
-                key, value = ("FEATURE", None, record.name), _text(record.feature_level)
+                key, value = ("FEATURE", None, record.name), None if record.feature_level is None else str(record.feature_level)
             if key not in values:
                 values[key] = []
                 if key[0] == "TOPIC" and key[1] is not None:
@@ -188,10 +184,6 @@ def cluster_settings(metadata_log: Sequence[MetadataChange]) -> Iterator[Cluster
         for value, validity in with_validity(changes):
             if value is not None:
                 yield ClusterSetting(scope=scope, scope_name=scope_name, name=name, value=value, **validity)
-
-
-def _text(level: int | None) -> str | None:
-    return None if level is None else str(level)
 
 
 def _set(changes: list[tuple[MetadataChange, str | None]], record: MetadataChange, value: str | None) -> None:

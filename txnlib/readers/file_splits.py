@@ -23,8 +23,8 @@ from txnlib.readers.capture import READ_WHOLE, Capture, CaptureFile, FileKind, P
 from txnlib.readers.header_columns import AT_START, ReaderState, find_boundary
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage import files
+from txnlib.readers.storage.files import READ_ERRORS
 from txnlib.readers.table_readers import ONLY_IN, open_segment
-from txnlib.readers.text_files import READ_ERRORS
 
 # ---- Where reading begins
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from txnlib.core.copies import CoverageRow, TruncatedEpoch, highest, lowest
 from txnlib.core.coverage.captured_files import (
@@ -22,6 +22,7 @@ from txnlib.core.coverage.captured_files import (
     is_above,
     of_copies,
 )
+from txnlib.core.schema import row_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,19 +227,7 @@ class RefutedBatch:
         return self.topic, self.partition, self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A row of `quarantine`."""
-
-    topic: str | None
-    partition: int | None
-    source: str
-    path: str | None
-    position: int | None
-    length: int | None
-    reason: str
-    sample: str | None = None
-    next_offset: int | None = None
+Quarantined: Final = row_class("quarantine")
 
 
 def quarantine(
@@ -246,7 +235,7 @@ def quarantine(
     checkpoints: Sequence[CheckpointEntry],
     epochs: Sequence[EpochOfSegment],
     refuted: Sequence[RefutedBatch],
-) -> Iterator[Quarantined]:
+) -> Iterator[Any]:
     """A row for each unreadable range of bytes or text, and for each batch that its CRC or its surroundings refuted.
 
     `epochs`: of `record_batches`, or none if no copy is damaged, because then no batch is contradicted.
@@ -264,7 +253,7 @@ def quarantine(
     yield from dict.fromkeys((*contradicted, *by_crc))
 
 
-def _of_batch(batch: EpochOfSegment | RefutedBatch, path: str | None, reason: str) -> Quarantined:
+def _of_batch(batch: EpochOfSegment | RefutedBatch, path: str | None, reason: str) -> Any:
     return Quarantined(*batch.copy, path, batch.position, batch.size, reason, None, batch.last_offset + 1)
 
 

@@ -19,18 +19,7 @@ from collections.abc import Mapping
 from dataclasses import make_dataclass
 from typing import Any, Final
 
-from txnlib.core.schema.columns import (
-    Scalar,
-    Array,
-    Struct,
-    Type,
-    Column,
-    Table,
-    TOPIC_PARTITION,
-    COPY,
-    PRODUCER,
-    OPEN_TRANSACTION,
-)
+from txnlib.core.schema.columns import Scalar, Array, Struct, Type, Column, Table, TOPIC_PARTITION, COPY, PRODUCER, OPEN_TRANSACTION
 from txnlib.core.schema import coordinators, coverage, ingested, metadata, outcomes, producers, reports, runs
 
 #: In the order of `docs/tables.md`.
@@ -90,18 +79,5 @@ def row_class(table: str) -> Any:
     return make_dataclass(table, names, frozen=True, slots=True)
 
 
-__all__ = [
-    "TABLES",
-    "shown",
-    "row_class",
-    "Table",
-    "Column",
-    "Type",
-    "Scalar",
-    "Array",
-    "Struct",
-    "TOPIC_PARTITION",
-    "COPY",
-    "PRODUCER",
-    "OPEN_TRANSACTION",
-]
+__all__ = ["TABLES", "shown", "row_class", "Table", "Column", "Type", "Scalar", "Array", "Struct"]
+__all__ += ["TOPIC_PARTITION", "COPY", "PRODUCER", "OPEN_TRANSACTION"]

@@ -271,7 +271,7 @@ def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tup
     """The states of each partition with another leader or leader epoch than before. All times are the controller's."""
     found: dict[tuple[str, int], list[Election]] = defaultdict(list)
     of_topics = grouped(partition_assignments, lambda each: (each.topic_id, each.topic, each.partition))
-    for (topic_id, topic, partition), states in of_topics.items():
+    for (_, topic, partition), states in of_topics.items():
         states.sort(key=_since)
         changes = [
             state
@@ -279,14 +279,13 @@ def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tup
             if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)
         ]
         for state, after in zip(changes, [*changes[1:], None], strict=True):
-            election = Election(
+            election = row_of(
+                Election,
+                state,
                 offset=state.since_offset,
                 at_ms=state.since_ms,
-                leader=state.leader,
-                leader_epoch=state.leader_epoch,
                 is_unclean=bool(state.is_unclean),
                 until_ms=after.since_ms if after and after.since_ms is not None else state.until_ms,
-                topic_id=topic_id,
                 is_first=state is changes[0],
             )
             found[topic, partition].append(election)
