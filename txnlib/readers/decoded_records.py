@@ -1,4 +1,4 @@
-"""Records of batches, decompressed, and decoded by the core: of coordinators, groups, controllers, and markers.
+"""Records of batches: decompressed, and decoded by the core.
 
 Records that cannot be decoded are listed separately.
 """

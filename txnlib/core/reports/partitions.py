@@ -1,4 +1,4 @@
-"""The last stable offset of each partition, what is behind it, and the groups that wait at it.
+"""Last stable offsets of partitions, and groups that wait at them.
 
 The tables `partitions` and `blocked_groups`.
 """
