@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
+
+Key = TypeVar("Key")
 
 #: The leader of a partition without one.
 NO_LEADER: Final = "-1"
@@ -123,6 +125,20 @@ def lowest(values: Iterable[int | None]) -> int | None:
 def highest(values: Iterable[int | None]) -> int | None:
     """The highest value that is not None; None if there is none."""
     return max((value for value in values if value is not None), default=None)
+
+
+def highest_of(pairs: Iterable[tuple[Key, int | None]]) -> dict[Key, int]:
+    """Each key with the highest of its values that are not None."""
+    found: dict[Key, int] = {}
+    for key, value in pairs:
+        if value is not None:
+            found[key] = max(found.get(key, value), value)
+    return found
+
+
+def is_above(value: int | None, other: int | None) -> bool:
+    """Whether both are known, and the first is above the other."""
+    return value is not None and other is not None and value > other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

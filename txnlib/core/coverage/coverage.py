@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from txnlib.core.copies import CoverageRow, End, Role, highest, is_current, known_until_ms, lowest
+from txnlib.core.copies import CoverageRow, End, Role, highest, is_above, is_current, known_until_ms, lowest
 from txnlib.core.coverage.captured_files import (
     CapturedFile,
     CheckpointEntry,
@@ -20,7 +20,6 @@ from txnlib.core.coverage.captured_files import (
     Place,
     broker_of,
     extents,
-    is_above,
     of_copies,
     place_in,
 )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from txnlib.core.copies import CoverageRow, TruncatedEpoch, highest, lowest
+from txnlib.core.copies import CoverageRow, TruncatedEpoch, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import (
     PRINTED,
     RAW,
@@ -19,7 +19,6 @@ from txnlib.core.coverage.captured_files import (
     CheckpointEntry,
     Checkpoints,
     CopyKey,
-    is_above,
     of_copies,
 )
 from txnlib.core.schema import row_class

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import CoverageRow
+from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.contradictions import never_allocated
@@ -153,7 +153,7 @@ def deleted_partitions(
 ) -> dict[tuple[str, int], int]:
     """The partitions of deleted topics, each with the instant, in epoch ms, before which it existed."""
     gone = [
-        (copy.topic, copy.partition, copy.checkpointed_at_ms - CHECKPOINTED_WITHIN_MS)
+        (copy.place, copy.checkpointed_at_ms - CHECKPOINTED_WITHIN_MS)
         for copy in coverage
         if copy.is_gone and copy.checkpointed_at_ms is not None
     ]
@@ -164,11 +164,8 @@ def deleted_partitions(
     for (topic, partition, _), of_topic in states.items():
         until = [each.until_ms for each in of_topic if each.until_ms is not None]
         if until and not any(each.is_current for each in of_topic):
-            gone.append((topic, partition, max(until) - CLOCKS_DIFFER_MS))
-    latest: dict[tuple[str, int], int] = {}
-    for topic, partition, ms in gone:
-        latest[topic, partition] = max(latest.get((topic, partition), ms), ms)
-    return latest
+            gone.append(((topic, partition), max(until) - CLOCKS_DIFFER_MS))
+    return highest_of(gone)
 
 
 def listed_deleted(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from txnlib.core.copies import NO_LEADER, CoverageRow
+from txnlib.core.copies import NO_LEADER, CoverageRow, highest_of
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import OnPartition, row_of
@@ -173,11 +173,11 @@ def brokers(
         if copy.broker is not None and copy.status != "MISSING":
             held[copy.broker][copy.topic, copy.partition].append(copy)
     late = {(each.topic, each.partition) for each in partitions if each.is_late}
-    open_ms: dict[tuple[str, int], int] = {}
-    for each in transactional_ids:
-        if each.state == TransactionState.ONGOING.kafka_name and each.transaction_start_ms is not None:
-            place = TRANSACTION_STATE_TOPIC, each.coordinator_partition
-            open_ms[place] = max(open_ms.get(place, 0), as_of_ms - each.transaction_start_ms)
+    open_ms = highest_of(
+        ((TRANSACTION_STATE_TOPIC, each.coordinator_partition), max(as_of_ms - each.transaction_start_ms, 0))
+        for each in transactional_ids
+        if each.state == TransactionState.ONGOING.kafka_name and each.transaction_start_ms is not None
+    )
     for broker, copies in held.items():
         led = {place for place, each in copies.items() if any(map(_leads, each))}
         yield BrokerMetrics(

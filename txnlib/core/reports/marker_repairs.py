@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from txnlib.core.copies import CoverageRow
+from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
 from txnlib.core.kafka.producer_state import LAST_EPOCH, Acceptance, acceptance, record_epochs
 from txnlib.core.rows import OfProducer, TransactionKey, row_of
@@ -234,11 +234,7 @@ def _newest_epochs(of_records: Sequence[CoordinatorEpoch], coverage: Sequence[Co
     """Coordinator partition -> its newest coordinator epoch, which the request must carry."""
     known = [(each.coordinator_partition, each.coordinator_epoch) for each in of_records]
     known += [(copy.partition, copy.leader_epoch) for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC]
-    newest: dict[int, int] = {}
-    for partition, epoch in known:
-        if epoch is not None:
-            newest[partition] = max(newest.get(partition, epoch), epoch)
-    return newest
+    return highest_of(known)
 
 
 # ---- The repair of a lost marker: its request, its sender, and what consumers saw

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role, highest, lowest
+from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role, highest, is_above, lowest
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, TWO_PHASE_COMMIT_TIMEOUTS, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
@@ -249,15 +249,15 @@ def _partition_side(
         stamped_before_ms=stamped_before,
         stamped_after_ms=stamped_after,
         hides_stamps=snapshot_from is not None and stamped_before is None,
-        checkpointed_ms=copy.checkpointed_at_ms if _is_above(copy.high_watermark, span.start_offset) else None,
-        gap_offset=copy.gap_offset if _is_above(copy.gap_offset, span.start_offset) else None,
+        checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, span.start_offset) else None,
+        gap_offset=copy.gap_offset if is_above(copy.gap_offset, span.start_offset) else None,
         captured_at_ms=_captured_by(copy),
         is_capture_instant_assumed=copy.is_instant_assumed is not False,
         role=copy.role or Role.OTHER,
         end=copy.ends or End.TORN,
         is_leader_hidden=copy.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED,
         leader=None if copy.leader == NO_LEADER else copy.leader,
-        is_tail_lost=_is_above(copy.damaged_offset, span.start_offset),
+        is_tail_lost=is_above(copy.damaged_offset, span.start_offset),
         is_disputed="COPIES_DISAGREE" in span.alarms and copy.role != Role.LEADER,
         is_start_committed=None if copy.high_watermark is None else span.start_offset < copy.high_watermark,
         crc=_crc(span.checks),
@@ -268,11 +268,11 @@ def _partition_side(
         newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
         clocks_differ_ms=max(CLOCKS_DIFFER_MS, clocks.differ_ms) if matches else CLOCKS_DIFFER_MS,
         written_after_ms=before_last,
-        written_checkpointed_ms=copy.checkpointed_at_ms if _is_above(copy.high_watermark, last_offset) else None,
+        written_checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, last_offset) else None,
         is_written_again=last_offset > span.start_offset,
         written_before_ms=latest_bound_ms((each.behind_last_ms for each in span.stamps), floor_last, lag),
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
-        is_stable_offset_raised=not _is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
+        is_stable_offset_raised=not is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=first.partition_leader_epoch if first else None,
         newest_leader_epoch=highest([*(each.leader_epoch for each in living), *(each.leader_epoch for each in span.elections)]),
         lacks_epoch_checkpoint=facts.has_epoch_checkpoints and copy.checkpoint_leader_epoch is None,
@@ -292,10 +292,6 @@ def _partition_side(
         marker_coordinator_epoch=None if marker is None else marker.coordinator_epoch,
         marker_ms=None if marker is None else marker.ms,
     )
-
-
-def _is_above(offset: int | None, other: int) -> bool:
-    return offset is not None and offset > other
 
 
 def _is_between(written: int | None, copied: int | None, captured: int | None) -> bool:
