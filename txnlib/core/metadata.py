@@ -5,11 +5,12 @@ They take those that count, in any order. Which ones do, of several copies, is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.rows import grouped
 
 _Brokers = tuple[int, ...]
 State = TypeVar("State")
@@ -72,16 +73,6 @@ def in_order(changes: Iterable[MetadataChange]) -> list[MetadataChange]:
     return sorted(changes, key=lambda each: (each.at_offset, each.snapshot_offset is not None, each.offset))
 
 
-def by_subject(
-    changes: Iterable[MetadataChange], subject_of: Callable[[MetadataChange], Hashable]
-) -> Iterator[list[MetadataChange]]:
-    """The records of each subject, in order."""
-    subjects: dict[Hashable, list[MetadataChange]] = {}
-    for each in in_order(changes):
-        subjects.setdefault(subject_of(each), []).append(each)
-    yield from subjects.values()
-
-
 def with_validity(
     states: Sequence[tuple[MetadataChange, State]], removal: MetadataChange | None = None
 ) -> Iterator[tuple[State, dict[str, Any]]]:
@@ -117,7 +108,8 @@ class BrokerSession(ValidState):
 
 def broker_sessions(metadata_log: Sequence[MetadataChange]) -> Iterator[BrokerSession]:
     """A row for each broker and state of it while it is registered. Kafka: `ClusterControlManager.replay`."""
-    for records in by_subject((each for each in metadata_log if each.broker_id is not None), lambda each: each.broker_id):
+    of_brokers = in_order(each for each in metadata_log if each.broker_id is not None)
+    for records in grouped(of_brokers, lambda each: each.broker_id).values():
         states: list[tuple[MetadataChange, tuple[bool, BrokerSession]]] = []
         now = False, BrokerSession(broker_id=records[0].broker_id)
         for record in records:
@@ -228,7 +220,7 @@ def partition_assignments(metadata_log: Sequence[MetadataChange]) -> Iterator[Pa
     removals = {each.topic_id: each for each in in_order(metadata_log) if each.type == MetadataType.REMOVE_TOPIC}
     changes = [each for each in metadata_log if each.type in (MetadataType.PARTITION, MetadataType.PARTITION_CHANGE)]
     changes += _clearings(metadata_log, changes, topics)
-    for records in by_subject(changes, lambda each: (each.topic_id, each.partition_id)):
+    for records in grouped(in_order(changes), lambda each: (each.topic_id, each.partition_id)).values():
         topic_id = records[0].topic_id
         place: dict[str, Any] = {"topic_id": topic_id, "partition": records[0].partition_id}
         if topic_id in topics:

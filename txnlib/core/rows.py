@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 Made = TypeVar("Made")
+Row = TypeVar("Row")
 
 
 def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
@@ -18,6 +20,14 @@ def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
                     values[name] = getattr(row, name)
                     break
     return of(**values)
+
+
+def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """The rows by their key, in the order in which they came; of a key without any, an empty list."""
+    found: dict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

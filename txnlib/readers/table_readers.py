@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from txnlib.core.batch_runs import RUNS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.rows import grouped
 from txnlib.core.text.console import read_console_text
 from txnlib.core.text.lines import Lines, TextLines
 from txnlib.errors import UnreadableInputError
@@ -288,7 +289,4 @@ def files_of(capture: Capture, file: CaptureFile) -> tuple[CaptureFile, ...]:
 
 
 def _put_together(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    of_files: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for part in parts:
-        of_files[part["path"]].append(part)
-    return [put_together(rows) for rows in of_files.values()]
+    return [put_together(rows) for rows in grouped(parts, lambda part: part["path"]).values()]

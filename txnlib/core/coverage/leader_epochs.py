@@ -21,6 +21,7 @@ from txnlib.core.coverage.captured_files import (
     CopyKey,
     of_copies,
 )
+from txnlib.core.rows import grouped
 from txnlib.core.schema import row_class
 
 
@@ -88,9 +89,7 @@ def epochs_of_copies(epochs: Iterable[EpochOfSegment], checkpoints: Mapping[str,
 
 def _merged(ranges: Iterable[_Range]) -> list[_Range]:
     """One range for each epoch in the segments of a copy."""
-    by_epoch: dict[int, list[_Range]] = defaultdict(list)
-    for each in ranges:
-        by_epoch[each.epoch].append(each)
+    by_epoch = grouped(ranges, lambda each: each.epoch)
     return [_Range(epoch, min(each.begins for each in of), highest(each.ends for each in of)) for epoch, of in by_epoch.items()]
 
 
@@ -146,11 +145,8 @@ def contradicted_batches(
 ) -> list[Contradicted]:
     """The contradicted batches, usually none."""
     damaged = {file.copy for file in segments if file.unreadable}
-    of_copies: dict[CopyKey, list[EpochOfSegment]] = defaultdict(list)
-    for each in epochs:
-        of_copies[each.copy].append(each)
     found: list[Contradicted] = []
-    for copy, of_copy in of_copies.items():
+    for copy, of_copy in grouped(epochs, lambda each: each.copy).items():
         noted = checkpoints.get(copy, Checkpoints())
         found += _by_epoch(of_copy, noted.highest_epoch)
         found += _by_offset(of_copy, noted.high_watermark, is_damaged=copy in damaged)

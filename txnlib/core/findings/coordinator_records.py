@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +17,7 @@ from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.core.metadata import PartitionAssignment
-from txnlib.core.rows import OnPartition
+from txnlib.core.rows import OnPartition, grouped
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 _SHOWN: Final = 10
@@ -158,9 +157,7 @@ def deleted_partitions(
         if copy.is_gone and copy.checkpointed_at_ms is not None
     ]
     # A topic that was created again has other partitions, even if they have the same names.
-    states: dict[tuple[str, int, str | None], list[PartitionAssignment]] = defaultdict(list)
-    for each in partition_assignments:
-        states[each.topic, each.partition, each.topic_id].append(each)
+    states = grouped(partition_assignments, lambda each: (each.topic, each.partition, each.topic_id))
     for (topic, partition, _), of_topic in states.items():
         until = [each.until_ms for each in of_topic if each.until_ms is not None]
         if until and not any(each.is_current for each in of_topic):

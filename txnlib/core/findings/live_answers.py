@@ -17,7 +17,7 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.found import FindingRow, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
-from txnlib.core.rows import OfProducer, OnPartition
+from txnlib.core.rows import OfProducer, OnPartition, grouped
 
 Place = tuple[str, int]
 
@@ -113,9 +113,7 @@ class ToldSpan(OfProducer):
 
 def lost_transactions(answers: Mapping[Place, LiveAnswer], spans: Sequence[ToldSpan]) -> Iterator[FindingRow]:
     """Transactions that were open for the leader, and that the log does not have, or had ended by then."""
-    spans_of: dict[tuple[Place, int], list[ToldSpan]] = defaultdict(list)
-    for span in spans:
-        spans_of[(span.topic, span.partition), span.producer_id].append(span)
+    spans_of = grouped(spans, lambda span: ((span.topic, span.partition), span.producer_id))
     for place, answer in answers.items():
         for live in answer.told:
             start, producer_id = live.current_transaction_start_offset, live.producer_id

@@ -16,7 +16,7 @@ from typing import Any, Final
 from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
 from txnlib.core.kafka.producer_state import LAST_EPOCH, Acceptance, acceptance, record_epochs
-from txnlib.core.rows import OfProducer, TransactionKey, row_of
+from txnlib.core.rows import OfProducer, TransactionKey, grouped, row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
@@ -147,9 +147,8 @@ def marker_repairs(
     lacking = transaction_outcomes
     decided = {each.key: each for each in transactions([each.key for each in lacking])}
     due = [(each, decided[each.key]) for each in lacking if each.key in decided]
-    spans: dict[_Producer, list[SpanOfProducer]] = defaultdict(list)
-    for span in spans_of_producers([_records_of(each, of) for each, of in due]):
-        spans[span.topic, span.partition, span.producer_id].append(span)
+    found_spans = spans_of_producers([_records_of(each, of) for each, of in due])
+    spans = grouped(found_spans, lambda span: (span.topic, span.partition, span.producer_id))
     copies: dict[DueMarker, set[CopyWithMarker]] = defaultdict(set)
     for found in copies_with_markers([_marker_of(each, of) for each, of in due]):
         copies[found.due].add(found.copy)

@@ -5,14 +5,13 @@ The tables `partitions` and `blocked_groups`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from txnlib.core.copies import CoverageRow, highest
 from txnlib.core.kafka.producer_state import has_late_transaction, last_stable_offset
-from txnlib.core.rows import OfProducer, OnPartition, row_of
+from txnlib.core.rows import OfProducer, OnPartition, grouped, row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.reason import Verdict
 
@@ -118,9 +117,8 @@ def partitions(
         if stable[place] < _mark(log) and _has_read(log, stable[place])
     ]
     lags = {(each.topic, each.partition): each for each in unstable_batches(ranges)}
-    opened: dict[_Place, list[BlockingTransaction]] = defaultdict(list)
-    for each in sorted(open_transactions, key=lambda each: (each.start_offset, each.producer_id, each.transactional_id or "")):
-        opened[each.topic, each.partition].append(each)
+    in_order = sorted(open_transactions, key=lambda each: (each.start_offset, each.producer_id, each.transactional_id or ""))
+    opened = grouped(in_order, lambda each: (each.topic, each.partition))
     for place, log in logs.items():
         blocking, following = (*opened.get(place, ()), None, None)[:2]
         if place in answered:

@@ -16,7 +16,7 @@ from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.rows import IdKey, OfProducer, ProducerId, TransactionKey, row_of
+from txnlib.core.rows import IdKey, OfProducer, ProducerId, TransactionKey, grouped, row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_plan import needs_somebody
 from txnlib.core.verdicts.evidence import Owner
@@ -232,10 +232,8 @@ def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) ->
         for copy in coverage
         if copy.topic == TRANSACTION_STATE_TOPIC and copy.is_judged and copy.shows_absence
     }
-    found: dict[int, list[OwnedId]] = defaultdict(list)
-    for owner in owners:
-        if owner.owner == Owner.CURRENT.value and owner.coordinator_partition in known:
-            found[owner.producer_id].append(owner)
+    current = (each for each in owners if each.owner == Owner.CURRENT.value and each.coordinator_partition in known)
+    found = grouped(current, lambda each: each.producer_id)
     return {
         producer_id: _LastRecord(
             highest(each.last_seen_ms for each in of), lowest(known[each.coordinator_partition] for each in of)
@@ -330,15 +328,13 @@ def in_doubt_transactions(
 ) -> Iterator[Any]:
     """A row for each undecided two-phase commit."""
     patterns = compiled(application_patterns)
-    records: dict[tuple[str, int], list[LastRecordCopy]] = defaultdict(list)
-    for record in last_records(
-        [RecordKey(each.transactional_id, each.coordinator_partition, each.last_record_offset) for each in transactions]
-    ):
-        records[record.transactional_id, record.coordinator_partition].append(record)
+    keys = [RecordKey(each.transactional_id, each.coordinator_partition, each.last_record_offset) for each in transactions]
+    records = grouped(last_records(keys), lambda each: (each.transactional_id, each.coordinator_partition))
     held = {each.key: each for each in held_data([each.key for each in transactions])}
-    seen: dict[tuple[object, ...], list[SeenInDoubt]] = defaultdict(list)
-    for earlier in seen_earlier([IdKey(each.transactional_id) for each in transactions]):
-        seen[earlier.transactional_id, earlier.producer_id, earlier.producer_epoch, earlier.open_since_ms].append(earlier)
+    seen = grouped(
+        seen_earlier([IdKey(each.transactional_id) for each in transactions]),
+        lambda earlier: (earlier.transactional_id, earlier.producer_id, earlier.producer_epoch, earlier.open_since_ms),
+    )
     for each in transactions:
         copies = records[each.transactional_id, each.coordinator_partition]
         next_epoch = highest(copy.next_producer_epoch for copy in copies)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
 from txnlib.core.metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
-from txnlib.core.rows import row_of
+from txnlib.core.rows import grouped, row_of
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,17 +315,6 @@ def _since(state: Any) -> int:
     return -1 if state.since_offset is None else int(state.since_offset)
 
 
-def _newest(events: Iterable[Row]) -> tuple[Row, ...]:
-    return tuple(sorted(events, key=_in_order)[-MOST_EVENTS:])
-
-
-def _in_order(event: Any) -> tuple[int, int]:
-    return -1 if event.offset is None else event.offset, -1 if event.at_ms is None else event.at_ms
-
-
-def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> Mapping[Any, list[Row]]:
-    """The rows by their key, in the order in which they came."""
-    found: dict[Any, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[key(row)].append(row)
-    return found
+def _newest(events: Iterable[Any]) -> tuple[Any, ...]:
+    order = attrgetter("offset", "at_ms")
+    return tuple(sorted(events, key=lambda event: [-1 if number is None else number for number in order(event)])[-MOST_EVENTS:])
