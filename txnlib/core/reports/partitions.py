@@ -60,9 +60,6 @@ class UnstableBatches(OnPartition):
 StablePartition: Final = row_class("partitions")
 
 
-_Place = tuple[str, int]
-
-
 def _is_shown(copy: CoverageRow) -> bool:
     """Whether the partition has a row: by its judged copy, or because its leader told all about it.
 
