@@ -10,8 +10,8 @@ from tests.support import live_output
 from tests.support.log_bytes import encode_batch, encode_offset_commit_key, encode_offset_commit_value
 from tests.support.log_notation import TS
 from tests.support.memory_audits import MemoryTables, audited
-from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import Record
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.tables import REPORT
 from txnlib.spark.reports.selections import group_positions

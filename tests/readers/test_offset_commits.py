@@ -14,8 +14,8 @@ from tests.support.log_bytes import (
 )
 from tests.support.log_notation import TS
 from tests.support.segments import read_committed_offsets, read_segments
-from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import CompressionType, Record
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 from txnlib.readers import arrow_schemas, batch_headers
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import Segment

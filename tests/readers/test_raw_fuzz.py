@@ -31,9 +31,9 @@ from tests.support.log_notation import TS, A, C, N, T, rec
 from tests.support.segments import read_committed_offsets, read_record_batches, read_segments, read_transaction_log
 from txnlib.core.kafka.broker_files import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
 from txnlib.core.kafka.broker_files import INDEX_ENTRY
-from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import CRC_STARTS_AT, HEADER, MAGIC_POSITION, CompressionType, Record
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer

@@ -19,8 +19,8 @@ from tests.support.log_bytes import (
 )
 from tests.support.log_notation import TS, rec
 from tests.support.segments import read_committed_offsets, read_record_batches, read_segments, read_transaction_log
-from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.record_batch import Record
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 from txnlib.readers.segment import Segment
 
 ENTRY = rec("O", 7, 2, {"orders-0"}, id="billing")

@@ -11,10 +11,9 @@ from typing import Any
 
 from tests.support.crc32c import crc32c
 from tests.support.log_notation import TS
-from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey
 from txnlib.core.kafka.producer_state import ProducerState
-from txnlib.core.kafka.record_batch import Record, RecordBatch, TimestampType
-from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.kafka.record_batch import Record, RecordBatch, TimestampType, iter_records
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, TransactionLogEntry
 
 #: offset -> (key, value) of the record's headers.
 Headers = Mapping[int, Sequence[tuple[str, bytes | None]]]
@@ -286,3 +285,8 @@ def encode_snapshot(producers: Mapping[int, ProducerState], version: int = 1) ->
 def encode_transaction_index(aborted: Iterable[tuple[int, int, int, int]]) -> bytes:
     """A `.txnindex` file of (producer id, first offset, last offset, last stable offset)."""
     return b"".join(struct.pack(">hqqqq", 0, *entry) for entry in aborted)
+
+
+def read_records(body: bytes, *layout: int, **stamped: int) -> list[Record]:
+    """The records of an uncompressed batch body. `layout`, `stamped`: as for `iter_records`."""
+    return list(iter_records(body, *layout, **stamped))

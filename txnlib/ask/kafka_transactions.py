@@ -17,7 +17,7 @@ from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk
 from txnlib.core.schema import TABLES, shown
-from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE, SearchScope, duration_minutes, find_hanging, is_candidate
+from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
 from txnlib.errors import UsageError
 
 TopicPartition = tuple[str, int]
@@ -99,7 +99,7 @@ def _decisions(run: StoredRun, opened: Sequence[Row], timeout_ms: int, audited_m
     return [
         row["kafka_find_hanging"]
         if is_candidate(row["last_timestamp_ms"], run.as_of_ms, audited_ms)
-        else find_hanging(
+        else is_printed(
             is_candidate=is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms),
             is_id_known=row["producer_id"] in listed,
             is_partition_listed={"topic": row["topic"], "partition": row["partition"]} in listed.get(row["producer_id"], []),

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
+
+Key = TypeVar("Key")
 
 #: The leader of a partition without one.
 NO_LEADER: Final = "-1"
@@ -101,18 +103,9 @@ class KnownBy(StrEnum):
 
 #: (role, end) -> what determines up to when a copy is known.
 KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
-    (Role.LEADER, End.WHOLE): KnownBy.CAPTURE,
-    (Role.LEADER, End.TORN): KnownBy.NEWEST_STAMP,
-    (Role.LEADER, End.SHORT): KnownBy.NEWEST_STAMP,
-    (Role.LAST_LEADER, End.WHOLE): KnownBy.CAPTURE,
-    (Role.LAST_LEADER, End.TORN): KnownBy.NEWEST_STAMP,
-    (Role.LAST_LEADER, End.SHORT): KnownBy.NEWEST_STAMP,
-    (Role.FURTHEST, End.WHOLE): KnownBy.CAPTURE,
-    (Role.FURTHEST, End.TORN): KnownBy.NEWEST_STAMP,
-    (Role.FURTHEST, End.SHORT): KnownBy.NEWEST_STAMP,
-    (Role.OTHER, End.WHOLE): KnownBy.NEWEST_STAMP,
-    (Role.OTHER, End.TORN): KnownBy.NEWEST_STAMP,
-    (Role.OTHER, End.SHORT): KnownBy.NEWEST_STAMP,
+    (role, end): KnownBy.CAPTURE if end is End.WHOLE and role is not Role.OTHER else KnownBy.NEWEST_STAMP
+    for role in Role
+    for end in End
 }
 
 #: The meaning of a role, for readers of a report.
@@ -132,6 +125,20 @@ def lowest(values: Iterable[int | None]) -> int | None:
 def highest(values: Iterable[int | None]) -> int | None:
     """The highest value that is not None; None if there is none."""
     return max((value for value in values if value is not None), default=None)
+
+
+def highest_of(pairs: Iterable[tuple[Key, int | None]]) -> dict[Key, int]:
+    """Each key with the highest of its values that are not None."""
+    found: dict[Key, int] = {}
+    for key, value in pairs:
+        if value is not None:
+            found[key] = max(found.get(key, value), value)
+    return found
+
+
+def is_above(value: int | None, other: int | None) -> bool:
+    """Whether both are known, and the first is above the other."""
+    return value is not None and other is not None and value > other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,12 @@ They take those that count, in any order. Which ones do, of several copies, is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.rows import grouped
 
 _Brokers = tuple[int, ...]
 State = TypeVar("State")
@@ -72,16 +73,6 @@ def in_order(changes: Iterable[MetadataChange]) -> list[MetadataChange]:
     return sorted(changes, key=lambda each: (each.at_offset, each.snapshot_offset is not None, each.offset))
 
 
-def by_subject(
-    changes: Iterable[MetadataChange], subject_of: Callable[[MetadataChange], Hashable]
-) -> Iterator[list[MetadataChange]]:
-    """The records of each subject, in order."""
-    subjects: dict[Hashable, list[MetadataChange]] = {}
-    for each in in_order(changes):
-        subjects.setdefault(subject_of(each), []).append(each)
-    yield from subjects.values()
-
-
 def with_validity(
     states: Sequence[tuple[MetadataChange, State]], removal: MetadataChange | None = None
 ) -> Iterator[tuple[State, dict[str, Any]]]:
@@ -117,7 +108,8 @@ class BrokerSession(ValidState):
 
 def broker_sessions(metadata_log: Sequence[MetadataChange]) -> Iterator[BrokerSession]:
     """A row for each broker and state of it while it is registered. Kafka: `ClusterControlManager.replay`."""
-    for records in by_subject((each for each in metadata_log if each.broker_id is not None), lambda each: each.broker_id):
+    of_brokers = in_order(each for each in metadata_log if each.broker_id is not None)
+    for records in grouped(of_brokers, lambda each: each.broker_id).values():
         states: list[tuple[MetadataChange, tuple[bool, BrokerSession]]] = []
         now = False, BrokerSession(broker_id=records[0].broker_id)
         for record in records:
@@ -134,13 +126,9 @@ def _session_after(session: BrokerSession, record: MetadataChange) -> BrokerSess
     is_shutting_down = record.is_in_controlled_shutdown
     if record.type == MetadataType.REGISTER_BROKER:
         is_shutting_down = bool(is_shutting_down)
-    return replace(
-        session,
-        broker_epoch=record.broker_epoch,
-        incarnation_id=session.incarnation_id if record.incarnation_id is None else record.incarnation_id,
-        is_fenced=session.is_fenced if record.is_fenced is None else record.is_fenced,
-        is_in_controlled_shutdown=session.is_in_controlled_shutdown if is_shutting_down is None else is_shutting_down,
-    )
+    said = {"incarnation_id": record.incarnation_id, "is_fenced": record.is_fenced, "is_in_controlled_shutdown": is_shutting_down}
+    changed: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    return replace(session, broker_epoch=record.broker_epoch, **changed)
 
 
 # ---- `cluster_settings`: dynamic settings and feature levels, from when to when
@@ -178,7 +166,7 @@ def cluster_settings(metadata_log: Sequence[MetadataChange]) -> Iterator[Cluster
         elif record.type != MetadataType.TOPIC:
             key, value = (record.resource_type, record.resource_name or None, record.name), record.value
             if record.type == MetadataType.FEATURE_LEVEL:
-                key, value = ("FEATURE", None, record.name), _text(record.feature_level)
+                key, value = ("FEATURE", None, record.name), None if record.feature_level is None else str(record.feature_level)
             if key not in values:
                 values[key] = []
                 if key[0] == "TOPIC" and key[1] is not None:
@@ -188,10 +176,6 @@ def cluster_settings(metadata_log: Sequence[MetadataChange]) -> Iterator[Cluster
         for value, validity in with_validity(changes):
             if value is not None:
                 yield ClusterSetting(scope=scope, scope_name=scope_name, name=name, value=value, **validity)
-
-
-def _text(level: int | None) -> str | None:
-    return None if level is None else str(level)
 
 
 def _set(changes: list[tuple[MetadataChange, str | None]], record: MetadataChange, value: str | None) -> None:
@@ -236,7 +220,7 @@ def partition_assignments(metadata_log: Sequence[MetadataChange]) -> Iterator[Pa
     removals = {each.topic_id: each for each in in_order(metadata_log) if each.type == MetadataType.REMOVE_TOPIC}
     changes = [each for each in metadata_log if each.type in (MetadataType.PARTITION, MetadataType.PARTITION_CHANGE)]
     changes += _clearings(metadata_log, changes, topics)
-    for records in by_subject(changes, lambda each: (each.topic_id, each.partition_id)):
+    for records in grouped(in_order(changes), lambda each: (each.topic_id, each.partition_id)).values():
         topic_id = records[0].topic_id
         place: dict[str, Any] = {"topic_id": topic_id, "partition": records[0].partition_id}
         if topic_id in topics:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 Made = TypeVar("Made")
+Row = TypeVar("Row")
 
 
 def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
     """A row of a dataclass. What is not among the values is the field of the same name of the first given row that has it."""
-    for field in fields(cast(Any, of)):
-        if field.name not in values:
-            having = next((row for row in given if hasattr(row, field.name)), None)
-            if having is not None:
-                values[field.name] = getattr(having, field.name)
+    for name in cast(Any, of).__dataclass_fields__:
+        if name not in values:
+            for row in given:
+                if hasattr(row, name):
+                    values[name] = getattr(row, name)
+                    break
     return of(**values)
+
+
+def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """The rows by their key, in the order in which they came; of a key without any, an empty list."""
+    found: dict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

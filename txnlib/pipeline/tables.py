@@ -24,12 +24,10 @@ from txnlib.core.metadata import (
     producer_id_blocks,
 )
 from txnlib.core.reports.abort_plan import abort_plan
-from txnlib.core.reports.blocked_groups import blocked_groups
 from txnlib.core.reports.brokers import broker_clocks, brokers
-from txnlib.core.reports.ended_transactions import BY_HAND, NOT_CAPTURED, ended_transactions
-from txnlib.core.reports.in_doubt_transactions import in_doubt_transactions
 from txnlib.core.reports.marker_repairs import LACKING, marker_repairs
-from txnlib.core.reports.partitions import partitions
+from txnlib.core.reports.partitions import blocked_groups, partitions
+from txnlib.core.reports.transactions import BY_HAND, NOT_CAPTURED, ended_transactions, in_doubt_transactions
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.errors import MissingTableError
 from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies

@@ -79,6 +79,21 @@ ROWS_PER_BATCH: Final = 65_536
 DECODED_ROWS_PER_BATCH: Final = 8_192
 
 
+#: Number of bytes of an unreadable range that are shown.
+SAMPLE_BYTES: Final = 32
+
+
+def place_of(file: Any) -> dict[str, Any]:
+    """The columns that say where a row of a file is from."""
+    return {"topic": file.topic, "partition": file.partition, "source": file.source, "path": file.path}
+
+
+def unreadable(position: int, length: int, reason: str, sample: bytes, next_offset: int | None = None) -> dict[str, Any]:
+    """An unreadable range in a row of `SEGMENTS`, with the first bytes of `sample`."""
+    shown = sample[:SAMPLE_BYTES].hex()
+    return {"position": position, "length": length, "reason": reason, "sample": shown, "next_offset": next_offset}
+
+
 def in_batches(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yields rows that are made as Python objects in Arrow batches of bounded size."""
     rest = iter(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Annotated, Final
@@ -24,15 +25,18 @@ from txnlib.core.kafka.broker_files import (
     stored_crc,
 )
 from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
+from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.wire import CorruptRecordError, optional
 from txnlib.readers import arrow_schemas
-from txnlib.readers.arrow_schemas import in_batches
+from txnlib.readers.arrow_schemas import SAMPLE_BYTES, in_batches, place_of, unreadable
 from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, TOPIC_ID, CaptureFile, FileKind
-from txnlib.readers.segment import SAMPLE_BYTES
 
 #: Size limit for a snapshot, index or checkpoint: 1.5 million producers, 1.9 million aborted transactions, or 200 000 partitions
 #: with the longest possible names. Files that brokers write are far smaller.
 MOST_BYTES: Final = 64 << 20
+
+#: Columns of `producer_snapshots` with the name of a field of the state.
+_OF_STATE: Final = tuple({field.name for field in fields(ProducerState)} & {*arrow_schemas.PRODUCER_SNAPSHOTS.names})
 
 
 def read_producer_snapshots(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
@@ -43,26 +47,13 @@ def read_producer_snapshots(file: CaptureFile, content: bytes) -> Iterator[pa.Re
     """
     if snapshot_problem(content) is not None:
         return
-    where = _place_of(file) | {"snapshot_offset": file.offset}
+    where = place_of(file) | {"snapshot_offset": file.offset}
     producers = (
-        {
-            **where,
-            "producer_id": producer_id,
-            "producer_epoch": state.producer_epoch,
-            "last_sequence": state.last_sequence,
-            "last_offset": state.last_offset,
-            "offset_delta": state.offset_delta,
-            "last_timestamp_ms": state.last_timestamp,
-            "coordinator_epoch": state.coordinator_epoch,
-            "current_txn_first_offset": state.current_txn_first_offset,
-        }
+        {**where, "producer_id": producer_id, "last_timestamp_ms": state.last_timestamp}
+        | {name: getattr(state, name) for name in _OF_STATE}
         for producer_id, state in read_producer_snapshot(content).items()
     )
     yield from in_batches(chain([where], producers), arrow_schemas.PRODUCER_SNAPSHOTS)
-
-
-def _place_of(file: CaptureFile) -> dict[str, object]:
-    return {"topic": file.topic, "partition": file.partition, "source": file.source, "path": file.path}
 
 
 def snapshot_problem(content: bytes) -> str | None:
@@ -83,7 +74,7 @@ def read_aborted_transactions(file: CaptureFile, content: bytes) -> Iterator[pa.
     """
     if transaction_index_problem(content) is not None:
         return
-    where = _place_of(file) | {"segment_base_offset": file.offset}
+    where = place_of(file) | {"segment_base_offset": file.offset}
     rows = [where, *[where | entry._asdict() for entry in read_transaction_index(content)]]
     yield pa.RecordBatch.from_pylist(rows, schema=arrow_schemas.ABORTED_TRANSACTIONS)
 
@@ -102,15 +93,14 @@ def read_transaction_index_problem(file: CaptureFile, content: bytes) -> Iterato
     problem = transaction_index_problem(content)
     rest = len(content) % INDEX_ENTRY.size
     if problem is not None:
-        yield from read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
+        yield from read_unreadable_file(file, problem, content)
     elif rest:
         reason = f"INCOMPLETE_TRANSACTION_INDEX: {rest} bytes of an entry of {INDEX_ENTRY.size}"
-        sample = content[-rest:][:SAMPLE_BYTES].hex()
-        unreadable = {"position": len(content) - rest, "length": rest, "reason": reason, "sample": sample, "next_offset": None}
-        yield segment_without_batches(file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [unreadable]})
+        lost = unreadable(len(content) - rest, rest, reason, content[-rest:])
+        yield segment_without_batches(file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [lost]})
 
 
-def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: int = 0) -> Iterator[pa.RecordBatch]:
+def read_unreadable_file(file: CaptureFile, reason: str, sample: bytes = b"", position: int = 0) -> Iterator[pa.RecordBatch]:
     """One row for a file, or a part of a file, of which nothing can be used.
 
     Columns: `arrow_schemas.SEGMENTS` for a file, `arrow_schemas.SEGMENT_PARTS` for a part. `position` is the byte that shows the
@@ -119,9 +109,9 @@ def read_unreadable_file(file: CaptureFile, reason: str, sample: str, position: 
     end = file.size
     if file.part is not None:
         position, end = file.part.start, file.part.stop or file.size
-    unreadable = {"position": position, "length": end - position, "reason": reason, "sample": sample, "next_offset": None}
     is_segment = file.kind is FileKind.SEGMENT or (file.kind is FileKind.REFUSED and file.topic is not None)
-    seen = {"bytes": file.size, "tail": "CORRUPT", "is_decoded": is_segment and file.offset >= 0, "unreadable": [unreadable]}
+    lost = [unreadable(position, end - position, reason, sample)]
+    seen = {"bytes": file.size, "tail": "CORRUPT", "is_decoded": is_segment and file.offset >= 0, "unreadable": lost}
     yield segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
 
 
@@ -140,7 +130,7 @@ def read_snapshot_problem(file: CaptureFile, content: bytes) -> Iterator[pa.Reco
     """One row of `arrow_schemas.SEGMENTS` for a producer snapshot that cannot be used; none for any other."""
     problem = snapshot_problem(content)
     if problem is not None:
-        yield from read_unreadable_file(file, problem, content[:SAMPLE_BYTES].hex())
+        yield from read_unreadable_file(file, problem, content)
 
 
 def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
@@ -150,7 +140,7 @@ def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
 
 def segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
     """The row of `segments` for a file that has no batches, with what was seen of it."""
-    row = _place_of(file) | {"kind": file.kind.value, "segment_base_offset": optional(file.offset), "batches": 0} | seen
+    row = place_of(file) | {"kind": file.kind.value, "segment_base_offset": optional(file.offset), "batches": 0} | seen
     if file.part is None:
         return pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)
     return pa.RecordBatch.from_pylist([row | {"part_position": file.part.start}], schema=arrow_schemas.SEGMENT_PARTS)
@@ -186,8 +176,7 @@ def read_checkpoint_problem(file: CaptureFile, content: bytes) -> Iterator[pa.Re
             pass
         problem, position = entries.problem, entries.position
     if problem is not None:
-        sample = content[position : position + SAMPLE_BYTES].hex()
-        yield from read_unreadable_file(file, f"CORRUPT_CHECKPOINT: {problem}", sample, position)
+        yield from read_unreadable_file(file, f"CORRUPT_CHECKPOINT: {problem}", content[position:], position)
 
 
 def _entries(content: bytes, name: str) -> CheckpointEntries:
@@ -268,10 +257,9 @@ def read_answered_snapshots(file: CaptureFile, content: bytes) -> Iterator[pa.Re
     """
     rows = [
         {
+            **place_of(file),
             "topic": answer.topic,
             "partition": answer.partition,
-            "source": file.source,
-            "path": file.path,
             "snapshot_offset": answer.high_watermark,
             "is_answer": True,
             "current_txn_first_offset": producer.current_transaction_start_offset,
@@ -299,18 +287,8 @@ def read_live_answer_problems(file: CaptureFile, content: bytes) -> Iterator[pa.
         position = bad[_BAD_LINES - 1][0]
         bad[_BAD_LINES - 1 :] = [(position, len(content) - position)]
     if bad:
-        unreadable = [
-            {
-                "position": position,
-                "length": length,
-                "reason": "NOT_A_LIVE_ANSWER",
-                "sample": content[position : position + min(length, SAMPLE_BYTES)].hex(),
-                "next_offset": None,
-            }
-            for position, length in bad
-        ]
-        seen: dict[str, object] = {"bytes": len(content), "tail": "CORRUPT", "is_decoded": False, "unreadable": unreadable}
-        yield segment_without_batches(file, seen)
+        lost = [unreadable(at, length, "NOT_A_LIVE_ANSWER", content[at : at + min(length, SAMPLE_BYTES)]) for at, length in bad]
+        yield segment_without_batches(file, {"bytes": len(content), "tail": "CORRUPT", "is_decoded": False, "unreadable": lost})
 
 
 def _lines(file: CaptureFile, content: bytes) -> Iterator[tuple[int, int, _Producers | _Transaction | None]]:

@@ -30,10 +30,10 @@ from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
+from txnlib.readers.storage.files import READ_ERRORS, read_text_head, without_compression
 from txnlib.readers.storage.local_files import FolderEntry, shown
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import find_console_record, looks_like_dump, partition_in_name
-from txnlib.readers.text_files import READ_ERRORS, read_text_head, without_compression
 
 #: Topics whose records no producer snapshot contains; a waiting group may have committed long ago.
 READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, CLUSTER_METADATA_TOPIC})

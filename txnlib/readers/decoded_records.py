@@ -1,20 +1,26 @@
-"""Records of batches, decompressed by cramjam and decoded by the core: of coordinators, of groups, and markers.
+"""Records of batches: decompressed, and decoded by the core.
 
 Records that cannot be decoded are listed separately.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import cramjam
 import numpy as np
 
-from txnlib.core.kafka.offset_commit import read_offset_commit_key, read_offset_commit_value
+from txnlib.core.kafka.metadata_records import (
+    NO_OP_VALUE,
+    MetadataRecord,
+    MetadataType,
+    read_control_record_type,
+    read_metadata_record,
+)
 from txnlib.core.kafka.record_batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
@@ -31,15 +37,22 @@ from txnlib.core.kafka.record_batch import (
     unstorable,
 )
 from txnlib.core.kafka.transaction_log import (
+    PRODUCER_ID_FIELDS,
     TransactionLogEntry,
     UnknownVersionError,
+    read_offset_commit_key,
+    read_offset_commit_value,
     read_transaction_log_key,
     read_transaction_log_value,
 )
 from txnlib.core.kafka.wire import CorruptRecordError, on_disk, optional, read_int32
+from txnlib.readers import arrow_schemas
+from txnlib.readers.arrow_schemas import RowList
 from txnlib.readers.batch_headers import Block
 from txnlib.readers.header_columns import gather
 from txnlib.readers.storage.block_buffer import Buffer
+
+Value = TypeVar("Value")
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 #: Number of bytes of a batch that suffice to detect a body above the limit.
@@ -70,6 +83,28 @@ def iter_batch_records(batch: bytes) -> Iterator[Record | UnreadableRecord]:
     for record in iter_records(body, count, base_offset, base_timestamp, log_append_time):
         problem = unstorable(record, base_offset, base_offset + last_delta)
         yield record if problem is None else UnreadableRecord(problem, record)
+
+
+def iter_decoded(
+    batch: bytes, decode: Callable[[Record], Value | str | None], problem: str = "UNDECODABLE_RECORD", problem_of_all: str = ""
+) -> Iterator[Value | str]:
+    """Yields what `decode` makes of each record of one complete batch, but for None, and a problem as a string if it cannot.
+
+    A problem of the whole batch begins with `problem_of_all`, or else with the plural of `problem`.
+    """
+    try:
+        for record in iter_batch_records(batch):
+            if isinstance(record, UnreadableRecord):
+                yield f"{problem}: {record.problem}"
+                continue
+            try:
+                value = decode(record)
+            except CorruptRecordError as error:
+                value = f"{problem}: offset {record.offset}, {error.problem}"
+            if value is not None:
+                yield value
+    except CorruptRecordError as error:
+        yield f"{problem_of_all or f'{problem}S'}: {error.problem}"
 
 
 def decompress(codec: int, body: bytes) -> bytes:
@@ -157,16 +192,10 @@ def iter_entries(batch: bytes) -> Iterator[CoordinatorEntry | str]:
     Kafka's loader skips a record with an unknown key version but stops at an unknown or broken value. Both are problems here, and
     no field of such a record is guessed.
     """
-    try:
-        for record in iter_batch_records(batch):
-            yield _entry(record)
-    except CorruptRecordError as error:
-        yield f"UNDECODABLE_RECORDS: {error.problem}"
+    return iter_decoded(batch, _entry)
 
 
-def _entry(record: Record | UnreadableRecord) -> CoordinatorEntry | str:
-    if isinstance(record, UnreadableRecord):
-        return f"UNDECODABLE_RECORD: {record.problem}"
+def _entry(record: Record) -> CoordinatorEntry | str:
     if record.key is None:
         return f"NULL_KEY: record {record.offset} has no key"
     try:
@@ -184,21 +213,19 @@ def _entry(record: Record | UnreadableRecord) -> CoordinatorEntry | str:
     return CoordinatorEntry(record.offset, record.timestamp, transactional_id, entry)
 
 
+#: Columns of `transaction_log` with the name of the field.
+_SAME_NAMES: Final = (*PRODUCER_ID_FIELDS, "producer_epoch", "next_producer_epoch", "last_producer_epoch", "transaction_timeout_ms")
+
+
 def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
     """The columns of `transaction_log` that come from the record's value; a tombstone has only `is_tombstone`."""
     if entry is None:
         return {"is_tombstone": True}
     partitions = entry.transaction_partitions
     return {
+        **{name: getattr(entry, name) for name in _SAME_NAMES},
         "is_tombstone": False,
         "value_version": entry.version,
-        "producer_id": entry.producer_id,
-        "previous_producer_id": entry.previous_producer_id,
-        "next_producer_id": entry.next_producer_id,
-        "producer_epoch": entry.producer_epoch,
-        "next_producer_epoch": entry.next_producer_epoch,
-        "last_producer_epoch": entry.last_producer_epoch,
-        "transaction_timeout_ms": entry.transaction_timeout_ms,
         "state": entry.transaction_state.kafka_name,
         # A set: the log and the tools' text list it in different orders.
         "partitions": None if partitions is None else [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)],
@@ -236,29 +263,23 @@ def iter_commits(batch: bytes) -> Iterator[dict[str, Any] | str]:
 
     Records other than offset commits are skipped. After a tombstone, the group has no committed offset any more.
     """
-    try:
-        for record in iter_batch_records(batch):
-            if isinstance(record, UnreadableRecord):
-                yield f"{UNDECODABLE_COMMIT}: {record.problem}"
-                continue
-            try:
-                key = read_offset_commit_key(record.key or b"")
-                commit = None if key is None or record.value is None else read_offset_commit_value(record.value)
-            except CorruptRecordError as error:
-                yield f"{UNDECODABLE_COMMIT}: offset {record.offset}, {error.problem}"
-                continue
-            if key is not None:
-                yield {
-                    "offset": record.offset,
-                    "group_id": key.group_id,
-                    "committed_topic": key.topic,
-                    "committed_partition": key.partition,
-                    "is_tombstone": commit is None,
-                    "committed_offset": None if commit is None else commit.offset,
-                    "commit_timestamp_ms": None if commit is None else commit.commit_timestamp_ms,
-                }
-    except CorruptRecordError as error:
-        yield f"{UNDECODABLE_COMMIT}: {error.problem}"
+    return iter_decoded(batch, _commit, UNDECODABLE_COMMIT, UNDECODABLE_COMMIT)
+
+
+def _commit(record: Record) -> dict[str, Any] | None:
+    key = read_offset_commit_key(record.key or b"")
+    if key is None:
+        return None
+    commit = None if record.value is None else read_offset_commit_value(record.value)
+    return {
+        "offset": record.offset,
+        "group_id": key.group_id,
+        "committed_topic": key.topic,
+        "committed_partition": key.partition,
+        "is_tombstone": commit is None,
+        "committed_offset": commit and commit.offset,
+        "commit_timestamp_ms": commit and commit.commit_timestamp_ms,
+    }
 
 
 def commit_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
@@ -336,3 +357,93 @@ def _marker(batch: bytes) -> EndTxnMarker | None:
     """The marker in a control batch; None for other control records. Its timestamp and offset are those of the header."""
     first = next(iter_batch_records(batch))
     return read_end_txn_marker(first.record if isinstance(first, UnreadableRecord) else first)
+
+
+# ---- Records of `__cluster_metadata`, from segments and snapshots
+
+# An idle controller writes two NoOpRecords a second. Consecutive ones are one row, and their batches are recognised without
+# decoding.
+
+
+#: The record of a batch with one NoOpRecord: length, attributes, deltas of time and offset, no key, its value, no headers.
+_NO_OP_RECORD: Final = bytes([20, 0, 0, 0, 1, 8, *NO_OP_VALUE, 0])
+_NO_OP_BATCH_SIZE: Final = HEADER.size + len(_NO_OP_RECORD)
+
+
+#: Stands for a batch that is recognised without decoding.
+_NO_OP: Final = MetadataRecord(MetadataType.NO_OP, 0, {})
+
+
+def metadata_log_rows(rows_of: Callable[[Any], Iterable[dict[str, Any]]]) -> RowList[Any]:
+    """Collects rows of `metadata_log`. Consecutive NoOpRecords of one leader epoch are one row."""
+    return RowList(arrow_schemas.METADATA_LOG, rows_of, arrow_schemas.DECODED_ROWS_PER_BATCH, _joins)
+
+
+def metadata_row(
+    where: Mapping[str, Any], offset: int, timestamp_ms: int, epoch: int, record: MetadataRecord, last_offset: int | None = None
+) -> dict[str, Any]:
+    """A row. `where`: the columns source, path, snapshot_offset and position. `epoch`: -1 if it is not known."""
+    is_no_op = record.type == MetadataType.NO_OP
+    return {
+        **where,
+        "offset": offset,
+        "last_offset": offset if last_offset is None else last_offset,
+        "timestamp_ms": optional(timestamp_ms),
+        "controller_epoch": optional(epoch),
+        "type": str(record.type),
+        "version": 0 if is_no_op else record.version,
+        **({} if is_no_op else record.columns),
+    }
+
+
+def _joins(last: dict[str, Any], row: dict[str, Any]) -> bool:
+    if not row["type"] == last["type"] == MetadataType.NO_OP:
+        return False
+    follows = (last["path"], last["last_offset"] + 1, last["controller_epoch"])
+    if follows != (row["path"], row["offset"], row["controller_epoch"]):
+        return False
+    last.update(last_offset=row["last_offset"], timestamp_ms=row["timestamp_ms"])
+    return True
+
+
+def iter_metadata_records(batch: bytes) -> Iterator[tuple[Record, MetadataRecord] | str]:
+    """Yields the records of one complete batch, and a problem as a string for each undecodable one."""
+    is_control = HEADER.unpack_from(batch)[5] & CONTROL_FLAG
+
+    def decoded(record: Record) -> tuple[Record, MetadataRecord]:
+        if is_control:
+            return record, MetadataRecord(read_control_record_type(record.key or b""), None, {})
+        return record, read_metadata_record(record.value or b"")
+
+    return iter_decoded(batch, decoded)
+
+
+def are_no_ops(buffer: Buffer, size: int, block: Block) -> Any:
+    """Whether each batch of a block is one NoOpRecord, as a boolean array."""
+    is_as_large = (block.headers["batch_length"] == _NO_OP_BATCH_SIZE - LOG_OVERHEAD) & (block.headers["records_count"] == 1)
+    found = np.asarray(is_as_large & (block.headers["attributes"] & CONTROL_FLAG == 0) & (block.headers["magic"] == 2))
+    indexes = np.flatnonzero(found)
+    if len(indexes):
+        content = gather(buffer, block.positions[indexes], _NO_OP_BATCH_SIZE, size)[:, HEADER.size :]
+        found[indexes] = (content == np.frombuffer(_NO_OP_RECORD, dtype=np.uint8)).all(axis=1)
+    return found
+
+
+def block_rows(where: Mapping[str, Any], buffer: Buffer, size: int, block: Block) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a block's batches."""
+    headers, offsets, epochs = block.headers, block.headers["base_offset"].astype(np.int64), block.headers["partition_leader_epoch"]
+    is_no_op = are_no_ops(buffer, size, block)
+    # Runs of batches: consecutive NoOpRecords of one leader epoch, or one other batch.
+    goes_on = is_no_op[1:] & is_no_op[:-1] & (np.diff(offsets) == 1) & (epochs[1:] == epochs[:-1])
+    starts = [0, *(np.flatnonzero(~goes_on) + 1).tolist()]
+    for start, end in zip(starts, [*starts[1:], len(headers)], strict=True):
+        position, epoch = int(block.positions[start]), int(epochs[start])
+        here = {**where, "position": position}
+        if is_no_op[start]:
+            newest = int(headers["max_timestamp"][end - 1])
+            yield metadata_row(here, int(offsets[start]), newest, epoch, _NO_OP, int(offsets[end - 1]))
+        elif headers["magic"][start] == 2:
+            length = int(headers["batch_length"][start]) + LOG_OVERHEAD
+            for entry in iter_metadata_records(buffer[position : position + min(length, MAX_BATCH_BYTES)]):
+                if not isinstance(entry, str):
+                    yield metadata_row(here, entry[0].offset, entry[0].timestamp, epoch, entry[1])

@@ -36,7 +36,7 @@ from txnlib.readers.header_columns import (
 )
 from txnlib.readers.storage import files
 from txnlib.readers.storage.block_buffer import Buffer
-from txnlib.readers.text_files import READ_ERRORS
+from txnlib.readers.storage.files import READ_ERRORS
 
 #: Number of bytes of a segment per landmark.
 LANDMARK_BYTES: Final = 16 << 20

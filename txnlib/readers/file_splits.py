@@ -13,18 +13,18 @@ Text is never split: one task reads it (docs/decisions/0013). Small files are bu
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from txnlib.core.rows import grouped
 from txnlib.readers.broker_files import MOST_BYTES, snapshot_problem
 from txnlib.readers.capture import READ_WHOLE, Capture, CaptureFile, FileKind, Part
 from txnlib.readers.header_columns import AT_START, ReaderState, find_boundary
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage import files
+from txnlib.readers.storage.files import READ_ERRORS
 from txnlib.readers.table_readers import ONLY_IN, open_segment
-from txnlib.readers.text_files import READ_ERRORS
 
 # ---- Where reading begins
 
@@ -42,13 +42,9 @@ def start_at_snapshots(capture: Capture) -> Capture:
     Only a snapshot at a segment's base offset counts, and only if its CRC matches; else the next older one, else none. The
     topics in READ_WHOLE are always read completely.
     """
-    segments: dict[_Copy, list[int]] = defaultdict(list)
-    snapshots: dict[_Copy, list[CaptureFile]] = defaultdict(list)
-    for file in capture.of_kind(FileKind.SEGMENT):
-        segments[_copy(file)].append(file.offset)
-    for file in capture.of_kind(FileKind.PRODUCER_SNAPSHOT):
-        snapshots[_copy(file)].append(file)
-    starts = {copy: _start(bases, snapshots[copy]) for copy, bases in segments.items() if copy[1] not in READ_WHOLE}
+    segments = grouped(capture.of_kind(FileKind.SEGMENT), _copy)
+    snapshots = grouped(capture.of_kind(FileKind.PRODUCER_SNAPSHOT), _copy)
+    starts = {copy: _start(files, snapshots[copy]) for copy, files in segments.items() if copy[1] not in READ_WHOLE}
     return replace(capture, files=tuple(_marked(file, starts.get(_copy(file))) for file in capture.files))
 
 
@@ -56,8 +52,9 @@ def _copy(file: CaptureFile) -> _Copy:
     return file.source, file.topic, file.partition
 
 
-def _start(bases: list[int], snapshots: list[CaptureFile]) -> int | None:
+def _start(segments: list[CaptureFile], snapshots: list[CaptureFile]) -> int | None:
     """The highest base offset with a usable snapshot; None: read everything."""
+    bases = {segment.offset for segment in segments}
     for snapshot in sorted(snapshots, key=lambda file: -file.offset):
         if snapshot.offset in bases and _is_usable(snapshot):
             return snapshot.offset

@@ -19,17 +19,26 @@ from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, HEADER, LOG_OVERHEAD, TIMESTAMP_TYPE_FLAG
 from txnlib.readers import arrow_schemas
-from txnlib.readers.arrow_schemas import RowList
+from txnlib.readers.arrow_schemas import SAMPLE_BYTES, RowList, place_of, unreadable
 from txnlib.readers.batch_headers import Block, SegmentTail, UnreadableRange, read_blocks
 from txnlib.readers.batch_rows import batch_rows, offset_gaps
-from txnlib.readers.decoded_records import batches_at, commit_rows, entry_rows, iter_commits, iter_entries, undecodable_markers
+from txnlib.readers.decoded_records import (
+    are_no_ops,
+    batches_at,
+    block_rows,
+    commit_rows,
+    entry_rows,
+    iter_commits,
+    iter_entries,
+    iter_metadata_records,
+    metadata_log_rows,
+    undecodable_markers,
+)
 from txnlib.readers.file_parts import Landmarks
 from txnlib.readers.header_columns import AT_START, ReaderState, leader_epochs
-from txnlib.readers.metadata_log import are_no_ops, block_rows, iter_metadata_records, metadata_log_rows
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 from txnlib.readers.storage.local_files import FileShrunk
 
-SAMPLE_BYTES: Final = 32
 #: Maximum number of undecodable records per batch that are named; the others are counted.
 _NAMED_PROBLEMS: Final = 100
 #: Reason for missing bytes that the file had when the capture was listed, or when it was opened.
@@ -150,8 +159,7 @@ def _decoded(
     """The rows that `rows_of` makes of the records of each batch."""
     if not isinstance(event, Block):
         return ()
-    where = {"topic": segment.topic, "partition": segment.partition, "source": segment.source, "path": segment.path}
-    batches = _data_batches(segment, event)
+    where, batches = place_of(segment), _data_batches(segment, event)
     return (row for position, _size, batch in batches for row in rows_of(where | {"position": position}, batch))
 
 
@@ -181,10 +189,7 @@ class SegmentRow:
         self._unreadable: list[dict[str, Any]] = []
         self._has_undecodable_commits = False
         self._row: dict[str, Any] = {
-            "topic": segment.topic,
-            "partition": segment.partition,
-            "source": segment.source,
-            "path": segment.path,
+            **place_of(segment),
             "kind": "raw",
             "segment_base_offset": segment.base_offset,
             "first_offset": None,
@@ -256,8 +261,7 @@ class SegmentRow:
             self._add_unreadable(position, size, batch, f"UNDECODABLE_RECORDS: {more:,} more in this batch", following)
 
     def _add_unreadable(self, position: int, length: int, sample: bytes, reason: str, next_offset: int | None) -> None:
-        found = {"position": position, "length": length, "reason": reason, "sample": sample[:SAMPLE_BYTES].hex()}
-        self._unreadable.append(found | {"next_offset": next_offset})
+        self._unreadable.append(unreadable(position, length, reason, sample, next_offset))
 
 
 def _is_broker_stamped(headers: Any) -> Any:

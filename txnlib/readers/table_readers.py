@@ -12,21 +12,22 @@ import pyarrow as pa
 
 from txnlib.core.batch_runs import RUNS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.rows import grouped
 from txnlib.core.text.console import read_console_text
 from txnlib.core.text.lines import Lines, TextLines
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas, broker_files, segment, text_rows
-from txnlib.readers.arrow_schemas import TableBatches, one_pass
+from txnlib.readers.arrow_schemas import SAMPLE_BYTES, TableBatches, one_pass
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
 from txnlib.readers.header_columns import AT_START
-from txnlib.readers.segment import SAMPLE_BYTES, Segment
+from txnlib.readers.segment import Segment
 from txnlib.readers.storage import files
 from txnlib.readers.storage.block_buffer import BlockBuffer
+from txnlib.readers.storage.files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
 from txnlib.readers.storage.local_files import is_link
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import read_located
-from txnlib.readers.text_files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
 
 Batches = Iterator[pa.RecordBatch]
 #: The rows of `segments` for parts of a file.
@@ -98,7 +99,7 @@ def read_tables(tables: Collection[str], file: CaptureFile) -> TableBatches:
         is_passing = isinstance(error, OSError) and may_pass(file.path, error)
         for table in wanted:
             if table in _OF_SEGMENTS:
-                for batch in broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}", ""):
+                for batch in broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}"):
                     yield table, batch
             elif is_passing:
                 raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
@@ -165,13 +166,9 @@ def _read_no_content(file: CaptureFile, readers: Readers) -> TableBatches:
 
 
 def _unknown_file(file: CaptureFile) -> Batches:
-    sample = files.read_range(file.path, 0, SAMPLE_BYTES).hex()
+    sample = files.read_range(file.path, 0, SAMPLE_BYTES)
     is_packed = is_compressed(file.path) and not can_be_unpacked(file.path)
     yield from broker_files.read_unreadable_file(file, "CANNOT_UNPACK" if is_packed else "NOT_A_KAFKA_FILE", sample)
-
-
-def _refused(file: CaptureFile) -> Batches:
-    yield from broker_files.read_unreadable_file(file, file.problem, "")
 
 
 #: Table -> the only topic that has its records.
@@ -239,7 +236,7 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
         {"live_transactions": broker_files.read_live_transactions, "segments": broker_files.read_live_answer_problems},
     ),
     FileKind.UNKNOWN: (_read_no_content, {"segments": _unknown_file}),
-    FileKind.REFUSED: (_read_no_content, {"segments": _refused}),
+    FileKind.REFUSED: (_read_no_content, {"segments": lambda file: broker_files.read_unreadable_file(file, file.problem)}),
     FileKind.SKIPPED_SEGMENT: (_read_no_content, {"segments": broker_files.read_skipped_segment}),
 }
 #: Every table that files fill.
@@ -292,7 +289,4 @@ def files_of(capture: Capture, file: CaptureFile) -> tuple[CaptureFile, ...]:
 
 
 def _put_together(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    of_files: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for part in parts:
-        of_files[part["path"]].append(part)
-    return [put_together(rows) for rows in of_files.values()]
+    return [put_together(rows) for rows in grouped(parts, lambda part: part["path"]).values()]

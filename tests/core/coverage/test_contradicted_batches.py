@@ -134,7 +134,7 @@ def test_a_range_of_console_text_is_quarantined_once_for_its_file() -> None:
     """Its rows of kind `printed` repeat it for each coordinator partition."""
     file = captured(source="console:1", kind="console", topic=None, partition=None, unreadable=(unreadable(),))
     found = list(quarantine([file, replace(file, topic="t", partition=0, kind=PRINTED)], (), (), ()))
-    assert found == [Quarantined(None, None, "console:1", file.path, 61, 9, "CORRUPT_BATCH")]
+    assert found == [Quarantined(None, None, "console:1", file.path, 61, 9, "CORRUPT_BATCH", None, None)]
 
 
 def test_a_corrupt_batch_lowers_the_coverage_of_its_copy_once() -> None:

@@ -17,14 +17,21 @@ from tests.support.log_bytes import (
     encode_offset_commit_value,
     encode_transaction_log_key,
     encode_transaction_log_value,
+    read_records,
 )
 from tests.support.log_notation import TS, rec
 from tests.support.samples import sample
 from txnlib.core.kafka.broker_files import read_producer_snapshot
 from txnlib.core.kafka.metadata_records import read_metadata_record
-from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
-from txnlib.core.kafka.record_batch import read_records
-from txnlib.core.kafka.transaction_log import UnknownVersionError, read_transaction_log_key, read_transaction_log_value
+from txnlib.core.kafka.transaction_log import (
+    OffsetCommit,
+    OffsetCommitKey,
+    UnknownVersionError,
+    read_offset_commit_key,
+    read_offset_commit_value,
+    read_transaction_log_key,
+    read_transaction_log_value,
+)
 from txnlib.core.kafka.wire import CorruptRecordError
 
 REFUSED = (CorruptRecordError, UnknownVersionError)

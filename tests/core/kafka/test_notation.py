@@ -6,7 +6,7 @@ Other tests feed the readers with both.
 import pytest
 
 from tests.support.crc32c import crc32c
-from tests.support.log_bytes import to_bytes
+from tests.support.log_bytes import read_records, to_bytes
 from tests.support.log_notation import TS, A, C, D, N, T
 from txnlib.core.kafka.record_batch import (
     CONTROL_FLAG,
@@ -18,7 +18,6 @@ from txnlib.core.kafka.record_batch import (
     RecordBatch,
     TimestampType,
     read_end_txn_marker,
-    read_records,
 )
 from txnlib.core.kafka.wire import optional
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.log_bytes import encode_offset_commit_key, encode_offset_commit_value
-from txnlib.core.kafka.offset_commit import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
 from txnlib.core.kafka.wire import CorruptRecordError
 
 int32 = st.integers(-(2**31), 2**31 - 1)

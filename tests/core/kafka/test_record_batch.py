@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.log_bytes import encode_batch, encode_marker, encode_records, varint
+from tests.support.log_bytes import encode_batch, encode_marker, encode_records, read_records, varint
 from tests.support.log_notation import TS, D, N
 from tests.support.samples import START, sample
 from txnlib.core.kafka import record_batch
@@ -20,7 +20,6 @@ from txnlib.core.kafka.record_batch import (
     decrement_sequence,
     increment_sequence,
     read_end_txn_marker,
-    read_records,
 )
 from txnlib.core.kafka.wire import CorruptRecordError
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.reports.blocked_groups import BlockedGroup, BlockedPartition, GroupPosition, ReadEnd, StableEnd, blocked_groups
+from txnlib.core.reports.partitions import BlockedGroup, BlockedPartition, GroupPosition, ReadEnd, StableEnd, blocked_groups
 from txnlib.core.rows import OnPartition
 
 PLACE = ("orders", 0)

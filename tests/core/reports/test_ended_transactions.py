@@ -9,7 +9,7 @@ import pytest
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.reports.ended_transactions import (
+from txnlib.core.reports.transactions import (
     SENTENCES,
     EarlierTransaction,
     EndedTransaction,

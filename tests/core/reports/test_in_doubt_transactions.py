@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.reports.in_doubt_transactions import (
+from txnlib.core.reports.transactions import (
     HeldData,
     Identity,
     LastRecordCopy,

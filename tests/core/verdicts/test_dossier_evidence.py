@@ -38,6 +38,24 @@ def evidence(dossier=DOSSIER, facts=FACTS, **span) -> Evidence:
     return evidence_of(of, of.open[0], facts)
 
 
+#: Side of the evidence, row of the dossier -> what both name alike.
+ALIKE = [
+    ("on_partition", SPAN, "topic partition producer_epoch coordinator_epoch start_offset last_timestamp_ms is_broker_clock"),
+    ("on_partition", COPY, "known_until_ms has_leader answered_stable_offset answered_at_ms checkpoint_leader_epoch topic_id"),
+    ("at_coordinator", CLAIM, "transactional_id coordinator_partition record_offset producer_epoch transaction_timeout_ms"),
+    ("at_coordinator", CLAIM, "last_update_ms record_ms record_coordinator_epoch"),
+    ("at_coordinator", COORDINATOR, "newest_coordinator_epoch damaged_offset"),
+    ("at_coordinator", DOSSIER, "answered_owners"),
+    ("in_cluster", FACTS, "fenced lowered hides_elections"),
+]
+
+
+@pytest.mark.parametrize(("side", "row", "names"), ALIKE)
+def test_the_sides_have_what_the_dossier_has_by_the_same_names(side, row, names):
+    found = getattr(evidence(), side)
+    assert {name: getattr(found, name) for name in names.split()} == {name: getattr(row, name) for name in names.split()}
+
+
 # ---- Owners.
 
 CLAIMS = [

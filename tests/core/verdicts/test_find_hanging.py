@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.support.log_notation import C, T, rec, topic_partition
 from tests.support.partition_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.core.verdicts.find_hanging import (
+from txnlib.core.verdicts.kafka_commands import (
     DECISIONS,
     DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES,
     MS_PER_MINUTE,
     SearchScope,
     duration_minutes,
-    find_hanging,
     is_candidate,
+    is_printed,
 )
 from txnlib.errors import UsageError
 
@@ -40,7 +40,7 @@ def hanging_rows(
         producer = state.producers[pid]
         described = [entry for entry in coordinator if entry.producer_id == pid]
         is_listed = any(FOO_5 in (entry.transaction_partitions or ()) for entry in described) and not acknowledged
-        if find_hanging(
+        if is_printed(
             is_candidate=is_candidate(producer.last_timestamp, NOW, 15 * MINUTE),
             is_id_known=bool(described),
             is_partition_listed=is_listed,
@@ -142,9 +142,7 @@ PRINTED = {
 
 @pytest.mark.parametrize(("candidate", "known", "listed", "complete"), PRINTED)
 def test_every_cell_of_the_decision_is_the_tool_s(candidate: bool, known: bool, listed: bool, complete: bool) -> None:
-    decided = find_hanging(
-        is_candidate=candidate, is_id_known=known, is_partition_listed=listed, are_coordinators_complete=complete
-    )
+    decided = is_printed(is_candidate=candidate, is_id_known=known, is_partition_listed=listed, are_coordinators_complete=complete)
 
     assert decided is PRINTED[candidate, known, listed, complete]
 

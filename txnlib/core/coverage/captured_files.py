@@ -11,12 +11,6 @@ from typing import Final
 from txnlib.core.copies import highest, is_harmful, lowest
 from txnlib.core.instants import clock_ms
 
-
-def is_above(value: int | None, other: int | None) -> bool:
-    """Whether both are known, and the first is above the other."""
-    return value is not None and other is not None and value > other
-
-
 # ---- The names in the source of a copy: `raw:1/first` was read from segments in the folder `1/first` of the input
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import NO_LEADER, End, LeaderBasis, Role, highest
-from txnlib.core.coverage.captured_files import Checkpoints, Extent, broker_of, is_above, is_broker_id
+from txnlib.core.copies import NO_LEADER, End, LeaderBasis, Role, highest, is_above
+from txnlib.core.coverage.captured_files import Checkpoints, Extent, broker_of, is_broker_id
 from txnlib.core.coverage.leader_epochs import EpochsOfCopy
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from txnlib.core.copies import CoverageRow, End, Role, highest, is_current, known_until_ms, lowest
+from txnlib.core.copies import CoverageRow, End, Role, highest, is_above, is_current, known_until_ms, lowest
 from txnlib.core.coverage.captured_files import (
     CapturedFile,
     CheckpointEntry,
@@ -20,7 +20,6 @@ from txnlib.core.coverage.captured_files import (
     Place,
     broker_of,
     extents,
-    is_above,
     of_copies,
     place_in,
 )
@@ -189,8 +188,10 @@ def _of_copies(
     refuted = {(each.copy, each.segment_base_offset, each.epoch) for each in found.contradicted if each.begins == each.base_offset}
     believed = [each for each in found.epochs if (each.copy, each.segment_base_offset, each.epoch) not in refuted]
     epochs = epochs_of_copies(believed, found.checkpoints)
+    # A high watermark counts only up to the first truncated offset of its copy.
+    cuts = {source: lowest(cut.from_offset for cut in each.truncated) for source, each in epochs.items()}
     marks = [
-        (copied_ms.get(broker_of(source) or "", instants.default_ms), lowest((mark, _cut_offset(epochs.get(source)))))
+        (copied_ms.get(broker_of(source) or "", instants.default_ms), lowest((mark, cuts.get(source))))
         for source, mark in found.high_watermarks.items()
     ]
     copies = []
@@ -211,11 +212,6 @@ def _of_copies(
     judged = list(zip(copies, roles(copies, named, leader_proof), strict=True)) if copies else []
     best = min(judged, key=lambda each: _order(*each), default=None)
     return [_of_copy(place, each, noted, named, instants, is_judged=each is best) for each in judged]
-
-
-def _cut_offset(epochs: EpochsOfCopy | None) -> int | None:
-    """The first truncated offset of a copy. Its high watermarks count only up to there."""
-    return None if epochs is None else lowest(cut.from_offset for cut in epochs.truncated)
 
 
 def _without(extent: Extent, contradicted: Sequence[EpochOfSegment]) -> Extent:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from txnlib.core.copies import CoverageRow, TruncatedEpoch, highest, lowest
+from txnlib.core.copies import CoverageRow, TruncatedEpoch, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import (
     PRINTED,
     RAW,
@@ -19,9 +19,10 @@ from txnlib.core.coverage.captured_files import (
     CheckpointEntry,
     Checkpoints,
     CopyKey,
-    is_above,
     of_copies,
 )
+from txnlib.core.rows import grouped
+from txnlib.core.schema import row_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,7 @@ def epochs_of_copies(epochs: Iterable[EpochOfSegment], checkpoints: Mapping[str,
 
 def _merged(ranges: Iterable[_Range]) -> list[_Range]:
     """One range for each epoch in the segments of a copy."""
-    by_epoch: dict[int, list[_Range]] = defaultdict(list)
-    for each in ranges:
-        by_epoch[each.epoch].append(each)
+    by_epoch = grouped(ranges, lambda each: each.epoch)
     return [_Range(epoch, min(each.begins for each in of), highest(each.ends for each in of)) for epoch, of in by_epoch.items()]
 
 
@@ -146,11 +145,8 @@ def contradicted_batches(
 ) -> list[Contradicted]:
     """The contradicted batches, usually none."""
     damaged = {file.copy for file in segments if file.unreadable}
-    of_copies: dict[CopyKey, list[EpochOfSegment]] = defaultdict(list)
-    for each in epochs:
-        of_copies[each.copy].append(each)
     found: list[Contradicted] = []
-    for copy, of_copy in of_copies.items():
+    for copy, of_copy in grouped(epochs, lambda each: each.copy).items():
         noted = checkpoints.get(copy, Checkpoints())
         found += _by_epoch(of_copy, noted.highest_epoch)
         found += _by_offset(of_copy, noted.high_watermark, is_damaged=copy in damaged)
@@ -226,19 +222,7 @@ class RefutedBatch:
         return self.topic, self.partition, self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A row of `quarantine`."""
-
-    topic: str | None
-    partition: int | None
-    source: str
-    path: str | None
-    position: int | None
-    length: int | None
-    reason: str
-    sample: str | None = None
-    next_offset: int | None = None
+Quarantined: Final = row_class("quarantine")
 
 
 def quarantine(
@@ -246,7 +230,7 @@ def quarantine(
     checkpoints: Sequence[CheckpointEntry],
     epochs: Sequence[EpochOfSegment],
     refuted: Sequence[RefutedBatch],
-) -> Iterator[Quarantined]:
+) -> Iterator[Any]:
     """A row for each unreadable range of bytes or text, and for each batch that its CRC or its surroundings refuted.
 
     `epochs`: of `record_batches`, or none if no copy is damaged, because then no batch is contradicted.
@@ -264,7 +248,7 @@ def quarantine(
     yield from dict.fromkeys((*contradicted, *by_crc))
 
 
-def _of_batch(batch: EpochOfSegment | RefutedBatch, path: str | None, reason: str) -> Quarantined:
+def _of_batch(batch: EpochOfSegment | RefutedBatch, path: str | None, reason: str) -> Any:
     return Quarantined(*batch.copy, path, batch.position, batch.size, reason, None, batch.last_offset + 1)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from txnlib.core.copies import NO_LEADER, LeaderBasis, lowest
-from txnlib.core.coverage.captured_files import RAW, SKIPPED, TEXT, CapturedFile, Checkpoints, CopyKey, Place, broker_of, is_above
+from txnlib.core.copies import NO_LEADER, LeaderBasis, highest_of, is_above, lowest
+from txnlib.core.coverage.captured_files import RAW, SKIPPED, TEXT, CapturedFile, Checkpoints, CopyKey, Place, broker_of
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.metadata import PartitionAssignment
@@ -255,17 +255,13 @@ def _of_other_ids(
     `ids`: those that no metadata log has settled.
     """
     leaders = {each.place: each.leader for each in partition_notes if each.leader is not None}
-    newest_ms: dict[CopyKey, int] = {}
-    for file in segments:
-        if file.copy is not None and file.copy in ids:
-            newest_ms[file.copy] = max(clock_ms(file.newest_broker_ms) or -1, newest_ms.get(file.copy, -1))
+    newest_ms = highest_of((file.copy, clock_ms(file.newest_broker_ms)) for file in segments)
+    stamped_ms = highest_of(((copy[0], topic_id), newest_ms.get(copy, -1)) for copy, topic_id in ids.items())
     led: dict[tuple[str, str], int] = defaultdict(int)
-    stamped_ms: dict[tuple[str, str], int] = defaultdict(lambda: -1)
     for copy, topic_id in ids.items():
         topic, partition, source = copy
         leader = leaders.get((topic, partition))
         led[topic, topic_id] += leader is not None and leader == broker_of(source)
-        stamped_ms[topic, topic_id] = max(stamped_ms[topic, topic_id], newest_ms.get(copy, -1))
     living: dict[str, tuple[int, int, str]] = {}
     for (topic, topic_id), count in led.items():
         standing = count, stamped_ms[topic, topic_id], topic_id

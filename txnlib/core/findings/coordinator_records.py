@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import CoverageRow
+from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.display import timestamp
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.contradictions import never_allocated
@@ -18,7 +17,7 @@ from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.core.metadata import PartitionAssignment
-from txnlib.core.rows import OnPartition
+from txnlib.core.rows import OnPartition, grouped
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 _SHOWN: Final = 10
@@ -153,22 +152,17 @@ def deleted_partitions(
 ) -> dict[tuple[str, int], int]:
     """The partitions of deleted topics, each with the instant, in epoch ms, before which it existed."""
     gone = [
-        (copy.topic, copy.partition, copy.checkpointed_at_ms - CHECKPOINTED_WITHIN_MS)
+        (copy.place, copy.checkpointed_at_ms - CHECKPOINTED_WITHIN_MS)
         for copy in coverage
         if copy.is_gone and copy.checkpointed_at_ms is not None
     ]
     # A topic that was created again has other partitions, even if they have the same names.
-    states: dict[tuple[str, int, str | None], list[PartitionAssignment]] = defaultdict(list)
-    for each in partition_assignments:
-        states[each.topic, each.partition, each.topic_id].append(each)
+    states = grouped(partition_assignments, lambda each: (each.topic, each.partition, each.topic_id))
     for (topic, partition, _), of_topic in states.items():
         until = [each.until_ms for each in of_topic if each.until_ms is not None]
         if until and not any(each.is_current for each in of_topic):
-            gone.append((topic, partition, max(until) - CLOCKS_DIFFER_MS))
-    latest: dict[tuple[str, int], int] = {}
-    for topic, partition, ms in gone:
-        latest[topic, partition] = max(latest.get((topic, partition), ms), ms)
-    return latest
+            gone.append(((topic, partition), max(until) - CLOCKS_DIFFER_MS))
+    return highest_of(gone)
 
 
 def listed_deleted(

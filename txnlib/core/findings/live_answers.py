@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from txnlib.core.copies import CoverageRow
+from txnlib.core.copies import CoverageRow, highest_of, is_above
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.found import FindingRow, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
-from txnlib.core.rows import OfProducer, OnPartition
+from txnlib.core.rows import OfProducer, OnPartition, grouped
 
 Place = tuple[str, int]
 
@@ -63,17 +63,13 @@ class LiveAnswer:
     def told(self) -> list[LiveProducer]:
         """The open transactions in it that begin before the end of the copy."""
         each = [live for producer in self.producers.values() for live in producer]
-        return [live for live in each if _is_below(live.current_transaction_start_offset, self.end_offset)]
+        return [live for live in each if is_above(self.end_offset, live.current_transaction_start_offset)]
 
 
 def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[CoverageRow]) -> dict[Place, LiveAnswer]:
     """The answer about each partition that has a sound copy. Kafka: `ProducerStateManager.activeProducers`."""
     sound = {copy.place: copy for copy in coverage if _is_sound(copy)} if live_producers else {}
-    marks: dict[Place, int] = {}
-    for live in live_producers:
-        if live.high_watermark is not None:
-            place = live.topic, live.partition
-            marks[place] = max(marks.get(place, live.high_watermark), live.high_watermark)
+    marks = highest_of(((live.topic, live.partition), live.high_watermark) for live in live_producers)
     answers: dict[Place, LiveAnswer] = {}
     for live in live_producers:
         place = live.topic, live.partition
@@ -91,9 +87,9 @@ def of_open_transaction(
 
     `start` must be exact. Kafka: `DescribeProducersResponse`.
     """
-    if not _is_below(start, answer.high_watermark):
+    if not is_above(answer.high_watermark, start):
         return
-    is_unchanged = _is_below(last_offset, answer.high_watermark)
+    is_unchanged = is_above(answer.high_watermark, last_offset)
     described: Sequence[LiveProducer | None] = answer.producers.get(producer_id) or [None]
     for live in described:
         live_start = None if live is None else live.current_transaction_start_offset
@@ -117,9 +113,7 @@ class ToldSpan(OfProducer):
 
 def lost_transactions(answers: Mapping[Place, LiveAnswer], spans: Sequence[ToldSpan]) -> Iterator[FindingRow]:
     """Transactions that were open for the leader, and that the log does not have, or had ended by then."""
-    spans_of: dict[tuple[Place, int], list[ToldSpan]] = defaultdict(list)
-    for span in spans:
-        spans_of[(span.topic, span.partition), span.producer_id].append(span)
+    spans_of = grouped(spans, lambda span: ((span.topic, span.partition), span.producer_id))
     for place, answer in answers.items():
         for live in answer.told:
             start, producer_id = live.current_transaction_start_offset, live.producer_id
@@ -136,7 +130,7 @@ def _has(span: ToldSpan, start: int, answer: LiveAnswer) -> bool:
     if span.marker_offset is None:
         return begins
     has_ended_since = answer.high_watermark is not None and span.marker_offset >= answer.high_watermark
-    return has_ended_since and (begins or _is_below(start, answer.begin_offset))
+    return has_ended_since and (begins or is_above(answer.begin_offset, start))
 
 
 def stable_questions(coverage: Sequence[CoverageRow]) -> dict[Place, CoverageRow]:
@@ -145,7 +139,7 @@ def stable_questions(coverage: Sequence[CoverageRow]) -> dict[Place, CoverageRow
         copy.place: copy
         for copy in coverage
         if (copy.is_judged or (copy.status == "MISSING" and copy.is_gone is None))
-        and _is_below(copy.answered_stable_offset, copy.answered_high_watermark)
+        and is_above(copy.answered_high_watermark, copy.answered_stable_offset)
     }
 
 
@@ -204,15 +198,10 @@ _NEVER_WRITTEN = frozenset(state.kafka_name for state in NEVER_WRITTEN_STATES)
 
 
 def _is_different(record: AskedId, live: LiveTransaction) -> bool:
-    is_told = live.state is not None and live.state not in _NEVER_WRITTEN and _is_below(record.offset, live.log_end_offset)
+    is_told = live.state is not None and live.state not in _NEVER_WRITTEN and is_above(live.log_end_offset, record.offset)
     told, written = ((each.state, each.producer_id, each.producer_epoch) for each in (live, record))
     return is_told and told != written
 
 
 def _state(of: AskedId | LiveTransaction) -> str:
     return f"{of.state or 'no state'}, producer id {known(of.producer_id)}, producer epoch {known(of.producer_epoch)}"
-
-
-def _is_below(offset: int | None, bound: int | None) -> bool:
-    """Whether an offset is below another one; not if either is unknown."""
-    return offset is not None and bound is not None and offset < bound

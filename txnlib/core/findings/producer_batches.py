@@ -13,7 +13,7 @@ from txnlib.core.findings.live_answers import LiveAnswer, of_open_transaction
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
-from txnlib.core.rows import OfProducer, OnPartition
+from txnlib.core.rows import OfProducer, OnPartition, row_of
 
 #: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
 #: producer must not fill a row.
@@ -108,14 +108,11 @@ def _of_suspect(producer: OddProducer, suspect: Suspect, checks: ProducerChecks)
 
 def _batch(stored: StoredBatch, producer_id: int) -> RecordBatch:
     control_type = None if stored.control_type is None else ControlType[stored.control_type]
-    return RecordBatch(
-        base_offset=stored.base_offset,
-        last_offset=stored.last_offset,
+    return row_of(
+        RecordBatch,
+        stored,
         producer_id=producer_id,
-        producer_epoch=stored.producer_epoch,
-        base_sequence=stored.base_sequence,
         max_timestamp=stored.max_timestamp_ms,
-        is_transactional=stored.is_transactional,
         is_control=stored.is_marker,
         marker=EndTxnMarker(control_type, stored.coordinator_epoch) if stored.is_marker else None,
     )

@@ -3,5 +3,5 @@
 `wire` types and messages as tables of fields · `constants` special values · `record_batch` headers and records ·
 `producer_state` a partition's producers, batch by batch, and which markers it accepts · `transaction_state` states and steps ·
 `transaction_log` a coordinator's record · `coordinator` its steps · `coordinator_partition` which partition owns an id ·
-`offset_commit` a group's record · `metadata_records` the controller's records · `broker_files` files next to a log.
+`metadata_records` the controller's records · `broker_files` files next to a log.
 """

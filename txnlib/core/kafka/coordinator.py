@@ -261,25 +261,24 @@ _ONGOING: Final[_States] = frozenset({_S.ONGOING})
 _EMPTY: Final[_States] = frozenset({_S.EMPTY})
 _NOT_BEGUN: Final[_States] = _EMPTY | COMPLETE_STATES
 
+_KEPT: Final[Mapping[Finding, _StepCheck]] = {
+    Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+    Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
+    Finding.TIMEOUT_CHANGED: _changed_timeout,
+}
+_KEPT_ONCE_BEGUN: Final[Mapping[Finding, _StepCheck]] = {**_KEPT, Finding.START_TIMESTAMP_CHANGED: _changed_start}
+
 #: (states before, states after) -> finding -> predicate on the two values (docs/rules/transactions.md#values-that-a-step-keeps).
 STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]]] = {
     (_NOT_BEGUN, _EMPTY): {Finding.UNEXPECTED_PRODUCER_EPOCH: _initialised_at_another_epoch},
-    (_NOT_BEGUN, _ONGOING): {
-        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
-        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
-        Finding.TIMEOUT_CHANGED: _changed_timeout,
-    },
+    (_NOT_BEGUN, _ONGOING): _KEPT,
     (_NOT_BEGUN, PREPARED_STATES): {  # the abort of an empty transaction, by a client of transactions v2
-        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        **_KEPT,
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: b.producer_id == a.producer_id and _rose(b, a) not in (-1, 1),
-        Finding.TIMEOUT_CHANGED: _changed_timeout,
         Finding.PARTITIONS_CHANGED: lambda b, a: bool(_partitions(a)),
     },
     (_ONGOING, _ONGOING): {
-        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
-        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
-        Finding.TIMEOUT_CHANGED: _changed_timeout,
-        Finding.START_TIMESTAMP_CHANGED: _changed_start,
+        **_KEPT_ONCE_BEGUN,
         Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a),
     },
     (_ONGOING, PREPARED_STATES): {
@@ -291,24 +290,15 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
         Finding.PARTITIONS_CHANGED: _changed_partitions,
     },
     (PREPARED_STATES, PREPARED_STATES): {  # a retry, unless the value differs
-        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
-        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
-        Finding.TIMEOUT_CHANGED: _changed_timeout,
-        Finding.START_TIMESTAMP_CHANGED: _changed_start,
+        **_KEPT_ONCE_BEGUN,
         Finding.PARTITIONS_CHANGED: _changed_partitions,
     },
     (PREPARED_STATES, COMPLETE_STATES): {
+        **_KEPT_ONCE_BEGUN,
         Finding.PRODUCER_ID_CHANGED: _completed_as_another,
         Finding.UNEXPECTED_PRODUCER_EPOCH: _completed_at_another_epoch,
-        Finding.TIMEOUT_CHANGED: _changed_timeout,
-        Finding.START_TIMESTAMP_CHANGED: _changed_start,
     },
-    (COMPLETE_STATES, COMPLETE_STATES): {  # a retry
-        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
-        Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
-        Finding.TIMEOUT_CHANGED: _changed_timeout,
-        Finding.START_TIMESTAMP_CHANGED: _changed_start,
-    },
+    (COMPLETE_STATES, COMPLETE_STATES): _KEPT_ONCE_BEGUN,  # a retry
 }
 
 #: How the previous record may have been rolled back in memory -> what that explains in the step

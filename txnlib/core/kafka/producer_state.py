@@ -166,11 +166,9 @@ def _append_marker(before: ProducerState, batch: RecordBatch, marker: EndTxnMark
         completed = CompletedTxn(batch.producer_id, before.current_txn_first_offset, batch.last_offset, is_aborted)
     forgets_batches = batch.producer_epoch != before.producer_epoch
     coordinator_epoch = before.coordinator_epoch if marker.coordinator_epoch is None else marker.coordinator_epoch
-    after = ProducerState(
+    after = replace(
+        UNKNOWN_PRODUCER if forgets_batches else before,
         producer_epoch=batch.producer_epoch,
-        last_sequence=None if forgets_batches else before.last_sequence,
-        last_offset=None if forgets_batches else before.last_offset,
-        offset_delta=0 if forgets_batches else before.offset_delta,
         coordinator_epoch=coordinator_epoch,
         current_txn_first_offset=None,
         last_timestamp=batch.max_timestamp,

@@ -142,17 +142,10 @@ def decrement_sequence(sequence: int, decrement: int) -> int:
     return (sequence - decrement) % (MAX_SEQUENCE + 1)
 
 
-def read_records(
-    body: bytes, count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
-) -> list[Record]:
-    """The `count` records of an uncompressed batch body; raises as `iter_records` does."""
-    return list(iter_records(body, count, base_offset, base_timestamp, log_append_time))
-
-
 def iter_records(
     body: bytes, count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
 ) -> Iterator[Record]:
-    """The same, one by one, because even a body within the limit may contain millions.
+    """The `count` records of an uncompressed batch body, one by one, because even a body within the limit may contain millions.
 
     Raises CorruptRecordError if a length, the count or the end of the body does not match. Kafka: `DefaultRecord.readFrom`.
     """

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import IdKey, row_of
+from txnlib.core.schema import row_class
 from txnlib.core.verdicts import kafka_commands
 from txnlib.core.verdicts.abort_plan import (
     IDLE,
@@ -22,40 +23,13 @@ from txnlib.core.verdicts.abort_plan import (
     Action,
     OpenTransaction,
     Plan,
-    PlanCommand,
     WholeTransaction,
     hanging_row,
     needs_somebody,
     plan,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class PlannedStep:
-    """A row of `abort_plan`."""
-
-    as_of_ms: int
-    number: int
-    action: str
-    topic: str
-    partition: int
-    producer_id: int
-    start_offset: int
-    transactional_id: str | None
-    coordinator_partition: int | None
-    verdict: str
-    reason: str
-    do_not_abort_because: str | None
-    before: tuple[PlanCommand, ...]
-    command: str | None
-    command_for_old_brokers: str | None
-    after: tuple[PlanCommand, ...]
-    effect: str | None
-    notes: tuple[str, ...]
-    is_holder: bool
-    places: tuple[str, ...]
-    blocked_offsets: int | None
-    blocks_since_ms: int | None
+PlannedStep: Final = row_class("abort_plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +68,7 @@ def abort_plan(
     as_of_ms: int,
     transaction_max_timeout_ms: int,
     kafka_version: str | None,
-) -> Iterator[PlannedStep]:
+) -> Iterator[Any]:
     """A row for each step; steps that unblock consumers come first.
 
     A step that the coordinator takes for all partitions of a transaction at once is one row. On each partition, the open

@@ -9,11 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Final
 
-from txnlib.core.copies import NO_LEADER, CoverageRow
+from txnlib.core.copies import NO_LEADER, CoverageRow, highest_of
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import OnPartition, row_of
+from txnlib.core.schema import row_class
 
 
 class OffsetBasis(StrEnum):
@@ -86,19 +88,10 @@ class MarkerDelays:
     applied_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ClockPair(ClockOffset):
-    """A row of `broker_clocks`."""
-
-    as_of_ms: int
-    broker: str
-    other_broker: str
-    samples: int
-    samples_back: int
-    applied_ms: int
+ClockPair: Final = row_class("broker_clocks")
 
 
-def broker_clocks(coverage: Sequence[CoverageRow], marker_delays: Sequence[MarkerDelays], *, as_of_ms: int) -> Iterator[ClockPair]:
+def broker_clocks(coverage: Sequence[CoverageRow], marker_delays: Sequence[MarkerDelays], *, as_of_ms: int) -> Iterator[Any]:
     """A row for each pair of brokers whose clocks a marker compares: its coordinator's, and its partition's leader's.
 
     Source: docs/rules/copies.md#clocks-of-two-brokers.
@@ -159,18 +152,7 @@ class CoordinatedId:
     transaction_start_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerMetrics:
-    """A row of `brokers`."""
-
-    as_of_ms: int
-    broker: str
-    is_leadership_assumed: bool
-    replicas: int
-    partitions_led: int
-    partitions_with_late_transactions: int
-    coordinators_led: int
-    active_transaction_open_time_max_ms: int | None
+BrokerMetrics: Final = row_class("brokers")
 
 
 def brokers(
@@ -179,7 +161,7 @@ def brokers(
     transactional_ids: Sequence[CoordinatedId],
     *,
     as_of_ms: int,
-) -> Iterator[BrokerMetrics]:
+) -> Iterator[Any]:
     """A row for each broker with a copy.
 
     Kafka: the gauge `PartitionsWithLateTransactionsCount` of ReplicaManager, over the partitions that the broker leads, and
@@ -191,11 +173,11 @@ def brokers(
         if copy.broker is not None and copy.status != "MISSING":
             held[copy.broker][copy.topic, copy.partition].append(copy)
     late = {(each.topic, each.partition) for each in partitions if each.is_late}
-    open_ms: dict[tuple[str, int], int] = {}
-    for each in transactional_ids:
-        if each.state == TransactionState.ONGOING.kafka_name and each.transaction_start_ms is not None:
-            place = TRANSACTION_STATE_TOPIC, each.coordinator_partition
-            open_ms[place] = max(open_ms.get(place, 0), as_of_ms - each.transaction_start_ms)
+    open_ms = highest_of(
+        ((TRANSACTION_STATE_TOPIC, each.coordinator_partition), max(as_of_ms - each.transaction_start_ms, 0))
+        for each in transactional_ids
+        if each.state == TransactionState.ONGOING.kafka_name and each.transaction_start_ms is not None
+    )
     for broker, copies in held.items():
         led = {place for place, each in copies.items() if any(map(_leads, each))}
         yield BrokerMetrics(

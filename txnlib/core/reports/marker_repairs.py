@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from txnlib.core.copies import CoverageRow
+from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
 from txnlib.core.kafka.producer_state import LAST_EPOCH, Acceptance, acceptance, record_epochs
-from txnlib.core.rows import OfProducer, TransactionKey, row_of
+from txnlib.core.rows import OfProducer, TransactionKey, grouped, row_of
+from txnlib.core.schema import row_class
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 #: The states of a marker that is due and not there.
@@ -128,33 +129,7 @@ class CoordinatorEpoch:
     coordinator_epoch: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerRepair:
-    """A row of `marker_repairs`."""
-
-    as_of_ms: int
-    transactional_id: str
-    coordinator_partition: int
-    transaction_number: int
-    producer_id: int
-    topic: str
-    partition: int
-    decided_outcome: str
-    decided_ms: int | None
-    marker: str
-    copies: tuple[CopyWithMarker, ...] | None
-    marker_epoch: int
-    coordinator_epoch: int | None
-    transaction_version: int | None
-    seen_epoch: int | None
-    seen_coordinator_epoch: int | None
-    is_accepted: str
-    request: str | None
-    tool: str
-    fate: Fate
-    first_offset: int | None
-    ended_at_offset: int | None
-    consumers_saw: str
+MarkerRepair: Final = row_class("marker_repairs")
 
 
 def marker_repairs(
@@ -167,14 +142,13 @@ def marker_repairs(
     *,
     as_of_ms: int,
     kafka_version: str | None,
-) -> Iterator[MarkerRepair]:
+) -> Iterator[Any]:
     """A row for each partition of a decided transaction without its marker."""
     lacking = transaction_outcomes
     decided = {each.key: each for each in transactions([each.key for each in lacking])}
     due = [(each, decided[each.key]) for each in lacking if each.key in decided]
-    spans: dict[_Producer, list[SpanOfProducer]] = defaultdict(list)
-    for span in spans_of_producers([_records_of(each, of) for each, of in due]):
-        spans[span.topic, span.partition, span.producer_id].append(span)
+    found_spans = spans_of_producers([_records_of(each, of) for each, of in due])
+    spans = grouped(found_spans, lambda span: (span.topic, span.partition, span.producer_id))
     copies: dict[DueMarker, set[CopyWithMarker]] = defaultdict(set)
     for found in copies_with_markers([_marker_of(each, of) for each, of in due]):
         copies[found.due].add(found.copy)
@@ -259,11 +233,7 @@ def _newest_epochs(of_records: Sequence[CoordinatorEpoch], coverage: Sequence[Co
     """Coordinator partition -> its newest coordinator epoch, which the request must carry."""
     known = [(each.coordinator_partition, each.coordinator_epoch) for each in of_records]
     known += [(copy.partition, copy.leader_epoch) for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC]
-    newest: dict[int, int] = {}
-    for partition, epoch in known:
-        if epoch is not None:
-            newest[partition] = max(newest.get(partition, epoch), epoch)
-    return newest
+    return highest_of(known)
 
 
 # ---- The repair of a lost marker: its request, its sender, and what consumers saw

@@ -16,20 +16,10 @@ In reading order:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import make_dataclass
+from typing import Any, Final
 
-from txnlib.core.schema.columns import (
-    Scalar,
-    Array,
-    Struct,
-    Type,
-    Column,
-    Table,
-    TOPIC_PARTITION,
-    COPY,
-    PRODUCER,
-    OPEN_TRANSACTION,
-)
+from txnlib.core.schema.columns import Scalar, Array, Struct, Type, Column, Table, TOPIC_PARTITION, COPY, PRODUCER, OPEN_TRANSACTION
 from txnlib.core.schema import coordinators, coverage, ingested, metadata, outcomes, producers, reports, runs
 
 #: In the order of `docs/tables.md`.
@@ -83,17 +73,11 @@ def shown(view: str, *, is_wide: bool = True) -> tuple[str, ...]:
     return (*first.split(), *(more.split() if is_wide else ()))
 
 
-__all__ = [
-    "TABLES",
-    "shown",
-    "Table",
-    "Column",
-    "Type",
-    "Scalar",
-    "Array",
-    "Struct",
-    "TOPIC_PARTITION",
-    "COPY",
-    "PRODUCER",
-    "OPEN_TRANSACTION",
-]
+def row_class(table: str) -> Any:
+    """The dataclass of rows that a table of the catalogue has, with a field for each column: `known_until_ms` for an instant."""
+    names = [f"{each.name}_ms" if each.type is Scalar.TIMESTAMP else each.name for each in TABLES[table].columns]
+    return make_dataclass(table, names, frozen=True, slots=True)
+
+
+__all__ = ["TABLES", "shown", "row_class", "Table", "Column", "Type", "Scalar", "Array", "Struct"]
+__all__ += ["TOPIC_PARTITION", "COPY", "PRODUCER", "OPEN_TRANSACTION"]

@@ -235,19 +235,9 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
     try:
         numbers = tuple(map(int, layout.numbers(tokens)))
         _RANGES.pack(*numbers)
-        batch = DumpedBatch._make(
-            (
-                *numbers,
-                BOOLEANS[is_transactional],
-                BOOLEANS[is_control],
-                NOT_PRINTED if delete_horizon == b"OptionalLong.empty" else _optional_long(delete_horizon),
-                CODECS[codec],
-                layout.timestamp_type,
-                BOOLEANS[is_valid],
-                NOT_PRINTED,
-                NOT_PRINTED,
-            )
-        )
+        horizon = NOT_PRINTED if delete_horizon == b"OptionalLong.empty" else _optional_long(delete_horizon)
+        words = BOOLEANS[is_transactional], BOOLEANS[is_control], horizon, CODECS[codec], layout.timestamp_type, BOOLEANS[is_valid]
+        batch = DumpedBatch._make((*numbers, *words, NOT_PRINTED, NOT_PRINTED))
     except (ValueError, KeyError, struct.error):
         return None
     is_sound = is_believable(batch) and batch.magic in layout.magics and batch.size >= _SMALLEST_SIZES[batch.magic]

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
 from txnlib.core.metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
+from txnlib.core.rows import grouped, row_of
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,12 +221,7 @@ def cluster_facts(
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
         coordinators=tuple(
-            CoordinatorPartition(
-                copies=of.copies,
-                elections=of.elections,
-                alarms=of.alarms,
-                **asdict(logs.get(partition) or CoordinatorLog(partition=partition)),
-            )
+            row_of(CoordinatorPartition, of, logs.get(partition), partition=partition)
             for (topic, partition), of in partitions.items()
             if topic == TRANSACTION_STATE_TOPIC and of.copies
         ),
@@ -275,7 +269,7 @@ def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tup
     """The states of each partition with another leader or leader epoch than before. All times are the controller's."""
     found: dict[tuple[str, int], list[Election]] = defaultdict(list)
     of_topics = grouped(partition_assignments, lambda each: (each.topic_id, each.topic, each.partition))
-    for (topic_id, topic, partition), states in of_topics.items():
+    for (_, topic, partition), states in of_topics.items():
         states.sort(key=_since)
         changes = [
             state
@@ -283,14 +277,13 @@ def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tup
             if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)
         ]
         for state, after in zip(changes, [*changes[1:], None], strict=True):
-            election = Election(
+            election = row_of(
+                Election,
+                state,
                 offset=state.since_offset,
                 at_ms=state.since_ms,
-                leader=state.leader,
-                leader_epoch=state.leader_epoch,
                 is_unclean=bool(state.is_unclean),
                 until_ms=after.since_ms if after and after.since_ms is not None else state.until_ms,
-                topic_id=topic_id,
                 is_first=state is changes[0],
             )
             found[topic, partition].append(election)
@@ -322,17 +315,6 @@ def _since(state: Any) -> int:
     return -1 if state.since_offset is None else int(state.since_offset)
 
 
-def _newest(events: Iterable[Row]) -> tuple[Row, ...]:
-    return tuple(sorted(events, key=_in_order)[-MOST_EVENTS:])
-
-
-def _in_order(event: Any) -> tuple[int, int]:
-    return -1 if event.offset is None else event.offset, -1 if event.at_ms is None else event.at_ms
-
-
-def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> Mapping[Any, list[Row]]:
-    """The rows by their key, in the order in which they came."""
-    found: dict[Any, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[key(row)].append(row)
-    return found
+def _newest(events: Iterable[Any]) -> tuple[Any, ...]:
+    order = attrgetter("offset", "at_ms")
+    return tuple(sorted(events, key=lambda event: [-1 if number is None else number for number in order(event)])[-MOST_EVENTS:])

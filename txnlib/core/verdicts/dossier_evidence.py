@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role, highest, lowest
+from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role, highest, is_above, lowest
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, TWO_PHASE_COMMIT_TIMEOUTS, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.producer_state import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
+from txnlib.core.rows import row_of
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
 from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EarlierAudit, EpochStamps, OpenSpan, SiblingMarkers
 from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Decided, Evidence, Owner, PartitionSide
@@ -39,16 +40,8 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
     matches = matches_of(dossier.decisions, span, clocks)
     coordinator = _coordinator_side(dossier, span, claim, of_claim, matches, clocks, facts)
     partition = _partition_side(dossier, span, claim, clocks, matches, coordinator, facts)
-    cluster = ClusterSide(
-        elections=span.elections,
-        coordinator_elections=of_claim.elections if of_claim else (),
-        fenced=facts.fenced,
-        lowered=facts.lowered,
-        is_confirmed=facts.is_metadata_confirmed,
-        hides_elections=facts.hides_elections,
-        block=span.block,
-        is_never_allocated=dossier.is_never_allocated,
-    )
+    led = of_claim.elections if of_claim else ()
+    cluster = row_of(ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed)
     return Evidence(partition, coordinator, cluster, history_of(span, claim, matches, partition, clocks, facts))
 
 
@@ -79,10 +72,6 @@ def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim | None:
 # ---- The coordinator
 
 
-#: Stands in for the record of a producer id that nobody owns.
-_NO_CLAIM: Final = Claim(transactional_id="", coordinator_partition=-1, owner=Owner.NOBODY.value)
-
-
 def _coordinator_side(
     dossier: Dossier,
     span: OpenSpan,
@@ -97,30 +86,24 @@ def _coordinator_side(
     wanted = sorted(
         (each for each in facts.coordinators if claim is None or each.partition in numbers), key=lambda each: each.partition
     )
-    record = _NO_CLAIM if claim is None else claim
+    last_offset = None if claim is None else claim.record_offset
     missing = facts.missing_coordinators
     decided = [decided_of(match, span, clocks, facts) for match in matches if not began_later_by_epoch(match.decision, span)]
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
     captures = [each.best.captured_at_ms if each.best else None for each in wanted]
     high_watermark = None if best is None else best.high_watermark
-    side = CoordinatorSide(
-        owner=Owner(record.owner),
-        transactional_id=None if claim is None else claim.transactional_id,
-        coordinator_partition=None if claim is None else claim.coordinator_partition,
-        state=None if record.state is None else BY_KAFKA_NAME[record.state],
-        record_offset=record.record_offset,
-        producer_epoch=record.producer_epoch,
-        transaction_timeout_ms=record.transaction_timeout_ms,
-        transaction_start_ms=record.start_ms,
-        last_update_ms=record.last_update_ms,
-        record_ms=record.record_ms,
-        record_coordinator_epoch=record.record_coordinator_epoch,
-        newest_coordinator_epoch=None if of_claim is None else of_claim.newest_coordinator_epoch,
-        is_listed=lists(record.partitions, span),
-        transaction_version=record.client_transaction_version,
+    side = row_of(
+        CoordinatorSide,
+        claim,
+        of_claim,
+        dossier,
+        owner=Owner.NOBODY if claim is None else Owner(claim.owner),
+        state=None if claim is None or claim.state is None else BY_KAFKA_NAME[claim.state],
+        transaction_start_ms=None if claim is None else claim.start_ms,
+        is_listed=claim is not None and lists(claim.partitions, span),
+        transaction_version=None if claim is None else claim.client_transaction_version,
         known_until_ms=facts.coordinators_known_until_ms if claim is None else of_claim.known_until_ms if of_claim else None,
         is_capture_instant_assumed=of_claim.is_instant_assumed if of_claim else True,
-        damaged_offset=None if of_claim is None else of_claim.damaged_offset,
         missing_partitions=missing,
         leader=_leader_to_copy(best, None if claim else missing, facts),
         has_leader=best.has_leader if claim and best else None,
@@ -130,13 +113,12 @@ def _coordinator_side(
         ended_ms=_ended_ms(matches, span, of_claim),
         role=(best and best.role) or Role.OTHER,
         end=(best and best.ends) or End.TORN,
-        is_record_committed=record.record_offset is None or high_watermark is None or record.record_offset < high_watermark,
+        is_record_committed=last_offset is None or high_watermark is None or last_offset < high_watermark,
         count_basis=CountBasis(facts.count_basis),
         compacted_ms=highest(each.hole_ms for each in facts.coordinators) if claim is None else claim.hole_ms,
         cluster_transaction_version=facts.transaction_version,
         uncertain_copies=tuple(text for each in wanted for text in uncertainties(each)) or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
-        answered_owners=dossier.answered_owners,
         earliest_copy_ms=None if None in captures else lowest(captures),
     )
     return replace(side, may_be_v2=_may_be_v2(side, decided, facts))
@@ -258,31 +240,25 @@ def _partition_side(
         default=None,
     )
     living = [each for each in span.copies if each.status != "MISSING"]
-    return PartitionSide(
-        topic=span.topic,
-        partition=span.partition,
+    return row_of(
+        PartitionSide,
+        span,
+        copy,
         producer_id=dossier.producer_id,
-        producer_epoch=span.producer_epoch,
-        coordinator_epoch=span.coordinator_epoch,
-        start_offset=span.start_offset,
-        last_timestamp_ms=span.last_timestamp_ms,
-        is_broker_clock=span.is_broker_clock,
         first_timestamp_ms=_first_timestamp(span, floor, lag),
         is_start_exact=span.is_start_exact and (is_begin_gone or is_start_proven(span.checks, copy)),
         stamped_before_ms=stamped_before,
         stamped_after_ms=stamped_after,
         hides_stamps=snapshot_from is not None and stamped_before is None,
-        checkpointed_ms=copy.checkpointed_at_ms if _is_above(copy.high_watermark, span.start_offset) else None,
-        gap_offset=copy.gap_offset if _is_above(copy.gap_offset, span.start_offset) else None,
-        known_until_ms=copy.known_until_ms,
+        checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, span.start_offset) else None,
+        gap_offset=copy.gap_offset if is_above(copy.gap_offset, span.start_offset) else None,
         captured_at_ms=_captured_by(copy),
         is_capture_instant_assumed=copy.is_instant_assumed is not False,
         role=copy.role or Role.OTHER,
         end=copy.ends or End.TORN,
-        has_leader=copy.has_leader,
         is_leader_hidden=copy.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED,
         leader=None if copy.leader == NO_LEADER else copy.leader,
-        is_tail_lost=_is_above(copy.damaged_offset, span.start_offset),
+        is_tail_lost=is_above(copy.damaged_offset, span.start_offset),
         is_disputed="COPIES_DISAGREE" in span.alarms and copy.role != Role.LEADER,
         is_start_committed=None if copy.high_watermark is None else span.start_offset < copy.high_watermark,
         crc=_crc(span.checks),
@@ -293,19 +269,15 @@ def _partition_side(
         newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
         clocks_differ_ms=max(CLOCKS_DIFFER_MS, clocks.differ_ms) if matches else CLOCKS_DIFFER_MS,
         written_after_ms=before_last,
-        written_checkpointed_ms=copy.checkpointed_at_ms if _is_above(copy.high_watermark, last_offset) else None,
+        written_checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, last_offset) else None,
         is_written_again=last_offset > span.start_offset,
         written_before_ms=latest_bound_ms((each.behind_last_ms for each in span.stamps), floor_last, lag),
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
-        answered_stable_offset=copy.answered_stable_offset,
-        answered_ms=copy.answered_at_ms,
-        is_stable_offset_raised=not _is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
+        is_stable_offset_raised=not is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=first.partition_leader_epoch if first else None,
         newest_leader_epoch=highest([*(each.leader_epoch for each in living), *(each.leader_epoch for each in span.elections)]),
-        checkpoint_leader_epoch=copy.checkpoint_leader_epoch,
         lacks_epoch_checkpoint=facts.has_epoch_checkpoints and copy.checkpoint_leader_epoch is None,
         is_begin_gone=is_begin_gone,
-        topic_id=copy.topic_id,
         first_batch_crc=first.crc if first else None,
         truncated_markers=tuple(
             f"{each.type} marker at offset {each.offset} of broker {each.broker}" for each in span.truncated_markers
@@ -321,10 +293,6 @@ def _partition_side(
         marker_coordinator_epoch=None if marker is None else marker.coordinator_epoch,
         marker_ms=None if marker is None else marker.ms,
     )
-
-
-def _is_above(offset: int | None, other: int) -> bool:
-    return offset is not None and offset > other
 
 
 def _is_between(written: int | None, copied: int | None, captured: int | None) -> bool:

@@ -128,7 +128,7 @@ class PartitionSide:
     is_written_after_coordinator: bool = False
     #: What its leader answered when the capture was taken: nothing below that offset was open.
     answered_stable_offset: int | None = None
-    answered_ms: int | None = None
+    answered_at_ms: int | None = None
     #: Whether that may be the log start, to which a leader raises it, whatever is open.
     is_stable_offset_raised: bool = False
     #: Leader epochs: of the first batch, the newest one in any copy, and the newest one in the judged copy's checkpoint.

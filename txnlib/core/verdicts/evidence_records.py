@@ -139,39 +139,21 @@ class EvidenceRecord:
 def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
     """The records that support a verdict, in the order of the story."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    records = []
+    place, records = (partition.topic, partition.partition), []
     if partition.marker_offset is not None:
-        records.append(
-            EvidenceRecord(
-                partition.topic,
-                partition.partition,
-                partition.marker_offset,
-                f"endTxnMarker: {partition.marker_type or 'not printed'} producerEpoch: {partition.marker_epoch} "
-                f"coordinatorEpoch: {_shown(partition.marker_coordinator_epoch)}",
-                "the producer's last marker in this partition",
-            )
+        shown = (
+            f"endTxnMarker: {partition.marker_type or 'not printed'} producerEpoch: {partition.marker_epoch} "
+            f"coordinatorEpoch: {_shown(partition.marker_coordinator_epoch)}"
         )
-    records.append(
-        EvidenceRecord(
-            partition.topic,
-            partition.partition,
-            partition.start_offset,
-            f"producerId: {partition.producer_id} producerEpoch: {partition.producer_epoch} isTransactional: true",
-            _begin(partition),
-        )
-    )
+        records.append(EvidenceRecord(*place, partition.marker_offset, shown, "the producer's last marker in this partition"))
+    batch = f"producerId: {partition.producer_id} producerEpoch: {partition.producer_epoch} isTransactional: true"
+    records.append(EvidenceRecord(*place, partition.start_offset, batch, _begin(partition)))
     if coordinator.record_offset is not None and coordinator.coordinator_partition is not None:
         state = "<DELETE>" if coordinator.state is None else f"state={coordinator.state.kafka_name}"
-        records.append(
-            EvidenceRecord(
-                TRANSACTION_STATE_TOPIC,
-                coordinator.coordinator_partition,
-                coordinator.record_offset,
-                f"transactionalId={coordinator.transactional_id} {state} producerEpoch:{_shown(coordinator.producer_epoch)}",
-                "the last record of its transactional id "
-                + ("lists this partition" if coordinator.is_listed else "does not list this partition"),
-            )
-        )
+        shown = f"transactionalId={coordinator.transactional_id} {state} producerEpoch:{_shown(coordinator.producer_epoch)}"
+        says = f"the last record of its transactional id {'lists' if coordinator.is_listed else 'does not list'} this partition"
+        number, offset = coordinator.coordinator_partition, coordinator.record_offset
+        records.append(EvidenceRecord(TRANSACTION_STATE_TOPIC, number, offset, shown, says))
     return (*records, *_metadata_records(evidence))
 
 

@@ -17,6 +17,7 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.producer_state import record_epochs
 from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.rows import row_of
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, OpenSpan, WrittenMarker
 from txnlib.core.verdicts.evidence import Decided, History, PartitionSide
@@ -188,14 +189,13 @@ def decided_of(
     is_followed = of is not None and (hole is None or hole <= decision.first_record_offset)
     newest = of.newest_coordinator_epoch if of is not None else None
     began_epoch, ended_epoch = decision.first_epoch, decision.decided_epoch
-    return Decided(
+    return row_of(
+        Decided,
+        decision,
         type=decision.outcome,
         producer_epoch=marker_epoch(decision),
         coordinator_epoch=decision.coordinator_epoch if newest is None else newest,
         decided_ms=decision.said_ms if decision.said_ms is not None else decision.prepared_ms or decision.completed_ms,
-        completed_ms=decision.completed_ms,
-        transaction_version=decision.transaction_version,
-        start_ms=decision.start_ms,
         is_marked=None if may_be_deleted else _is_marked(match),
         may_be_deleted=may_be_deleted,
         lists_partition=decision.partitions is not None,
@@ -203,7 +203,6 @@ def decided_of(
         began_before=began_before,
         is_own_epoch=ended_epoch is not None and began_epoch is not None and ended_epoch > began_epoch,
         is_followed=is_followed,
-        coordinator_partition=decision.coordinator_partition,
         record_offset=decision.last_record_offset,
     )
 

@@ -17,8 +17,8 @@ from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_o
 from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.evidence import Evidence, Thresholds
 from txnlib.core.verdicts.evidence_records import EvidenceRecord, evidence_records
-from txnlib.core.verdicts.find_hanging import MS_PER_MINUTE
 from txnlib.core.verdicts.kafka_commands import (
+    MS_PER_MINUTE,
     abort,
     abort_on_old_brokers,
     cannot_name,

@@ -64,14 +64,10 @@ class MetadataExtent:
 
 #: (what a conclusion rests on, has_begin, has_end) -> whether it holds.
 HOLDS: Final[Mapping[tuple[Basis, bool, bool], bool]] = {
-    (Basis.NEWEST, True, True): True,
-    (Basis.NEWEST, True, False): False,
-    (Basis.NEWEST, False, True): True,
-    (Basis.NEWEST, False, False): False,
-    (Basis.ABSENCE, True, True): True,
-    (Basis.ABSENCE, True, False): False,
-    (Basis.ABSENCE, False, True): False,
-    (Basis.ABSENCE, False, False): False,
+    (basis, has_begin, has_end): has_end and (has_begin or basis is Basis.NEWEST)
+    for basis in Basis
+    for has_begin in (True, False)
+    for has_end in (True, False)
 }
 
 

@@ -28,7 +28,7 @@ from txnlib.core.verdicts.doubt import (
     proven_since_ms,
 )
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
-from txnlib.core.verdicts.find_hanging import find_hanging, is_candidate
+from txnlib.core.verdicts.kafka_commands import is_candidate, is_printed
 from txnlib.core.verdicts.reason import (
     EXPLANATIONS,
     LastRecord,
@@ -100,12 +100,9 @@ DECIDED_VERDICTS: Final[Mapping[Reason, Verdict]] = {
 EXPECTED_REASONS: Final = frozenset({Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT})
 #: Why an expected transaction is late, by the rule and by whether the coordinator's start is known.
 LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
-    (LateBy.LAST_WRITE, True): Reason.TIMEOUT_NOT_PASSED,
-    (LateBy.LAST_WRITE, False): Reason.OVERDUE,
-    (LateBy.COORDINATOR_START, True): Reason.OVERDUE,
-    (LateBy.COORDINATOR_START, False): Reason.OVERDUE,
-    (LateBy.BOTH, True): Reason.OVERDUE,
-    (LateBy.BOTH, False): Reason.OVERDUE,
+    (by, is_known): Reason.TIMEOUT_NOT_PASSED if is_known and by is LateBy.LAST_WRITE else Reason.OVERDUE
+    for by in LateBy
+    for is_known in (True, False)
 }
 
 
@@ -164,7 +161,7 @@ def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
     is_listed = coordinator.is_active and coordinator.is_listed
     if is_listed and coordinator.is_prepared:
         is_listed = not is_decision_marker(partition, coordinator)
-    return find_hanging(
+    return is_printed(
         is_candidate=is_candidate(partition.last_timestamp_ms, thresholds.as_of_ms, thresholds.max_transaction_timeout_ms),
         is_id_known=coordinator.owns_producer_id,
         is_partition_listed=is_listed,
@@ -213,7 +210,7 @@ def _answer(evidence: Evidence) -> str:
     partition, owners = evidence.on_partition, ", ".join(evidence.at_coordinator.answered_owners)
     if owners:
         return f"{owners} has producer {partition.producer_id}, which no captured record shows"
-    return f"nothing was open below offset {partition.answered_stable_offset} at {instant(partition.answered_ms)}"
+    return f"nothing was open below offset {partition.answered_stable_offset} at {instant(partition.answered_at_ms)}"
 
 
 def _loss(partition: PartitionSide) -> str:

@@ -72,14 +72,15 @@ def remote_file(place: str) -> RemoteFile:
     found = URI.fullmatch(place)
     assert found is not None
     scheme, authority, path = scheme_of(place), found["authority"], found["path"]
+    given = [next(filter(None, map(os.environ.get, names)), None) for names in _SETTINGS[scheme]]
     if scheme == "s3":
-        return RemoteFile(_s3(authority, *_s3_settings()), authority + path)
+        return RemoteFile(_s3(authority, *given), authority + path)
     if scheme == "gs":
-        return RemoteFile(_gs(_gs_emulator(), REQUEST_SECONDS), authority + path)
+        return RemoteFile(_gs(*given, REQUEST_SECONDS), authority + path)
     if scheme == "abfss":
         container, _, host = authority.partition("@")
-        return RemoteFile(_abfss(host, *_azure_settings()), container + path)
-    return RemoteFile(_hdfs(authority, _hdfs_settings()), path or "/")
+        return RemoteFile(_abfss(host, *given), container + path)
+    return RemoteFile(_hdfs(authority, *given), path or "/")
 
 
 def may_pass(path: str, error: OSError) -> bool:
@@ -110,11 +111,14 @@ def said(problem: object) -> str:
 # ---- The stores.
 
 
-def _s3_settings() -> tuple[str | None, str | None]:
-    """Endpoint and region, from the variables of all AWS tools."""
-    environment = os.environ
-    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    return endpoint, environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+#: Scheme -> the variables of each setting, the first that is set counts: those of all AWS tools (endpoint, region), of Google's C++
+#: library or of all its others (emulator), of `az storage` (endpoint, key, token), and of Hadoop (which cluster, as which user).
+_SETTINGS: Final = {
+    "s3": (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), ("AWS_REGION", "AWS_DEFAULT_REGION")),
+    "gs": (("CLOUD_STORAGE_EMULATOR_ENDPOINT", "STORAGE_EMULATOR_HOST"),),
+    "abfss": (("AZURE_STORAGE_SERVICE_ENDPOINT",), ("AZURE_STORAGE_KEY",), ("AZURE_STORAGE_SAS_TOKEN",)),
+    "hdfs": (("HADOOP_CONF_DIR",), ("HADOOP_HOME",), ("HADOOP_USER_NAME",)),
+}
 
 
 @lru_cache(maxsize=16)
@@ -128,11 +132,6 @@ def _s3(bucket: str, endpoint: str | None, region: str | None) -> Any:
     return fs.S3FileSystem(region=region or fs.resolve_s3_region(bucket), **options)
 
 
-def _gs_emulator() -> str | None:
-    """The variable of Google's C++ library, which takes precedence there, or that of all its other libraries."""
-    return os.environ.get("CLOUD_STORAGE_EMULATOR_ENDPOINT") or os.environ.get("STORAGE_EMULATOR_HOST")
-
-
 @lru_cache(maxsize=16)
 def _gs(emulator: str | None, seconds: int) -> Any:
     # Its default limit is a quarter of an hour per request.
@@ -141,13 +140,6 @@ def _gs(emulator: str | None, seconds: int) -> Any:
         scheme, host = _scheme_and_host(emulator, "http")
         options |= {"endpoint_override": host, "scheme": scheme, "anonymous": True}
     return fs.GcsFileSystem(**options)
-
-
-def _azure_settings() -> tuple[str | None, str | None, str | None]:
-    """Endpoint, key and token, from the variables of `az storage`."""
-    environment = os.environ
-    endpoint = environment.get("AZURE_STORAGE_SERVICE_ENDPOINT")
-    return endpoint, environment.get("AZURE_STORAGE_KEY"), environment.get("AZURE_STORAGE_SAS_TOKEN")
 
 
 @lru_cache(maxsize=16)
@@ -169,7 +161,7 @@ def _abfss(host: str, endpoint: str | None, key: str | None, token: str | None) 
 
 
 @lru_cache(maxsize=16)
-def _hdfs(authority: str, _: tuple[str | None, ...]) -> Any:
+def _hdfs(authority: str, *_: str | None) -> Any:
     return Hdfs(authority)
 
 
@@ -187,11 +179,6 @@ ATTEMPTS: Final = 6
 _SAID_BY_SERVER: Final = re.compile(r'RPCError\("(?:\w+\.)*(?P<exception>\w+)", "(?P<message>.*?)(?:\\n.*)?"\)', re.DOTALL)
 #: Maximum length of a message; longer ones list every datanode with all its numbers.
 _LONGEST: Final = 200
-
-
-def _hdfs_settings() -> tuple[str | None, ...]:
-    """The environment variables that decide which cluster is accessed, and as which user."""
-    return tuple(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_USER_NAME"))
 
 
 class Hdfs:
