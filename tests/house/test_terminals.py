@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemons import audited
+from tests.support import live_output
+from tests.support.delta_tables import store
+from tests.support.memory_audits import audited
 from txnlib.ask.commands import COMMANDS
 from txnlib.ask.grid import left_out
 
@@ -123,11 +125,11 @@ def test_every_command_answers_in_a_terminal_as_in_a_pipe(words, where, piped, c
 
 
 @pytest.fixture(scope="module")
-def hostile(repository: Path, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile(spark: Any, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables of a capture whose ids hold spaces, quotes, commas and markup."""
-    out = tmp_path_factory.mktemp("hostile") / "out"
-    audited(repository, "--input", str(captures / "hostile-4.3" / "brokers"), "--output", str(out))
-    return out
+    capture = captures / "hostile-4.3"
+    as_of = live_output.as_of(capture)
+    return store(tmp_path_factory.mktemp("hostile"), audited(spark, capture / "brokers", "--as-of", str(as_of)), as_of)
 
 
 @pytest.fixture(scope="module")

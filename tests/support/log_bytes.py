@@ -193,13 +193,9 @@ def encode_transaction_log_value(
     """A value of the entry's version (None: 0); `more_tags` win over its own, every topic gets `topic_tags`."""
     version = entry.version or 0
     encoded = struct.pack(
-        ">hqhib",
-        version,
-        on_disk(entry.producer_id),
-        on_disk(entry.producer_epoch),
-        on_disk(entry.transaction_timeout_ms),
+        ">hqhib", version, on_disk(entry.producer_id), on_disk(entry.producer_epoch), on_disk(entry.transaction_timeout_ms),
         entry.transaction_state,
-    )
+    )  # fmt: skip
     encoded += (_partitions_v1(entry, topic_tags) if version else _partitions_v0(entry)) + struct.pack(
         ">qq", on_disk(entry.last_update_timestamp_ms), on_disk(entry.start_timestamp_ms)
     )

@@ -49,12 +49,6 @@ def results() -> Results:
 def outcome(given: Results | None = None) -> Outcome:
     ended = AS_OF + 7_200_000
     return Outcome(
-        cluster="blue",
-        version="1.0",
-        exit_code=0,
-        started_ms=ended - 90_000,
-        finished_ms=ended,
-        run_id="blue-1",
-        written={"segments": Written(23, 1.5)},
-        results=given or results(),
-    )
+        cluster="blue", version="1.0", exit_code=0, started_ms=ended - 90_000, finished_ms=ended, run_id="blue-1",
+        written={"segments": Written(23, 1.5)}, results=given or results(),
+    )  # fmt: skip

@@ -25,37 +25,18 @@ TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
 HERE = {"topic": "payments", "partition": 0}
 #: Columns with words of our own, or of Kafka's: nothing in them comes from a log.
 OURS = {
-    "outcome",
-    "decided_outcome",
-    "marker",
-    "verdict",
-    "status",
-    "action",
-    "likelihood",
-    "severity",
-    "name",
-    "state",
-    "coordinator_state",
-    "clock",
-    "event",
-    "mark",
-    "age_basis",
-    "how",
-}
+    "outcome", "decided_outcome", "marker", "verdict", "status", "action", "likelihood", "severity", "name", "state",
+    "coordinator_state", "clock", "event", "mark", "age_basis", "how",
+}  # fmt: skip
 
 
 def transaction(**fields: Any) -> dict[str, Any]:
     """A hanging transaction that may be aborted, as a report gets it."""
     evidence = [{**HERE, "offset": 23, "record": "endTxnMarker: ABORT", "says": "the producer's last marker in this partition"}]
     row = {
-        **HERE,
-        "producer_id": 1001,
-        "producer_epoch": 0,
-        "start_offset": 24,
-        "last_timestamp": START,
-        "duration_minutes": 23,
+        **HERE, "producer_id": 1001, "producer_epoch": 0, "start_offset": 24, "last_timestamp": START, "duration_minutes": 23,
         "last_timestamp_ms": 0,
-    }
+    }  # fmt: skip
     row |= {"transactional_id": "payments-batch-7", "application": "payments-batch", "coordinator_partition": 3}
     row |= {"coordinator_state": "CompleteAbort", "transaction_start": START, "transaction_timeout_ms": 900_000}
     row |= {"is_two_phase_commit": False, "verdict": "HANGING", "reason": "WRITTEN_AFTER_MARKER", "explanation": "late"}
@@ -67,21 +48,13 @@ def transaction(**fields: Any) -> dict[str, Any]:
     row |= {"before": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "producer 1001"}]}
     row |= {"after": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "None"}]}
     row |= {
-        "last_stable_offset": 24,
-        "lag_offsets": 187,
-        "lag_bytes": 7_400,
-        "is_holder": True,
-        "blocking_transactional_id": "payments-batch-7",
-        "safe_from": None,
-        "late_by": None,
-    }
+        "last_stable_offset": 24, "lag_offsets": 187, "lag_bytes": 7_400, "is_holder": True,
+        "blocking_transactional_id": "payments-batch-7", "safe_from": None, "late_by": None,
+    }  # fmt: skip
     row |= {
-        "effect": "drops 1 record here, from offset 24 on",
-        "notes": ["permissions: Alter"],
-        "places": ["payments-0 offset 24"],
-        "command_for_old_brokers": None,
-        "safety": [],
-    }
+        "effect": "drops 1 record here, from offset 24 on", "notes": ["permissions: Alter"], "places": ["payments-0 offset 24"],
+        "command_for_old_brokers": None, "safety": [],
+    }  # fmt: skip
     row |= {"blocking_producer_id": 1001, "next_blocking_offset": None, "next_blocking_producer_id": None}
     row |= {"next_blocking_transactional_id": None, "groups": ["settlement"]}
     return row | fields
@@ -131,14 +104,8 @@ def story(row: Mapping[str, Any]) -> Story:
 def broken() -> TransactionOnPartitions:
     """A transaction that somebody aborted by hand on one of its two partitions."""
     own = {
-        "topic": "orders",
-        "records": 2,
-        "marked": START,
-        "says": None,
-        "marker": "FOUND",
-        "marker_offset": 43,
-        "outcome": "COMMIT",
-    }
+        "topic": "orders", "records": 2, "marked": START, "says": None, "marker": "FOUND", "marker_offset": 43, "outcome": "COMMIT",
+    }  # fmt: skip
     odd = {"marker": "CONTRADICTING", "marker_offset": 88, "outcome": "ABORT", "says": "an ABORT marker contradicts the decision"}
     places = [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
     records = [{"offset": 24, "timestamp_ms": START, "state": "Ongoing", "partitions": places}]
