@@ -73,17 +73,11 @@ def story(row: Mapping[str, Any]) -> Story:
     start = row["start_offset"]
     data = {"producer_epoch": 0, "is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "records_count": 1}
     marker = {**data, "is_control": True, "control_type": "ABORT", "coordinator_epoch": 0, "base_sequence": None}
+    first, second = ({"max_timestamp_ms": START, "base_sequence": number, "last_sequence": number} for number in range(2))
     batches = [
-        {
-            **data,
-            "base_offset": start - 2,
-            "last_offset": start - 2,
-            "max_timestamp_ms": START,
-            "base_sequence": 0,
-            "last_sequence": 0,
-        },
+        {**data, "base_offset": start - 2, "last_offset": start - 2, **first},
         {**marker, "base_offset": start - 1, "last_offset": start - 1, "max_timestamp_ms": START + 50},
-        {**data, "base_offset": start, "last_offset": start, "max_timestamp_ms": START, "base_sequence": 1, "last_sequence": 1},
+        {**data, "base_offset": start, "last_offset": start, **second},
     ]
     own = {"transactional_id": row["transactional_id"], "coordinator_partition": 3, "producer_id": row["producer_id"]}
     own |= {"is_tombstone": False, "transaction_number": 1, "producer_epoch": 0}
@@ -146,22 +140,14 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
     lag |= {"blocking_producer_id": 1001, "blocking_transactional_id": "payments-batch-7", "blocking_verdict": "HANGING"}
     broker = {"broker": "1", "partitions_led": 7, "partitions_with_late_transactions": 1, "coordinators_led": 2}
     run = {"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": verdicts, "lag_ms": 1_384_000}
-    known: dict[str, Any] = {
-        "run_id": "run-1",
-        "tables": "out",
-        "inputs": "/data/capture",
-        "settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []},
-        "opened": rows,
-        "plan": [planned(row) for row in rows],
-        "lags": [lag],
-        "lagging": 1,
-        "brokers": [{**broker, "active_transaction_open_time_max_ms": None}],
-        "covered": covered,
-        "topics": {"payments": {"COMPLETE": 3, "MISSING": 2, "DAMAGED": 2}},
-        "topics_known": 1,
-        "stories": {(row["topic"], row["partition"], row["producer_id"], row["start_offset"]): story(row) for row in rows[:12]},
-        "runs": [run, {**run, "run_id": "run-0", "as_of_ms": AS_OF - 86_400_000, "verdicts": {"LATE": 1}}],
-    }
+    known: dict[str, Any] = {"run_id": "run-1", "tables": "out", "inputs": "/data/capture", "covered": covered}
+    known |= {"settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []}}
+    known |= {"opened": rows, "plan": [planned(row) for row in rows], "lags": [lag], "lagging": 1}
+    known |= {"brokers": [{**broker, "active_transaction_open_time_max_ms": None}]}
+    known |= {"topics": {"payments": {"COMPLETE": 3, "MISSING": 2, "DAMAGED": 2}}, "topics_known": 1}
+    places = ("topic", "partition", "producer_id", "start_offset")
+    known |= {"stories": {tuple(row[name] for name in places): story(row) for row in rows[:12]}}
+    known |= {"runs": [run, {**run, "run_id": "run-0", "as_of_ms": AS_OF - 86_400_000, "verdicts": {"LATE": 1}}]}
     return Page(shown, **known | fields)
 
 
