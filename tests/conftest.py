@@ -32,15 +32,18 @@ SLOW = (
 
 #: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
 BESIDE = ("tests/house/", "tests/notebooks/")
+#: Need none, and run in the process of the first one, for the same reason.
+WITH_IT = ("tests/deploy/", "tests/scripts/")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
+    """Marks what runs in the process of the first Spark session, beside which the rest runs, and what is too slow for CI."""
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
+        shares = "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE)
+        if shares or item.nodeid.startswith(WITH_IT):
             item.add_marker(pytest.mark.session)
 
 
