@@ -44,7 +44,7 @@ if (($# > 0)); then
   exec "$VENV/bin/pytest" "$@"            # the exit code is that of pytest; 5 if no tests were found
 fi
 
-# Two processes, one core each: the tests with the first Spark session, and mypy and all other tests (tests/conftest.py).
+# Two processes, one core each: the tests that share the first Spark session, and mypy and all other tests.
 first="$(mktemp)"
 "$VENV/bin/pytest" -m "session and not slow" >"$first" 2>&1 &
 trap 'kill "$!" 2>/dev/null || true; rm -f "$first"' EXIT

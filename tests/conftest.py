@@ -27,23 +27,23 @@ hypothesis_settings.load_profile("deterministic")
 
 #: A cluster of processes, a real broker, audits killed in the middle: minutes, which CI does not have.
 SLOW = (
-    "tests/cluster/", "tests/deploy/test_image_build.py", "tests/scripts/test_capture_of_a_broker.py", "tests/jobs/test_kills.py",
-)  # fmt: skip
+    "tests/cluster/",
+    "tests/deploy/test_image_build.py",
+    "tests/scripts/test_capture_of_a_broker.py",
+    "tests/jobs/test_kills.py",
+)
 
 #: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
 BESIDE = ("tests/house/", "tests/notebooks/")
-#: Need none, and run in the process of the first one, for the same reason.
-WITH_IT = ("tests/deploy/", "tests/scripts/")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what runs in the process of the first Spark session, beside which the rest runs, and what is too slow for CI."""
+    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        shares = "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE)
-        if shares or item.nodeid.startswith(WITH_IT):
+        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
             item.add_marker(pytest.mark.session)
 
 
