@@ -112,7 +112,7 @@ def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
     assert "\n  do       kafka-transactions.sh … abort\n" in rest
 
 
-def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, monkeypatch):
+def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables):
     run = open_run(open_tables(str(tables)))
     opened = run.rows("open_transactions", ("topic", "partition", "start_offset"))[0]
     told = answer(run, Namespace(where=[str(value) for value in opened.values()]))
@@ -124,8 +124,7 @@ def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables, 
     printed = [line for line in records.splitlines() if "ffset: " in line]
     assert len(printed) > 2
     assert printed == [line for line in wide.partition("\nRECORDS")[2].splitlines() if "ffset: " in line]
-    monkeypatch.setenv("COLUMNS", "60")
-    assert told.text("table", width=80).endswith(narrow)
+    assert told.text("table", width=60).endswith(narrow)
     assert told.text("table").endswith(wide)
 
 

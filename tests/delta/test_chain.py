@@ -1,5 +1,6 @@
 """Chains of runs: what a run has of earlier ones, in a folder by Spark and without it, and in a catalog."""
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
@@ -7,17 +8,18 @@ from txnlib.core.chains import Chain
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore, Store
+from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark.schemas import COVERAGE, RECORD_BATCHES
 
-FIRST = Chain("eu-1")
+FIRST, NEXT = Chain("eu-1"), Chain("eu-1", 1)
+DAY_MS = 86_400_000
+
+#: What Spark writes takes ten times as long. A catalog is written by Spark too, so CI has no time for a folder that is.
+KINDS = ["without Spark", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("by Spark", "catalog"))]
+IN_CI = [*KINDS[:2], "catalog"]
 
 
-# A catalog is written by Spark too, so CI has no time for a folder that is.
-BY_SPARK = ("by Spark", "catalog")
-KINDS = ["without Spark", pytest.param("by Spark", marks=pytest.mark.slow), "catalog"]
-
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture
 def store(request, spark, tmp_path):
     if request.param != "catalog":
         yield Store(spark, str(tmp_path / "out"), is_small=request.param == "without Spark")
@@ -64,11 +66,22 @@ def read(run):
     return sorted(row["base_offset"] for row in run.read("record_batches").select("base_offset").collect())
 
 
-# How earlier rows are read is the same for all; those that Spark writes take it ten times as long.
-@pytest.mark.parametrize("store", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in BY_SPARK)], indirect=True)
+def note(store, day, chain):
+    """The row of a run that was done on a day."""
+    row = {"as_of": day * DAY_MS * 1_000, "status": "DONE", "started_at": 0, "settings": "{}", "version": "0"}
+    rows = pa.Table.from_pylist([row | {"chain": chain.name, "night": chain.night}], arrow_schema(CATALOGUE["audit_runs"].columns))
+    run_of(store, day, chain).write("audit_runs", rows)
+
+
+def left(store):
+    return sorted(row["base_offset"] for row in store.read_all("record_batches").select("base_offset").collect())
+
+
+# How earlier rows are read is the same for all.
+@pytest.mark.parametrize("store", KINDS, indirect=True)
 def test_a_night_has_its_rows_and_the_earlier_ones_that_count(store):
     written(store, 1, FIRST, 1, 2)
-    assert offsets(written(store, 2, Chain("eu-1", 1), 3, since=0)) == [1, 2, 3]
+    assert offsets(written(store, 2, NEXT, 3, since=0)) == [1, 2, 3]
     third = written(store, 3, Chain("eu-1", 2), 4, since=0, first=2)  # retention deleted offset 1
     assert offsets(third) == [2, 3, 4]
     fourth = written(store, 4, Chain("eu-1", 3), 7, since=None)  # the copy was rewritten, and read again
@@ -77,23 +90,23 @@ def test_a_night_has_its_rows_and_the_earlier_ones_that_count(store):
     assert [read(run_of(store, day, Chain("eu-1", day - 1))) for day in (1, 2, 3, 4)] == [[1, 2], [1, 2, 3], [2, 3, 4], [7]]
 
 
-def test_a_night_again_and_one_that_died_are_replaced(store):
+@pytest.mark.parametrize("store", IN_CI, indirect=True)
+def test_rows_of_a_chain_are_replaced_with_their_night_and_stay_as_long_as_a_run_needs_them(store):
     written(store, 1, FIRST, 1, 2)
-    written(store, 2, Chain("eu-1", 1), 3, since=0)
-    assert offsets(written(store, 2, Chain("eu-1", 1), 4, since=0)) == [1, 2, 4]
-    # It died; another run takes its place.
-    assert offsets(written(store, 3, Chain("eu-1", 1), 5, since=0)) == [1, 2, 5]
-    left = store.read_all("record_batches").select("base_offset").collect()
-    assert sorted(row["base_offset"] for row in left) == [1, 2, 5]
+    written(store, 2, NEXT, 3, since=0)
+    assert offsets(written(store, 2, NEXT, 4, since=0)) == [1, 2, 4], "the night again"
+    third = written(store, 3, NEXT, 5, since=0)
+    assert (offsets(third), left(store)) == ([1, 2, 5], [1, 2, 5]), "it died, and another run took its place"
+    attempt = Chain("eu-1-2", kept=("eu-1",))
+    again = written(store, 1, attempt, 8, 9)
+    assert (offsets(again), offsets(RunStore(store, "eu", "eu-3", NEXT))) == ([8, 9], [1, 2, 5])
+    for day, chain in ((1, attempt), (3, NEXT)):
+        note(store, day, chain)
+    gone = forget_runs(store, "eu", 2 * DAY_MS)
+    assert (gone, left(store)) == (["eu-1"], [1, 2, 5]), "rows of the log go with the last run of their chain"
 
 
-def test_rows_that_later_runs_need_survive_another_attempt(store):
-    written(store, 1, FIRST, 1, 2)
-    second = written(store, 2, Chain("eu-1", 1), 3, since=0)
-    again = written(store, 1, Chain("eu-1-2", kept=("eu-1",)), 8, 9)
-    assert (offsets(again), offsets(RunStore(store, "eu", "eu-2", second.chain))) == ([8, 9], [1, 2, 3])
-
-
+@pytest.mark.parametrize("store", KINDS, indirect=True)
 def test_a_run_of_a_version_without_chains_has_its_rows(store):
     old = RunStore(store, "eu", "eu-0")
     stamps = {"cluster": F.lit("eu"), "run_id": F.lit("eu-0")}
@@ -104,25 +117,5 @@ def test_a_run_of_a_version_without_chains_has_its_rows(store):
         rows.save(f"{store.output}/record_batches")
     assert offsets(old) == [5]
     assert offsets(written(store, 1, FIRST, 1, 2)) == [1, 2]
-    assert offsets(written(store, 2, Chain("eu-1", 1), 3, since=0)) == [1, 2, 3]
+    assert offsets(written(store, 2, NEXT, 3, since=0)) == [1, 2, 3]
     assert offsets(RunStore(store, "eu", "eu-0")) == [5]
-
-
-def test_rows_of_the_log_go_with_the_last_run_of_their_chain(store):
-    spark, runs = store.spark, [(1, FIRST), (2, Chain("eu-1", 1)), (3, Chain("eu-3"))]
-    for day, chain in runs:
-        run = run_of(store, day, chain)
-        run.write("record_batches", batches(spark, day))
-        row = {"as_of": day * 86_400_000, "status": "DONE", "chain": chain.name, "night": chain.night}
-        row |= {"started_at": 0, "settings": "{}", "version": "0"}
-        columns = {column.name: column for column in CATALOGUE["audit_runs"].columns}
-        noted = [
-            (F.timestamp_millis(F.lit(row[name])) if name in ("as_of", "started_at") else F.lit(row.get(name))).alias(name)
-            for name in columns
-        ]
-        run.write("audit_runs", spark.range(1).select(*noted))
-    left = []
-    for days in (2, 3):
-        forget_runs(store, "eu", days * 86_400_000)
-        left.append(sorted(row["run_id"] for row in store.read_all("record_batches").select("run_id").collect()))
-    assert left == [["eu-1", "eu-2", "eu-3"], ["eu-3"]]

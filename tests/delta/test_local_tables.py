@@ -9,6 +9,8 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from tests.delta.test_store import positions
+from tests.delta.test_store import rows as stretches
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Array, Scalar, Struct
 from txnlib.delta import local_tables
@@ -17,7 +19,7 @@ from txnlib.delta.store import RunStore, Store
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark import local_rows
 from txnlib.spark.local_rows import local_relation
-from txnlib.spark.schemas import OPEN_TRANSACTIONS, QUARANTINE, TABLES
+from txnlib.spark.schemas import OPEN_TRANSACTIONS, TABLES
 
 NAMES = ("coverage", "open_transactions", "producer_spans", "quarantine")
 
@@ -30,14 +32,6 @@ def by_spark(spark, tmp_path):
 @pytest.fixture
 def local(spark, tmp_path):
     return Store(spark, str(tmp_path / "local"), is_small=True)
-
-
-def stretches(spark, *positions):
-    return spark.createDataFrame([("orders", 0, "raw:1", "x.log", p, 1, "why", "", None) for p in positions], QUARANTINE)
-
-
-def positions(run):
-    return sorted(row["position"] for row in run.read("quarantine").collect())
 
 
 def any_value(random, kind):

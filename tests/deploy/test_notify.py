@@ -57,18 +57,28 @@ def bodies(receiver: Receiver) -> list[dict[str, Any]]:
     return [json.loads(body) for *_, body in receiver.requests]
 
 
-def test_slack_is_told_what_was_found(tmp_path):
+@pytest.mark.parametrize(
+    ("code", "error", "text"),
+    [
+        (
+            3,
+            None,
+            "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n2 HANGING: nobody will ever end them\n1 OPEN: in time\n"
+            "HANGING payments-0 offset 24 producer 1 payments-7, safe to abort: yes",
+        ),
+        (1, "the disk is full", "txnlib: blue: the audit failed (exit code 1)\nthe disk is full"),
+        (0, None, None),
+    ],
+)
+def test_slack_is_told_and_a_scheduler_that_sends_mails_is_failed_unless_all_is_well(tmp_path, code, error, text):
+    file = summary(tmp_path, code=code, error=error, name="payments-7")
     with receiving() as slack:
-        done = notify("slack", summary(tmp_path, code=3, name="payments-7"), slack)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert [path for _, path, *_ in slack.requests] == [SECRET]
-    assert bodies(slack) == [
-        {
-            "text": "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n"
-            "2 HANGING: nobody will ever end them\n1 OPEN: in time\n"
-            "HANGING payments-0 offset 24 producer 1 payments-7, safe to abort: yes"
-        }
-    ]
+        told, failed = notify("slack", file, slack), notify("fail", file, slack)
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+    assert [(path, body) for (_, path, *_), body in zip(slack.requests, bodies(slack), strict=True)] == (
+        [(SECRET, {"text": text})] if text else []
+    )
+    assert (failed.returncode, failed.stdout, failed.stderr) == ((1, "", f"{text}\n") if text else (0, "", ""))
 
 
 def test_a_name_from_a_log_is_text_and_nothing_else(tmp_path):
@@ -97,18 +107,6 @@ def test_a_name_from_a_log_forges_no_line_and_steers_no_terminal(tmp_path, servi
     (told,) = [line for line in lines if "all-is-well" in line]
     assert r"producer 1 x\nHANGING all-is-well\x1b[2J\u202egnp\u2028y, safe to abort" in told
     assert all(line.isprintable() for line in lines)
-
-
-def test_slack_is_told_that_an_audit_failed_and_why(tmp_path):
-    with receiving() as slack:
-        notify("slack", summary(tmp_path, code=1, error="the disk is full"), slack)
-    assert bodies(slack) == [{"text": "txnlib: blue: the audit failed (exit code 1)\nthe disk is full"}]
-
-
-def test_slack_is_not_told_that_all_is_well(tmp_path):
-    with receiving() as slack:
-        assert notify("slack", summary(tmp_path), slack).returncode == 0
-    assert slack.requests == []
 
 
 @pytest.mark.parametrize(("hours", "says"), [(19, "2 HANGING"), (21, "no audit has ended for 21 hours")])
@@ -154,21 +152,6 @@ def test_a_message_that_is_refused_ends_with_1_and_without_the_secret(tmp_path, 
     for wrong in ("secret:no url", "secret", "http://127.0.0.1:1/the secret", "file:///etc/secret"):
         done = notify(service, summary(tmp_path, code=3), receiver, SLACK_WEBHOOK_URL=wrong, PAGERDUTY_EVENTS_URL=wrong)
         assert (done.returncode, "secret" in done.stderr, "Traceback" in done.stderr) == (1, False, False), done.stderr
-
-
-@pytest.mark.parametrize(
-    ("code", "error", "ended", "said"),
-    [
-        (3, None, 1, "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n2 HANGING: nobody will ever end them\n"),
-        (1, "the disk is full", 1, "txnlib: blue: the audit failed (exit code 1)\nthe disk is full\n"),
-        (0, None, 0, ""),
-    ],
-)
-def test_a_scheduler_that_sends_mails_is_failed_with_the_message(tmp_path, code, error, ended, said):
-    with receiving() as nobody:
-        done = notify("fail", summary(tmp_path, code=code, error=error, name="payments-7"), nobody)
-    assert (done.returncode, done.stdout, done.stderr[: len(said)]) == (ended, "", said)
-    assert (nobody.requests, bool(done.stderr)) == ([], bool(said))
 
 
 def test_bad_usage_ends_with_2_and_sends_nothing(tmp_path):

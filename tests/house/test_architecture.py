@@ -4,7 +4,9 @@ import ast
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,9 +52,14 @@ def module_of(repository: Path, path: Path) -> str:
     return ".".join(path.relative_to(repository).with_suffix("").parts)
 
 
+@cache
+def nodes(path: Path) -> list[Any]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imports(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -63,13 +70,8 @@ def imports(path: Path) -> set[str]:
 
 def test_imports_run_one_way(repository):
     """The contracts are in pyproject.toml."""
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
-        cwd=repository,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
@@ -95,10 +97,11 @@ def test_the_library_asks_for_no_clock_no_chance_and_no_environment(repository):
         assert not {"os.environ", "os.getenv"} & attributes(path) or where in READS_THE_ENVIRONMENT, path
 
 
+@cache
 def attributes(path: Path) -> set[str]:
     """Every name and dotted name that a file uses."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Attribute):
             found.add(node.attr)
             if isinstance(node.value, ast.Name):
@@ -131,7 +134,7 @@ def test_a_class_name_has_one_meaning(repository):
     found = Counter(
         node.name
         for path in sorted((repository / "txnlib").rglob("*.py"))
-        for node in ast.parse(path.read_text()).body
+        for node in nodes(path)[0].body
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in found.items() if count > 1] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.headings import anchors
+from tests.house.test_docs import anchors
 from txnlib.core.verdicts.proof import STATEMENTS
 
 #: A page, by its path or its name alone, and a heading in it; in code also a record of `docs/decisions`, by its number alone.

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 #: group -> the rows of the conformance scenarios: Kafka's own tests restated, and cases derived from its code.
@@ -21,6 +22,7 @@ AWAITED: set[str] = set()
 ID = r"[A-FLM]\d\d"
 
 
+@cache
 def named_in_tests(repository: Path) -> set[str]:
     """Ids in names of tests, and at the head of what names their parameters."""
     found: set[str] = set()

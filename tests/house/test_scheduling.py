@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.house.test_docs import ROOT, blocks, commands
+from tests.house.test_docs import ROOT, anchors, blocks, commands
 from tests.support.kustomize import build
 from tests.support.promql import check
 from txnlib.ask.metrics import METRICS
@@ -85,9 +85,7 @@ def test_an_alert_asks_for_gauges_and_labels_that_there_are(rule):
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
 def test_the_runbook_of_an_alert_is_there(rule):
     page, _, anchor = rule["annotations"]["runbook"].partition("#")
-    headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(), re.MULTILINE)
-    anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-    assert not anchor or anchor in anchors
+    assert not anchor or anchor in anchors(ROOT / page)
 
 
 def test_the_command_makes_each_runbook_a_link():

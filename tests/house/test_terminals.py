@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemons import audited
 from txnlib.ask.commands import COMMANDS
 from txnlib.ask.grid import left_out
 
@@ -65,6 +64,9 @@ KEPT = {
 }
 
 
+LIST_WIDTHS = (80, 100, 120, 160, 200)
+
+
 def parts(text: str) -> set[str]:
     """The words of a text, each up to a comma: a list or JSON without spaces is wrapped behind commas."""
     return {part for word in text.split() for part in word.split(",")}
@@ -102,8 +104,11 @@ def words(demo_run: object, repository: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def where(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    environment = {**os.environ, "PYTHONPATH": str(repository), "TERM": "xterm"}
-    return {"cwd": tmp_path_factory.mktemp("terminal"), "env": environment}
+    return run_in(tmp_path_factory.mktemp("terminal"), repository)
+
+
+def run_in(folder: Path, repository: Path) -> dict[str, Any]:
+    return {"cwd": folder, "env": {**os.environ, "PYTHONPATH": str(repository), "TERM": "xterm"}}
 
 
 @pytest.fixture(scope="module")
@@ -122,35 +127,39 @@ def test_every_command_answers_in_a_terminal_as_in_a_pipe(words, where, piped, c
     assert "payments-batch-7" in shown
 
 
-@pytest.fixture(scope="module")
-def hostile(repository: Path, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tables of a capture whose ids hold spaces, quotes, commas and markup."""
-    out = tmp_path_factory.mktemp("hostile") / "out"
-    audited(repository, "--input", str(captures / "hostile-4.3" / "brokers"), "--output", str(out))
-    return out
+#: What carries out every list, and what it prints and tells without a terminal.
+Listed = tuple[list[str], str, str]
+
+
+def listed_in_a_pipe(root: Path, where: dict[str, Any]) -> Listed:
+    words = [sys.executable, "-c", LISTINGS, str(root)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, **where)
+    return words, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
-def listed(demo_run: object, hostile: Path, where: dict[str, Any], repository: Path) -> list[tuple[list[str], str, str]]:
-    """Of both captures, what carries out every list, and what it prints and tells without a terminal."""
-    calls = [[sys.executable, "-c", LISTINGS, str(root)] for root in (repository / "out" / "quickstart", hostile)]
-    done = [subprocess.run(words, capture_output=True, text=True, check=True, **where) for words in calls]
-    return [(words, each.stdout, each.stderr) for words, each in zip(calls, done, strict=True)]
+def listed(demo_run: object, where: dict[str, Any], repository: Path) -> Listed:
+    return listed_in_a_pipe(repository / "out" / "quickstart", where)
 
 
-@pytest.mark.parametrize("columns", [80, 100, 120, 160, 200])
+@pytest.mark.parametrize("columns", LIST_WIDTHS)
 def test_every_list_fits_into_the_terminal_and_cuts_no_word(listed, where, columns):
-    for words, piped, codes_then in listed:
-        shown, told = in_a_terminal(words, columns, **where)
-        assert told == codes_then
-        assert {line.rpartition(" ")[2] for line in told.splitlines() if line.startswith("[")} == {"0"}
-        answers = [each.splitlines() for each in re.sub(r"\x1b\[[0-9;]*m", "", shown).split(COMMAND)[1:]]
-        assert [line for lines in answers for line in lines if len(line) > columns and not COPIED.search(line)] == []
-        known = parts(piped)
-        for name, *lines in answers:
-            assert {word for word in parts("\n".join(lines)) if word.strip("─")} - known - LEFT_OUT == set(), name
-            heads = " ".join(" ".join(lines[: next((at for at, line in enumerate(lines) if "──" in line), 0)]).split())
-            if heads:
-                assert [each for each in KEPT.get(name, ()) if each not in heads] == []
-            if name == "explain":
-                assert any("<--" in line for line in lines)
+    """As do those of ids with spaces, quotes, commas and markup (tests/jobs/test_hostile_ids.py)."""
+    assert_lists_fit(listed, where, columns)
+
+
+def assert_lists_fit(listed: Listed, where: dict[str, Any], columns: int) -> None:
+    words, piped, codes_then = listed
+    shown, told = in_a_terminal(words, columns, **where)
+    assert told == codes_then
+    assert {line.rpartition(" ")[2] for line in told.splitlines() if line.startswith("[")} == {"0"}
+    answers = [each.splitlines() for each in re.sub(r"\x1b\[[0-9;]*m", "", shown).split(COMMAND)[1:]]
+    assert [line for lines in answers for line in lines if len(line) > columns and not COPIED.search(line)] == []
+    known = parts(piped)
+    for name, *lines in answers:
+        assert {word for word in parts("\n".join(lines)) if word.strip("─")} - known - LEFT_OUT == set(), name
+        heads = " ".join(" ".join(lines[: next((at for at, line in enumerate(lines) if "──" in line), 0)]).split())
+        if heads:
+            assert [each for each in KEPT.get(name, ()) if each not in heads] == []
+        if name == "explain":
+            assert any("<--" in line for line in lines)

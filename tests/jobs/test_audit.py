@@ -1,20 +1,16 @@
 """One audit of the sample: tables, report, exit code."""
 
 import json
-import re
 
 import pytest
-from deltalake import DeltaTable
 
+from tests.house.test_demo import TOLD, counts
 from tests.support.delta_tables import txn_audit
 from txnlib.ask.summary_json import Numbers
 from txnlib.jobs import audit, reconstruct_state, report_transactions
 from txnlib.jobs.main import main
 from txnlib.pipeline.scheduler import TableStep
 from txnlib.spark.schemas import TABLES
-
-#: What a line of progress tells of a table.
-TOLD = re.compile(r"^\S+Z (\w+): ([\d,]+) rows?, ", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +21,6 @@ def out(tmp_path_factory):
 @pytest.fixture(scope="module")
 def sample(repository):
     return str(repository / "examples" / "quickstart" / "brokers")
-
-
-def counts(out):
-    """Rows of every table, read without Spark: two dozen counts of Delta tables would take it half a minute."""
-    return {name: DeltaTable(f"{out}/{name}").to_pyarrow_dataset().count_rows() for name in TABLES}
 
 
 @pytest.mark.slow  # `tests/house/test_demo.py` looks at one in CI

@@ -17,7 +17,7 @@ CASES = [
 ]  # fmt: skip
 
 
-#: An audit takes half a minute: CI has time for one of raw files and one of text.
+#: CI has time for one.
 IN_CI = {"attributes-bit"}
 
 
@@ -26,9 +26,8 @@ def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(spark, capture
     capture = captures / "damaged-3.8"
     folder = capture / "cases" / case
     damage = json.loads((folder / "damage.json").read_text())
-    tables = audited(
-        spark, folder / ("brokers" if (folder / "brokers").exists() else "dumps"), "--as-of", str(live_output.as_of(capture))
-    )
+    copies = folder / ("brokers" if (folder / "brokers").exists() else "dumps")
+    tables = audited(spark, copies, "--as-of", str(live_output.as_of(capture)))
     hanging = {key(row) for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"}
     assert hanging <= {key(row) for row in damage["hanging_by_truth"]}
     assert hanging >= {key(row) for row in damage.get("must_still_be_hanging", [])}
@@ -88,6 +87,7 @@ def test_real_indexes_agree(spark, captures):
     assert [row for row in tables.rows("findings") if row["name"] in OURS] == []
 
 
+@pytest.mark.slow  # `tests/spark/findings/test_copy_findings.py` compares logs and indexes in CI
 def test_an_abort_that_an_index_lacks_is_found(spark, broker):
     for path, entries in indexes(broker).items():
         if len(entries) > 1:

@@ -26,12 +26,8 @@ def _night(root, night):
 
     base = {"as_of": at(NIGHTS[night]), "topic": "orders", "high_watermark": 200 + night, "lag_offsets": 100 + night}
     base |= {"blocking_producer_id": 1, "blocking_transactional_id": "billing-0", "blocking_verdict": "OPEN"}
-    add(
-        "partitions",
-        base | {"partition": 0, "last_stable_offset": 100},
-        base | {"partition": 1, "last_stable_offset": 100 + night},
-        base | {"partition": 2, "last_stable_offset": 100, "blocking_verdict": "LATE"},
-    )
+    stable = ({}, {"last_stable_offset": 100 + night}, {"blocking_verdict": "LATE"})
+    add("partitions", *[base | {"partition": n, "last_stable_offset": 100} | changed for n, changed in enumerate(stable)])
     opened = {"topic": "orders", "partition": 0, "producer_id": 1, "start_offset": 100, "transactional_id": "billing-0"}
     add("open_transactions", opened | {"verdict": "OPEN", "is_two_phase_commit": True})
     used = {"transactional_id": "billing-0", "coordinator_partition": 4, "producer_id": 1, "state": "Ongoing", "record_offset": 9}
@@ -74,8 +70,13 @@ def three_nights(tmp_path_factory):
     return root
 
 
-def test_the_third_night_forecasts(spark, three_nights):
-    found, count = _forecast(spark, three_nights)
+@pytest.fixture(scope="module")
+def forecast(spark, three_nights):
+    return _forecast(spark, three_nights)
+
+
+def test_the_third_night_forecasts(forecast, three_nights):
+    found, count = forecast
     shown = {name: (row["severity"], row["expected"] and f"{row['expected']:%m-%d}") for name, row in found.items()}
     assert count == 4
     assert shown == {
@@ -94,9 +95,8 @@ def test_the_third_night_forecasts(spark, three_nights):
     assert "2026-12-05" in printed
 
 
-def test_forecasts_again_replace_those_before(spark, three_nights):
-    first, again = _forecast(spark, three_nights), _forecast(spark, three_nights)
-    assert again == first
+def test_forecasts_again_replace_those_before(spark, three_nights, forecast):
+    assert _forecast(spark, three_nights) == forecast
 
 
 def test_what_is_no_longer_expected_goes(spark, tmp_path):

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.memory_audits import audited, needed_for
+from tests.support.memory_audits import audited, needed_for, printed
 from txnlib.ask.delta_rows import Tables
-from txnlib.core.batch_runs import single_batches
 from txnlib.core.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.delta.retention import forget_runs
@@ -48,11 +47,6 @@ def night(capture, output, *options, names=TABLES):
 def rows_of(table):
     shown = [name for name in table.column_names if name not in COLUMNS_OF_RUNS]
     return printed(table.select(shown).to_pylist())
-
-
-def printed(rows):
-    """The rows in order. Of `record_batches`, the single batches: a run ends where the reader resumed."""
-    return sorted(repr(batch) for row in rows for batch in single_batches(row))
 
 
 def same_tables(run, full, names=TABLES):

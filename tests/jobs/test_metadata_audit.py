@@ -4,15 +4,15 @@
 leader, dynamic settings; the third broker was killed and its disk copied as it lay. truth.json says who led what.
 """
 
-import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.jobs.test_metadata_loss import audit_of
 from tests.support import live_output
-from tests.support.memory_audits import MemoryTables, audited
+from tests.support.memory_audits import MemoryTables
 
 CAPTURE = "md-4.1"
 
@@ -24,13 +24,12 @@ def capture(captures: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def truth(capture):
-    return json.loads((capture / "truth.json").read_text())
+    return live_output.truth(capture)
 
 
 @pytest.fixture(scope="module")
 def whole(spark, capture) -> MemoryTables:
-    options = ("--as-of", str(live_output.as_of(capture)), "--max-transaction-timeout", "0")
-    return audited(spark, capture / "brokers", *options)
+    return audit_of(spark, capture, capture / "brokers")
 
 
 def without(capture: Path, tmp_path: Path, *brokers: str) -> Path:
@@ -101,8 +100,7 @@ def test_transactions_of_topics_that_are_gone_are_found(whole):
 
 @pytest.mark.slow
 def test_without_the_leader_nothing_is_decided_and_its_broker_is_named(spark, capture, tmp_path):
-    options = ("--as-of", str(live_output.as_of(capture)), "--max-transaction-timeout", "0")
-    rows = audited(spark, without(capture, tmp_path, "1", "100"), *options).rows("open_transactions")
+    rows = audit_of(spark, capture, without(capture, tmp_path, "1", "100")).rows("open_transactions")
     assert {row["verdict"] for row in rows} == {"UNKNOWN"}
     assert all("broker 1 leads it" in row["explanation"] for row in rows)
     assert not any(row["safe_to_abort"] for row in rows)
@@ -110,8 +108,7 @@ def test_without_the_leader_nothing_is_decided_and_its_broker_is_named(spark, ca
 
 @pytest.mark.slow
 def test_a_dead_disk_alone_proves_nothing(spark, capture, tmp_path):
-    options = ("--as-of", str(live_output.as_of(capture)), "--max-transaction-timeout", "0")
-    tables = audited(spark, without(capture, tmp_path, "1", "2", "100"), *options)
+    tables = audit_of(spark, capture, without(capture, tmp_path, "1", "2", "100"))
     assert not any(row["safe_to_abort"] for row in tables.rows("open_transactions"))
     assert {row["leader_basis"] for row in tables.rows("coverage") if row["status"] != "MISSING"} <= {"METADATA_LOG_STALE", None}
     assert {row["verdict"] for row in tables.rows("open_transactions")} <= {"UNKNOWN", "HANGING"}
@@ -126,8 +123,7 @@ def test_metadata_from_text_is_as_good_as_from_files(spark, capture, tmp_path, w
     text = tmp_path / "text"
     shutil.copytree(capture / "dumps" / "metadata-4.3.1", text)
     os.remove(text / "1-bootstrap.checkpoint.txt")
-    options = ("--as-of", str(live_output.as_of(capture)), "--max-transaction-timeout", "0")
-    tables = audited(spark, [folder, text], *options)
+    tables = audit_of(spark, capture, folder, text)
 
     def verdicts(audit):
         columns = ("topic", "partition", "producer_id", "verdict", "reason", "safe_to_abort")

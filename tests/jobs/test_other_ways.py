@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import live_output
-from tests.support.memory_audits import audited
-from txnlib.core.batch_runs import single_batches
+from tests.support.memory_audits import audited, printed
 from txnlib.spark.reports.dossiers import open_now
 from txnlib.spark.schemas import TABLES
 
@@ -89,17 +88,14 @@ def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, ca
     capture = captures / "hostile-3.9"
     as_of = ("--as-of", str(live_output.as_of(capture)))
     raw = audited(spark, capture / "brokers", *as_of)
-    printed = audited(
-        spark,
-        [without_coordinators(capture, tmp_path), capture / "dumps" / "console" / "TransactionLogMessageFormatter.txt"],
-        *as_of,
-    )
-    assert ids(printed) == ids(raw)
+    console = capture / "dumps" / "console" / "TransactionLogMessageFormatter.txt"
+    text = audited(spark, [without_coordinators(capture, tmp_path), console], *as_of)
+    assert ids(text) == ids(raw)
     # A consumer's text is no copy of the leader's log: what an id did since its newest record is not known.
     assert verdicts(raw) == {("odd.topic_with-dashes-1", 0, 27): "HANGING", ("odd.topic_with-dashes-1", 1, 24): "LATE"}
-    assert set(verdicts(printed)) == set(verdicts(raw))
-    assert set(verdicts(printed).values()) == {"UNKNOWN"}
-    coordinators = [row for row in printed.rows("coverage") if row["topic"] == "__transaction_state"]
+    assert set(verdicts(text)) == set(verdicts(raw))
+    assert set(verdicts(text).values()) == {"UNKNOWN"}
+    coordinators = [row for row in text.rows("coverage") if row["topic"] == "__transaction_state"]
     assert {(row["status"], row["source"]) for row in coordinators if row["status"] != "MISSING"} == {("PARTIAL", "console:.")}
 
 
@@ -108,11 +104,6 @@ ALL = sorted(TABLES.keys() - {"audit_runs"})
 CAPTURES = (
     "quickstart", "hostile-3.9", "hostile-4.3", "causes-3.9", "damaged-3.8", "in-motion-4.0", "old-disk-4.1", "overflow-4.2",
 )  # fmt: skip
-
-
-def printed(rows):
-    """The rows in order, and the single batches of runs."""
-    return sorted(repr(batch) for row in rows for batch in single_batches(row))
 
 
 @pytest.mark.slow
@@ -127,13 +118,13 @@ def test_every_table_is_the_same_with_runs_and_without(spark, captures, name):
 
 def test_many_open_transactions_are_judged_as_few_are(spark, captures, monkeypatch):
     capture = captures / "cluster-3.9"
-    options = ("--as-of", str(live_output.as_of(capture)))
-    few = audited(spark, capture / "brokers", *options).rows("open_transactions")
+    few = audited(spark, capture / "brokers", "--as-of", str(live_output.as_of(capture)))
+    assert len(few.rows("open_transactions")) > 2
     monkeypatch.setattr(import_module("txnlib.spark.reports.open_transactions"), "open_now", partial(open_now, most_together=0))
-    many = audited(spark, capture / "brokers", *options, "--cluster", "many").rows("open_transactions")
-    assert len(few) > 2
+    many = few.before("open_transactions")
 
-    def in_order(rows):
-        return sorted(rows, key=lambda row: (row["topic"], row["partition"], row["start_offset"], row["producer_id"]))
+    def in_order(tables):
+        names = ("topic", "partition", "start_offset", "producer_id")
+        return sorted(tables.rows("open_transactions"), key=lambda row: [row[name] for name in names])
 
     assert in_order(many) == in_order(few)

@@ -1,25 +1,23 @@
 """Partial captures: no false alarm, no wrong advice.
 
-`LOGS` has whole coordinators beside partial copies of partitions, `COORDINATORS` the reverse.
+`LOGS` has whole coordinators beside partial copies of partitions, `COORDINATORS` the reverse. conftest.py audits them together
+with those of test_proofs.py.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import pytest
-
 from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, Copy, Entry, id_in
-from tests.support.memory_audits import MemoryTables, audited
-from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, flip_last, wrong
+from tests.support.schedules import Expected, Schedule, Schedules, Story, flip_last
 
-#: Everything is captured at two o'clock.
-END = 2 * HOUR
+#: Everything is captured at three o'clock.
+END = 3 * HOUR
 TIMES = (0, 40 * MINUTE, 100 * MINUTE)
 LOGS, COORDINATORS = Schedules(), Schedules()
 
 
-# ---- Of what was written after its marker: whole copies, in which it is safe to abort, and others.
+# ---- Of what was written after its marker: other copies than the whole ones, in which it is safe to abort.
 
 
 def late_write(
@@ -40,7 +38,6 @@ def late_write(
 
 SHORT: dict[str, Any] = {"verdict": "UNKNOWN", "reason": "PARTITION_LOG_INCOMPLETE"}
 LOGS |= {
-    "late_write_in_a_whole_capture": late_write(is_safe=True, reason="WRITTEN_AFTER_MARKER"),
     "copy_of_a_follower_that_hung_long_before_its_newest_stamp": late_write(
         Copy(2, 101 * MINUTE, taken=END), says="copy its leader's"
     ),
@@ -335,25 +332,18 @@ def sibling_marked_after_the_coordinators_copy(s: Story) -> Expected:
     return s.expect("UNKNOWN", reason="CAPTURE_SKEW")
 
 
-@pytest.fixture(scope="module", params=[LOGS, COORDINATORS], ids=["LOGS", "COORDINATORS"])
-def audit(request, spark, tmp_path_factory) -> tuple[MemoryTables, Told]:
-    c, told = built(request.param)
-    return audited(spark, c.capture(tmp_path_factory.mktemp("partial") / "brokers", END)), told
+# ---- What the audits say; that each verdict is as expected: test_proofs.py.
 
 
-def test_nothing_is_said_that_the_copies_do_not_prove(audit):
-    assert wrong(*audit) == {}
-
-
-def test_nothing_else_is_open_but_what_was_left_open(audit):
-    tables, told = audit
+def test_nothing_else_is_open_but_what_was_left_open(audit_of_schedules):
+    tables, told = audit_of_schedules
     expected = {(topic, e.producer_id) for topic, e in told.values() if e.verdict is not None}
     rows = tables.rows("open_transactions")
     assert {(row["topic"], row["producer_id"]) for row in rows if row["verdict"] in ("HANGING", "STUCK")} <= expected
 
 
-def test_findings_blame_no_healthy_transaction_for_clocks_that_differ(audit):
-    tables, _ = audit
+def test_findings_blame_no_healthy_transaction_for_clocks_that_differ(audit_of_schedules):
+    tables, _ = audit_of_schedules
     of_clocks = [row for row in tables.rows("findings") if (row["topic"] or "").startswith("clock-of")]
     assert of_clocks == []
 
@@ -371,8 +361,8 @@ FOUND = {
 }
 
 
-def test_what_is_odd_is_found(audit):
-    tables, told = audit
+def test_what_is_odd_is_found(audit_of_schedules):
+    tables, told = audit_of_schedules
     found = {(row["producer_id"], row["name"], row["severity"]) for row in tables.rows("findings")}
     for name, (finding, severity) in FOUND.items():
         if name in told:
@@ -398,8 +388,8 @@ REPAIRS = {
 }
 
 
-def test_every_partition_of_a_transaction_shows_its_marker(audit):
-    tables, told = audit
+def test_every_partition_of_a_transaction_shows_its_marker(audit_of_schedules):
+    tables, told = audit_of_schedules
     found: dict[str, dict[int, str]] = {}
     for row in tables.rows("transaction_outcomes"):
         if row["known_from"] == "COORDINATOR" and (row["transactional_id"] or "").find("beat-") < 0:
@@ -408,8 +398,8 @@ def test_every_partition_of_a_transaction_shows_its_marker(audit):
     assert {topic: found[topic] for topic in expected} == expected
 
 
-def test_a_lost_marker_says_who_has_it_and_who_can_send_it(audit):
-    tables, told = audit
+def test_a_lost_marker_says_who_has_it_and_who_can_send_it(audit_of_schedules):
+    tables, told = audit_of_schedules
     rows = {(row["topic"], row["partition"]): row for row in tables.rows("marker_repairs")}
     for name, (tool, copies) in REPAIRS.items():
         if name in told:
@@ -419,8 +409,8 @@ def test_a_lost_marker_says_who_has_it_and_who_can_send_it(audit):
             assert row["copies"] == (copies and [{"broker": b, "source": f"raw:{b}", "offset": at} for b, at in copies]), name
 
 
-def test_a_refuted_batch_is_in_quarantine(audit):
-    tables, told = audit
+def test_a_refuted_batch_is_in_quarantine(audit_of_schedules):
+    tables, told = audit_of_schedules
     if "flipped_producer_id_in_a_large_batch" not in told:
         return
     rows = [row for row in tables.rows("quarantine") if row["topic"].startswith("flipped")]
@@ -428,8 +418,8 @@ def test_a_refuted_batch_is_in_quarantine(audit):
     assert len(rows) == len([name for name in told if name.startswith("flipped")])
 
 
-def test_a_refuted_batch_lowers_coverage(audit):
-    tables, _ = audit
+def test_a_refuted_batch_lowers_coverage(audit_of_schedules):
+    tables, _ = audit_of_schedules
     tables.made("findings")  # they wait for the step that lowers it
     rows = [row for row in tables.rows("coverage") if row["topic"].startswith("flipped") and row["is_judged"]]
     assert {(row["status"], row["detail"], row["unreadable_bytes"] > 16_000) for row in rows} <= {

@@ -68,30 +68,35 @@ def test_bad_usage_is_named_and_exits_with_2(capsys, argv, message):
     assert (code, message in err) == (2, True), err
 
 
-def test_a_wrong_path_is_named_and_exits_with_2(capsys, tmp_path):
-    code, err = said(capsys, audit.job, "--input", tmp_path / "nowhere", "--output", tmp_path / "out")
-    assert code == 2
-    assert f"{tmp_path}/nowhere: no such file or folder. Check --input" in err
+SEGMENT = {"capture/1/orders-0/00000000000000000000.log": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "inputs", "message"),
+    [
+        ({}, ["nowhere"], "nowhere: no such file or folder. Check --input"),
+        ({}, ["."], ": no Kafka log among its 0 files. Expected <topic>-<partition>/<20 digits>.log"),
+        ({"capture/notes.txt": "buy milk\n"}, ["capture"], "capture: no Kafka log among its 1 files"),
+        ({}, ["ftp://host/capture"], "ftp://host/capture: only local paths"),
+        ({"capture/capture.json": '{"coordinator_partitions": "many"}'}, ["capture"], "/capture.json: coordinator_partitions"),
+        (
+            {"capture/capture.json": '{"cluster": "a"}', "other/capture.json": '{"cluster": "b"}'},
+            ["capture", "other"],
+            "different clusters (a, b)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("job", [audit.job, ingest_dumps.job])
+def test_an_input_that_cannot_be_audited_is_named_and_nothing_is_written(
+    capsys, tmp_path, monkeypatch, job, files, inputs, message
+):
+    monkeypatch.chdir(tmp_path)
+    for name, content in (files | (SEGMENT if "capture/capture.json" in files else {})).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    code, err = said(capsys, job, *[word for each in inputs for word in ("--input", each)], "--output", tmp_path / "out")
+    assert (code, message in err) == (2, True), err
     assert not (tmp_path / "out").exists()
-
-
-def test_an_empty_folder_is_named_with_what_was_expected(capsys, tmp_path):
-    (tmp_path / "capture").mkdir()
-    code, err = said(capsys, audit.job, "--input", tmp_path / "capture", "--output", tmp_path / "out")
-    assert code == 2
-    assert f"{tmp_path}/capture: no Kafka log among its 0 files. Expected <topic>-<partition>/<20 digits>.log" in err
-
-
-def test_a_folder_without_a_kafka_file_is_named(capsys, tmp_path):
-    (tmp_path / "capture").mkdir()
-    (tmp_path / "capture" / "notes.txt").write_text("buy milk\n")
-    code, err = said(capsys, ingest_dumps.job, "--input", tmp_path / "capture", "--output", tmp_path / "out")
-    assert (code, "no Kafka log among its 1 files" in err) == (2, True)
-
-
-def test_a_scheme_that_cannot_be_opened_is_named(capsys, tmp_path):
-    code, err = said(capsys, audit.job, "--input", "ftp://host/capture", "--output", tmp_path / "out")
-    assert (code, "ftp://host/capture: only local paths" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -118,21 +123,6 @@ def test_a_settings_file_that_cannot_be_used_names_file_and_key(capsys, segment,
     assert problem in caught.value.problem
     code, err = said(capsys, audit.job, "--input", segment, "--output", tmp_path / "out", "--conf", conf)
     assert (code, str(conf) in err and problem in err) == (2, True)
-
-
-def test_a_broken_capture_json_names_file_and_field(capsys, segment, tmp_path):
-    (segment / "capture.json").write_text(json.dumps({"coordinator_partitions": "many"}))
-    code, err = said(capsys, audit.job, "--input", segment, "--output", tmp_path / "out")
-    assert (code, f"{segment}/capture.json: coordinator_partitions" in err) == (2, True)
-
-
-def test_inputs_of_two_clusters_are_refused(capsys, segment, tmp_path):
-    other = tmp_path / "other"
-    other.mkdir()
-    (segment / "capture.json").write_text('{"cluster": "a"}')
-    (other / "capture.json").write_text('{"cluster": "b"}')
-    code, err = said(capsys, audit.job, "--input", segment, "--input", other, "--output", tmp_path / "out")
-    assert (code, "different clusters (a, b)" in err) == (2, True)
 
 
 def test_a_report_without_tables_says_which_job_comes_first(capsys, spark, tmp_path):

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.memory_audits import printed
 from txnlib.ask.delta_rows import open_tables, runs
-from txnlib.ask.rows import Row
-from txnlib.core.batch_runs import single_batches
 from txnlib.core.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.spark.schemas import TABLES
 
@@ -190,10 +189,5 @@ def assert_same_tables(out: Path | str, expected: Path) -> None:
         schemas = [tables._open(name).schema() for tables in (made, wanted)]
         assert schemas[0] == schemas[1], name
         columns = ["run_id", *(column for column in TABLES[name].names if column not in OF_EARLIER_RUNS)]
-        assert _printed(made.rows(name, columns)) == _printed(wanted.rows(name, columns)), name
+        assert printed(made.rows(name, columns)) == printed(wanted.rows(name, columns)), name
     assert {run["status"] for run in runs(made)} == {"DONE"}
-
-
-def _printed(rows: list[Row]) -> list[str]:
-    """The rows in order. Of `record_batches`, the single batches: a run ends where the reader resumed."""
-    return sorted(repr(batch) for row in rows for batch in single_batches(row))

@@ -29,108 +29,39 @@ ONE = NOON + 60 * MINUTE
 FOO = TopicPartition("foo", 5)
 
 COPY = CoverageRow(
-    topic="foo",
-    partition=5,
-    source="raw:1",
-    broker="1",
-    topic_id="AAAA",
-    is_judged=True,
-    is_current=True,
-    role="LEADER",
-    ends="WHOLE",
-    leader="1",
-    leader_basis="CAPTURE_JSON",
-    leader_epoch=3,
-    checkpoint_leader_epoch=3,
-    end_offset=100,
-    survives_until=100,
-    log_start_offset=0,
-    read_from_offset=0,
-    high_watermark=100,
-    noted_high_watermark=100,
-    checkpointed_at_ms=ONE,
-    captured_at_ms=ONE,
-    newest_stamp_ms=ONE - MINUTE,
-    known_until_ms=ONE,
-    is_instant_assumed=False,
-    tail="CLEAN",
-    is_decoded=True,
-    status="COMPLETE",
-)
+    topic="foo", partition=5, source="raw:1", broker="1", topic_id="AAAA", is_judged=True, is_current=True, role="LEADER",
+    ends="WHOLE", leader="1", leader_basis="CAPTURE_JSON", leader_epoch=3, checkpoint_leader_epoch=3, end_offset=100,
+    survives_until=100, log_start_offset=0, read_from_offset=0, high_watermark=100, noted_high_watermark=100,
+    checkpointed_at_ms=ONE, captured_at_ms=ONE, newest_stamp_ms=ONE - MINUTE, known_until_ms=ONE, is_instant_assumed=False,
+    tail="CLEAN", is_decoded=True, status="COMPLETE",
+)  # fmt: skip
 MARKER = WrittenMarker(offset=40, type="COMMIT", epoch=5, coordinator_epoch=19, ms=NOON - MINUTE + 10, first_offset=30)
+BEFORE = CheckedBatch(
+    place="before", producer_epoch=5, base_sequence=0, last_sequence=4, partition_leader_epoch=3, is_crc_valid=True
+)
+FIRST = replace(BEFORE, place="first", base_sequence=5, last_sequence=6, crc=77)
+BEFORE_MS, BEHIND_MS = NOON - MINUTE + 10, NOON + MINUTE
+STAMPS = EpochStamps(leader_epoch=3, before_ms=BEFORE_MS, before_last_ms=BEFORE_MS, behind_ms=BEHIND_MS, behind_last_ms=BEHIND_MS)
 SPAN = OpenSpan(
-    topic="foo",
-    partition=5,
-    start_offset=50,
-    last_offset=51,
-    first_epoch=5,
-    producer_epoch=5,
-    coordinator_epoch=19,
-    first_timestamp_ms=NOON,
-    last_timestamp_ms=NOON,
-    records=2,
-    bytes_from_here=700,
-    markers=(MARKER,),
-    checks=(
-        CheckedBatch(
-            place="before", producer_epoch=5, base_sequence=0, last_sequence=4, partition_leader_epoch=3, is_crc_valid=True
-        ),
-        CheckedBatch(
-            place="first", producer_epoch=5, base_sequence=5, last_sequence=6, partition_leader_epoch=3, crc=77, is_crc_valid=True
-        ),
-    ),
-    stamps=(
-        EpochStamps(
-            leader_epoch=3,
-            before_ms=NOON - MINUTE + 10,
-            before_last_ms=NOON - MINUTE + 10,
-            behind_ms=NOON + MINUTE,
-            behind_last_ms=NOON + MINUTE,
-        ),
-    ),
-    copies=(COPY,),
-)
+    topic="foo", partition=5, start_offset=50, last_offset=51, first_epoch=5, producer_epoch=5, coordinator_epoch=19,
+    first_timestamp_ms=NOON, last_timestamp_ms=NOON, records=2, bytes_from_here=700, markers=(MARKER,), checks=(BEFORE, FIRST),
+    stamps=(STAMPS,), copies=(COPY,),
+)  # fmt: skip
 DECISION = CoordinatorDecision(
-    transactional_id="bar",
-    coordinator_partition=3,
-    outcome="COMMIT",
-    state="CompleteCommit",
-    first_epoch=5,
-    decided_epoch=5,
-    coordinator_epoch=19,
-    partitions=(FOO,),
-    first_record_offset=60,
-    last_record_offset=62,
-    start_ms=NOON - 2 * MINUTE,
-    said_ms=NOON - MINUTE,
-    prepared_ms=NOON - MINUTE,
-    completed_ms=NOON - MINUTE + 20,
-)
+    transactional_id="bar", coordinator_partition=3, outcome="COMMIT", state="CompleteCommit", first_epoch=5, decided_epoch=5,
+    coordinator_epoch=19, partitions=(FOO,), first_record_offset=60, last_record_offset=62, start_ms=NOON - 2 * MINUTE,
+    said_ms=NOON - MINUTE, prepared_ms=NOON - MINUTE, completed_ms=NOON - MINUTE + 20,
+)  # fmt: skip
 #: A later transaction of `bar` that its coordinator committed with the partition, and whose marker is not here.
 LOST = replace(
-    DECISION,
-    first_record_offset=70,
-    last_record_offset=72,
-    start_ms=NOON - 1_000,
-    said_ms=NOON + 1_000,
-    prepared_ms=NOON + 1_000,
+    DECISION, first_record_offset=70, last_record_offset=72, start_ms=NOON - 1_000, said_ms=NOON + 1_000, prepared_ms=NOON + 1_000,
     completed_ms=NOON + 1_020,
-)
+)  # fmt: skip
 CLAIM = Claim(
-    transactional_id="bar",
-    coordinator_partition=3,
-    owner="CURRENT",
-    first_record_offset=10,
-    last_record_offset=62,
-    state="CompleteCommit",
-    producer_epoch=5,
-    transaction_timeout_ms=60_000,
-    start_ms=NOON - 2 * MINUTE,
-    last_update_ms=NOON - MINUTE,
-    record_ms=NOON - MINUTE + 20,
-    record_coordinator_epoch=19,
-    record_offset=62,
-)
+    transactional_id="bar", coordinator_partition=3, owner="CURRENT", first_record_offset=10, last_record_offset=62,
+    state="CompleteCommit", producer_epoch=5, transaction_timeout_ms=60_000, start_ms=NOON - 2 * MINUTE,
+    last_update_ms=NOON - MINUTE, record_ms=NOON - MINUTE + 20, record_coordinator_epoch=19, record_offset=62,
+)  # fmt: skip
 DOSSIER = Dossier(producer_id=132, open=(SPAN,), claims=(CLAIM,), decisions=(DECISION,))
 COORDINATOR = CoordinatorPartition(partition=3, copies=(COPY,), newest_coordinator_epoch=19, last_offset=99)
 #: Compaction removed records that are younger than everything in the dossier.

@@ -127,21 +127,15 @@ class FakeBrokers:
     def _Metadata(self, request: Any, _: int | None) -> Any:
         wanted = None if request.topics is None else {each.name for each in request.topics}
         names = sorted({topic for topic, _ in self.logs if wanted is None or topic in wanted})
-        topics = [
-            SimpleNamespace(
-                error_code=0,
-                name=name,
-                topic_id=self.id_of(name),
-                authorized_operations=ALLOWED if self._of(name)[0][1].is_readable else ALLOWED[1:],
-                partitions=[
-                    SimpleNamespace(
-                        partition_index=number, leader_id=log.leader, leader_epoch=log.epoch, replica_nodes=[1, 2], isr_nodes=[1, 2]
-                    )
-                    for number, log in self._of(name)
-                ],
-            )
-            for name in names
-        ]
+        topics = []
+        for name in names:
+            of, both = self._of(name), {"replica_nodes": [1, 2], "isr_nodes": [1, 2]}
+            partitions = [
+                SimpleNamespace(partition_index=number, leader_id=log.leader, leader_epoch=log.epoch, **both) for number, log in of
+            ]
+            may = ALLOWED if of[0][1].is_readable else ALLOWED[1:]
+            known = {"name": name, "topic_id": self.id_of(name), "authorized_operations": may, "partitions": partitions}
+            topics.append(SimpleNamespace(error_code=0, **known))
         brokers = [SimpleNamespace(node_id=node) for node in sorted({log.leader for log in self.logs.values()})]
         return SimpleNamespace(topics=topics, cluster_id="fake", brokers=brokers)
 
@@ -160,17 +154,15 @@ class FakeBrokers:
         return self._each(request, broker, lambda log, asked: {"offset": offset(log, asked.timestamp)})
 
     def _DescribeProducers(self, request: Any, broker: int | None) -> Any:
-        topics = [
-            SimpleNamespace(
-                name=topic.name,
-                partitions=[
-                    SimpleNamespace(partition_index=number, error_code=0, active_producers=self.logs[topic.name, number].producers)
-                    for number in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-        return SimpleNamespace(topics=topics)
+        def producers(name: str, number: int) -> Any:
+            return SimpleNamespace(partition_index=number, error_code=0, active_producers=self.logs[name, number].producers)
+
+        return SimpleNamespace(
+            topics=[
+                SimpleNamespace(name=topic.name, partitions=[producers(topic.name, number) for number in topic.partition_indexes])
+                for topic in request.topics
+            ]
+        )
 
     def _ListTransactions(self, request: Any, broker: int | None) -> Any:
         return SimpleNamespace(error_code=0, transaction_states=[])
@@ -208,11 +200,8 @@ class FakeBrokers:
         else:
             found = [each[4] for each in log.batches if each[1] >= asked.fetch_offset]
             said.records = b"".join(found[: self._most_batches])
-        answer = SimpleNamespace(
-            error_code=0,
-            throttle_time_ms=0,
-            responses=[SimpleNamespace(topic=topic.topic, topic_id=topic.topic_id, partitions=[said])],
-        )
+        responses = [SimpleNamespace(topic=topic.topic, topic_id=topic.topic_id, partitions=[said])]
+        answer = SimpleNamespace(error_code=0, throttle_time_ms=0, responses=responses)
         return self.instead(self.asked.count("Fetch"), answer)
 
     def _each(self, request: Any, broker: int | None, answer: Callable[[Log, Any], dict[str, Any]]) -> Any:

@@ -113,16 +113,12 @@ def encode_marker(
 
 
 def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int, headers: Headers = NO_HEADERS) -> bytes:
-    encoded = [
-        b"\0"
-        + varint(record.timestamp - base_timestamp)
-        + varint(record.offset - base_offset)
-        + _sized(record.key)
-        + _sized(record.value)
-        + _headers(headers.get(record.offset, ()))
-        for record in records
-    ]
-    return b"".join(varint(len(record)) + record for record in encoded)
+    encoded = b""
+    for record in records:
+        content = b"\0" + varint(record.timestamp - base_timestamp) + varint(record.offset - base_offset)
+        content += _sized(record.key) + _sized(record.value) + _headers(headers.get(record.offset, ()))
+        encoded += varint(len(content)) + content
+    return encoded
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
@@ -192,23 +188,15 @@ def encode_transaction_log_value(
     """A value of the entry's version (None: 0); `more_tags` win over its own, every topic gets `topic_tags`."""
     version = entry.version or 0
     encoded = struct.pack(
-        ">hqhib",
-        version,
-        on_disk(entry.producer_id),
-        on_disk(entry.producer_epoch),
-        on_disk(entry.transaction_timeout_ms),
+        ">hqhib", version, on_disk(entry.producer_id), on_disk(entry.producer_epoch), on_disk(entry.transaction_timeout_ms),
         entry.transaction_state,
-    )
-    encoded += (_partitions_v1(entry, topic_tags) if version else _partitions_v0(entry)) + struct.pack(
-        ">qq", on_disk(entry.last_update_timestamp_ms), on_disk(entry.start_timestamp_ms)
-    )
+    )  # fmt: skip
+    encoded += _partitions_v1(entry, topic_tags) if version else _partitions_v0(entry)
+    encoded += struct.pack(">qq", on_disk(entry.last_update_timestamp_ms), on_disk(entry.start_timestamp_ms))
     if not version:
         return encoded
-    own = {
-        tag: struct.pack(layout, getattr(entry, name))
-        for tag, (name, layout, default) in TAGS.items()
-        if getattr(entry, name) not in (None, default)
-    }
+    given = {tag: (getattr(entry, name), layout, default) for tag, (name, layout, default) in TAGS.items()}
+    own = {tag: struct.pack(layout, value) for tag, (value, layout, default) in given.items() if value not in (None, default)}
     return encoded + tag_section(own | dict(more_tags))
 
 
@@ -248,12 +236,9 @@ def _partitions_v0(entry: TransactionLogEntry) -> bytes:
 def _partitions_v1(entry: TransactionLogEntry, topic_tags: Mapping[int, bytes]) -> bytes:
     if entry.transaction_partitions is None:
         return uvarint(0)
+    tags = tag_section(topic_tags)
     topics = [
-        uvarint(len(name.encode()) + 1)
-        + name.encode()
-        + uvarint(len(ids) + 1)
-        + struct.pack(f">{len(ids)}i", *ids)
-        + tag_section(topic_tags)
+        uvarint(len(name.encode()) + 1) + name.encode() + uvarint(len(ids) + 1) + struct.pack(f">{len(ids)}i", *ids) + tags
         for name, ids in _topics(entry)
     ]
     return uvarint(len(topics) + 1) + b"".join(topics)
@@ -265,20 +250,11 @@ def _string(text: str) -> bytes:
 
 def encode_snapshot(producers: Mapping[int, ProducerState], version: int = 1) -> bytes:
     """A `.snapshot` file."""
-    covered = struct.pack(">i", len(producers)) + b"".join(
-        struct.pack(
-            ">qhiqiqiq",
-            producer_id,
-            on_disk(state.producer_epoch),
-            on_disk(state.last_sequence),
-            on_disk(state.last_offset),
-            state.offset_delta,
-            on_disk(state.last_timestamp),
-            on_disk(state.coordinator_epoch),
-            on_disk(state.current_txn_first_offset),
-        )
-        for producer_id, state in producers.items()
-    )
+    names = ("producer_epoch", "last_sequence", "last_offset", "offset_delta", "last_timestamp", "coordinator_epoch")
+    names = (*names, "current_txn_first_offset")
+    covered = struct.pack(">i", len(producers))
+    for producer_id, state in producers.items():
+        covered += struct.pack(">qhiqiqiq", producer_id, *[on_disk(getattr(state, name)) for name in names])
     return struct.pack(">hI", version, crc32c(covered)) + covered
 
 

@@ -4,14 +4,15 @@ The stages are what is tested; that tables survive being written is another test
 those are made that a test looks at, and those they are made from: that all can be made is `tests/jobs/test_audit.py`'s.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from txnlib.core.batch_runs import single_batches
 from txnlib.delta.commits import Commit
 from txnlib.errors import MissingTableError
 from txnlib.jobs.options import AUDIT, parse, request_of
@@ -70,6 +71,13 @@ class MemoryTables:
             self.taken |= {step.name for step in steps}
         return self.tables[name]
 
+    def before(self, name: str) -> "MemoryTables":
+        """The same audit as if this table had not been made yet."""
+        others = {each: rows for each, rows in self.tables.items() if each != name}
+        tables = replace(self, tables=others, taken=self.taken - {name})
+        tables.run = replace(self.run, tables=tables)  # type: ignore[type-var]
+        return tables
+
     def frame(self, name: str) -> DataFrame:
         self.made(name)
         return self.read(name)
@@ -77,6 +85,11 @@ class MemoryTables:
     def rows(self, name: str, columns: Sequence[str] | None = None) -> Any:
         """The rows as dictionaries for a test; with columns, as Arrow for a step, as `RunStore` has them."""
         return self.made(name).to_pylist() if columns is None else self.tables[name].select(columns)
+
+
+def printed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The rows in order. Of `record_batches`, the single batches: a run ends where the reader resumed."""
+    return sorted(repr(batch) for row in rows for batch in single_batches(row))
 
 
 def needed_for(name: str) -> set[str]:

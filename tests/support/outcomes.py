@@ -21,20 +21,11 @@ def results() -> Results:
     transaction |= {"transactional_id": None, "verdict": "HANGING", "reason": "PRODUCER_ID_ROTATED", "blocks_since": AS_OF - 1}
     transaction |= {"blocked_offsets": 187, "blocked_bytes": None, "safe_to_abort": True, "runs_seen": 1}
     transaction |= {"application": None, "explanation": "it is so", "safe_from": None}
-    summary = Summary(
-        cluster="blue",
-        as_of_ms=AS_OF,
-        as_of_basis="given",
-        output="out",
-        counts={"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}, "in_doubt": {"OVERDUE": 1}},
-        captured_to_ms=AS_OF,
-        partitions_read=3,
-        partitions_known=4,
-        coordinators_read=1,
-        coordinators_known=1,
-        findings=(FindingPlaces("COPIES_DISAGREE", "WARNING", 1, "they do"),),
-        ended=({**transaction, "says": "aborted by hand"},),
-    )
+    counts = {"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}, "in_doubt": {"OVERDUE": 1}}
+    read = {"partitions_read": 3, "partitions_known": 4, "coordinators_read": 1, "coordinators_known": 1}
+    found = (FindingPlaces("COPIES_DISAGREE", "WARNING", 1, "they do"),)
+    ended = ({**transaction, "says": "aborted by hand"},)
+    summary = Summary("blue", AS_OF, "given", "out", counts=counts, captured_to_ms=AS_OF, **read, findings=found, ended=ended)
     return Results(
         summary=summary,
         brokers=[{"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}],
@@ -49,12 +40,6 @@ def results() -> Results:
 def outcome(given: Results | None = None) -> Outcome:
     ended = AS_OF + 7_200_000
     return Outcome(
-        cluster="blue",
-        version="1.0",
-        exit_code=0,
-        started_ms=ended - 90_000,
-        finished_ms=ended,
-        run_id="blue-1",
-        written={"segments": Written(23, 1.5)},
-        results=given or results(),
-    )
+        cluster="blue", version="1.0", exit_code=0, started_ms=ended - 90_000, finished_ms=ended, run_id="blue-1",
+        written={"segments": Written(23, 1.5)}, results=given or results(),
+    )  # fmt: skip

@@ -25,37 +25,18 @@ TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
 HERE = {"topic": "payments", "partition": 0}
 #: Columns with words of our own, or of Kafka's: nothing in them comes from a log.
 OURS = {
-    "outcome",
-    "decided_outcome",
-    "marker",
-    "verdict",
-    "status",
-    "action",
-    "likelihood",
-    "severity",
-    "name",
-    "state",
-    "coordinator_state",
-    "clock",
-    "event",
-    "mark",
-    "age_basis",
-    "how",
-}
+    "outcome", "decided_outcome", "marker", "verdict", "status", "action", "likelihood", "severity", "name", "state",
+    "coordinator_state", "clock", "event", "mark", "age_basis", "how",
+}  # fmt: skip
 
 
 def transaction(**fields: Any) -> dict[str, Any]:
     """A hanging transaction that may be aborted, as a report gets it."""
     evidence = [{**HERE, "offset": 23, "record": "endTxnMarker: ABORT", "says": "the producer's last marker in this partition"}]
     row = {
-        **HERE,
-        "producer_id": 1001,
-        "producer_epoch": 0,
-        "start_offset": 24,
-        "last_timestamp": START,
-        "duration_minutes": 23,
+        **HERE, "producer_id": 1001, "producer_epoch": 0, "start_offset": 24, "last_timestamp": START, "duration_minutes": 23,
         "last_timestamp_ms": 0,
-    }
+    }  # fmt: skip
     row |= {"transactional_id": "payments-batch-7", "application": "payments-batch", "coordinator_partition": 3}
     row |= {"coordinator_state": "CompleteAbort", "transaction_start": START, "transaction_timeout_ms": 900_000}
     row |= {"is_two_phase_commit": False, "verdict": "HANGING", "reason": "WRITTEN_AFTER_MARKER", "explanation": "late"}
@@ -67,21 +48,13 @@ def transaction(**fields: Any) -> dict[str, Any]:
     row |= {"before": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "producer 1001"}]}
     row |= {"after": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "None"}]}
     row |= {
-        "last_stable_offset": 24,
-        "lag_offsets": 187,
-        "lag_bytes": 7_400,
-        "is_holder": True,
-        "blocking_transactional_id": "payments-batch-7",
-        "safe_from": None,
-        "late_by": None,
-    }
+        "last_stable_offset": 24, "lag_offsets": 187, "lag_bytes": 7_400, "is_holder": True,
+        "blocking_transactional_id": "payments-batch-7", "safe_from": None, "late_by": None,
+    }  # fmt: skip
     row |= {
-        "effect": "drops 1 record here, from offset 24 on",
-        "notes": ["permissions: Alter"],
-        "places": ["payments-0 offset 24"],
-        "command_for_old_brokers": None,
-        "safety": [],
-    }
+        "effect": "drops 1 record here, from offset 24 on", "notes": ["permissions: Alter"], "places": ["payments-0 offset 24"],
+        "command_for_old_brokers": None, "safety": [],
+    }  # fmt: skip
     row |= {"blocking_producer_id": 1001, "next_blocking_offset": None, "next_blocking_producer_id": None}
     row |= {"next_blocking_transactional_id": None, "groups": ["settlement"]}
     return row | fields
@@ -100,17 +73,11 @@ def story(row: Mapping[str, Any]) -> Story:
     start = row["start_offset"]
     data = {"producer_epoch": 0, "is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "records_count": 1}
     marker = {**data, "is_control": True, "control_type": "ABORT", "coordinator_epoch": 0, "base_sequence": None}
+    first, second = ({"max_timestamp_ms": START, "base_sequence": number, "last_sequence": number} for number in range(2))
     batches = [
-        {
-            **data,
-            "base_offset": start - 2,
-            "last_offset": start - 2,
-            "max_timestamp_ms": START,
-            "base_sequence": 0,
-            "last_sequence": 0,
-        },
+        {**data, "base_offset": start - 2, "last_offset": start - 2, **first},
         {**marker, "base_offset": start - 1, "last_offset": start - 1, "max_timestamp_ms": START + 50},
-        {**data, "base_offset": start, "last_offset": start, "max_timestamp_ms": START, "base_sequence": 1, "last_sequence": 1},
+        {**data, "base_offset": start, "last_offset": start, **second},
     ]
     own = {"transactional_id": row["transactional_id"], "coordinator_partition": 3, "producer_id": row["producer_id"]}
     own |= {"is_tombstone": False, "transaction_number": 1, "producer_epoch": 0}
@@ -131,14 +98,8 @@ def story(row: Mapping[str, Any]) -> Story:
 def broken() -> TransactionOnPartitions:
     """A transaction that somebody aborted by hand on one of its two partitions."""
     own = {
-        "topic": "orders",
-        "records": 2,
-        "marked": START,
-        "says": None,
-        "marker": "FOUND",
-        "marker_offset": 43,
-        "outcome": "COMMIT",
-    }
+        "topic": "orders", "records": 2, "marked": START, "says": None, "marker": "FOUND", "marker_offset": 43, "outcome": "COMMIT",
+    }  # fmt: skip
     odd = {"marker": "CONTRADICTING", "marker_offset": 88, "outcome": "ABORT", "says": "an ABORT marker contradicts the decision"}
     places = [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
     records = [{"offset": 24, "timestamp_ms": START, "state": "Ongoing", "partitions": places}]
@@ -179,22 +140,14 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
     lag |= {"blocking_producer_id": 1001, "blocking_transactional_id": "payments-batch-7", "blocking_verdict": "HANGING"}
     broker = {"broker": "1", "partitions_led": 7, "partitions_with_late_transactions": 1, "coordinators_led": 2}
     run = {"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": verdicts, "lag_ms": 1_384_000}
-    known: dict[str, Any] = {
-        "run_id": "run-1",
-        "tables": "out",
-        "inputs": "/data/capture",
-        "settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []},
-        "opened": rows,
-        "plan": [planned(row) for row in rows],
-        "lags": [lag],
-        "lagging": 1,
-        "brokers": [{**broker, "active_transaction_open_time_max_ms": None}],
-        "covered": covered,
-        "topics": {"payments": {"COMPLETE": 3, "MISSING": 2, "DAMAGED": 2}},
-        "topics_known": 1,
-        "stories": {(row["topic"], row["partition"], row["producer_id"], row["start_offset"]): story(row) for row in rows[:12]},
-        "runs": [run, {**run, "run_id": "run-0", "as_of_ms": AS_OF - 86_400_000, "verdicts": {"LATE": 1}}],
-    }
+    known: dict[str, Any] = {"run_id": "run-1", "tables": "out", "inputs": "/data/capture", "covered": covered}
+    known |= {"settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []}}
+    known |= {"opened": rows, "plan": [planned(row) for row in rows], "lags": [lag], "lagging": 1}
+    known |= {"brokers": [{**broker, "active_transaction_open_time_max_ms": None}]}
+    known |= {"topics": {"payments": {"COMPLETE": 3, "MISSING": 2, "DAMAGED": 2}}, "topics_known": 1}
+    places = ("topic", "partition", "producer_id", "start_offset")
+    known |= {"stories": {tuple(row[name] for name in places): story(row) for row in rows[:12]}}
+    known |= {"runs": [run, {**run, "run_id": "run-0", "as_of_ms": AS_OF - 86_400_000, "verdicts": {"LATE": 1}}]}
     return Page(shown, **known | fields)
 
 

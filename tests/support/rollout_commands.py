@@ -1,8 +1,10 @@
-"""Commands of docker and kubectl in the documents: what they name must exist, and a container must take its arguments."""
+"""Commands of docker, kubectl and databricks in the documents: they name what exists, and a container takes its arguments."""
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+
+import yaml
 
 from tests.support.kustomize import build, containers
 from txnlib.jobs import options
@@ -10,8 +12,11 @@ from txnlib.jobs import options
 
 def understand(repository: Path, words: Sequence[str]) -> None:
     """Fails unless the command is one that this repository supports as shown."""
-    given = _parser().parse_args(words[1:])
-    if words[0] == "docker" and words[1] == "build":
+    given = (_bundle(repository) if words[0] == "databricks" else _parser()).parse_args(words[1:])
+    if words[0] == "databricks":
+        known = yaml.safe_load((repository / "databricks.yml").read_text())["variables"]
+        assert {name for name, _, _ in given.variables} <= known.keys()
+    elif words[0] == "docker" and words[1] == "build":
         assert (repository / given.file).is_file()
         assert (repository / given.context).samefile(repository)
     elif words[0] == "docker":
@@ -56,4 +61,21 @@ def _parser() -> argparse.ArgumentParser:
     secret.add_argument("name")
     secret.add_argument("--namespace", required=True)
     secret.add_argument("--from-literal", dest="literals", action="append", required=True)
+    return root
+
+
+def _bundle(repository: Path) -> argparse.ArgumentParser:
+    """Understands `databricks bundle validate|deploy|run` for this bundle, and ends the process at anything else."""
+    targets = yaml.safe_load((repository / "databricks.yml").read_text())["targets"]
+    jobs = yaml.safe_load((repository / "resources" / "nightly.yml").read_text())["resources"]["jobs"]
+    root = argparse.ArgumentParser(prog="databricks", allow_abbrev=False)
+    verbs = root.add_subparsers(required=True).add_parser("bundle").add_subparsers(required=True)
+    for verb in ("validate", "deploy", "run"):
+        command = verbs.add_parser(verb, allow_abbrev=False)
+        command.add_argument("-t", "--target", choices=targets, required=True)
+        command.add_argument(
+            "--var", dest="variables", type=lambda text: [given.partition("=") for given in text.split(",")], required=True
+        )
+        if verb == "run":
+            command.add_argument("job", choices=jobs)
     return root

@@ -41,26 +41,13 @@ def _judged(seen: dict[str, Any], verdict: str, night: int, **more: Any) -> dict
     return {"as_of": at(NIGHTS[night]), "first_seen": at(NIGHTS[night]), "blocked_offsets": 40, **seen, **told, **more}
 
 
+YOUNG = {"runs_seen": 2, "duration_minutes": 1450, "safe_to_abort": False, "do_not_abort_because": "too young"}
+OLD = {"runs_seen": 3, "duration_minutes": 2890, "blocked_offsets": 400, "safe_to_abort": True}
+OLD |= {"abort_command": "kafka-transactions.sh abort --topic orders --partition 0 --start-offset 100"}
 OPENED = (
     [_judged(BILLING, "SUSPECT", 0, duration_minutes=10), _judged(NOBODY, "OPEN", 0)],
-    [
-        _judged(BILLING, "HANGING", 1, runs_seen=2, duration_minutes=1450, safe_to_abort=False, do_not_abort_because="too young"),
-        _judged(FRAUD, "LATE", 1),
-    ],
-    [
-        _judged(
-            BILLING,
-            "HANGING",
-            2,
-            runs_seen=3,
-            duration_minutes=2890,
-            blocked_offsets=400,
-            safe_to_abort=True,
-            abort_command="kafka-transactions.sh abort --topic orders --partition 0 --start-offset 100",
-        ),
-        _judged(LEDGER, "OPEN", 2),
-        _judged(NOBODY, "UNKNOWN", 2),
-    ],
+    [_judged(BILLING, "HANGING", 1, **YOUNG), _judged(FRAUD, "LATE", 1)],
+    [_judged(BILLING, "HANGING", 2, **OLD), _judged(LEDGER, "OPEN", 2), _judged(NOBODY, "UNKNOWN", 2)],
 )
 
 
@@ -91,49 +78,27 @@ def _night(root: Path, night: int, run_id: str) -> None:
 
     add("open_transactions", *OPENED[night])
     add("hanging_transactions", *[row for row in OPENED[night] if row["verdict"] == "HANGING"])
-    copies = [("orders", 0, "1"), ("orders", 1, "2"), ("orders", 2, "2"), ("payments", 0, "1")]
-    add(
-        "coverage",
-        *[
-            {
-                "topic": topic,
-                "partition": partition,
-                "source": f"raw:{leader}",
-                "leader": leader,
-                "is_judged": True,
-                "status": "MISSING" if (topic, partition, night) == ("orders", 2, 1) else "COMPLETE",
-                # orders-0 grew every night; the others were read whole.
-                **(GREW if (topic, partition) == ("orders", 0) and night else {}),
-            }
-            for topic, partition, leader in copies
-        ],
-        {
-            "topic": "__transaction_state",
-            "partition": 7,
-            "source": "-",
-            "is_judged": False,
-            "status": "MISSING",
-            "detail": "no copy",
-        },
-    )
+    copy = {"is_judged": True, "status": "COMPLETE"}
+    judged = [
+        copy | {"topic": topic, "partition": partition, "source": f"raw:{leader}", "leader": leader}
+        for topic, partition, leader in (("orders", 0, "1"), ("orders", 1, "2"), ("orders", 2, "2"), ("payments", 0, "1"))
+    ]
+    judged[0] |= GREW if night else {}  # the others were read whole
+    judged[2] |= {"status": "MISSING"} if night == 1 else {}
+    nowhere = {"topic": "__transaction_state", "partition": 7, "source": "-", "is_judged": False, "status": "MISSING"}
+    add("coverage", *judged, nowhere | {"detail": "no copy"})
     blocked = {"as_of": as_of, "topic": "orders", "partition": 0, "last_stable_offset": 100, "high_watermark": 140 + 10 * night}
     blocked |= {"lag_offsets": 40 + 10 * night, "lag_ms": 600_000 + 86_400_000 * night, "lag_bytes": 4096}
-    blocked |= {
-        "blocking_producer_id": 1,
-        "blocking_transactional_id": "billing-0",
-        "blocking_verdict": OPENED[night][0]["verdict"],
-    }
+    blocked |= {"blocking_producer_id": 1, "blocking_transactional_id": "billing-0"}
+    blocked |= {"blocking_verdict": OPENED[night][0]["verdict"]}
     behind = {"next_blocking_offset": 120, "next_blocking_producer_id": 9, "next_blocking_transactional_id": "billing-1"}
     free = {"as_of": as_of, "topic": "payments", "partition": 0, "last_stable_offset": 90, "high_watermark": 90, "lag_offsets": 0}
     add("partitions", blocked | behind, free)
     waiting = {"as_of": as_of, "topic": "orders", "partition": 0, "committed_offset": 100, "lag_offsets": 40}
     waiting |= {"committed_at": at(NIGHTS[0]), "blocking_producer_id": 1, "blocking_transactional_id": "billing-0"}
     add("blocked_groups", waiting | {"group_id": "invoices"}, waiting | {"group_id": "mailer"})
-    add(
-        "brokers",
-        {"as_of": as_of, "broker": "1", "partitions_led": 2, "partitions_with_late_transactions": 1},
-        {"as_of": as_of, "broker": "2", "partitions_led": 2, "active_transaction_open_time_max_ms": 7_200_000},
-    )
+    of_broker = {"1": {"partitions_with_late_transactions": 1}, "2": {"active_transaction_open_time_max_ms": 7_200_000}}
+    add("brokers", *[{"as_of": as_of, "broker": broker, "partitions_led": 2} | told for broker, told in of_broker.items()])
     clocks = {"as_of": as_of, "broker": "1", "other_broker": "2", "offset_ms": 47_000, "error_ms": 12, "basis": "TWO_WAY"}
     add("broker_clocks", clocks | {"samples": 9, "samples_back": 8, "is_far": True})
     plan = {key: BILLING[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
@@ -144,18 +109,13 @@ def _night(root: Path, night: int, run_id: str) -> None:
     add("coordinator_states", *_records())
     add("transaction_outcomes", *_outcomes(night))
     add("marker_repairs", _outcomes(night)[1] | {"request": "{}", "fate": "OPEN", "tool": "no shipped tool", "marker_epoch": 0})
-    ledger = {key: LEDGER[key] for key in ("transactional_id", "producer_id", "application")} | {
-        "as_of": as_of,
-        "producer_epoch": 0,
-    }
+    ledger = {key: LEDGER[key] for key in ("transactional_id", "producer_id", "application")}
+    ledger |= {"as_of": as_of, "producer_epoch": 0}
     ledger |= {"open_since": LEDGER["transaction_start"], "open_ms": 7_200_000, "is_overdue": True, "records": 3, "runs_seen": 1}
     add("in_doubt_transactions", *[ledger] * (night == 2))
-    add(
-        "findings",
-        {"name": "SPLIT_OUTCOME", "severity": "CRITICAL", "topic": "orders", "partition": 0, "offset": 5, "message": "…"},
-        {"name": "TRANSACTIONAL_ID_EXPIRES", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
-        | {"expected": at(NIGHTS[2] + 86_400_000), "evidence": "about 2026-11-22"},
-    )
+    split = {"name": "SPLIT_OUTCOME", "severity": "CRITICAL", "topic": "orders", "partition": 0, "offset": 5, "message": "…"}
+    expires = {"name": "TRANSACTIONAL_ID_EXPIRES", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
+    add("findings", split, expires | {"expected": at(NIGHTS[2] + 86_400_000), "evidence": "about 2026-11-22"})
     bad = {"topic": "orders", "partition": 0, "source": "raw:1", "path": "1/orders-0/0.log", "position": 10, "length": 20}
     add("quarantine", bad | {"reason": "CRC"}, bad | {"reason": "CRC", "position": 99})
     gone = {key: FRAUD[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
@@ -164,13 +124,8 @@ def _night(root: Path, night: int, run_id: str) -> None:
     ended = {"topic": "payments", "partition": 0, "producer_id": 2, "first_offset": 7, "outcome": "ABORT", "completed": as_of}
     add("partition_transactions", *[ended | {"marker_offset": 60}] * (night == 2))
     batch = {"topic": "orders", "partition": 0, "source": "raw:1", "producer_id": 1}
-    add(
-        "record_batches",
-        *[
-            batch | dict.fromkeys(("segment_base_offset", "base_offset", "last_offset"), at)
-            for at in (80 + 10 * night, 105 + 10 * night)
-        ],
-    )
+    offsets = ("segment_base_offset", "base_offset", "last_offset")
+    add("record_batches", *[batch | dict.fromkeys(offsets, at) for at in (80 + 10 * night, 105 + 10 * night)])
     span = {"topic": "orders", "partition": 0, "producer_id": 1, "span": night}
     add("producer_spans", span | {"first_offset": 80 + night, "is_newest": False}, span | {"first_offset": 100, "is_newest": True})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,43 +12,48 @@ from tests.support.fake_brokers import FakeBrokers, Log, brokers_with, filled, t
 from tests.support.wire_captures import log_of, notes_of
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture.capture import ALL, OPEN
+from txnlib.wire_capture.partition_copy import Taken
 
 ORDERS = ("orders", 0)
 
 
-def test_a_partition_is_fetched_as_it_lies_in_the_segment(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert (each.problem, each.fetched_from, each.end_offset) == (None, 0, 20)
-    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+@pytest.fixture
+def fake() -> FakeBrokers:
+    return brokers_with(orders=filled())
 
 
-def test_a_quota_is_waited_for(tmp_path: Path) -> None:
+def whole(fake: FakeBrokers, folder: Path, broker: int = 1) -> Taken:
+    """The copy of `orders-0`, without a problem and with the bytes of its leader's log."""
+    each = taken_by(fake, folder, scope=ALL)["orders-0"]
+    assert each.problem is None
+    assert log_of(folder / str(broker) / "orders-0") == fake.logs[ORDERS].content()
+    return each
+
+
+def test_a_partition_is_fetched_as_it_lies_in_the_segment(fake: FakeBrokers, tmp_path: Path) -> None:
+    each = whole(fake, tmp_path)
+    assert (each.fetched_from, each.end_offset) == (0, 20)
+
+
+def test_a_quota_is_waited_for(fake: FakeBrokers, tmp_path: Path) -> None:
     """A throttled Fetch has no topics. Kafka: `FetchContext.getThrottledResponse`."""
-    fake = brokers_with(orders=filled())
     throttled = SimpleNamespace(error_code=0, throttle_time_ms=3, responses=[])
     fake.instead = lambda number, answer: answer if number % 9 == 0 else throttled
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert (each.problem, each.end_offset) == (None, 20)
-    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+    assert whole(fake, tmp_path).end_offset == 20
 
 
-def test_an_answer_without_records_is_not_the_end_of_the_log(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
-
+def test_an_answer_without_records_is_not_the_end_of_the_log(fake: FakeBrokers, tmp_path: Path) -> None:
     def sometimes_empty(number: int, answer: SimpleNamespace) -> SimpleNamespace:
         if number % 3:
             answer.responses[0].partitions[0].records = b""
         return answer
 
     fake.instead = sometimes_empty
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert (each.problem, each.end_offset, each.notes) == (None, 20, [])
+    each = whole(fake, tmp_path)
+    assert (each.end_offset, each.notes) == (20, [])
 
 
-def test_a_leader_that_has_no_more_is_believed_and_noted(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
-
+def test_a_leader_that_has_no_more_is_believed_and_noted(fake: FakeBrokers, tmp_path: Path) -> None:
     def without_the_end(number: int, answer: SimpleNamespace) -> SimpleNamespace:
         said = answer.responses[0].partitions[0]
         if said.records[:8] == (18).to_bytes(8, "big"):
@@ -61,8 +67,8 @@ def test_a_leader_that_has_no_more_is_believed_and_noted(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("damaged", "problem"), [(2, None), (3, "orders-0: the batch at offset 8, up to 9, is damaged in every")])
-def test_a_damaged_answer_is_asked_for_again(tmp_path: Path, damaged: int, problem: str | None) -> None:
-    fake, answers = brokers_with(orders=filled()), []
+def test_a_damaged_answer_is_asked_for_again(fake: FakeBrokers, tmp_path: Path, damaged: int, problem: str | None) -> None:
+    answers = []
 
     def damaging(number: int, answer: SimpleNamespace) -> SimpleNamespace:
         said = answer.responses[0].partitions[0]
@@ -74,63 +80,53 @@ def test_a_damaged_answer_is_asked_for_again(tmp_path: Path, damaged: int, probl
     fake.instead = damaging
     each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     assert (each.problem or "").startswith(problem or "")
-    wire = log_of(tmp_path / "1" / "orders-0")
-    whole = fake.logs[ORDERS].content()
-    assert wire == (whole if problem is None else whole[: whole.index((8).to_bytes(8, "big"))])
+    content = fake.logs[ORDERS].content()
+    expected = content if problem is None else content[: content.index((8).to_bytes(8, "big"))]
+    assert log_of(tmp_path / "1" / "orders-0") == expected
 
 
-def test_a_topic_that_was_created_again_is_a_new_log(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
+def test_a_topic_that_was_created_again_is_a_new_log(fake: FakeBrokers, tmp_path: Path) -> None:
     taken_by(fake, tmp_path, scope=ALL)
     fake.logs[ORDERS], fake.topic_id = filled(15, epoch=0), 8
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert each.notes == ["its topic was created again since an earlier fetch: fetched from the start"]
-    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+    assert whole(fake, tmp_path).notes == ["its topic was created again since an earlier fetch: fetched from the start"]
 
 
 @pytest.mark.parametrize("newest_version", [12, 13], ids=["by name", "by id"])
 @pytest.mark.parametrize("at", range(3, 13))
-def test_a_topic_that_is_created_again_within_a_call_is_a_new_log(tmp_path: Path, newest_version: int, at: int) -> None:
+def test_a_topic_that_is_created_again_within_a_call_is_a_new_log(
+    fake: FakeBrokers, tmp_path: Path, newest_version: int, at: int
+) -> None:
     """Leader and leader epoch may be the same as before, and the new log may be longer than what is fetched of the old one."""
-    fake = brokers_with(orders=filled())
     fake.newest_version = newest_version
 
     def create_again(number: int) -> None:
         if number == at:
             fake.logs[ORDERS], fake.topic_id = filled(25), 8
-            for each in fake.logs[ORDERS].batches:
-                assert each[2] == 0
+            assert {each[2] for each in fake.logs[ORDERS].batches} == {0}
 
     fake.before_fetch = create_again
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert each.problem is None
-    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
-    assert "topic was created again" in each.notes[0]
+    assert "topic was created again" in whole(fake, tmp_path).notes[0]
 
 
-def test_a_log_that_a_leader_cut_and_wrote_again_between_two_calls_is_fetched_again(tmp_path: Path) -> None:
+def test_a_log_that_a_leader_cut_and_wrote_again_between_two_calls_is_fetched_again(fake: FakeBrokers, tmp_path: Path) -> None:
     """It ends where it did: no offset tells, only the epoch."""
-    fake = brokers_with(orders=filled())
     taken_by(fake, tmp_path, scope=ALL)
     log = fake.logs[ORDERS]
     del log.batches[-2:]
     log.epoch = 1
     log.append()
     log.append()
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert (each.problem, each.end_offset) == (None, 20)
-    assert log_of(tmp_path / "1" / "orders-0") == log.content()
+    assert whole(fake, tmp_path).end_offset == 20
 
 
-def test_what_is_appended_after_the_instant_of_the_copy_is_left_out(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
-    whole = fake.logs[ORDERS].content()
+def test_what_is_appended_after_the_instant_of_the_copy_is_left_out(fake: FakeBrokers, tmp_path: Path) -> None:
+    before = fake.logs[ORDERS].content()
     fake.before_fetch = lambda number: fake.logs[ORDERS].append()
     each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
     noted = notes_of(tmp_path)["partitions"]["orders-0"]
     wire = log_of(tmp_path / "1" / "orders-0")
     assert each.end_offset == noted["high_watermark"]
-    assert wire.startswith(whole)
+    assert wire.startswith(before)
     assert fake.logs[ORDERS].content().startswith(wire)
 
 
@@ -176,71 +172,48 @@ def test_since_an_instant_and_what_is_open(tmp_path: Path, since_ms: int, last_s
     assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content(expected)
 
 
-def test_a_new_leader_with_the_same_log_is_followed_without_fetching_again(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
-    log = fake.logs[ORDERS]
-
-    def elect(number: int) -> None:
-        if number == 6:
-            log.leader, log.epoch = 2, 1
-
-    fake.before_fetch = elect
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert each.problem is None
-    assert each.notes == ["its leader was broker 1 when the capture began, then broker 2"]
-    assert log_of(tmp_path / "2" / "orders-0") == log.content()
-    assert not (tmp_path / "1" / "orders-0").exists()
+def elect(log: Log) -> None:
+    log.leader, log.epoch = 2, 1
 
 
-def test_a_fenced_epoch_is_asked_for_again(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
-    log = fake.logs[ORDERS]
-
-    def elect_again(number: int) -> None:
-        if number == 6:
-            log.epoch = 1
-
-    fake.before_fetch = elect_again
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert each.problem is None
-    assert log_of(tmp_path / "1" / "orders-0") == log.content()
+def elect_again(log: Log) -> None:
+    log.epoch = 1
 
 
-def test_a_new_leader_that_truncated_what_was_fetched_is_noted_and_fetched_anew(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
-    log = fake.logs[ORDERS]
-
-    def truncate(number: int) -> None:
-        if number == 8:
-            del log.batches[3:]
-            log.leader, log.epoch = 2, 1
-            for _ in range(9):
-                log.append(3, at_ms=2_000)
-
-    fake.before_fetch = truncate
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert each.problem is None
-    moved, again = each.notes
-    assert moved == "its leader was broker 1 when the capture began, then broker 2"
-    assert again == "fetched again: epoch 0 ends at 6 on the leader: offsets from there on were truncated"
-    assert log_of(tmp_path / "2" / "orders-0") == log.content()
-    assert notes_of(tmp_path)["partitions"]["orders-0"]["notes"] == each.notes
+def truncate(log: Log) -> None:
+    del log.batches[3:]
+    elect(log)
+    for _ in range(9):
+        log.append(3, at_ms=2_000)
 
 
-def test_a_log_start_that_overtakes_the_capture_is_noted(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
-    log = fake.logs[ORDERS]
+def delete(log: Log) -> None:
+    del log.batches[:7]
+    log.start = 14
 
-    def delete(number: int) -> None:
-        if number == 6:
-            del log.batches[:7]
-            log.start = 14
 
-    fake.before_fetch = delete
-    each = taken_by(fake, tmp_path, scope=ALL)["orders-0"]
-    assert (each.problem, each.fetched_from, each.log_start) == (None, 14, 14)
-    assert each.notes[0].startswith("fetched again: offset ")
-    assert log_of(tmp_path / "1" / "orders-0") == log.content()
+MOVED = "its leader was broker 1 when the capture began, then broker 2"
+TRUNCATED = "fetched again: epoch 0 ends at 6 on the leader: offsets from there on were truncated"
+
+
+@pytest.mark.parametrize(
+    ("at", "happens", "broker", "fetched_from", "notes"),
+    [
+        pytest.param(6, elect, 2, 0, [MOVED], id="a new leader with the same log"),
+        pytest.param(6, elect_again, 1, 0, [], id="a fenced epoch"),
+        pytest.param(8, truncate, 2, 0, [MOVED, TRUNCATED], id="a new leader that truncated what was fetched"),
+        pytest.param(6, delete, 1, 14, ["fetched again: offset "], id="a log start that overtakes the capture"),
+    ],
+)
+def test_what_happens_to_a_log_while_it_is_fetched_is_followed_and_noted(
+    fake: FakeBrokers, tmp_path: Path, at: int, happens: Callable[[Log], None], broker: int, fetched_from: int, notes: list[str]
+) -> None:
+    fake.before_fetch = lambda number: happens(fake.logs[ORDERS]) if number == at else None
+    each = whole(fake, tmp_path, broker)
+    assert each.fetched_from == each.log_start == fetched_from
+    assert [said.startswith(note) for said, note in zip(each.notes, notes, strict=True)] == [True] * len(notes)
+    assert notes_of(tmp_path)["partitions"]["orders-0"].get("notes", []) == each.notes
+    assert [path.name for path in tmp_path.glob("[12]") if (path / "orders-0").exists()] == [str(broker)]
 
 
 def test_a_partition_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
@@ -264,38 +237,24 @@ def test_a_partition_whose_dead_leader_was_replaced_is_fetched_from_the_new_one(
     fake = brokers_with(orders=filled(leader=2))
     log = fake.logs[ORDERS]
     fake.dead.add(2)
-
-    def elect() -> None:
-        log.leader, log.epoch = 1, 1
-
-    fake.on_silence = elect
-    each = taken_by(fake, tmp_path, scope=OPEN)["orders-0"]
-    assert each.problem is None
+    fake.on_silence = lambda: vars(log).update(leader=1, epoch=1)
+    assert taken_by(fake, tmp_path, scope=OPEN)["orders-0"].problem is None
     assert log_of(tmp_path / "1" / "orders-0") == log.content()
 
 
-def test_a_second_call_goes_on_where_the_first_one_was(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
+def test_a_second_call_goes_on_where_the_first_one_was(fake: FakeBrokers, tmp_path: Path) -> None:
     taken_by(fake, tmp_path, scope=ALL)
     fake.logs[ORDERS].append()
     fake.asked.clear()
-    taken_by(fake, tmp_path, scope=ALL)
-    assert log_of(tmp_path / "1" / "orders-0") == fake.logs[ORDERS].content()
+    whole(fake, tmp_path)
     assert fake.asked.count("Fetch") == 1 + 2  # two, to compare what is whole of the coordinator
 
 
 def test_no_request_but_those_that_read(tmp_path: Path) -> None:
     fake = brokers_with(orders=filled(last_stable=4))
     taken_by(fake, tmp_path)
-    assert set(fake.asked) == {
-        "Metadata",
-        "ListOffsets",
-        "Fetch",
-        "DescribeProducers",
-        "ListTransactions",
-        "DescribeTransactions",
-        "DescribeConfigs",
-    }
+    described = {f"Describe{name}" for name in ("Producers", "Transactions", "Configs")}
+    assert set(fake.asked) == {"Metadata", "ListOffsets", "Fetch", "ListTransactions", *described}
 
 
 def test_a_pattern_that_matches_nothing_is_bad_usage(tmp_path: Path) -> None:
@@ -309,8 +268,7 @@ def test_a_cluster_without_topics_is_nothing_to_capture(tmp_path: Path) -> None:
         taken_by(FakeBrokers({}), tmp_path)
 
 
-def test_brokers_that_say_nothing_are_named(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled())
+def test_brokers_that_say_nothing_are_named(fake: FakeBrokers, tmp_path: Path) -> None:
     fake.dead.add(None)  # type: ignore[arg-type]
     with pytest.raises(UnreadableInputError, match="no broker says what it has"):
         taken_by(fake, tmp_path)

@@ -156,8 +156,8 @@ class Episode(Generic[Told]):
         return self.output().text(TABLE)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return f"<pre>{escape(str(self))}</pre>"
+        """What a notebook shows, as wide as JupyterLab shows text without breaking its lines."""
+        return f"<pre>{escape(self.output().text(TABLE, width=100))}</pre>"
 
 
 # ---- What the texts of all episodes share

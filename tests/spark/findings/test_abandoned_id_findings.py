@@ -32,15 +32,10 @@ def records():
     for app, n, states, epoch, ms in ids:
         for step, state in enumerate(states):
             yield {
-                "transactional_id": f"{app}-{n}",
-                "coordinator_partition": 0,
-                "offset": n * 10 + step,
-                "timestamp_ms": TS + ms + (100 * HOUR if state is None else 0),
-                "is_tombstone": state is None,
-                "state": state,
-                "producer_epoch": epoch,
-                "transaction_number": (step + 2) // 3 if state not in (None, "Empty") else None,
-            }
+                "transactional_id": f"{app}-{n}", "coordinator_partition": 0, "offset": n * 10 + step,
+                "timestamp_ms": TS + ms + (100 * HOUR if state is None else 0), "is_tombstone": state is None, "state": state,
+                "producer_epoch": epoch, "transaction_number": (step + 2) // 3 if state not in (None, "Empty") else None,
+            }  # fmt: skip
 
 
 #: Partition -> its producer ids, each with the ms of its last batch, the sequence that batch ends at, and its epoch.

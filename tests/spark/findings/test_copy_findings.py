@@ -10,8 +10,14 @@ from tests.support.log_notation import A, C, T
 from txnlib.core.findings.contradictions import DifferingCopies, OpenOnReplica, of_copies, of_replicas
 from txnlib.readers import arrow_schemas
 from txnlib.spark.core_rows import rows_of
-from txnlib.spark.findings.copy_findings import differing_batches, differing_records, open_on_replicas
-from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, PRODUCER_SPANS, TRANSACTION_LOG
+from txnlib.spark.findings.copy_findings import (
+    differing_batches,
+    differing_records,
+    lost_aborts,
+    open_on_replicas,
+    unindexed_aborts,
+)
+from txnlib.spark.schemas import ABORTED_TRANSACTIONS, COVERAGE, PRODUCER_SNAPSHOTS, PRODUCER_SPANS, TRANSACTION_LOG
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
 LOG = [replace(batch, partition_leader_epoch=3) for batch in _LOG]
@@ -161,3 +167,38 @@ def test_what_is_open_on_a_replica_alone_is_found(spark):
     assert sorted(row.partition for row in rows) == [number for number, (*_, is_found) in enumerate(REPLICAS) if is_found]
     assert {(row.name, row.producer_id, row.offset) for row in rows} == {("OPEN_ON_REPLICA", 7, 20)}
     assert {row.evidence for row in rows} == {"open on broker 2, by its snapshot at offset 80: epoch 3"}
+
+
+# A log and its transaction index are compared by where their aborts end.
+
+WHOLE = {"end_offset": 100}
+#: Offsets of the index entries, of the markers of the log, what of its copy was read -> what the index lacks, and the log.
+INDEXES = {
+    "they agree": ([10, 20], [10, 20], WHOLE, [], []),
+    "an entry is missing": ([20], [10, 20], WHOLE, [10], []),
+    "nobody reads what was aborted": ([20], [10, 20], WHOLE | {"log_start_offset": 10}, [], []),
+    "somebody reads what was aborted": ([20], [10, 20], WHOLE | {"log_start_offset": 9}, [10], []),
+    "the index was copied before the log": ([10], [10, 20], WHOLE, [], []),
+    "the log has no index": ([], [10], WHOLE, [], []),
+    "a marker is missing": ([10, 15, 20], [10, 20], WHOLE, [], [15]),
+    "it was not read from there on": ([10, 20], [10], {"end_offset": 20}, [], []),
+    "it was read from a snapshot on": ([10, 20], [20], {"end_offset": 100, "read_from_offset": 11}, [], []),
+    "compaction left a hole": ([10, 20], [20], {"end_offset": 100, "gap_offset": 12}, [], []),
+    "the copy is damaged": ([20, 30], [10, 20], {"end_offset": 100, "damaged_offset": 50}, [], []),
+}
+
+
+def test_aborts_of_a_log_and_of_its_index_are_the_same(spark):
+    spans, entries, known = [], [], []
+    for number, (indexed, markers, read, *_) in enumerate(INDEXES.values()):
+        copy = {"topic": "orders", "partition": number, "source": "raw:1"}
+        known.append(copy | {"is_judged": True, "tail": "CLEAN"} | read)
+        entries += [copy | {"segment_base_offset": 0, "producer_id": 7, "last_offset": at} for at in indexed]
+        ended = copy | {"producer_id": 7, "marker_type": "ABORT"}
+        spans += [ended | {"first_offset": at - 1, "last_offset": at - 1, "marker_offset": at} for at in markers]
+        spans.append(ended | {"first_offset": None, "marker_offset": 9})  # an abort of nothing has no entry
+    tables = frame(spark, PRODUCER_SPANS, *spans), frame(spark, ABORTED_TRANSACTIONS, *entries), frame(spark, COVERAGE, *known)
+    rows = (unindexed_aborts(*tables).collect(), lost_aborts(*tables).collect())
+    found = [sorted((row["partition"], row["marker_offset"]) for row in side) for side in rows]
+    expected = [[(number, at) for number, case in enumerate(INDEXES.values()) for at in case[side]] for side in (3, 4)]
+    assert found == expected

@@ -1,9 +1,8 @@
 """Facts of forecasts: which rows each rule of the core gets to see."""
 
-from datetime import UTC, datetime
-
 import pytest
 
+from tests.support.delta_tables import at
 from tests.support.frames import frame
 from txnlib.core.findings.forecasts import (
     DAY_MS,
@@ -30,10 +29,6 @@ from txnlib.spark.findings.forecast_findings import (
 from txnlib.spark.schemas import TABLES
 
 AS_OF = 1_795_226_400_000
-
-
-def at(ms):
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def table(spark, name, *rows):
@@ -144,17 +139,9 @@ CLIENTS = {
 
 def clients(spark, names):
     rows = [
-        {
-            "transactional_id": name,
-            "coordinator_partition": 2,
-            "producer_id": 7,
-            "outcome": outcome,
-            "ended_by": by,
-            "transaction_version": version,
-            "cluster_transaction_version": level,
-            "prepared": None if outcome == "OPEN" else at(minute * 60_000),
-            "last_record_offset": minute,
-        }
+        {"transactional_id": name, "coordinator_partition": 2, "producer_id": 7, "outcome": outcome, "ended_by": by}
+        | {"transaction_version": version, "cluster_transaction_version": level, "last_record_offset": minute}
+        | {"prepared": None if outcome == "OPEN" else at(minute * 60_000)}
         for name in names
         for minute, version, outcome, by, level in CLIENTS[name][1]
     ]
@@ -179,15 +166,9 @@ def test_nobody_is_behind_where_version_2_was_never_seen(spark):
 def test_partitions_with_the_same_last_stable_offset_in_three_runs(spark):
     base = {"topic": "orders", "last_stable_offset": 5, "high_watermark": 9, "lag_offsets": 4, "blocking_producer_id": 1}
     base |= {"blocking_verdict": "OPEN", "blocking_transactional_id": "billing-0"}
-    changes = {
-        0: {},
-        1: {"blocking_verdict": "LATE"},
-        2: {"high_watermark": 5},  # not blocked now
-        3: {},  # moved once
-        4: {},  # not blocked then
-        5: {"blocking_verdict": None, "blocking_producer_id": None, "blocking_transactional_id": None},
-        6: {},  # seen twice only
-    }
+    # 2 is not blocked now, 3 moved once, 4 was not blocked then, 6 was seen twice only.
+    changes = {number: {} for number in range(7)} | {1: {"blocking_verdict": "LATE"}, 2: {"high_watermark": 5}}
+    changes[5] = {"blocking_verdict": None, "blocking_producer_id": None, "blocking_transactional_id": None}
     then = {3: {"last_stable_offset": 4}, 4: {"high_watermark": 5}}
     now = table(spark, "partitions", *[base | {"partition": number} | change for number, change in changes.items()])
     earlier = [

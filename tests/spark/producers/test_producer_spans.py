@@ -1,6 +1,6 @@
 """Spans of random logs, whole and from a snapshot on."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,21 +27,11 @@ def coverage(spark, first_offsets):
 
 def snapshots(spark, states, offsets):
     """What a broker's snapshot at the given offset of each log says; -1 as the reader has it, NULL."""
+    known = {"topic": "orders", "source": "raw:1"}
     rows = [
-        {
-            "topic": "orders",
-            "partition": number,
-            "source": "raw:1",
-            "snapshot_offset": offsets[number],
-            "producer_id": producer_id,
-            "producer_epoch": state.producer_epoch,
-            "last_sequence": state.last_sequence,
-            "last_offset": state.last_offset,
-            "offset_delta": state.offset_delta,
-            "coordinator_epoch": state.coordinator_epoch,
-            "current_txn_first_offset": state.current_txn_first_offset,
-            "last_timestamp_ms": state.last_timestamp,
-        }
+        known
+        | {"partition": number, "snapshot_offset": offsets[number], "producer_id": producer_id, **asdict(state)}
+        | {"last_timestamp_ms": state.last_timestamp}
         for number, producers in states.items()
         for producer_id, state in producers.items()
     ]

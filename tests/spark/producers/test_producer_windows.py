@@ -1,6 +1,5 @@
 """Windows over batches against a fold of the core, row by row."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
@@ -25,6 +24,8 @@ _STEP = st.tuples(
     st.integers(0, 4),
 )
 _LOG = st.lists(_STEP, min_size=1, max_size=40)
+#: Of clients, and of a coordinator.
+TOPICS = ("orders", "__consumer_offsets")
 
 
 def build(steps: list[tuple]) -> list[RecordBatch]:
@@ -75,16 +76,15 @@ def _as_state(row) -> ProducerState:
 
 @examples(6)
 @given(logs=st.lists(_LOG, min_size=30, max_size=40))
-@pytest.mark.parametrize("topic", ["orders", "__consumer_offsets"])
-def test_windows_remember_what_a_fold_of_the_core_remembers(spark, topic, logs):
-    built = {(topic, number): build(steps) for number, steps in enumerate(logs)}
-    expected = {where: folded(log, topic) for where, log in built.items()}
+def test_windows_remember_what_a_fold_of_the_core_remembers(spark, logs):
+    built = {(topic, number): build(steps) for topic in TOPICS for number, steps in enumerate(logs)}
+    expected = {where: folded(log, where[0]) for where, log in built.items()}
     steps = with_states(prepared(spark, record_batches(spark, built)))
     rows = steps.select("topic", "partition", "base_offset", "before", "after", "is_suspect").collect()
     assert len(rows) == sum(len(log) for log in built.values())
     for row in rows:
         before, after, findings = expected[row["topic"], row["partition"]][row["base_offset"]]
-        where = (row["partition"], row["base_offset"], built[row["topic"], row["partition"]])
+        where = (row["topic"], row["partition"], row["base_offset"], built[row["topic"], row["partition"]])
         assert _as_state(row["before"]) == before, where
         assert _as_state(row["after"]) == after, where
         if not row["is_suspect"]:

@@ -10,7 +10,7 @@ from tests.support.dossier_samples import CLAIM, COPY, DECISION, DOSSIER, FACTS,
 from tests.support.frames import frame
 from txnlib.core.instants import clock_ms
 from txnlib.core.verdicts.cluster_facts import PartitionFacts, with_cluster
-from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, OpenSpan, SiblingMarkers, TruncatedMarker
 from txnlib.core.verdicts.evidence import Election
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.readers.typed_rows import plain, typed
@@ -49,16 +49,9 @@ def expected_around(rows: list[dict], start: int, last: int) -> tuple:
         of_epoch = [row for row in marked if row["partition_leader_epoch"] == epoch and is_wanted(row["base_offset"])]
         return [ms for row in of_epoch if (ms := clock_ms(row["max_timestamp_ms"])) is not None]
 
-    found = {
-        (
-            epoch,
-            max(stamps(epoch, lambda offset: offset < start), default=None),
-            max(stamps(epoch, lambda offset: offset <= last), default=None),
-            min(stamps(epoch, lambda offset: offset >= start), default=None),
-            min(stamps(epoch, lambda offset: offset > last), default=None),
-        )
-        for epoch in {row["partition_leader_epoch"] for row in rows}
-    }
+    edges = ((max, lambda at: at < start), (max, lambda at: at <= last), (min, lambda at: at >= start), (min, lambda at: at > last))
+    epochs = {row["partition_leader_epoch"] for row in rows}
+    found = {(epoch, *(of(stamps(epoch, is_wanted), default=None) for of, is_wanted in edges)) for epoch in epochs}
     return found, sum(row["size"] for row in rows if row["base_offset"] >= start)
 
 
@@ -92,20 +85,11 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
 # ---- Dataclasses as rows, and back
 
 
-FULL = replace(
-    DOSSIER,
-    open=(
-        replace(
-            SPAN,
-            copies=(),
-            siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
-            truncated_markers=(TruncatedMarker(broker="2", offset=7, type="COMMIT"),),
-            earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
-        ),
-    ),
-    decisions=(DECISION, replace(LOST, partitions=None)),
-    answered_owners=("x", "y"),
-)
+FULL_SPAN = replace(
+    SPAN, copies=(), siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
+    truncated_markers=(TruncatedMarker(broker="2", offset=7, type="COMMIT"),), earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
+)  # fmt: skip
+FULL = replace(DOSSIER, open=(FULL_SPAN,), decisions=(DECISION, replace(LOST, partitions=None)), answered_owners=("x", "y"))
 
 
 def frame_of(spark, dossiers: list[Dossier]):
@@ -138,17 +122,12 @@ OF_PARTITIONS = [(None, ()), (90, ("X",))]
 
 
 def random_dossier(random: Random, producer_id: int) -> Dossier:
-    spans = tuple(
-        replace(
-            SPAN,
-            partition=partition,
-            start_offset=random.randrange(30, 80),
-            markers=(MARKER,) if random.random() < 0.5 else (),
-            last_timestamp_ms=random.choice([NOON, NOON + 59 * MINUTE, -1, None]),
-            copies=(),
-        )
-        for partition in range(1, random.randrange(2, 4))
-    )
+    def span(partition: int) -> OpenSpan:
+        start, markers = random.randrange(30, 80), (MARKER,) if random.random() < 0.5 else ()
+        last_ms = random.choice([NOON, NOON + 59 * MINUTE, -1, None])
+        return replace(SPAN, partition=partition, start_offset=start, markers=markers, last_timestamp_ms=last_ms, copies=())
+
+    spans = tuple(span(partition) for partition in range(1, random.randrange(2, 4)))
     partitions = random.choice([(), (FOO,), (replace(FOO, partition=1),)])
     state = random.choice(["Ongoing", "PrepareCommit", "CompleteAbort", "Empty", None])
     claim = replace(CLAIM, state=state, owner=random.choice(["CURRENT", "ROTATED", "EXPIRED", "NEXT"]), partitions=partitions)

@@ -1,11 +1,11 @@
 """Selections for reports: markers that ended and were decided, how soon they came, where groups stand."""
 
-from datetime import UTC, datetime
 from random import Random
 
 import pyarrow as pa
 import pytest
 
+from tests.support.delta_tables import at
 from tests.support.frames import assert_rows, frame
 from txnlib.readers import arrow_schemas
 from txnlib.spark.reports.selections import decided_markers, first_markers, group_positions, marker_delays
@@ -44,23 +44,15 @@ def test_a_marker_that_a_decision_explains_is_decided(spark):
 DECIDED = 1_000_000
 
 
-def at(ms):
-    return datetime.fromtimestamp(ms / 1000, UTC)
-
-
 def decision(producer_id, took_ms, decided_ms=DECIDED, applied_ms=0):
     marker = {"topic": "orders", "partition": 1, "marker_offset": 9, "clock_offset_ms": applied_ms}
     marker |= {"marker_ms": None if took_ms is None else decided_ms + took_ms}
     fields = TRANSACTIONS["markers"].dataType.elementType
     return {
-        "transactional_id": f"id-{producer_id}",
-        "coordinator_partition": 0,
-        "producer_id": producer_id,
-        "start": at(decided_ms - 100),
-        "time_to_decide_ms": 100,
-        "completed": at(decided_ms + 10),
+        "transactional_id": f"id-{producer_id}", "coordinator_partition": 0, "producer_id": producer_id,
+        "start": at(decided_ms - 100), "time_to_decide_ms": 100, "completed": at(decided_ms + 10),
         "markers": [tuple(marker.get(field.name) for field in fields)],
-    }
+    }  # fmt: skip
 
 
 def test_the_newest_decision_of_each_producer_counts(spark):
@@ -93,7 +85,7 @@ def replayed(log: Log) -> dict[str, int]:
     """Kafka: `OffsetMetadataManager.replay`, `replayEndTransactionMarker`: the offset a group is answered."""
     stands: dict[str, tuple[int, int]] = {}
     pending: dict[int, dict[str, tuple[int, int]]] = {}
-    for at, (what, producer, group, said) in enumerate(log):
+    for offset, (what, producer, group, said) in enumerate(log):
         if what == "marker":
             for name, found in pending.pop(producer, {}).items():
                 if said == "COMMIT" and (name not in stands or found[0] > stands[name][0]):
@@ -103,9 +95,9 @@ def replayed(log: Log) -> dict[str, int]:
             for commits in pending.values():
                 commits.pop(group, None)
         elif producer is None:
-            stands[group] = (at, said)
+            stands[group] = (offset, said)
         else:
-            pending.setdefault(producer, {})[group] = (at, said)
+            pending.setdefault(producer, {})[group] = (offset, said)
     return {group: offset for group, (_, offset) in stands.items()}
 
 

@@ -79,10 +79,8 @@ def transaction(producer_id, partitions, outcome, state):
     is_listed = is_decided and partitions is not None
     row = {"transactional_id": name(producer_id), "coordinator_partition": 3, "transaction_number": 1, "producer_id": producer_id}
     row |= {"producer_epoch": 0, "state": state, "outcome": outcome, "start": at(BEGAN), "last_record_offset": 900 + producer_id}
-    row |= {
-        "is_two_phase_commit": producer_id == PREPARED,
-        "transaction_timeout_ms": MAX_INT32 if producer_id == PREPARED else 60_000,
-    }
+    is_prepared = producer_id == PREPARED
+    row |= {"is_two_phase_commit": is_prepared, "transaction_timeout_ms": MAX_INT32 if is_prepared else 60_000}
     row |= {"partitions": None if partitions is None else places(partitions), "transaction_version": 0}
     if is_listed:
         row |= {"prepared": at(DECIDED), "time_to_decide_ms": DECIDED - BEGAN, "decided_epoch": 0}
@@ -94,14 +92,9 @@ def transaction(producer_id, partitions, outcome, state):
 
 def matched(producer_id, partition, outcome):
     of = [span for span in SPANS[producer_id] if span[0] == partition and span[3] == outcome]
-    found = {"marker_offset": of[0][2], "marker_type": outcome, "first_offset": of[0][1]} if of else {}
-    return tuple(
-        (
-            {"topic": "orders", "partition": partition, "is_followed": False, "clock_offset_ms": 0, "clocks_differ_ms": 1_000}
-            | found
-        ).get(field.name)
-        for field in TRANSACTIONS["markers"].dataType.elementType
-    )
+    found = {"topic": "orders", "partition": partition, "is_followed": False, "clock_offset_ms": 0, "clocks_differ_ms": 1_000}
+    found |= {"marker_offset": of[0][2], "marker_type": outcome, "first_offset": of[0][1]} if of else {}
+    return tuple(found.get(field.name) for field in TRANSACTIONS["markers"].dataType.elementType)
 
 
 def span(producer_id, partition, first_offset, marker_offset, marker_type, marker_ms):
@@ -115,56 +108,37 @@ def span(producer_id, partition, first_offset, marker_offset, marker_type, marke
 
 
 def copy(partition, **facts):
-    row = {
-        "topic": "orders", "partition": partition, "source": "raw:1", "is_judged": True, "is_decoded": True,
-        "status": "COMPLETE",
-    }  # fmt: skip
-    row |= {"log_start_offset": 0, "read_from_offset": 0, "known_until": at(AS_OF), "captured_at": at(AS_OF), "leader": "1"}
-    return row | facts
+    row = {"topic": "orders", "partition": partition, "source": "raw:1", "is_judged": True, "is_decoded": True}
+    row |= {"status": "COMPLETE", "log_start_offset": 0, "read_from_offset": 0, "leader": "1"}
+    return row | {"known_until": at(AS_OF), "captured_at": at(AS_OF)} | facts
 
 
 @pytest.fixture(scope="module")
 def told(spark):
+    copies = [copy(0), copy(1), copy(CUT, log_start_offset=50, read_from_offset=50)]
+    copies += [{"topic": "orders", "partition": NOT_CAPTURED, "status": "MISSING", "is_judged": False}]
     return {
         "transactions": frame(spark, TRANSACTIONS, *[transaction(number, *each) for number, each in DECISIONS.items()]),
         "producer_spans": frame(spark, PRODUCER_SPANS, *[span(number, *each) for number, spans in SPANS.items() for each in spans]),
-        "coverage": frame(
-            spark,
-            COVERAGE,
-            copy(0),
-            copy(1),
-            copy(CUT, log_start_offset=50, read_from_offset=50),
-            {"topic": "orders", "partition": NOT_CAPTURED, "status": "MISSING", "is_judged": False},
-            copy(3, topic="__transaction_state", leader_epoch=6),
-        ),
+        "coverage": frame(spark, COVERAGE, *copies, copy(3, topic="__transaction_state", leader_epoch=6)),
     }
 
 
 @pytest.fixture(scope="module")
 def outcomes(spark, told):
     owners = [(number, name(number)) for number in DECISIONS] + [(TWO_OWNERS, "one"), (TWO_OWNERS, "other"), (LEFT_OPEN, "left")]
+    owned = [{"producer_id": number, "transactional_id": owner, "coordinator_partition": 3} for number, owner in owners]
     odd = [("SPLIT_OUTCOME", SPLIT, 71), ("ABORTED_WHILE_ONGOING", HASTY, 81)]
-    found = transaction_outcomes(
-        told["transactions"],
-        told["producer_spans"],
-        frame(
-            spark,
-            PRODUCER_ID_OWNERS,
-            *[{"producer_id": number, "transactional_id": owner, "coordinator_partition": 3} for number, owner in owners],
-        ),
-        frame(
-            spark,
-            FINDINGS,
-            *[
-                {"name": each, "severity": "ERROR", "topic": "orders", "partition": 0, "offset": offset, "producer_id": number}
-                for each, number, offset in odd
-            ],
-        ),
-        told["coverage"],
-        as_of_ms=AS_OF,
-    )
-    rows = [row.asDict() for row in found.collect()]
-    return spark.createDataFrame(found.collect(), found.schema), rows
+    place = {"severity": "ERROR", "topic": "orders", "partition": 0}
+    findings = [place | {"name": each, "offset": offset, "producer_id": number} for each, number, offset in odd]
+    found = outcomes_of(spark, told, told["transactions"], told["producer_spans"], owned, findings)
+    rows = found.collect()
+    return spark.createDataFrame(rows, found.schema), [row.asDict() for row in rows]
+
+
+def outcomes_of(spark, told, transactions, spans, owned=(), findings=()):
+    owners = frame(spark, PRODUCER_ID_OWNERS, *owned)
+    return transaction_outcomes(transactions, spans, owners, frame(spark, FINDINGS, *findings), told["coverage"], as_of_ms=AS_OF)
 
 
 #: Producer, partition -> where the row comes from, marker, its offset, outcome, records.
@@ -244,14 +218,7 @@ def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
         opened = span(number, 1, number, None, None, None) | {"producer_epoch": 3}
         spans.append(opened | {"state": (5, *opened["state"][1:])})
     before = [span(BEFORE, *each) for each in SPANS[BEFORE]]
-    found = transaction_outcomes(
-        frame(spark, TRANSACTIONS, *rows),
-        frame(spark, PRODUCER_SPANS, *spans, *before),
-        frame(spark, PRODUCER_ID_OWNERS),
-        frame(spark, FINDINGS),
-        told["coverage"],
-        as_of_ms=AS_OF,
-    ).collect()
+    found = outcomes_of(spark, told, frame(spark, TRANSACTIONS, *rows), frame(spark, PRODUCER_SPANS, *spans, *before)).collect()
     listed = {row["producer_id"]: row["first_offset"] for row in found if row["known_from"] == "COORDINATOR"}
     assert [listed[number] is not None for number in range(100, 100 + len(EPOCHS))] == list(EPOCHS.values())
     alone = {row["producer_id"] for row in found if row["known_from"] == "PARTITION" and row["producer_id"] >= 100}
@@ -309,12 +276,8 @@ def test_a_prepared_transaction_is_in_doubt(spark, told, outcomes):
     record |= {"next_producer_id": 73, "next_producer_epoch": 4, "last_update_ms": BEGAN + 20}
     records = frame(spark, TRANSACTION_LOG, record, {**record, "offset": 1, "next_producer_epoch": 9})
     (row,) = made_of(
-        spark,
-        "in_doubt_transactions",
-        SETTINGS,
-        transactions=told["transactions"],
-        transaction_outcomes=outcomes[0],
+        spark, "in_doubt_transactions", SETTINGS, transactions=told["transactions"], transaction_outcomes=outcomes[0],
         transaction_log=records,
-    )
+    )  # fmt: skip
     assert (row["transactional_id"], row["records"], row["bytes"], len(row["partitions"])) == (name(PREPARED), 10, 1_000, 2)
     assert (row["kept_producer_id"], row["kept_producer_epoch"], row["runs_seen"]) == (73, 5, 1)

@@ -1,0 +1,16 @@
+"""Two audits of all schedules: of those beside whole coordinators, and of those beside others."""
+
+import pytest
+
+from tests.jobs import test_partial_copies as partial
+from tests.jobs import test_proofs as proofs
+from tests.support.memory_audits import MemoryTables, audited
+from tests.support.schedules import Told, built
+
+WITH = {"whole coordinators": partial.LOGS | proofs.SCHEDULES, "other coordinators": partial.COORDINATORS | proofs.DAMAGED}
+
+
+@pytest.fixture(scope="session", params=WITH.values(), ids=WITH)
+def audit_of_schedules(request, spark, tmp_path_factory) -> tuple[MemoryTables, Told]:
+    c, told = built(request.param)
+    return audited(spark, c.capture(tmp_path_factory.mktemp("schedules") / "brokers", proofs.END)), told

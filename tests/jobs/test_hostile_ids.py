@@ -1,0 +1,24 @@
+"""Lists about ids that hold spaces, quotes, commas and markup, in terminals."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_terminals import LIST_WIDTHS, Listed, assert_lists_fit, listed_in_a_pipe, run_in
+from tests.support import live_output
+from tests.support.delta_tables import store
+from tests.support.memory_audits import audited
+
+
+@pytest.fixture(scope="module")
+def listed(spark, captures: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Listed:
+    capture = captures / "hostile-3.9"
+    as_of = live_output.as_of(capture)
+    tables = audited(spark, capture / "brokers", "--as-of", str(as_of))  # as test_parity.py does
+    root = store(tmp_path_factory.mktemp("hostile"), tables, as_of)
+    return listed_in_a_pipe(root, run_in(root, repository))
+
+
+@pytest.mark.parametrize("columns", LIST_WIDTHS)
+def test_every_list_fits_into_the_terminal_and_cuts_no_word(listed, repository, tmp_path, columns):
+    assert_lists_fit(listed, run_in(tmp_path, repository), columns)
