@@ -108,7 +108,7 @@ def of_the_nights(query):
 
 
 #: Questions that only a second audit can answer.
-OF_TWO_AUDITS = {"Outcome of transactions from the earlier run", "Changes since the earlier run"}
+OF_TWO_AUDITS = {"Outcome of transactions from the earlier run", "Changes since the earlier run", "Changes in the last week"}
 
 
 def test_every_question_has_an_answer_on_the_demo(demo_run):

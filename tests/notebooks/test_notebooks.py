@@ -51,7 +51,7 @@ def test_a_capture_is_audited(notebook_of_the_audit, compared):
 def test_one_transaction_is_followed_from_both_sides(run_notebook, audited_in_a_notebook, compared):
     ran = compared(run_notebook("follow_one_transaction.ipynb", TABLES=audited_in_a_notebook["found"].location))
     assert ran.known["transaction"]["verdict"] == "HANGING"
-    assert "payments-batch-7 CompleteAbort" in " ".join(ran.printed.split())
+    assert "payments-batch-7 CompleteAbort" in " ".join(str(ran.known["story"]).split())
 
 
 def test_a_stuck_partition_is_explained(run_notebook, audited_in_a_notebook, compared):

@@ -36,11 +36,6 @@ class Ran:
     known: Mapping[str, Any]
     outputs: list[list[dict[str, Any]]]
 
-    @property
-    def printed(self) -> str:
-        """What all cells printed."""
-        return "".join("".join(each["text"]) for cell in self.outputs for each in cell if each["output_type"] == "stream")
-
 
 def content(name: str) -> dict[str, Any]:
     return json.loads((NOTEBOOKS / name).read_text())
