@@ -157,7 +157,7 @@ class Episode(Generic[Told]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows, as wide as JupyterLab shows text without breaking its lines."""
-        return f"<pre>{escape(self.output().text(TABLE, width=100))}</pre>"
+        return f"<pre>{escape(self.output().text(TABLE, width=88))}</pre>"
 
 
 # ---- What the texts of all episodes share
