@@ -193,7 +193,8 @@ def test_readable_ends_are_the_same(both, spans, coverage):
 
 
 def test_surroundings_are_the_same(both, spans, coverage, small_pages):
-    judged = coverage.where("is_judged").select(*TOPIC_PARTITION, "source", "first_offset", "end_offset")
+    middle = ((F.col("first_offset") + F.col("end_offset")) / 2).cast("long").alias("high_watermark")
+    judged = coverage.where("is_judged").select(*TOPIC_PARTITION, "source", "first_offset", "end_offset", middle)
     own = open_spans(spans[False]).select(*PRODUCER, F.col("first_offset").alias("start_offset"), "last_offset")
     thirds = F.sequence(1 + F.col("partition") % 3, F.lit(9), F.lit(3))
     places = F.transform(thirds, lambda n: F.col("first_offset") + n * 977)

@@ -43,7 +43,7 @@ def batches_of(random: Random, partition: int) -> list[dict]:
     return found
 
 
-def expected_around(rows: list[dict], start: int, last: int) -> tuple:
+def expected_around(rows: list[dict], start: int, last: int, mark: int | None) -> tuple:
     def stamps(epoch: int, is_wanted) -> list[int]:
         marked = [row for row in rows if (row["is_control"] and row["producer_id"]) or row["timestamp_type"] == "LOG_APPEND_TIME"]
         of_epoch = [row for row in marked if row["partition_leader_epoch"] == epoch and is_wanted(row["base_offset"])]
@@ -52,7 +52,7 @@ def expected_around(rows: list[dict], start: int, last: int) -> tuple:
     edges = ((max, lambda at: at < start), (max, lambda at: at <= last), (min, lambda at: at >= start), (min, lambda at: at > last))
     epochs = {row["partition_leader_epoch"] for row in rows}
     found = {(epoch, *(of(stamps(epoch, is_wanted), default=None) for of, is_wanted in edges)) for epoch in epochs}
-    return found, sum(row["size"] for row in rows if row["base_offset"] >= start)
+    return found, sum(row["size"] for row in rows if row["base_offset"] >= start and (mark is None or row["base_offset"] < mark))
 
 
 def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
@@ -66,13 +66,14 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
         if rows
         for start in {random.randrange(400) for _ in range(2)} | {row["base_offset"] for row in rows if random.random() < 0.2}
     ]
-    expected = {(partition, start): expected_around(logs[partition], start, last) for partition, start, last in spans}
+    marks = {partition: random.choice((None, 0, random.randrange(400))) for partition in logs}
+    expected = {(place, start): expected_around(logs[place], start, last, marks[place]) for place, start, last in spans}
     assert sum(len(stamps) > 1 for stamps, _ in expected.values()) > 50
     # A second copy of each partition, which is not the judged one, counts nothing.
     rows = [row | other for found in logs.values() for row in found for other in ({}, {"source": "raw:2"})]
     located = spark.createDataFrame(
-        [("t", partition, SOURCE, number, start, last) for number, (partition, start, last) in enumerate(spans)],
-        "topic string, partition int, source string, producer_id long, start_offset long, last_offset long",
+        [("t", place, SOURCE, marks[place], number, start, last) for number, (place, start, last) in enumerate(spans)],
+        "topic string, partition int, source string, high_watermark long, producer_id long, start_offset long, last_offset long",
     )
     found = {}
     for row in stamps_around(located, frame(spark, RECORD_BATCHES, *rows)).collect():

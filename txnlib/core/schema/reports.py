@@ -71,7 +71,7 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("abort_command", STRING, "The exact command; NULL if an abort by hand would be wrong."),
         Column("do_not_abort_because", STRING, "Why an abort by hand is wrong, or not yet safe."),
         Column("blocked_offsets", LONG, "Offsets from its start to the high watermark."),
-        Column("blocked_bytes", LONG, "Bytes of the batches from its start on."),
+        Column("blocked_bytes", LONG, "Bytes of the batches from its start to the high watermark."),
         Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
         Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it."),
         Column("runs_seen", INT, "Number of audits that saw it, this one included."),

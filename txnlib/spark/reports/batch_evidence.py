@@ -13,7 +13,7 @@ from txnlib.core.verdicts.dossier import EpochStamps, TruncatedMarker
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.typed_rows import plain
 from txnlib.spark import windows
-from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, packed, single_batches
+from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, packed, single_batches
 from txnlib.spark.core_rows import struct
 from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms
@@ -27,7 +27,7 @@ _SPAN: Final = list(OPEN_TRANSACTION)
 
 
 def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bool = True) -> DataFrame:
-    """Broker-stamped times around the first and the last batch of each span, and the bytes from the first one on.
+    """Broker-stamped times around the first and the last batch of each span, and the bytes from the first to the high watermark.
 
     One pass over the batches sums up ranges of offsets, each split at these batches; then only few rows are sorted. Sorting all
     batches of a partition would take one task, and most of the time of a report. A range with points is a block, which has few of
@@ -35,7 +35,8 @@ def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bo
     """
     ends = F.array("start_offset", F.coalesce("last_offset", "start_offset") + 1)
     points = located.select(*COPY, F.explode(ends).alias("at")).distinct().select("*", bucket_of("at"))
-    around = _around_points(points, record_batches, is_small=is_small)
+    copies = located.select(*COPY, "high_watermark").distinct()
+    around = _around_points(points, copies, record_batches, is_small=is_small)
     stamps = ("leader_epoch", "before_ms", "behind_ms")
     first = around.select(*TOPIC_PARTITION, F.col("at").alias("start_offset"), *stamps, "bytes")
     last = around.select(
@@ -55,9 +56,8 @@ def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bo
     )
 
 
-def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bool) -> DataFrame:
+def _around_points(points: DataFrame, copies: DataFrame, record_batches: DataFrame, *, is_small: bool) -> DataFrame:
     """For each point of a log and each leader epoch: the newest stamp before, the oldest behind, and the bytes from there."""
-    copies = points.select(*COPY).distinct()
     near = points.select(*TOPIC_PARTITION, "bucket").distinct().withColumn("is_near", F.lit(True))
     cuts = points.groupBy(*TOPIC_PARTITION, block_of("at")).agg(F.sort_array(F.collect_set("at")).alias("cuts"))
     is_marker = F.col("is_control") & F.col("producer_id").isNotNull()
@@ -65,12 +65,12 @@ def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bo
     size_of_batch = F.when(batches_count() > 1, packed("size", 0)).otherwise(F.col("size"))
     is_stamped = is_marker | ((F.col("timestamp_type") == "LOG_APPEND_TIME") & (size_of_batch <= PAGE))
     rows = (
-        record_batches.join(broadcast(copies, is_small=is_small), on=list(COPY), how="left_semi")
+        record_batches.join(broadcast(copies, is_small=is_small), on=list(COPY), how="inner")
         .withColumn("bucket", bucket_of("base_offset"))
         .join(broadcast(near, is_small=is_small), on=[*TOPIC_PARTITION, "bucket"], how="left")
     )
     # A run is in one bucket, so no other point can divide it. Where no point is, a bucket needs no blocks.
-    single = single_batches(rows, F.col("is_near")).withColumn(
+    single = single_batches(rows, F.col("is_near") | is_divided_at(F.col("high_watermark"))).withColumn(
         "block", F.when(F.col("is_near"), block_of("base_offset")).otherwise(first_block())
     )
     pieces = single.join(broadcast(cuts, is_small=is_small), on=[*TOPIC_PARTITION, "block"], how="left").select(
@@ -81,7 +81,7 @@ def _around_points(points: DataFrame, record_batches: DataFrame, *, is_small: bo
         # The times of a run do not fall.
         F.when(is_stamped, clock_ms("max_timestamp_ms")).alias("latest_ms"),
         F.when(is_stamped, clock_ms(first_timestamp_ms())).alias("earliest_ms"),
-        F.col("size").cast("long").alias("size"),
+        F.expr("CASE WHEN coalesce(base_offset < high_watermark, TRUE) THEN size ELSE 0 END").cast("long").alias("size"),
     )
     key = [*TOPIC_PARTITION, "leader_epoch"]
     sums = settled(

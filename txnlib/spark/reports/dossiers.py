@@ -104,13 +104,14 @@ def dossiers(
 
 
 def _judged(spark: SparkSession, copies: Sequence[CoverageRow], places: Collection[tuple[str, int]] | None) -> DataFrame:
-    """The judged copies of these partitions, or of all. Columns: COPY_DDL."""
-    judged = [(each.topic, each.partition, each.source) for each in copies if each.is_judged]
+    """The judged copies of these partitions, or of all. Columns: COPY_DDL, high_watermark."""
+    judged = [(each.topic, each.partition, each.source, each.high_watermark) for each in copies if each.is_judged]
+    columns = f"{COPY_DDL}, high_watermark long"
     if places is not None:
-        return local_rows(spark, [row for row in judged if row[:2] in places], COPY_DDL)
+        return local_rows(spark, [row for row in judged if row[:2] in places], columns)
     # The plan names these rows some fifty times, and has a copy of a local relation each time.
-    rows = arrow_table(judged, cast(StructType, StructType.fromDDL(COPY_DDL)))
-    return in_tasks(spark, [rows], pa.Table.to_batches, COPY_DDL)
+    rows = arrow_table(judged, cast(StructType, StructType.fromDDL(columns)))
+    return in_tasks(spark, [rows], pa.Table.to_batches, columns)
 
 
 OPENED: Final = """
