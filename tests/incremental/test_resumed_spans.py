@@ -8,6 +8,7 @@ from tests.spark.producers.test_producer_spans import coverage, folded, snapshot
 from tests.spark.producers.test_producer_windows import build
 from tests.support.frames import assert_same, record_batches
 from tests.support.log_notation import T
+from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.incremental.resumed_spans import APPENDED, not_ended_before, resumed_spans
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
@@ -40,15 +41,18 @@ def still_counted(name, rows, appended):
     return of_log.join(appended, on=["topic", "partition"], how="left_semi").select(*TABLES[name].names)
 
 
-def resume(spark, logs, cuts, states, offsets, firsts):
-    """The spans of the earlier run, of the resumed run, and of the whole log; and the appended partitions."""
-    seeds, known = snapshots(spark, states, offsets), coverage(spark, firsts)
+def resume(spark, logs, cuts, states, offsets, firsts, log_starts):
+    """The spans of the earlier run, of the resumed run, and of the whole log; and the appended partitions.
+
+    `log_starts`: of logs of which a part was deleted after the earlier run.
+    """
+    seeds, known = snapshots(spark, states, offsets), coverage(spark, firsts, log_starts)
     whole = frayed(record_batches(spark, {("orders", number): log for number, log in logs.items()}))
     appended = spark.createDataFrame([("orders", number, "raw:1", at) for number, at in cuts.items()], APPENDED)
     before = whole.join(appended, on=["topic", "partition", "source"], how="left").where(
         "appended_from is null or base_offset < appended_from"
     )
-    earlier = producer_spans(before.select(whole.columns), seeds, known)
+    earlier = producer_spans(before.select(whole.columns), seeds, coverage(spark, firsts))
     earlier = spark.createDataFrame(earlier.collect(), PRODUCER_SPANS)
     new = resumed_spans(whole, whole, seeds, known, earlier, appended)
     resumed = spark.createDataFrame(still_counted("producer_spans", earlier, appended).unionByName(new).collect(), PRODUCER_SPANS)
@@ -69,9 +73,12 @@ MANY_SUSPECTS = {90: SUSPECTS_KEPT // 2, 91: SUSPECTS_KEPT + 20}
 
 
 def test_windows_that_resume_give_the_rows_of_windows_over_the_whole_log(spark):
-    """Each second log begins at a snapshot, or before one. One in five is not resumed, and is judged from its beginning."""
+    """Each second log begins at a snapshot, or before one. One in five is not resumed, and is judged from its beginning.
+
+    Of some, a part was deleted since, so that the broker forgot what was open there.
+    """
     chance = random.Random(1)
-    built, cuts, states, offsets, firsts = {}, {}, {}, {}, {}
+    built, cuts, states, offsets, firsts, log_starts = {}, {}, {}, {}, {}, {}
     for number in range(80):
         log = build(steps(chance))
         begin, seeded, cut = sorted(chance.randrange(len(log)) for _ in range(3))
@@ -81,12 +88,16 @@ def test_windows_that_resume_give_the_rows_of_windows_over_the_whole_log(spark):
         built[number], firsts[number] = log[begin:], log[begin].base_offset if begin else 0
         if begin:
             offsets[number], states[number] = log[seeded].base_offset, folded(log[:seeded])
+        elif number % 3 == 0:  # the broker has started since, and its snapshot knows nothing of what was deleted
+            deleted = chance.randrange(seeded + 1)
+            log_starts[number], offsets[number] = log[deleted].base_offset, log[seeded].base_offset
+            states[number] = folded(log[deleted:seeded]) or {99: ProducerState(producer_epoch=0)}
         if number % 5:
             cuts[number] = log[cut].base_offset
     many = [T(1, 0, 7 * number, at=number) for number in range(2 * SUSPECTS_KEPT)]
     for number, cut in MANY_SUSPECTS.items():
         built[number], cuts[number], firsts[number] = many, cut, 0
-    earlier, resumed, whole, appended = resume(spark, built, cuts, states, offsets, firsts)
+    earlier, resumed, whole, appended = resume(spark, built, cuts, states, offsets, firsts, log_starts)
     assert_same(resumed, whole)
 
     ended = still_counted("partition_transactions", partition_transactions(earlier), appended)

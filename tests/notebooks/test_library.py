@@ -98,7 +98,12 @@ def test_an_audit_answers_as_the_command_line_does(found):
 def test_a_notebook_shows_the_report_and_completes_tables(found):
     assert found._repr_html_() == f"<pre>{escape(found.report())}</pre>"
     story = found.explain("payments", 0, 24)
-    assert story._repr_html_() == f"<pre>{escape(str(story))}</pre>"
+    shown = story._repr_html_()
+    told, _, records = shown.partition("\nRECORDS")
+    commands = [line for line in told.splitlines() if line.startswith("  do ")]
+    assert max(len(line) for line in told.splitlines() if line not in commands) <= 100, "JupyterLab would break longer lines"
+    assert records.removesuffix("\n</pre>") in escape(str(story))
+    assert repr(story) == f"<Episode of {len(story.events)} events, run {found.run_id}>"
     assert {"open_transactions", "findings"} <= set(dir(found.tables))
     assert found.tables.brokers.count() == 2
     with pytest.raises(AttributeError, match="no table nothing"):

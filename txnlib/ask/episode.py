@@ -121,7 +121,7 @@ class EpisodeOutcome(Protocol):
 Told = TypeVar("Told", bound=EpisodeOutcome)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Episode(Generic[Told]):
     """What happened to a transaction, a partition or a transactional id: its `events` in order of time, and its `outcome`.
 
@@ -154,6 +154,9 @@ class Episode(Generic[Told]):
 
     def __str__(self) -> str:
         return self.output().text(TABLE)
+
+    def __repr__(self) -> str:
+        return f"<Episode of {len(self.events)} events, run {self.run_id}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows, as wide as JupyterLab shows text without breaking its lines."""

@@ -51,8 +51,8 @@ def resumed_spans(
     resumed = new.join(remembered, on=list(PRODUCER), how="left")
     whole = batches_of(record_batches, producer_snapshots, others)
     steps = with_states(resumed.unionByName(whole, allowMissingColumns=True))
-    spans = located_spans(spans_of(steps), judged, producer_snapshots)
-    return spans.unionByName(_earlier_newest_spans(newest, new))
+    spans = _earlier_newest_spans(newest, new).drop("is_start_exact").unionByName(spans_of(steps))
+    return located_spans(spans, judged, producer_snapshots)
 
 
 def _is_new() -> Column:
@@ -123,7 +123,7 @@ APPENDED: Final = "topic string, partition int, source string, appended_from lon
 AppendedPartition = tuple[str, int, str, int]
 _SEGMENT: Final = (*COPY, "segment_base_offset")
 #: Columns that describe where the windows begin, and with which state.
-_ORIGIN: Final = ("begins_at", "snapshot_offset", "deleted_until", "checked_offset", "truncated", "producers", "fingerprint")
+_ORIGIN: Final = ("begins_at", "snapshot_offset", "truncated", "producers", "fingerprint")
 _OF_PRODUCERS: Final = [name for name in PRODUCER_SNAPSHOTS.names if name not in (*COPY, "path")]
 
 

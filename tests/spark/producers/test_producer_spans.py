@@ -18,10 +18,11 @@ SUMMED = ("producer_epoch", "first_offset", "last_offset", "marker_offset", "bat
 TIMES = ("first_timestamp_ms", "last_timestamp_ms", "is_broker_clock")
 
 
-def coverage(spark, first_offsets):
-    """One judged copy for each log, which begins at the given offset."""
+def coverage(spark, first_offsets, log_starts=None):
+    """One judged copy for each log, which begins at the given offset; some logs were deleted up to a later one."""
     known = {"topic": "orders", "source": "raw:1", "is_judged": True}
-    rows = [known | {"partition": p, "first_offset": o, "log_start_offset": o} for p, o in first_offsets.items()]
+    starts = {**first_offsets, **(log_starts or {})}
+    rows = [known | {"partition": p, "first_offset": o, "log_start_offset": starts[p]} for p, o in first_offsets.items()]
     return frame(spark, COVERAGE, *rows)
 
 
