@@ -173,7 +173,7 @@ def test_the_extent_of_a_verdict_names_what_is_held_and_what_only_waits():
         "1 waits behind others "
     )
     assert several in told(2, 2, hour_ago, is_proven=True)
-    assert ": holds 1 partition for 1 h by its client's clock; 0 offsets wait; 2 wait behind others " in told(1, 1, hour_ago)
+    assert ": 1 holds 1 partition for 1 h by its client's clock; 0 offsets wait; 2 wait behind others " in told(1, 1, hour_ago)
     assert ": 3 hold 3 partitions; 0 offsets wait read" in told(3, 3, None)
     assert ": all wait behind others read" in told(0, 0, None)
 
@@ -316,6 +316,8 @@ def test_a_section_that_is_cut_says_what_it_is_in_all():
     )
     assert line(text, "reasons") == "reasons  800 R1, 100 R2; some have several"
     assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 7 in 2 others"
+    six = render(replace(cut, extents={"HANGING": replace(extent, applications=apps[:6])}), 200)
+    assert line(six, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 4 app5"
     whole = replace(cut, counts={"verdicts": {"HANGING": 2}}, transactions={"HANGING": rows[:2]}, extents={"HANGING": extent})
     assert "in all" not in render(whole)
 

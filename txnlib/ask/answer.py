@@ -142,7 +142,7 @@ def _held(extent: VerdictExtent, summary: Summary) -> str:
     if not extent.held:
         return "it waits behind another" if extent.transactions == 1 else "all wait behind others"
     named = ", ".join(f"{where(row)} from offset {row['last_stable_offset']}" for row in extent.places)
-    verb = "holds" if extent.holding == 1 else f"{extent.holding} hold"
+    verb = "holds" if extent.transactions == 1 else f"{extent.holding} hold{'s' if extent.holding == 1 else ''}"
     if extent.held == 1:
         said = f"{verb} {named or '1 partition'}"
     else:

@@ -217,11 +217,12 @@ def _in_all(extent: VerdictExtent) -> list[Line]:
 
 
 def _most(groups: Sequence[tuple[str | None, int]]) -> str:
-    """The largest groups with their sizes, and the size of all others; empty if nothing is known of any."""
+    """The largest groups with their sizes, and the size of all others, if they are several; empty if nothing is known of any."""
     if all(name is None for name, _ in groups):
         return ""
-    named = [f"{number} {'not known' if name is None else printable(name)}" for name, number in groups[:SHOWN_IN_ALL]]
-    others = groups[SHOWN_IN_ALL:]
+    shown = SHOWN_IN_ALL if len(groups) > SHOWN_IN_ALL + 1 else len(groups)
+    named = [f"{number} {'not known' if name is None else printable(name)}" for name, number in groups[:shown]]
+    others = groups[shown:]
     if others:
         named.append(f"{sum(number for _, number in others)} in {len(others)} others")
     return ", ".join(named)
