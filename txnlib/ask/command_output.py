@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.ask.grid import CSV, JSON, NARROWEST, TABLE, WIDTH, fold, grid, json_text
+from txnlib.ask.grid import CSV, JSON, TABLE, fold, grid, json_text, text_width
 from txnlib.ask.rows import Row
 
 KAFKA: Final = "kafka"
@@ -63,7 +63,7 @@ class CommandOutput:
         rows = self.rows if self.people is None else self.people
         chosen = self.columns if is_wide or self.shown is None else self.shown
         body = grid(chosen, rows, form, width=WIDEST if is_wide and width is not None else width, kept=self.kept)
-        room = WIDTH if width is None else max(NARROWEST, min(WIDTH, width))
+        room = text_width(width)
         body += "" if rows else "none\n"
         head = self.head if width is None else fold(self.head, room)
         return f"{head}{body}{self.tail if isinstance(self.tail, str) else self.tail(room)}"

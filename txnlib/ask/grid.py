@@ -23,9 +23,14 @@ WIDTH: Final = 132
 NARROWEST: Final = 60
 
 
+def text_width(terminal: int | None) -> int:
+    """The width of text: that of the terminal, within limits; fixed if there is none."""
+    return WIDTH if terminal is None else max(NARROWEST, min(WIDTH, terminal))
+
+
 def columns(*, is_terminal: bool) -> int:
-    """The width of text: that of the terminal, within limits; fixed if piped."""
-    return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)) if is_terminal else WIDTH
+    """The width of text on stdout."""
+    return text_width(shutil.get_terminal_size((WIDTH, 40)).columns if is_terminal else None)
 
 
 # ---- Tables, JSON and CSV
