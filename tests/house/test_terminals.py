@@ -144,7 +144,7 @@ def listed(demo_run: object, where: dict[str, Any], repository: Path) -> Listed:
 
 @pytest.mark.parametrize("columns", LIST_WIDTHS)
 def test_every_list_fits_into_the_terminal_and_cuts_no_word(listed, where, columns):
-    """As do those of ids with spaces, quotes, commas and markup (tests/jobs/test_hostile_ids.py)."""
+    """Ids with spaces, quotes, commas and markup: tests/jobs/test_hostile_ids.py."""
     assert_lists_fit(listed, where, columns)
 
 

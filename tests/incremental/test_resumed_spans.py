@@ -44,7 +44,7 @@ def still_counted(name, rows, appended):
 def resume(spark, logs, cuts, states, offsets, firsts, log_starts):
     """The spans of the earlier run, of the resumed run, and of the whole log; and the appended partitions.
 
-    `log_starts`: of logs of which a part was deleted after the earlier run.
+    `log_starts`: log -> its log start, where records were deleted after the earlier run.
     """
     seeds, known = snapshots(spark, states, offsets), coverage(spark, firsts, log_starts)
     whole = frayed(record_batches(spark, {("orders", number): log for number, log in logs.items()}))

@@ -140,7 +140,7 @@ def test_the_hash_of_a_run_is_that_of_its_batches(both):
 
 
 def assert_alike(found, more_than, condition="true"):
-    """The same rows with runs and without, of which more than so many are what is meant."""
+    """The rows are the same with runs and without. More than `more_than` of them fulfil the condition."""
     found[False].cache()
     assert found[False].where(condition).count() > more_than
     assert_same(found[True], found[False])

@@ -191,7 +191,7 @@ def _is_each_once() -> Column:
 def _origins(coverage: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
     """Where the windows begin for each judged copy, and a fingerprint of the snapshot with which they begin.
 
-    Columns: COPY, those of _ORIGIN.
+    Columns: COPY and _ORIGIN.
     """
     judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
     fingerprints = producer_snapshots.groupBy(*COPY, "snapshot_offset").agg(
