@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txnlib.ask.episode import Event, in_order
-from txnlib.ask.events import Stamps, span_events, story_events
+from txnlib.ask.events import Stamps, gone_batch, span_events, story_events
 from txnlib.ask.timeline import decisions, record_events, started, touching
 
 PLACE = {"topic": "pay", "partition": 0, "producer_id": 7, "start_offset": 27, "verdict": "HANGING"}
@@ -81,6 +81,15 @@ def test_a_log_append_time_is_a_brokers():
     batch = data(27, 28, 200, timestamp_type="LOG_APPEND_TIME")
     (step,) = story_events(PLACE, [batch], Stamps([1, 99], [1, 999]), [])
     assert (step.after_ms, step.before_ms, step.record) == (200, 200, "2 records, epoch 0, sequence 27–28")
+
+
+@pytest.mark.parametrize("rest", [[], [data(29, 30, 150), data(31, 31, 160)]])
+def test_a_transaction_whose_first_batch_is_gone_is_open_from_there(rest):
+    gone = gone_batch({**PLACE, "producer_epoch": 0})
+    steps = story_events(PLACE, [*BATCHES[:3], gone, *rest], STAMPS, RECORDS)
+    assert [(step.mark, step.state_after) for step in steps[6:]] == [("HANGING", "open from 27")] * (2 if rest else 1)
+    assert (steps[6].record, steps[6].after_ms, steps[6].before_ms) == ("first batch, which is gone", 141, 900)
+    assert not rest or (steps[7].last_offset, steps[7].record) == (31, "3 records, epoch 0, sequence 29–31")
 
 
 def test_what_nothing_is_known_of_is_said_to_be_unknown():

@@ -51,7 +51,8 @@ LISTED = [
 ]
 #: What is copied stays in one piece, however wide: commands, requests and records.
 COPIED = re.compile(
-    r"kafka-[a-z-]+\.sh|txn-audit explain|^  (before|after|do)  +[a-z]|  grep -E|^ +(\| )?(baseO|o)ffset: |scripts/|  request  "
+    r"kafka-[a-z-]+\.sh|txn-audit (explain|open) |^  (before|after|do)  +[a-z]|  grep -E|^ +(\| )?(baseO|o)ffset: "
+    r"|scripts/|  request  "
 )
 #: The words of what only a terminal says: that columns are left out.
 LEFT_OUT = {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}

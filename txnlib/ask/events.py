@@ -144,6 +144,17 @@ def _listed(place: Row, record: Row) -> str:
     return f"{{{', '.join(names)}{more}}}{other}"
 
 
+def gone_batch(place: Row) -> Row:
+    """Stands for the first batch of the open transaction if that is gone. A snapshot, or the leader's answer, shows its offset."""
+    start, unknown = place["start_offset"], ("is_control", "control_type", "max_timestamp_ms", "timestamp_type", "records_count")
+    known = {"base_offset": start, "last_offset": start, "producer_epoch": place["producer_epoch"], "is_transactional": True}
+    return {**known, **dict.fromkeys(unknown)}
+
+
+def _is_gone(batch: Row) -> bool:
+    return not batch["is_control"] and batch["records_count"] is None
+
+
 def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row]) -> Iterator[Event]:
     opened: int | None = None
     for batch, (lowest, highest) in zip(batches, _limits(place, batches, records), strict=True):
@@ -163,7 +174,7 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
             offset=first,
             last_offset=last,
             event=f"{batch['control_type'] or 'transaction'} marker" if is_marker else "batch",
-            detail=_epochs(batch) if is_marker else "",
+            detail=_epochs(batch) if is_marker else "first batch, which is gone" if _is_gone(batch) else "",
             at_ms=at,
             clock=BROKER if is_stamped(batch) else CLIENT,
             after_ms=after,
@@ -173,7 +184,7 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
             state_after="closed" if opened is None else f"open from {opened}",
             mark=place["verdict"] if is_open else "",
             key=(*min(max((ms, DATA), lowest), highest), first),
-            batch=None if is_marker else batch,
+            batch=None if is_marker or _is_gone(batch) else batch,
         )
 
 

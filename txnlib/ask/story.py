@@ -9,7 +9,7 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode
-from txnlib.ask.events import Stamps, is_stamped, story_events
+from txnlib.ask.events import Stamps, gone_batch, is_stamped, story_events
 from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story_text import Explained
@@ -131,9 +131,8 @@ class _Logs:
         if len(opened) == OPEN_BATCHES:
             counts["later"] = (run.number("record_batches", _COUNT, [*own, ("base_offset", ">=", start)]) or 0) - OPEN_BATCHES
         left_out = [f"{n} {when} {'batch' if n == 1 else 'batches'} of producer {producer} here" for when, n in counts.items() if n]
-        if not opened:
-            left_out.append("its own batches, which are not in the captured log (any more): only a producer snapshot tells of them")
-        return [*shown, *opened], left_out
+        is_gone = not any(batch["base_offset"] == start for batch in opened)
+        return [*shown, *([gone_batch(self.verdict)] if is_gone else []), *opened], left_out
 
     def stamps(self, batches: Sequence[Row]) -> Stamps:
         """The broker-stamped batches around those shown; if there are none nearby, the nearest times beyond."""
