@@ -37,6 +37,8 @@ class FinishedRun:
     night: int
     #: What another run must have in common with it to continue it: version, start of reading, detail.
     made: tuple[str | None, ...]
+    #: Its setting; None if not stored.
+    producer_id_expiration_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,8 @@ def _finished_run(
     run_id: str, as_of_ms: int, finished_ms: int, chain: str | None, night: int | None, version: str, settings: str
 ) -> FinishedRun:
     known = json.loads(settings)
-    return FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, (version, known.get("start"), known.get("detail")))
+    made = (version, known.get("start"), known.get("detail"))
+    return FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, made, known.get("producer_id_expiration_ms"))
 
 
 def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms: int | None, detail: str) -> list[EarlierRun]:

@@ -14,6 +14,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
 from txnlib.spark.joins import broadcast
 from txnlib.spark.producers.producer_spans import (
     END_OF_SPAN,
@@ -35,6 +36,8 @@ def resumed_spans(
     coverage: DataFrame,
     earlier_spans: DataFrame,
     appended: DataFrame,
+    *,
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
 ) -> DataFrame:
     """The rows of `producer_spans` without those that closed in the earlier run and still count. Columns: PRODUCER_SPANS.
 
@@ -50,7 +53,8 @@ def resumed_spans(
     remembered = newest.select(*PRODUCER, memory().alias(EARLIER))
     resumed = new.join(remembered, on=list(PRODUCER), how="left")
     whole = batches_of(record_batches, producer_snapshots, others)
-    steps = with_states(resumed.unionByName(whole, allowMissingColumns=True))
+    batches = resumed.unionByName(whole, allowMissingColumns=True)
+    steps = with_states(batches, producer_id_expiration_ms=producer_id_expiration_ms)
     spans = _earlier_newest_spans(newest, new).drop("is_start_exact").unionByName(spans_of(steps))
     return located_spans(spans, judged, producer_snapshots)
 

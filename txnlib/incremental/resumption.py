@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
 from txnlib.incremental.earlier_run import EarlierRun, resumed_frame
 from txnlib.incremental.resumed_spans import APPENDED, AppendedPartition, appended_partitions, not_ended_before, resumed_spans
 from txnlib.readers.capture import Capture
@@ -50,6 +51,8 @@ class Resumption:
     appended: tuple[AppendedPartition, ...] = ()
     #: The copies of which only appended bytes are read. Columns: COPY, batches_since, batches_from.
     copies: DataFrame = field(init=False)
+    #: The setting with which the windows resume.
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
 
     def __post_init__(self) -> None:
         self.copies = self._resumed_copies()
@@ -67,12 +70,16 @@ class Resumption:
         found = self.earlier.tables.read("coverage").where(F.col(column).isNotNull()).select(*COPY, column).collect()
         return [row.asDict() for row in found]
 
-    def find_appended_partitions(self) -> None:
+    def find_appended_partitions(self, producer_id_expiration_ms: int) -> None:
         """Finds the partitions whose windows resume, if that pays, and notes them in `coverage`.
+
+        None resume if the setting has changed, because the earlier run may have forgotten other producers.
 
         Reads `segments`, `coverage` and `producer_snapshots`.
         """
-        if self.capture.size - self.capture.size_to_read < MIN_RESUMED_BYTES:
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        is_changed = self.earlier.run.producer_id_expiration_ms != producer_id_expiration_ms
+        if is_changed or self.capture.size - self.capture.size_to_read < MIN_RESUMED_BYTES:
             return
         earlier, coverage = self.earlier.tables, self.tables.read("coverage")
         found = appended_partitions(
@@ -120,6 +127,7 @@ class Resumption:
             self.tables.read("coverage"),
             self.earlier.tables.read("producer_spans"),
             self._appended_frame(),
+            producer_id_expiration_ms=self.producer_id_expiration_ms,
         )
 
     def _appended_frame(self) -> DataFrame:

@@ -129,7 +129,7 @@ def _find_appended_partitions(run: Run) -> None:
     A run that was opened again has no such partitions: it makes all spans, so none of an earlier run may count.
     """
     if run.resumption is not None:
-        run.resumption.find_appended_partitions()
+        run.resumption.find_appended_partitions(run.settings.producer_id_expiration_ms)
     elif run.began_at is not None:
         coverage = run.tables.read("coverage")
         if not coverage.where(F.col("spans_since").isNotNull()).isEmpty():
@@ -147,7 +147,7 @@ def _new_rows(table: TableStep) -> TableStep:
 
 
 FIND_APPENDED_PARTITIONS: Final = RunChange(
-    "find_appended_partitions", ("segments", "coverage", "producer_snapshots"), _find_appended_partitions
+    "find_appended_partitions", ("segments", "coverage", "producer_snapshots", "infer_settings"), _find_appended_partitions
 )
 
 INGEST: Final[tuple[Step, ...]] = (

@@ -111,6 +111,13 @@ def test_a_silent_day_makes_anything_acceptable_again(batch: RecordBatch) -> Non
     assert findings(OPEN, silence=DAY) != ()  # a producer with an open transaction is never forgotten
 
 
+@pytest.mark.parametrize("batch", [T(1, 6, 0, at=50), D(1, 5, 8, at=50), A(1, 5, 2, at=50), A(1, 6, None, at=50)])
+def test_a_forgotten_producer_begins_anew(batch: RecordBatch) -> None:
+    late = replace(batch, max_timestamp=TS + DAY)
+    assert append(KNOWN, late) == append(UNKNOWN_PRODUCER, late)
+    assert append(OPEN, late) != append(UNKNOWN_PRODUCER, late)
+
+
 def test_the_expiry_is_a_setting_of_the_broker() -> None:
     late = D(1, 4, 0, at=50, ts=TS + 1000)
     assert append(KNOWN, late, producer_id_expiration_ms=1000).findings == ()

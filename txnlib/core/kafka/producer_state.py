@@ -104,14 +104,11 @@ def append(
     Batches without a producer id, and control batches without a marker, have no effect.
     Kafka: `ProducerAppendInfo.append`, `appendDataBatch`, `appendEndTxnMarker`.
     """
-    if batch.producer_id is None:
+    if batch.producer_id is None or (batch.is_control and batch.marker is None):
         return Appended(before)
-    checks_apply = not has_expired(before, batch.max_timestamp, producer_id_expiration_ms)
-    if not batch.is_control:
-        return _append_data(before, batch, checks_apply, origin)
-    if batch.marker is None:
-        return Appended(before)
-    return _append_marker(before, batch, batch.marker, checks_apply)
+    if has_expired(before, batch.max_timestamp, producer_id_expiration_ms):
+        before = UNKNOWN_PRODUCER
+    return _append_data(before, batch, origin) if batch.marker is None else _append_marker(before, batch, batch.marker)
 
 
 def has_expired(before: ProducerState, now: int | None, producer_id_expiration_ms: int) -> bool:
@@ -122,9 +119,9 @@ def has_expired(before: ProducerState, now: int | None, producer_id_expiration_m
     return before.current_txn_first_offset is None and long_difference(now, before.last_timestamp) >= producer_id_expiration_ms
 
 
-def _append_data(before: ProducerState, batch: RecordBatch, checks_apply: bool, origin: AppendOrigin) -> Appended:
+def _append_data(before: ProducerState, batch: RecordBatch, origin: AppendOrigin) -> Appended:
     findings = []
-    if before.is_known and checks_apply:
+    if before.is_known:
         if is_ahead(before.producer_epoch, of=batch.producer_epoch):
             findings.append(Finding.INVALID_PRODUCER_EPOCH)
         elif origin is AppendOrigin.CLIENT and batch.base_sequence not in (None, _next_sequence(before, batch.producer_epoch)):
@@ -153,9 +150,9 @@ def _next_sequence(before: ProducerState, epoch: int | None) -> int:
     return increment_sequence(before.last_sequence, 1)
 
 
-def _append_marker(before: ProducerState, batch: RecordBatch, marker: EndTxnMarker, checks_apply: bool) -> Appended:
+def _append_marker(before: ProducerState, batch: RecordBatch, marker: EndTxnMarker) -> Appended:
     findings = []
-    if before.is_known and checks_apply:
+    if before.is_known:
         if is_ahead(before.producer_epoch, of=batch.producer_epoch):
             findings.append(Finding.INVALID_PRODUCER_EPOCH)
         if is_ahead(before.coordinator_epoch, of=marker.coordinator_epoch):

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from txnlib.core.findings.producer_batches import SUSPECTS_KEPT
-from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE
+from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
 from txnlib.spark import windows
 from txnlib.spark.batch_runs import batches_count, first_timestamp_ms, is_divided_at, last_batch_offset, packed, single_batches
 from txnlib.spark.coverage import BEGINS_AT_SNAPSHOT, survives
@@ -32,10 +32,17 @@ from txnlib.spark.schemas import (
 )
 
 
-def producer_spans(record_batches: DataFrame, producer_snapshots: DataFrame, coverage: DataFrame) -> DataFrame:
+def producer_spans(
+    record_batches: DataFrame,
+    producer_snapshots: DataFrame,
+    coverage: DataFrame,
+    *,
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+) -> DataFrame:
     """One row per producer and span of the judged copies, and one per suspect batch. Columns: PRODUCER_SPANS."""
     judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
-    spans = spans_of(with_states(batches_of(record_batches, producer_snapshots, judged)))
+    batches = batches_of(record_batches, producer_snapshots, judged)
+    spans = spans_of(with_states(batches, producer_id_expiration_ms=producer_id_expiration_ms))
     return located_spans(spans, judged, producer_snapshots)
 
 

@@ -6,8 +6,8 @@ Two passes over one sort: first the neighbours of each batch, then the state so 
 | field after a batch | changed by |
 | --- | --- |
 | producer_epoch, last_timestamp | every batch |
-| last_sequence, last_offset, offset_delta | data; reset when the epoch changes |
-| coordinator_epoch | a marker |
+| last_sequence, last_offset, offset_delta | data; reset when the epoch changes, or the producer is forgotten |
+| coordinator_epoch | a marker; reset when the producer is forgotten |
 | current_txn_first_offset | transactional data while nothing is open; reset by a marker |
 
 Kafka: `ProducerAppendInfo`. The same steps in Python are `core.kafka.producer_state.append`; a property test compares them row by
@@ -22,33 +22,36 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
 from txnlib.spark import windows
 from txnlib.spark.schemas import STATE_FIELDS
 
 #: In a `_change` column: from here on there is no value. A running `last` skips NULL, which means no change.
 RESET: Final = -1
 #: The fields with such a change.
-RESETTABLE: Final = frozenset({"sequence", "data_offset", "start", "first_timestamp", "newest_timestamp"})
+RESETTABLE: Final = frozenset({"sequence", "data_offset", "coordinator", "start", "first_timestamp", "newest_timestamp"})
 #: Column of batches after those of an earlier run: what that run remembered of their producer (`incremental.resumed_spans.memory`).
 EARLIER: Final = "earlier"
 
 
-def with_states(batches: DataFrame) -> DataFrame:
+def with_states(batches: DataFrame, *, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> DataFrame:
     """Each batch with the state before and after it, the sums of its span, and whether the core should check it.
 
     A row may be a run of batches (`spark.batch_runs`). The windows need no single batches: a run continues one state, and changes
     it as its last batch does. `suspects`: how many of its batches, from the first on, the core should check.
     """
-    stepped = _remembered(_neighboured(batches)).where("is_batch")
+    stepped = _remembered(_neighboured(batches, producer_id_expiration_ms)).where("is_batch")
     suspects = F.when(_is_outside(), F.col("batches")).when(_is_suspect(), 1).otherwise(0)
     return stepped.withColumns(
         {"span": F.col("spans_before"), "before": _before(), "after": _after(), "suspects": suspects, "is_suspect": suspects > 0}
     )
 
 
-def _neighboured(batches: DataFrame) -> DataFrame:
-    """Each batch with the one before it, and whether it repeats that one, opens a transaction, or begins a span."""
+def _neighboured(batches: DataFrame, producer_id_expiration_ms: int) -> DataFrame:
+    """Each batch with the one before it, and whether it repeats that one, opens a transaction, or begins a span.
+
+    is_forgotten: whether the broker had forgotten the producer before it (`core.kafka.producer_state.has_expired`).
+    """
     window, earlier = windows.batches_of_producer(), earlier_of(batches)
     whole, before = windows.whole(window), windows.before_now(window)
     is_opening = F.col("opens_at").isNotNull()
@@ -85,6 +88,7 @@ def _neighboured(batches: DataFrame) -> DataFrame:
     # A dump may print a part twice: the same offset is the same batch.
     is_repeat = F.coalesce(F.col("offset_before") == F.col("base_offset"), F.lit(False))
     follows_weak = is_weak & F.col("is_seed_before")
+    silent_ms = F.try_subtract(F.coalesce("first_timestamp_ms", F.lit(-1)), F.coalesce("timestamp_before", F.lit(-1)))
     return marked.withColumns(
         {
             **{name: F.when(~F.col("is_weak"), F.col(name)) for name in unknown},
@@ -93,6 +97,7 @@ def _neighboured(batches: DataFrame) -> DataFrame:
             "has_before": F.col("offset_before").isNotNull() & ~(is_void & F.col("is_seed_before")),
             "is_batch": ~is_repeat & ~F.col("is_void"),
             "is_newest": F.col("base_offset") == F.col("newest_batch"),
+            "is_forgotten": ~is_open & F.coalesce(silent_ms >= producer_id_expiration_ms, F.lit(False)),
             "opens": is_opening & ~F.col("is_void") & ~is_open,
             "begins_span": F.col("offset_before").isNull() | F.col("is_marker_before") | follows_weak,
         }
@@ -103,16 +108,16 @@ def _remembered(batches: DataFrame) -> DataFrame:
     """Each batch with what it changes (`_change`) or adds (`_here`), and the totals of all batches before it (`_before`)."""
     before, earlier = windows.before_now(windows.batches_of_producer()), earlier_of(batches)
     is_data = ~F.col("is_marker") & (~F.col("is_seed") | F.col("last_sequence").isNotNull())
-    is_new_epoch = F.col("producer_epoch") != F.col("epoch_before")
+    is_new = F.col("is_forgotten") | (F.col("producer_epoch") != F.col("epoch_before"))
     in_transaction = F.col("opens_at").isNotNull() & ~F.col("is_marker")
     is_counted = in_transaction & ~F.col("is_seed") & F.col("is_batch")
     delta = (F.col("last_offset") - F.col("last_batch_offset")).cast("int")
     reset = F.lit(RESET)
     changes = {
-        "sequence": F.when(is_data, F.coalesce("last_sequence", reset)).when(is_new_epoch, reset),
-        "data_offset": F.when(is_data, F.coalesce("last_offset", reset)).when(is_new_epoch, reset),
-        "delta": F.when(is_data, delta).when(is_new_epoch, F.lit(0)),
-        "coordinator": F.col("coordinator_epoch"),
+        "sequence": F.when(is_data, F.coalesce("last_sequence", reset)).when(is_new, reset),
+        "data_offset": F.when(is_data, F.coalesce("last_offset", reset)).when(is_new, reset),
+        "delta": F.when(is_data, delta).when(is_new, F.lit(0)),
+        "coordinator": F.coalesce("coordinator_epoch", F.when(F.col("is_forgotten"), reset)),
         "start": F.when(F.col("is_marker"), reset.cast("long")).when(F.col("opens"), F.col("opens_at")),
         "first_epoch": F.when(F.col("begins_span"), F.col("producer_epoch")),
         "first_timestamp": F.when(F.col("opens"), F.coalesce("first_timestamp_ms", reset)),
@@ -189,7 +194,7 @@ def _after() -> Column:
         now("sequence").alias("last_sequence"),
         now("data_offset").alias("last_offset"),
         F.coalesce("delta_change", "delta_before", F.lit(0)).alias("offset_delta"),
-        F.coalesce("coordinator_change", "coordinator_before").alias("coordinator_epoch"),
+        now("coordinator").alias("coordinator_epoch"),
         now("start").alias("current_txn_first_offset"),
         F.col("max_timestamp_ms").alias("last_timestamp"),
     ).cast(STATE_FIELDS)
