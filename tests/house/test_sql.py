@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import shutil
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +20,8 @@ from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 from txnlib.core.schema.views import OF_REPORT, VIEWS
 from txnlib.delta.store import Store
 from txnlib.delta.views import create_views
+from txnlib.jobs import audit
+from txnlib.jobs.main import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -115,6 +119,18 @@ def test_every_question_has_an_answer_on_the_demo(demo_run):
     tables = open_tables(str(ROOT / "out" / "quickstart"))
     asked = [each for each in questions() if each.heading not in VIEWS]
     assert {each.heading for each in asked if not ask(tables, each.on["duckdb"]).rows} == OF_TWO_AUDITS
+
+
+@pytest.mark.slow  # an audit
+def test_a_second_audit_of_the_demo_shows_changes(spark, demo_run, tmp_path, monkeypatch):
+    (given,) = re.findall(r"^./spark-submit.sh audit (.*)$", (ROOT / "docs" / "sql.md").read_text(), re.MULTILINE)
+    shutil.copytree(ROOT / "out" / "quickstart", tmp_path / "out" / "quickstart")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    assert main(audit.job, shlex.split(given)) == 0
+    tables = open_tables("out/quickstart")
+    changes = [each.on["duckdb"] for each in questions() if each.heading.startswith("Changes ")]
+    assert [len(ask(tables, query).rows) for query in changes] == [3, 3]
 
 
 def test_example_values_are_those_of_the_demo(demo_run, monkeypatch):
