@@ -311,9 +311,10 @@ def test_a_section_that_is_cut_says_what_it_is_in_all():
     cut = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
     text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}), 200)
     assert line(text, "in all") == (
-        "in all   700 transactions on 12 partitions (900 rows); 2 safe to abort now (on 3 partitions); 5 once they are old enough, "
+        "in all   700 transactions on 12 partitions (900 rows); 2 safe to abort now (3 rows); 5 once they are old enough, "
         "the last from 2026-11-21 06:42:41Z on"
     )
+    assert "  and 695 more, 895 rows (open --verdict HANGING)\n" in text
     assert line(text, "reasons") == "reasons  800 R1, 100 R2; some have several"
     assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 7 in 2 others"
     six = render(replace(cut, extents={"HANGING": replace(extent, applications=apps[:6])}), 200)

@@ -53,7 +53,7 @@ class VerdictExtent:
     #: Since when one of these partitions has been held longest, and whether brokers' clocks prove it.
     since_ms: int | None = None
     is_since_proven: bool = False
-    #: Transactions that may be aborted now on some partition, and on how many; transactions that become safe if they stay open; and
+    #: Transactions that may be aborted now on some partition, and their rows; transactions that become safe if they stay open; and
     #: when the last of these does.
     safe: int = 0
     safe_rows: int = 0

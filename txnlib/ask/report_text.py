@@ -188,8 +188,8 @@ def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> st
     listed = len({(row["producer_id"], row["transactional_id"]) for row in shown})
     transactions = sum(extent.transactions for extent in reach) - listed
     if transactions <= 0:
-        return f"{counted(rows, 'more partition')} of these" if reach else f"{rows} more, later in the plan"
-    return f"{transactions} more, later in the plan" if rows == transactions else f"{transactions} more on {rows} partitions"
+        return f"{counted(rows, 'more row')} of these" if reach else f"{rows} more, later in the plan"
+    return f"{transactions} more, later in the plan" if rows == transactions else f"{transactions} more, {rows} rows"
 
 
 def _unknown(verdict: str, summary: Summary, default: int) -> int:
@@ -204,7 +204,7 @@ def _in_all(extent: VerdictExtent) -> list[Line]:
     places = f"{counted(extent.transactions, 'transaction')} on {counted(extent.partitions, 'partition')}{rows}"
     safe = []
     if extent.safe or extent.safe_later:
-        on = "" if extent.safe_rows == extent.safe else f" (on {counted(extent.safe_rows, 'partition')})"
+        on = "" if extent.safe_rows == extent.safe else f" ({counted(extent.safe_rows, 'row')})"
         safe.append(f"{extent.safe} safe to abort now{on}")
     if extent.safe_later:
         safe.append(f"{extent.safe_later} once they are old enough, the last from {utc_time(extent.safe_from_ms)} on")
