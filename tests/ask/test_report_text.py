@@ -333,6 +333,15 @@ def test_what_only_looks_late_has_a_line_of_its_own():
     )
 
 
+def test_what_no_snapshot_shows_is_named():
+    told = (
+        "what was open before the first record of 2 partitions is not known: no producer snapshot of that was captured (coverage)"
+    )
+    text = " ".join(render(Summary("c", AS_OF, "given", "/out", partitions_hidden=2)).split())
+    assert told in text
+    assert "producer snapshot" not in render(Summary("c", AS_OF, "given", "/out"))
+
+
 def test_text_is_named_with_what_it_does_not_prove():
     summary = Summary("c", AS_OF, "given", "/out", partitions_as_text=1)
     assert line(render(summary, 200), "1 partition read") == (

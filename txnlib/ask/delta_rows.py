@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,7 +48,15 @@ class Tables(Rows):
             query = f"WITH rows AS ({rows_of_runs}) {query}"
             for table in (name, *_SAY_WHAT_COUNTS):
                 builder = builder.register(table, self._open(table))
-        answer = builder.execute(query).read_all()
+        try:
+            answer = builder.execute(query).read_all()
+        except DeltaError as error:
+            if (lacking := re.search(r"No field named (\w+)", str(error))) is None:
+                raise
+            problem = f"an earlier version made it, without the column {lacking[1]}"
+            raise UnreadableInputError(
+                f"{self.root}/{name}", problem, "Audit again: then its older rows can be read, too"
+            ) from error
         # Not through pyarrow: it loads numpy, and pandas for the first timestamp, which takes longer than most answers.
         columns = [column.to_pylist() for column in answer.columns]
         return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]

@@ -107,6 +107,10 @@ def _read(summary: Summary) -> list[Line]:
     if summary.partitions_as_text:
         said = "read as text, which has no bytes to check: no abort there is called safe, and copies of the files would settle it"
         lines.append((f"  {counted(summary.partitions_as_text, 'partition')} {said} (docs/capture.md)", 4))
+    if summary.partitions_hidden:
+        hidden = counted(summary.partitions_hidden, "partition")
+        said = f"what was open before the first record of {hidden} is not known: no producer snapshot of that was captured"
+        lines.append((f"  {said} (coverage)", 4))
     if summary.missing_partitions:
         lost = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
         unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)

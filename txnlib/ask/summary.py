@@ -100,6 +100,8 @@ class Summary:
     partitions_quiet: int = 0
     #: Partitions whose judged copy is text of Kafka's tools.
     partitions_as_text: int = 0
+    #: Partitions of whose judged copy nothing shows what was open where it begins.
+    partitions_hidden: int = 0
     coordinators_read: int = 0
     coordinators_known: int = 0
     missing_coordinators: tuple[int, ...] = ()
@@ -351,6 +353,7 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
             "partitions_known": f"count(DISTINCT {partition})",
             "partitions_quiet": f"count(DISTINCT CASE WHEN {is_quiet} THEN {partition} END)",
             "partitions_as_text": f"""count(DISTINCT CASE WHEN "is_judged" AND "source" LIKE 'text:%' THEN {partition} END)""",
+            "partitions_hidden": f'count(DISTINCT CASE WHEN "is_judged" AND "hidden_below" IS NOT NULL THEN {partition} END)',
             "coordinators_read": f'count(DISTINCT CASE WHEN NOT {is_missing} AND {is_coordinator} THEN "partition" END)',
             "coordinators_known": f'count(DISTINCT CASE WHEN {is_coordinator} THEN "partition" END)',
             "unreadable_bytes": 'coalesce(sum("unreadable_bytes"), 0)',

@@ -177,6 +177,7 @@ class CoverageRow:
     survives_until: int | None = None
     log_start_offset: int | None = None
     read_from_offset: int | None = None
+    hidden_below: int | None = None
     high_watermark: int | None = None
     noted_high_watermark: int | None = None
     ends: End | None = None

@@ -23,7 +23,7 @@ from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.readers.typed_rows import arrow_rows
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES
 from txnlib.spark.core_rows import rows_of
-from txnlib.spark.coverage import epochs_of_segments
+from txnlib.spark.coverage import epochs_of_segments, newest_snapshots
 from txnlib.spark.local_rows import local_rows
 
 
@@ -95,11 +95,18 @@ def _epochs_if_damaged(run: Run) -> DataFrame | tuple[()]:
     return EPOCHS(run) if "DAMAGED" in statuses else ()
 
 
+def _newest_snapshots(run: Run) -> DataFrame | tuple[()]:
+    """The newest snapshot of each copy, without a query if there is none."""
+    is_empty = run.tables.is_empty("producer_snapshots")
+    return () if is_empty else newest_snapshots(run.tables.read("producer_snapshots"))
+
+
 EPOCHS: Final = selected(epochs_of_segments)
 REFUTED: Final = having("checked_batches", is_crc_valid=[False])
 COVERAGE: Final = table_of(
     coverage,
     epochs=EPOCHS,
+    newest_snapshots=Given(("producer_snapshots",), _newest_snapshots),
     partition_notes=_partition_notes,
     leaders=_leaders,
     instants=_instants,

@@ -30,6 +30,12 @@ def epochs_of_segments(record_batches: DataFrame) -> DataFrame:
     return epochs.select(*_SEGMENT, "epoch", "batches", "begins", "ends", "last.*")
 
 
+def newest_snapshots(producer_snapshots: DataFrame) -> DataFrame:
+    """One row per copy with producer snapshots. Columns: COPY, snapshot_offset."""
+    of_files = producer_snapshots.where(F.col("is_answer").isNull())
+    return of_files.groupBy(*COPY).agg(F.max("snapshot_offset").alias("snapshot_offset"))
+
+
 def is_harmful(unreadable: Column) -> Column:
     """`copies.is_harmful` over a column of unreadable ranges."""
     return ~unreadable["reason"].rlike(f"^({'|'.join(HARMLESS_REASONS)})")

@@ -8,7 +8,7 @@ import pytest
 from tests.support.copies import NOW, assigned, captured, checkpoint, covered, epoch, noted, unreadable
 from txnlib.core.copies import CoverageRow, End, LeaderBasis, Role, TruncatedEpoch, known_until_ms
 from txnlib.core.coverage.copy_facts import LeaderProof
-from txnlib.core.coverage.coverage import CaptureInstants, ResumedCopy
+from txnlib.core.coverage.coverage import CaptureInstants, NewestSnapshot, ResumedCopy
 from txnlib.core.coverage.leaders import PartitionLeader, leaders
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import TABLES
@@ -35,6 +35,28 @@ ROLES: dict[str, tuple[dict[str, int], int | None, list[int] | None, list[str]]]
     "a copy that is longer than the noted leader's": ({"raw:1": SHORT, "raw:2": LONG}, 1, [1, 2], ["OTHER", "FURTHEST"]),
     "console text proves nothing": ({"raw:1": SHORT, "printed:2": LONG}, 1, [1, 2], ["LEADER", "OTHER"]),
 }
+
+
+#: Topic, where the copy begins, its newest snapshot, what its leader answered -> where nothing shows what was open.
+HIDDEN: list[tuple[str, int, int | None, dict[str, int], int | None]] = [
+    ("t", 0, None, {}, None),
+    ("t", 4, None, {}, 4),
+    ("t", 4, 3, {}, 4),
+    ("t", 4, 4, {}, None),
+    ("t", 4, 9, {}, None),
+    ("t", 4, None, {"last_stable_offset": 4, "answered_at_ms": NOW}, None),
+    ("t", 4, None, {"last_stable_offset": 3, "answered_at_ms": NOW}, 4),
+    ("t", 4, None, {"last_stable_offset": 4}, 4),
+    (TRANSACTION_STATE_TOPIC, 4, None, {}, None),
+]
+
+
+@pytest.mark.parametrize(("topic", "begins", "snapshot", "answers", "expected"), HIDDEN)
+def test_what_was_open_where_a_copy_begins_is_shown_by_a_snapshot_or_an_answer(topic, begins, snapshot, answers, expected) -> None:
+    segment = captured(topic, base=begins)
+    snapshots = [] if snapshot is None else [NewestSnapshot(topic, 0, "raw:1", snapshot)]
+    (row,) = covered(segment, newest_snapshots=snapshots, partition_notes=[noted(topic, **answers)])
+    assert row.hidden_below == expected
 
 
 def notes_of(leader: int | None, replicas: list[int] | None = None) -> list[Any]:

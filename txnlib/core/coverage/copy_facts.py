@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import NO_LEADER, End, LeaderBasis, Role, highest, is_above
+from txnlib.core.copies import NO_LEADER, End, LeaderBasis, Role, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import Checkpoints, Extent, broker_of, is_broker_id
 from txnlib.core.coverage.leader_epochs import EpochsOfCopy
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader
@@ -27,6 +27,7 @@ class CopyFacts:
         noted: NotedPartition,
         captured_at_ms: int | None,
         noted_high_watermark: int | None,
+        newest_snapshot: int | None,
     ) -> None:
         self.source, self.broker = source, broker_of(source)
         self.extent, self.checkpoints, self.epochs = extent, checkpoints, epochs
@@ -40,9 +41,17 @@ class CopyFacts:
         # The checkpoint lists a partition only if its log start is above its first segment.
         first_offset = highest((checkpoints.log_start_offset, extent.first_segment_offset))
         self.log_start_offset = noted.log_start_offset if self.is_scoped else first_offset
+        self._shown_from = highest((newest_snapshot, noted.answered_stable_offset))
         # A text of nothing but first lines is whole where a high watermark confirms that the log is empty.
         is_empty = extent.tail == "EMPTY_OR_CUT" and noted_high_watermark is not None
         self.tail = "CLEAN" if is_empty and noted_high_watermark == self.survives_until else extent.tail
+
+    @property
+    def hidden_below(self) -> int | None:
+        """The offset from which the copy was read, if nothing shows what was open there. A snapshot from there on would."""
+        since, start = self.extent.read_from_offset, self.log_start_offset
+        begins_at = since if is_above(since, start) else lowest((start, self.extent.first_offset))
+        return None if not begins_at or (self._shown_from or 0) >= begins_at else begins_at
 
     @property
     def is_damaged(self) -> bool:

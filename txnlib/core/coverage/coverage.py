@@ -47,6 +47,16 @@ class ResumedCopy:
     batches_from: int
 
 
+@dataclass(frozen=True, slots=True)
+class NewestSnapshot:
+    """The newest producer snapshot of a copy."""
+
+    topic: str
+    partition: int
+    source: str
+    snapshot_offset: int
+
+
 @dataclass(slots=True)
 class _Partition:
     """What was captured of one partition: source -> what that copy or its checkpoints show. Deleted copies are left out."""
@@ -55,6 +65,8 @@ class _Partition:
     checkpoints: dict[str, Checkpoints] = field(default_factory=dict)
     epochs: list[EpochOfSegment] = field(default_factory=list)
     contradicted: list[EpochOfSegment] = field(default_factory=list)
+    #: Source -> offset of its newest producer snapshot.
+    snapshots: dict[str, int] = field(default_factory=dict)
 
     @property
     def high_watermarks(self) -> dict[str, int]:
@@ -67,6 +79,7 @@ def coverage(
     segments: Sequence[CapturedFile],
     checkpoints: Sequence[CheckpointEntry],
     epochs: Sequence[EpochOfSegment],
+    newest_snapshots: Sequence[NewestSnapshot],
     partition_notes: Sequence[NotedPartition],
     leaders: Mapping[Place, PartitionLeader],
     instants: CaptureInstants,
@@ -91,6 +104,8 @@ def coverage(
         living,
         [each.batch for each in contradicted_batches(living, segments, checkpoints_of)],
     )
+    for snapshot in newest_snapshots:
+        partitions[snapshot.topic, snapshot.partition].snapshots[snapshot.source] = snapshot.snapshot_offset
     for copy in deleted_copies:
         if copy in extents_of:
             yield _of_deleted(copy, extents_of[copy], checkpoints_of.get(copy, Checkpoints()), instants)
@@ -207,6 +222,7 @@ def _of_copies(
                 noted,
                 captured_ms,
                 highest(mark for ms, mark in marks if not is_above(ms, captured_ms)),
+                found.snapshots.get(source),
             )
         )
     judged = list(zip(copies, roles(copies, named, leader_proof), strict=True)) if copies else []
@@ -263,6 +279,7 @@ def _of_copy(
         is_deleted=False,
         is_current=is_known,
         truncated=copy.epochs.truncated or None,
+        hidden_below=None if place[0] == TRANSACTION_STATE_TOPIC else copy.hidden_below,
         ends=copy.end,
         high_watermark=copy.checkpoints.high_watermark,
         checkpointed_at_ms=None if copy.checkpoints.high_watermark is None else instants.of_checkpoint(copy.broker),

@@ -78,6 +78,11 @@ COVERAGE: Final = Table(
             "Base offset of the first segment that was read; if above the log start, a snapshot replaces what is before.",
         ),
         Column(
+            "hidden_below",
+            LONG,
+            "Offset from which the copy was read, if nothing shows what was open there: no producer snapshot, no answer.",
+        ),
+        Column(
             "high_watermark",
             LONG,
             "High watermark in the copy's checkpoint.",
