@@ -15,7 +15,7 @@ from txnlib.spark.batch_runs import BATCH_HASH, single_batches
 from txnlib.spark.coverage import epochs_of_segments
 from txnlib.spark.findings.copy_findings import differing_batches
 from txnlib.spark.producers.checked_batches import checked_batches
-from txnlib.spark.producers.producer_spans import open_spans, producer_spans
+from txnlib.spark.producers.producer_spans import IS_OPEN, producer_spans
 from txnlib.spark.reports.batch_evidence import stamps_around
 from txnlib.spark.reports.selections import read_ends, unstable_batches
 from txnlib.spark.schemas import PRODUCER, TABLES, TOPIC_PARTITION
@@ -147,7 +147,7 @@ def assert_alike(found, more_than, condition="true"):
 
 
 def test_producer_spans_are_the_same(spans):
-    assert open_spans(spans[False]).count() > 50
+    assert spans[False].where(IS_OPEN).count() > 50
     assert_alike(spans, 100, "suspect IS NOT NULL")
 
 
@@ -195,7 +195,7 @@ def test_readable_ends_are_the_same(both, spans, coverage):
 def test_surroundings_are_the_same(both, spans, coverage, small_pages):
     middle = ((F.col("first_offset") + F.col("end_offset")) / 2).cast("long").alias("high_watermark")
     judged = coverage.where("is_judged").select(*TOPIC_PARTITION, "source", "first_offset", "end_offset", middle)
-    own = open_spans(spans[False]).select(*PRODUCER, F.col("first_offset").alias("start_offset"), "last_offset")
+    own = spans[False].where(IS_OPEN).select(*PRODUCER, F.col("first_offset").alias("start_offset"), "last_offset")
     thirds = F.sequence(1 + F.col("partition") % 3, F.lit(9), F.lit(3))
     places = F.transform(thirds, lambda n: F.col("first_offset") + n * 977)
     anywhere = judged.select(*TOPIC_PARTITION, F.explode(places).alias("start_offset"), F.lit(1).cast("long").alias("producer_id"))

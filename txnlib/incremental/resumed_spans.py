@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from txnlib.spark.joins import broadcast, with_columns
 from txnlib.spark.producers.producer_spans import (
     END_OF_SPAN,
+    IS_NEWEST,
     batches_of,
     located_spans,
-    newest_spans,
     read_batches_of,
     spans_of,
     with_snapshot,
@@ -47,7 +47,7 @@ def resumed_spans(
     added = judged.join(copies, on=list(COPY), how="left_semi")
     appended_batches = new_batches.join(copies, on=list(COPY)).where("base_offset >= appended_from")
     new = read_batches_of(appended_batches, added)
-    newest = newest_spans(earlier_spans).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
+    newest = earlier_spans.where(IS_NEWEST).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
     remembered = newest.select(*PRODUCER, memory().alias(EARLIER))
     resumed = new.join(remembered, on=list(PRODUCER), how="left")
     whole = batches_of(record_batches, producer_snapshots, others)

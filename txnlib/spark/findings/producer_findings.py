@@ -32,7 +32,7 @@ from txnlib.spark.core_rows import rows_by_core
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select
 from txnlib.spark.local_rows import local_rows
-from txnlib.spark.producers.producer_spans import newest_spans
+from txnlib.spark.producers.producer_spans import IS_NEWEST
 
 
 def producer_findings(
@@ -60,7 +60,6 @@ def producer_findings(
 
 def odd_producers(producer_spans: DataFrame, checks: ProducerChecks) -> DataFrame:
     """The producers that may have a finding. Rows that cannot matter are cleared; the core judges all others."""
-    is_newest = "coalesce(is_newest, TRUE) AND state IS NOT NULL"
     is_open = "first_offset IS NOT NULL AND marker_offset IS NULL"
     may_be_odd = [
         f"{is_open} AND state.last_timestamp > {checks.as_of_ms + checks.clock_tolerance_ms}",
@@ -75,7 +74,7 @@ def odd_producers(producer_spans: DataFrame, checks: ProducerChecks) -> DataFram
       max(suspects_count) FILTER (WHERE is_last) AS suspects_count,
       first(struct({", ".join(field.name for field in fields(NewestSpan))})) FILTER (WHERE is_last AND may_be_odd) AS newest
     FROM (
-      SELECT /*+ BROADCAST(answered) */ *, {is_newest} AS is_last, {" OR ".join(f"({odd})" for odd in may_be_odd)} AS may_be_odd
+      SELECT /*+ BROADCAST(answered) */ *, {IS_NEWEST} AS is_last, {" OR ".join(f"({odd})" for odd in may_be_odd)} AS may_be_odd
       FROM {{spans}} LEFT JOIN {{answered}} AS answered USING (topic, partition)
     )
     WHERE suspect IS NOT NULL OR (is_last AND (may_be_odd OR suspects_count > {SUSPECTS_KEPT}))
@@ -94,15 +93,15 @@ def abandoned_producers(producer_spans: DataFrame) -> DataFrame:
       SELECT *, max(at_ms) OVER (PARTITION BY topic, partition) AS newest_ms
       FROM (
         SELECT topic, partition, producer_id, state.last_offset AS offset, {clock_ms("state.last_timestamp")} AS at_ms
-        FROM {{newest}}
-        WHERE state.producer_epoch = 0 AND state.last_sequence = state.offset_delta AND marker_offset IS NULL
+        FROM {{spans}}
+        WHERE {IS_NEWEST} AND state.producer_epoch = 0 AND state.last_sequence = state.offset_delta AND marker_offset IS NULL
           AND first_offset IS NULL AND span = 0
       )
     )
     WHERE at_ms + {LEFT_BEHIND_AFTER_MS} <= newest_ms
     GROUP BY topic, partition
     """
-    return select(text, newest=newest_spans(producer_spans))
+    return select(text, spans=producer_spans)
 
 
 def corrupt_batches(checked_batches: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from txnlib.spark.batch_runs import BATCHES, LAST_BATCH_OFFSET, batch_at, is_div
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.joins import broadcast, bucket_of, select, with_columns
 from txnlib.spark.local_rows import local_relation, relaxed
-from txnlib.spark.producers.producer_spans import newest_spans, open_spans
+from txnlib.spark.producers.producer_spans import IS_NEWEST, IS_OPEN
 from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
 
 #: Maximum number of odd batches to check. A log has none, or is in a state where more checks would show nothing new.
@@ -28,14 +28,14 @@ ODD_CHECKED: Final = 1_000
 def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, coverage: DataFrame, segments: DataFrame) -> DataFrame:
     """One row per batch and transaction that depends on it. Columns: CHECKED_BATCHES."""
     judged = broadcast(coverage.where("is_judged").select(*COPY))
-    opened = open_spans(producer_spans).withColumnRenamed("first_offset", "start_offset").join(judged, on=list(TOPIC_PARTITION))
-    opened = opened.select(*COPY, "producer_id", "start_offset")
+    opened = producer_spans.where(IS_OPEN).join(judged, on=list(TOPIC_PARTITION))
+    opened = opened.select(*COPY, "producer_id", F.col("first_offset").alias("start_offset"))
     own = record_batches.where("NOT is_control").join(broadcast(opened), on=[*COPY, "producer_id"])
     # Of each row, the first and the last batch: the lowest and the highest of some batches are among them.
     ends = {"end": f"explode(if({BATCHES} > 1, array(0, {BATCHES} - 1), array(0)))"}
     own = batch_at(with_columns(single_batches(own, is_divided_at("start_offset")), ends), "end")
     # Gathered, because there are hardly ever any: then Spark need not look for them among all batches.
-    found = relaxed(select(_ODD, spans=producer_spans, newest=newest_spans(producer_spans)))
+    found = relaxed(select(_ODD, spans=producer_spans))
     odd = local_relation(found.sparkSession, found.toArrow(), found.schema).join(judged, on=list(TOPIC_PARTITION))
     around = select(
         f"""
@@ -63,15 +63,11 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
 #: The batches that do not fit the producer's state, each with the batch that left that state. Also the last batch of each producer
 #: that wrote outside of transactions after a marker, as no client does.
 _ODD: Final = f"""
-SELECT DISTINCT *
-FROM (
-  SELECT topic, partition, producer_id,
-    explode(array(suspect.batch.base_offset, suspect.before.last_offset - suspect.before.offset_delta)) AS base_offset
-  FROM {{spans}} WHERE suspect IS NOT NULL
-  UNION ALL
-  SELECT topic, partition, producer_id, state.last_offset - state.offset_delta
-  FROM {{newest}} WHERE span > 0 AND first_offset IS NULL AND marker_offset IS NULL
-)
+SELECT DISTINCT topic, partition, producer_id, explode(array_compact(array(
+    suspect.batch.base_offset, suspect.before.last_offset - suspect.before.offset_delta,
+    if(is_outside, state.last_offset - state.offset_delta, NULL)))) AS base_offset
+FROM (SELECT *, {IS_NEWEST} AND span > 0 AND first_offset IS NULL AND marker_offset IS NULL AS is_outside FROM {{spans}})
+WHERE suspect IS NOT NULL OR is_outside
 ORDER BY topic, partition, producer_id, base_offset LIMIT {ODD_CHECKED}
 """
 _BATCH: Final = (

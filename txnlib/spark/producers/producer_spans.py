@@ -142,15 +142,10 @@ FROM {spans} AS spans LEFT JOIN {judged} AS judged USING (topic, partition)
 """
 
 
-def newest_spans(producer_spans: DataFrame) -> DataFrame:
-    """The newest span of each producer. Columns: PRODUCER_SPANS."""
-    # The first condition lets Delta skip the files of all other spans; older versions wrote only the second column.
-    return producer_spans.where("coalesce(is_newest, TRUE) AND state IS NOT NULL")
-
-
-def open_spans(producer_spans: DataFrame) -> DataFrame:
-    """The newest spans that no marker has ended. Columns: PRODUCER_SPANS."""
-    return newest_spans(producer_spans).where("first_offset IS NOT NULL AND marker_offset IS NULL")
+#: Whether a span is the newest of its producer, and whether, besides, no marker has ended its transaction. SQL. The first condition
+#: lets Delta skip the files of all other spans; older versions wrote only the second column.
+IS_NEWEST: Final = "coalesce(is_newest, TRUE) AND state IS NOT NULL"
+IS_OPEN: Final = f"{IS_NEWEST} AND first_offset IS NOT NULL AND marker_offset IS NULL"
 
 
 def spans_of(steps: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from txnlib.spark.instants import instant
 from txnlib.spark.joins import select
-from txnlib.spark.producers.producer_spans import newest_spans
+from txnlib.spark.producers.producer_spans import IS_NEWEST
 from txnlib.spark.schemas import TABLES, conform
 
 
@@ -24,11 +24,11 @@ def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_exp
     SELECT topic, partition, producer_id, state.producer_epoch, state.coordinator_epoch, state.last_sequence,
       {instant("state.last_timestamp")} AS last_timestamp, state.last_timestamp AS last_timestamp_ms,
       state.current_txn_first_offset AS current_transaction_start_offset
-    FROM {{newest}}
-    WHERE state.current_txn_first_offset IS NOT NULL
-      OR coalesce(try_subtract({as_of_ms}, coalesce(state.last_timestamp, -1)) < {producer_id_expiration_ms}, TRUE)
+    FROM {{spans}}
+    WHERE {IS_NEWEST} AND (state.current_txn_first_offset IS NOT NULL
+      OR coalesce(try_subtract({as_of_ms}, coalesce(state.last_timestamp, -1)) < {producer_id_expiration_ms}, TRUE))
     """
-    return conform(select(text, newest=newest_spans(producer_spans)), TABLES["producer_states"])
+    return conform(select(text, spans=producer_spans), TABLES["producer_states"])
 
 
 def partition_transactions(producer_spans: DataFrame) -> DataFrame:
@@ -38,7 +38,7 @@ def partition_transactions(producer_spans: DataFrame) -> DataFrame:
     """
     # A separate part, written by its own tasks: an incremental run carries over files in which every transaction has ended.
     ended = producer_spans.where("marker_offset IS NOT NULL")
-    rows = ended.unionByName(newest_spans(producer_spans).where("marker_offset IS NULL"))
+    rows = ended.unionByName(producer_spans.where(f"{IS_NEWEST} AND marker_offset IS NULL"))
     text = f"""
     SELECT *, if(marker_offset IS NULL, 'OPEN', marker_type) AS outcome, marker_coordinator_epoch AS coordinator_epoch,
       {instant("marker_ms")} AS completed, {instant("first_timestamp_ms")} AS first_timestamp,

@@ -45,13 +45,16 @@ _STAMPS: Final = f"""
 SELECT topic, partition, producer_id, start_offset, sum(bytes) AS bytes_from_here,
   collect_list({struct(EpochStamps, {"leader_epoch": "nullif(leader_epoch, -1)"})}) AS stamps
 FROM (
-  SELECT /*+ BROADCAST(begun, ended) */ *
-  FROM (SELECT topic, partition, producer_id, start_offset, {_BEHIND_LAST} AS behind_last FROM {{located}})
-  JOIN (SELECT * EXCEPT (at), at AS start_offset FROM {{around}}) AS begun USING (topic, partition, start_offset)
-  JOIN (
-    SELECT topic, partition, leader_epoch, at AS behind_last, before_ms AS before_last_ms, behind_ms AS behind_last_ms
-    FROM {{around}}
-  ) AS ended USING (topic, partition, behind_last, leader_epoch)
+  SELECT /*+ BROADCAST(around) */ topic, partition, producer_id, start_offset, leader_epoch,
+    max(before_ms) FILTER (WHERE edge = 0) AS before_ms, max(before_ms) FILTER (WHERE edge = 1) AS before_last_ms,
+    max(behind_ms) FILTER (WHERE edge = 0) AS behind_ms, max(behind_ms) FILTER (WHERE edge = 1) AS behind_last_ms,
+    max(bytes) FILTER (WHERE edge = 0) AS bytes
+  FROM (
+    SELECT topic, partition, producer_id, start_offset, posexplode(array(start_offset, {_BEHIND_LAST})) AS (edge, at)
+    FROM {{located}}
+  )
+  JOIN {{around}} AS around USING (topic, partition, at)
+  GROUP BY topic, partition, producer_id, start_offset, leader_epoch
 )
 GROUP BY topic, partition, producer_id, start_offset
 """

@@ -35,7 +35,7 @@ from txnlib.spark.core_rows import struct
 from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.local_rows import KEPT_ROWS, arrow_table, local_relation, local_rows, relaxed
-from txnlib.spark.producers.producer_spans import open_spans
+from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.reports.batch_evidence import COPY_DDL, stamps_around, truncated_markers
 from txnlib.spark.schemas import TOPIC_PARTITION
@@ -56,7 +56,7 @@ def open_now(
     producer_spans: DataFrame, *, most_together: int = MOST_TOGETHER
 ) -> tuple[DataFrame, Collection[tuple[str, int]] | None]:
     """One row per open transaction, and their partitions; None for the partitions of more than `most_together`."""
-    opened = relaxed(select(OPENED, spans=open_spans(producer_spans)))
+    opened = relaxed(select(OPENED, spans=producer_spans))
     rows = opened.limit(most_together + 1).toArrow()
     if rows.num_rows > most_together:
         return opened, None
@@ -114,11 +114,11 @@ def _judged(spark: SparkSession, copies: Sequence[CoverageRow], places: Collecti
     return in_tasks(spark, [rows], pa.Table.to_batches, columns)
 
 
-OPENED: Final = """
+OPENED: Final = f"""
 SELECT topic, partition, producer_id, first_offset AS start_offset, last_offset, producer_epoch AS first_epoch,
   state.producer_epoch AS producer_epoch, state.coordinator_epoch AS coordinator_epoch, first_timestamp_ms,
   state.last_timestamp AS last_timestamp_ms, is_broker_clock, is_start_exact, records, marker_before
-FROM {spans}
+FROM {{spans}} WHERE {IS_OPEN}
 """
 
 

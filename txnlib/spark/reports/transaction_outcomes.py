@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from string import Formatter
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame
 
@@ -30,7 +30,7 @@ from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.local_rows import settled
-from txnlib.spark.producers.producer_spans import open_spans
+from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import TABLES, conform
 
 
@@ -45,10 +45,9 @@ def transaction_outcomes(
 ) -> DataFrame:
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
     placed = settled(select(PLACED, transactions=transactions, producer_spans=producer_spans))
-    spans: dict[str, Any] = {"producer_spans": producer_spans, "open_spans": open_spans(producer_spans)}
     lost = lost_markers(transactions, producer_spans, coverage)
-    found = settled(select(FOUND, placed=placed, findings=findings, coverage=coverage, lost=lost, **spans))
-    told = select(TOLD, found=found, producer_id_owners=producer_id_owners, **spans)
+    found = settled(select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost))
+    told = select(TOLD, found=found, producer_spans=producer_spans, producer_id_owners=producer_id_owners)
     return conform(with_columns(told, {"as_of": instant(f"{as_of_ms}L")}), TABLES["transaction_outcomes"])
 
 
@@ -134,11 +133,9 @@ FROM decided JOIN (
 
 #: What transactions wrote: with the marker that ended it, or with none yet.
 _SPANS: Final = f"""spans AS (
-  SELECT {_PRODUCER}, producer_epoch, CAST(NULL AS INT) AS newest_epoch, marker_offset, first_timestamp_ms, {_OF_SPAN}
-  FROM {{producer_spans}} WHERE marker_offset IS NOT NULL
-  UNION ALL
-  SELECT {_PRODUCER}, producer_epoch, state.producer_epoch, marker_offset, first_timestamp_ms, {_OF_SPAN}
-  FROM {{open_spans}}
+  SELECT {_PRODUCER}, producer_epoch, if(marker_offset IS NULL, state.producer_epoch, NULL) AS newest_epoch, marker_offset,
+    first_timestamp_ms, {_OF_SPAN}
+  FROM {{producer_spans}} WHERE marker_offset IS NOT NULL OR ({IS_OPEN})
 )"""
 
 #: Open records can only be of a transaction with an epoch that they have: `core.kafka.producer_state.record_epochs`.
