@@ -1,4 +1,4 @@
-"""Frames and SQL: queries over frames, columns of them, and how small frames are joined with others."""
+"""Queries over frames, and how small frames are joined with others."""
 
 from __future__ import annotations
 

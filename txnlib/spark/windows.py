@@ -1,4 +1,7 @@
-"""The named windows over a log, as SQL: `last(value, TRUE) OVER ({BATCHES_OF_PRODUCER} {BEFORE})`."""
+"""The named windows over a log, as SQL.
+
+Each is completed by what it covers: `last(value, TRUE) OVER ({BATCHES_OF_PRODUCER} {BEFORE})`.
+"""
 
 from __future__ import annotations
 

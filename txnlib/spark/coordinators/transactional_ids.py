@@ -20,8 +20,6 @@ from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform
 
-#: What identifies a transactional id with its records.
-ID: Final = ("transactional_id", "coordinator_partition")
 #: Whether the timeout is one of those that never expire; NULL if it is unknown. SQL.
 IS_TWO_PHASE_COMMIT: Final = f"transaction_timeout_ms IN {tuple(TWO_PHASE_COMMIT_TIMEOUTS)}"
 _PREPARED: Final = quoted_list(state.kafka_name for state in PREPARED_STATES)
@@ -83,7 +81,7 @@ def last_records(coordinator_states: DataFrame, *also: str) -> DataFrame:
         "max_by(timestamp_ms, offset) AS record_ms",
         "max(offset) AS record_offset",
     ]
-    return coordinator_states.groupBy(*ID).agg(*map(F.expr, (*fields, *also)))
+    return coordinator_states.groupBy("transactional_id", "coordinator_partition").agg(*map(F.expr, (*fields, *also)))
 
 
 # ---- `producer_id_owners`: the transactional ids of each producer id, from all surviving records
