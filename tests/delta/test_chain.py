@@ -9,7 +9,7 @@ from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore, Store
 from txnlib.readers.arrow_schemas import arrow_schema
-from txnlib.spark.schemas import COVERAGE, RECORD_BATCHES
+from txnlib.spark.schemas import TABLES
 
 FIRST, NEXT = Chain("eu-1"), Chain("eu-1", 1)
 DAY_MS = 86_400_000
@@ -31,7 +31,7 @@ def store(request, spark, tmp_path):
 
 def batches(spark, *offsets):
     known = {"topic": "orders", "partition": 0, "source": "raw:1"}
-    given = [F.lit(known.get(field.name)).cast(field.dataType).alias(field.name) for field in RECORD_BATCHES]
+    given = [F.lit(known.get(field.name)).cast(field.dataType).alias(field.name) for field in TABLES["record_batches"]]
     offset = F.col("id").cast("long")
     rows = spark.createDataFrame([(each,) for each in offsets], "id long")
     named = ("segment_base_offset", "base_offset", "last_offset")
@@ -41,7 +41,9 @@ def batches(spark, *offsets):
 def copies(spark, since, first):
     known = {"topic": "orders", "partition": 0, "source": "raw:1", "status": "COMPLETE", "is_judged": True}
     known |= {"batches_since": since, "batches_from": first}
-    return spark.range(1).select(*[F.lit(known.get(field.name)).cast(field.dataType).alias(field.name) for field in COVERAGE])
+    return spark.range(1).select(
+        *[F.lit(known.get(field.name)).cast(field.dataType).alias(field.name) for field in TABLES["coverage"]]
+    )
 
 
 def run_of(store, day, chain):

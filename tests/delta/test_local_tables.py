@@ -19,7 +19,7 @@ from txnlib.delta.store import RunStore, Store
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark import local_rows
 from txnlib.spark.local_rows import local_relation
-from txnlib.spark.schemas import OPEN_TRANSACTIONS, TABLES
+from txnlib.spark.schemas import TABLES
 
 NAMES = ("coverage", "open_transactions", "producer_spans", "quarantine")
 
@@ -148,15 +148,15 @@ def test_rows_of_the_driver_are_written_by_spark_to_a_table_that_may_be_large(sp
 
 
 def test_a_table_of_an_older_version_gets_its_new_columns(spark, local):
-    older = OPEN_TRANSACTIONS.names[:-2]
-    opened = local_relation(spark, any_rows(Random(7), "open_transactions"), OPEN_TRANSACTIONS)
+    older = TABLES["open_transactions"].names[:-2]
+    opened = local_relation(spark, any_rows(Random(7), "open_transactions"), TABLES["open_transactions"])
     stamps = {"cluster": F.lit("eu"), "run_id": F.lit("eu-0")}
     opened.select(*older).withColumns(stamps).write.format("delta").partitionBy("run_id").save(f"{local.output}/open_transactions")
     before = local.read_all("open_transactions")
-    assert before.columns[-2:] == OPEN_TRANSACTIONS.names[-2:]
+    assert before.columns[-2:] == TABLES["open_transactions"].names[-2:]
     RunStore(local, "eu", "eu-1").write("open_transactions", opened)
     assert local.read_all("open_transactions").where("run_id = 'eu-1'").count() == opened.count()
-    assert set(OPEN_TRANSACTIONS.names) < set(replace(local, is_small=False)._load("open_transactions").columns)
+    assert set(TABLES["open_transactions"].names) < set(replace(local, is_small=False)._load("open_transactions").columns)
 
 
 class Refused:

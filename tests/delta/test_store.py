@@ -15,13 +15,13 @@ from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore, Store, stored_schema
 from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.spark.schemas import AUDIT_RUNS, PRODUCER_SPANS, QUARANTINE, TABLES
+from txnlib.spark.schemas import TABLES
 
 OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"
 
 
 def rows(spark, *positions):
-    return spark.createDataFrame([("orders", 0, "raw:1", "x.log", p, 1, "why", "", None) for p in positions], QUARANTINE)
+    return spark.createDataFrame([("orders", 0, "raw:1", "x.log", p, 1, "why", "", None) for p in positions], TABLES["quarantine"])
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_writing_a_run_again_replaces_its_rows_and_no_others(spark, either):
     for again in (monday, RunStore(either, "eu", "eu-1"), RunStore(replace(either, is_small=not either.is_small), "eu", "eu-1")):
         assert positions(again) == [4]
     assert positions(tuesday) == [3]
-    tuesday.write("quarantine", empty(spark, QUARANTINE))
+    tuesday.write("quarantine", empty(spark, TABLES["quarantine"]))
     assert (positions(tuesday), positions(RunStore(either, "eu", "eu-2")), tuesday.commit("quarantine").rows) == ([], [], 0)
 
 
@@ -126,13 +126,16 @@ def test_a_column_younger_than_the_table_is_not_known(spark, store):
 def test_a_table_of_a_catalog_that_an_older_version_made_gets_its_new_columns_and_keeps_its_layout(spark):
     spark.sql("CREATE DATABASE older")
     try:
-        row = [None] * len(PRODUCER_SPANS)
-        old = spark.createDataFrame([row], PRODUCER_SPANS).drop("is_newest", "suspects_count")
+        row = [None] * len(TABLES["producer_spans"])
+        old = spark.createDataFrame([row], TABLES["producer_spans"]).drop("is_newest", "suspects_count")
         stamps = [F.lit("eu").alias("cluster"), F.lit("eu-0").alias("run_id")]
         old.select(*stamps, *old.columns).write.format("delta").partitionBy("run_id").saveAsTable("older.producer_spans")
         run = RunStore(Store(spark, schema="older"), "eu", "eu-1")
         for count in (2, 1):
-            run.write("producer_spans", spark.createDataFrame([row] * count, PRODUCER_SPANS).withColumn("is_newest", F.lit(True)))
+            run.write(
+                "producer_spans",
+                spark.createDataFrame([row] * count, TABLES["producer_spans"]).withColumn("is_newest", F.lit(True)),
+            )
             assert [row["is_newest"] for row in run.read("producer_spans").collect()] == [True] * count
         assert run.store.read_all("producer_spans").count() == 2
     finally:
@@ -164,7 +167,7 @@ def test_old_runs_of_a_cluster_go_from_every_table_and_no_others(spark, store):
     for run in runs:
         instant = datetime.fromtimestamp(int(run.run_id[-1]) * 86_400, UTC)
         row = (instant, instant, instant, "DONE", "", "{}", "0", None, None, None, None)
-        run.write("audit_runs", spark.createDataFrame([row], AUDIT_RUNS))
+        run.write("audit_runs", spark.createDataFrame([row], TABLES["audit_runs"]))
         run.write("quarantine", rows(spark, 1))
     assert forget_runs(store, "eu", before_ms=6 * 86_400_000) == ["eu-1", "eu-5"]
     for name in ("audit_runs", "quarantine"):

@@ -17,7 +17,7 @@ CORE_MODULES = {
 }  # fmt: skip
 #: What only some files may use: the word -> the files.
 ONLY_IN = {
-    "Window": {"txnlib/spark/windows.py"},
+    "Window": set(),
     "udf": {"txnlib/spark/core_udfs.py"},
     "SparkSession.builder": {"txnlib/delta/session.py"},
     "sparkContext": {"txnlib/jobs/progress.py"},

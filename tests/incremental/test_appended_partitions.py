@@ -5,7 +5,7 @@ import pytest
 from tests.support.frames import frame
 from txnlib.incremental.earlier_run import RESUMED
 from txnlib.incremental.resumed_spans import appended_partitions
-from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS, SEGMENTS
+from txnlib.spark.schemas import TABLES
 
 COPY = {"topic": "orders", "partition": 0, "source": "raw:1"}
 
@@ -87,7 +87,7 @@ def found(spark):
         cases = ((number, (APPENDED_TO | given)[name]) for number, (given, _) in enumerate(CASES.values()))
         return frame(spark, schema, *[row | {"partition": number} for number, found in cases for row in found])
 
-    schemas = {"segments": SEGMENTS, "coverage": COVERAGE, "snapshots": PRODUCER_SNAPSHOTS}
+    schemas = {"segments": TABLES["segments"], "coverage": TABLES["coverage"], "snapshots": TABLES["producer_snapshots"]}
     tonight, before = ([of_cases(schemas[name], f"{prefix}{name}") for name in schemas] for prefix in ("", "earlier_"))
     resumed = [
         (topic, number, *rest)

@@ -13,7 +13,7 @@ from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.incremental.resumed_spans import APPENDED, not_ended_before, resumed_spans
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
 from txnlib.spark.producers.producer_states import partition_transactions
-from txnlib.spark.schemas import PRODUCER_SPANS, TABLES
+from txnlib.spark.schemas import TABLES
 
 
 def frayed(batches):
@@ -53,10 +53,12 @@ def resume(spark, logs, cuts, states, offsets, firsts, log_starts):
         "appended_from is null or base_offset < appended_from"
     )
     earlier = producer_spans(before.select(whole.columns), seeds, coverage(spark, firsts))
-    earlier = spark.createDataFrame(earlier.collect(), PRODUCER_SPANS)
+    earlier = spark.createDataFrame(earlier.collect(), TABLES["producer_spans"])
     new = resumed_spans(whole, whole, seeds, known, earlier, appended)
-    resumed = spark.createDataFrame(still_counted("producer_spans", earlier, appended).unionByName(new).collect(), PRODUCER_SPANS)
-    expected = spark.createDataFrame(producer_spans(whole, seeds, known).collect(), PRODUCER_SPANS)
+    resumed = spark.createDataFrame(
+        still_counted("producer_spans", earlier, appended).unionByName(new).collect(), TABLES["producer_spans"]
+    )
+    expected = spark.createDataFrame(producer_spans(whole, seeds, known).collect(), TABLES["producer_spans"])
     return earlier, resumed, expected, appended
 
 

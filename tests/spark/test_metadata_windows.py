@@ -5,14 +5,14 @@ import pytest
 from tests.support.frames import frame
 from tests.support.metadata_history import MetadataHistory
 from txnlib.spark.metadata_log import metadata_log
-from txnlib.spark.schemas import METADATA_LOG
+from txnlib.spark.schemas import TABLES
 
 SEEDS = range(3)
 
 
 def counted(spark, rows):
     """Path and offset of each record that counts."""
-    log = metadata_log(frame(spark, METADATA_LOG, *rows)).where("is_effective")
+    log = metadata_log(frame(spark, TABLES["metadata_log"], *rows)).where("is_effective")
     return sorted((row["path"], row["offset"]) for row in log.collect())
 
 
@@ -68,7 +68,7 @@ def test_what_a_newer_controller_replaced_does_not_count(spark):
     newer += [
         row | {"source": "raw:2", "path": "b", "controller_epoch": 2, "topic_id": f"new-{row['offset']}"} for row in rows[3:5]
     ]
-    log = metadata_log(frame(spark, METADATA_LOG, *rows, *newer)).where("is_effective")
+    log = metadata_log(frame(spark, TABLES["metadata_log"], *rows, *newer)).where("is_effective")
     assert sorted((row["offset"], row["topic_id"]) for row in log.collect()) == [
         (0, "old-0"),
         (1, "old-1"),

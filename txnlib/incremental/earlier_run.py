@@ -23,7 +23,7 @@ from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.python_tasks import mapped
-from txnlib.spark.schemas import COPY, SEGMENT_PARTS, SEGMENTS
+from txnlib.spark.schemas import COPY, SEGMENT_PARTS, TABLES
 from txnlib.version import __version__
 
 _SEGMENT: Final = (*COPY, "segment_base_offset")
@@ -50,7 +50,7 @@ def resume_segments(
     raw = segments.where(F.col("kind") == "raw")
     cleaned = checkpoints.where(F.col("name") == "cleaner_offset").select(*COPY)
     candidates = raw.join(cleaned, on=list(COPY), how="left_anti").join(now, on=list(_SEGMENT), how="inner")
-    tasks = candidates.select(*SEGMENTS.names, "path_now").repartition(-(-len(listed) // _FILES_PER_TASK))
+    tasks = candidates.select(*TABLES["segments"].names, "path_now").repartition(-(-len(listed) // _FILES_PER_TASK))
     found = mapped(tasks, _unchanged, RESUMED, in_driver=in_driver).collect()
     read = raw.select(*_SEGMENT, (F.size("landmarks") > 0).alias("has_batches")).collect()
     resumed = resumed_copies(
@@ -92,7 +92,7 @@ def resumed_parts(segments: DataFrame, resumed: DataFrame, *, in_driver: bool) -
     """What the earlier run has read of each resumed segment, as the first part of it. Columns: SEGMENT_PARTS."""
     now = resumed.select(*_SEGMENT, F.struct("path", "position", "last_offset").alias("now"))
     raw = segments.where(F.col("kind") == "raw").join(broadcast(now), on=list(_SEGMENT), how="inner")
-    return mapped(raw.select(*SEGMENTS.names, "now"), _read_before, SEGMENT_PARTS, in_driver=in_driver)
+    return mapped(raw.select(*TABLES["segments"].names, "now"), _read_before, SEGMENT_PARTS, in_driver=in_driver)
 
 
 def _read_before(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

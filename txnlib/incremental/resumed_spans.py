@@ -15,18 +15,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
-from txnlib.spark.joins import broadcast
+from txnlib.spark.joins import broadcast, with_columns
 from txnlib.spark.producers.producer_spans import (
     END_OF_SPAN,
+    IS_NEWEST,
     batches_of,
     located_spans,
-    newest_spans,
     read_batches_of,
     spans_of,
     with_snapshot,
 )
 from txnlib.spark.producers.producer_steps import EARLIER, with_states
-from txnlib.spark.schemas import COPY, MARKER_FIELDS, PRODUCER, PRODUCER_SNAPSHOTS, PRODUCER_SPANS, TOPIC_PARTITION, conform
+from txnlib.spark.schemas import COPY, PRODUCER, TABLES, TOPIC_PARTITION, conform
 
 
 def resumed_spans(
@@ -45,77 +45,75 @@ def resumed_spans(
     which batches were only appended (`appended_partitions.APPENDED`).
     """
     copies = broadcast(appended)
-    judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
-    others = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="left_anti")
-    added = judged.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner")
-    new = read_batches_of(new_batches.join(copies, on=[*TOPIC_PARTITION, "source"], how="inner").where(_is_new()), added)
-    newest = newest_spans(earlier_spans).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
+    judged = with_snapshot(coverage, producer_snapshots)
+    others = judged.join(copies, on=list(COPY), how="left_anti")
+    added = judged.join(copies, on=list(COPY), how="left_semi")
+    appended_batches = new_batches.join(copies, on=list(COPY)).where("base_offset >= appended_from")
+    new = read_batches_of(appended_batches, added)
+    newest = earlier_spans.where(IS_NEWEST).join(copies, on=list(TOPIC_PARTITION), how="left_semi")
     remembered = newest.select(*PRODUCER, memory().alias(EARLIER))
     resumed = new.join(remembered, on=list(PRODUCER), how="left")
     whole = batches_of(record_batches, producer_snapshots, others)
     batches = resumed.unionByName(whole, allowMissingColumns=True)
     steps = with_states(batches, producer_id_expiration_ms=producer_id_expiration_ms)
     spans = _earlier_newest_spans(newest, new).drop("is_start_exact").unionByName(spans_of(steps))
-    return located_spans(spans, judged, producer_snapshots)
-
-
-def _is_new() -> Column:
-    return F.col("base_offset") >= F.col("appended_from")
+    return located_spans(spans, judged)
 
 
 def _earlier_newest_spans(newest: DataFrame, new: DataFrame) -> DataFrame:
     """The newest spans of the earlier run, as of this run: those of producers with new batches are no longer the newest."""
     wrote = new.select(*PRODUCER).distinct().withColumn("wrote", F.lit(True))
-    joined = newest.join(wrote, on=list(PRODUCER), how="left").withColumn("wrote", F.coalesce("wrote", F.lit(False)))
-    is_closed, wrote_since = F.col("marker_offset").isNotNull(), F.col("wrote")
-    kept = joined.where(~wrote_since | is_closed | F.col("suspect").isNotNull())
-    end = {name: F.when(~wrote_since | is_closed, F.col(name)).alias(name) for name in END_OF_SPAN}
-    state = {name: F.when(~wrote_since, F.col(name)).alias(name) for name in ("state", "suspects_count")}
-    return conform(kept.withColumns({**end, **state, "is_newest": ~wrote_since}), PRODUCER_SPANS)
+    joined = newest.join(wrote, on=list(PRODUCER), how="left")
+    is_kept = "NOT wrote OR marker_offset IS NOT NULL OR suspect IS NOT NULL"
+    kept = with_columns(joined, {"wrote": "wrote IS NOT NULL"}).where(is_kept)
+    end = {name: f"if(wrote AND marker_offset IS NULL, NULL, {name})" for name in END_OF_SPAN}
+    state = {name: f"if(wrote, NULL, {name})" for name in ("state", "suspects_count")}
+    return conform(with_columns(kept, end | state | {"is_newest": "NOT wrote"}), TABLES["producer_spans"])
 
 
 def not_ended_before(spans: DataFrame, appended: DataFrame) -> DataFrame:
     """The spans of this run whose transactions had not ended in the earlier run."""
     copies = broadcast(appended.select(*TOPIC_PARTITION, "appended_from"))
-    had_ended = F.coalesce(F.col("marker_offset") < F.col("appended_from"), F.lit(False))
-    return spans.join(copies, on=list(TOPIC_PARTITION), how="left").where(~had_ended).drop("appended_from")
+    joined = spans.join(copies, on=list(TOPIC_PARTITION), how="left")
+    return joined.where("NOT coalesce(marker_offset < appended_from, FALSE)").drop("appended_from")
+
+
+#: What the windows remembered at the end of a producer's newest span, by the names of `producer_steps`. SQL.
+_MEMORY: Final = {
+    # Shows only that there was a batch before; lower than any offset.
+    "base_offset": "-1L",
+    "producer_epoch": "state.producer_epoch",
+    "max_timestamp_ms": "state.last_timestamp",
+    "is_marker": "marker_offset IS NOT NULL",
+    "sequence": "state.last_sequence",
+    "data_offset": "state.last_offset",
+    "delta": "state.offset_delta",
+    "coordinator": "state.coordinator_epoch",
+    "start": "state.current_txn_first_offset",
+    "first_epoch": "producer_epoch",
+    "spans": "span + if(marker_offset IS NULL, 0, 1)",
+    "marker": "if(marker_offset IS NULL, marker_before, struct("
+    "marker_offset AS offset, marker_type AS type, marker_epoch AS epoch, marker_coordinator_epoch AS coordinator_epoch, "
+    "marker_ms AS ms))",
+    "suspects": "suspects_count",
+}
+#: The same of a span that no marker has ended.
+_OF_OPEN: Final = {
+    "first_timestamp": "first_timestamp_ms",
+    "newest_timestamp": "last_timestamp_ms",
+    "newest_offset": "last_offset",
+    "batches": "batches",
+    "records": "records",
+    "uncounted": "if(first_offset IS NOT NULL AND records IS NULL, 1L, NULL)",
+    "bytes": "bytes",
+    "client_clocks": "if(NOT is_broker_clock, 1L, NULL)",
+}
 
 
 def memory() -> Column:
     """What the windows remembered at the end of a producer's newest span: a struct with the names of `producer_steps`."""
-    is_marker, state = F.col("marker_offset").isNotNull(), F.col("state")
-
-    def in_span(value: Column) -> Column:
-        return F.when(~is_marker, value)
-
-    marker = {"offset": "marker_offset", "type": "marker_type", "epoch": "marker_epoch"}
-    marker |= {"coordinator_epoch": "marker_coordinator_epoch", "ms": "marker_ms"}
-    ended_by = F.struct(*[F.col(name).alias(field) for field, name in marker.items()]).cast(MARKER_FIELDS)
-    fields = {
-        # Shows only that there was a batch before; lower than any offset.
-        "base_offset": F.lit(-1).cast("long"),
-        "producer_epoch": state["producer_epoch"],
-        "max_timestamp_ms": state["last_timestamp"],
-        "is_marker": is_marker,
-        "sequence": state["last_sequence"],
-        "data_offset": state["last_offset"],
-        "delta": state["offset_delta"],
-        "coordinator": state["coordinator_epoch"],
-        "start": state["current_txn_first_offset"],
-        "first_epoch": F.col("producer_epoch"),
-        "first_timestamp": in_span(F.col("first_timestamp_ms")),
-        "newest_timestamp": in_span(F.col("last_timestamp_ms")),
-        "newest_offset": in_span(F.col("last_offset")),
-        "spans": F.col("span") + F.when(is_marker, 1).otherwise(0),
-        "batches": in_span(F.col("batches")),
-        "records": in_span(F.col("records")),
-        "uncounted": in_span(F.when(F.col("first_offset").isNotNull() & F.col("records").isNull(), 1)).cast("long"),
-        "bytes": in_span(F.col("bytes")),
-        "client_clocks": in_span(F.when(~F.col("is_broker_clock"), 1)).cast("long"),
-        "marker": F.when(is_marker, ended_by).otherwise(F.col("marker_before")),
-        "suspects": F.col("suspects_count"),
-    }
-    return F.struct(*[value.alias(name) for name, value in fields.items()])
+    of_open = {name: f"if(marker_offset IS NULL, {value}, NULL)" for name, value in _OF_OPEN.items()}
+    return F.struct(*[F.expr(value).alias(name) for name, value in (_MEMORY | of_open).items()])
 
 
 # ---- Partitions to which batches were only appended since the earlier run. Their producer state is resumed
@@ -128,7 +126,7 @@ AppendedPartition = tuple[str, int, str, int]
 _SEGMENT: Final = (*COPY, "segment_base_offset")
 #: Columns that describe where the windows begin, and with which state.
 _ORIGIN: Final = ("begins_at", "snapshot_offset", "truncated", "producers", "fingerprint")
-_OF_PRODUCERS: Final = [name for name in PRODUCER_SNAPSHOTS.names if name not in (*COPY, "path")]
+_OF_PRODUCERS: Final = [name for name in TABLES["producer_snapshots"].names if name not in (*COPY, "path")]
 
 
 def appended_partitions(
@@ -197,7 +195,7 @@ def _origins(coverage: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
 
     Columns: COPY and _ORIGIN.
     """
-    judged = with_snapshot(coverage.where("is_judged"), producer_snapshots)
+    judged = with_snapshot(coverage, producer_snapshots)
     fingerprints = producer_snapshots.groupBy(*COPY, "snapshot_offset").agg(
         F.count("*").alias("producers"), F.bit_xor(F.xxhash64(*_OF_PRODUCERS)).alias("fingerprint")
     )

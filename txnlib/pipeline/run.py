@@ -34,7 +34,7 @@ from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, rea
 from txnlib.spark.capture_source import CaptureSource, split_large_files
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.local_rows import local_rows
-from txnlib.spark.schemas import AUDIT_RUNS
+from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
 
 
@@ -123,7 +123,7 @@ class Run:
             self.settings.chain,
             self.settings.night,
         )
-        return local_rows(self.spark, [row], AUDIT_RUNS)
+        return local_rows(self.spark, [row], TABLES["audit_runs"])
 
 
 def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Run:
@@ -262,7 +262,7 @@ def _as_of(request: AuditRequest, source: CaptureSource, newest_ms: int | None) 
 
 def _newest_stamp(source: CaptureSource) -> int:
     """The newest broker-stamped time in the segments of a capture. Raises UnreadableInputError if there is none."""
-    newest = source.frame("segments").agg(F.max(clock_ms("newest_broker_ms")).alias("newest")).first()
+    newest = source.frame("segments").selectExpr(f"max({clock_ms('newest_broker_ms')}) AS newest").first()
     if newest is None or newest["newest"] is None:
         raise UnreadableInputError(
             ", ".join(source.capture.inputs), "contains no time at which it was taken", "Give --as-of, or add a capture.json"

@@ -22,7 +22,7 @@ from txnlib.pipeline.clock import now
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_owner import is_alive
 from txnlib.spark.local_rows import local_rows
-from txnlib.spark.schemas import AUDIT_RUNS
+from txnlib.spark.schemas import TABLES
 
 #: Run id and owner, as in a row of `audit_runs`.
 Holder = tuple[str, str | None]
@@ -73,7 +73,7 @@ def _pass_over(run: Run, *, take_over: bool) -> frozenset[Holder]:
     for row in rows:
         if row["run_id"] != run.tables.run_id:
             values = {**row.asDict(), "status": "DIED"}
-            died = local_rows(run.spark, [[values[name] for name in AUDIT_RUNS.names]], AUDIT_RUNS)
+            died = local_rows(run.spark, [[values[name] for name in TABLES["audit_runs"].names]], TABLES["audit_runs"])
             RunStore(run.tables.store, run.settings.cluster, row["run_id"]).write("audit_runs", died)
     return frozenset(map(_holder, rows))
 

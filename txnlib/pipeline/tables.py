@@ -49,16 +49,16 @@ from txnlib.pipeline.scheduler import RunChange, Step, TableStep, of_parts, of_s
 from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE
 from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
-from txnlib.spark.coordinators import coordinator_states, producer_id_owners, transactional_ids, transactions
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
+from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.coordinators.transactional_ids import producer_id_owners, transactional_ids
+from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.local_rows import no_rows
 from txnlib.spark.metadata_log import effective, metadata_log
-from txnlib.spark.producers import checked_batches, partition_transactions, producer_spans, producer_states
-from txnlib.spark.reports import (
-    open_transactions,
-    transaction_outcomes,
-)
-from txnlib.spark.reports.open_transactions import foremost
+from txnlib.spark.producers.checked_batches import checked_batches
+from txnlib.spark.producers.producer_spans import producer_spans
+from txnlib.spark.producers.producer_states import partition_transactions, producer_states
+from txnlib.spark.reports.open_transactions import foremost, open_transactions
 from txnlib.spark.reports.selections import (
     coordinator_epochs,
     copies_with_markers,
@@ -74,6 +74,7 @@ from txnlib.spark.reports.selections import (
     unstable_offsets,
     whole_transactions,
 )
+from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
 from txnlib.spark.schemas import TABLES
 
 # Ingest

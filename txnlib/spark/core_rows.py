@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, get_args, get_origin
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
 
 from txnlib.readers.typed_rows import Typed, arrow_rows, columns_read, hints_of, of_optional, plain, typed_rows
@@ -45,12 +44,7 @@ def _data_type(hint: Any) -> DataType:
     return StringType() if issubclass(hint, str | Enum) else LongType()
 
 
-def struct(of: Any, given: Mapping[str, str] | None = None) -> Column:
-    """`struct_sql` as a column."""
-    return F.expr(struct_sql(of, given))
-
-
-def struct_sql(of: Any, given: Mapping[str, str] | None = None) -> str:
+def struct(of: Any, given: Mapping[str, str] | None = None) -> str:
     """The fields of a dataclass as one struct, as SQL. A field that is not given is the column of its name."""
     columns = {name: name for name in hints_of(of)} | dict(given or {})
     unknown = columns.keys() - hints_of(of).keys()

@@ -1,11 +1,12 @@
-"""How small frames are joined with others."""
+"""Queries over frames, and how small frames are joined with others."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.core.batch_runs import RUN_OFFSETS
@@ -31,6 +32,11 @@ def select(text: str, *, is_small: bool = True, **relations: DataFrame) -> DataF
     return spark.sql(text if is_small and not _is_stopped(spark) else _HINT.sub("", text), **named)
 
 
+def with_columns(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """The frame, with columns as SQL."""
+    return frame.withColumns({name: F.expr(value) for name, value in columns.items()})
+
+
 #: The hint of a SELECT that sends relations whole to every task of a join.
 _HINT: Final = re.compile(r"/\*\+ BROADCAST\([^)]*\) \*/")
 
@@ -41,23 +47,20 @@ def _is_stopped(spark: SparkSession) -> bool:
 
 #: Offsets per bucket: enough that there are few buckets, and few enough that a bucket has few batches. A run of batches is in one.
 BUCKET_OFFSETS: Final = RUN_OFFSETS
-
-
 #: Offsets per block of a bucket: so few that looking through all points of a block takes no time.
 BLOCK_OFFSETS: Final = 64
 
 
-def block_of(offset: str) -> Column:
-    """The number of the block that contains an offset, as column `block`."""
-    return F.expr(f"{offset} div {BLOCK_OFFSETS}").alias("block")
+def bucket_of(offset: str) -> str:
+    """The number of the bucket that contains an offset, as SQL. As a fraction, it would round into the next one beyond 2^53."""
+    return f"{offset} div {BUCKET_OFFSETS}"
 
 
-def first_block() -> Column:
-    """The number of the first block of column `bucket`."""
-    return F.col("bucket") * (BUCKET_OFFSETS // BLOCK_OFFSETS)
+def block_of(offset: str) -> str:
+    """The number of the block that contains an offset, as SQL."""
+    return f"{offset} div {BLOCK_OFFSETS}"
 
 
-def bucket_of(offset: str) -> Column:
-    """The number of the bucket that contains an offset, as column `bucket`."""
-    # Not as a fraction: beyond 2^53, that would round into the next bucket.
-    return F.expr(f"{offset} div {BUCKET_OFFSETS}").alias("bucket")
+def first_block() -> str:
+    """The number of the first block of column `bucket`, as SQL."""
+    return f"bucket * {BUCKET_OFFSETS // BLOCK_OFFSETS}"

@@ -1,6 +1,6 @@
 """The Spark schemas of the tables, derived from the catalogue of columns.
 
-A schema has the name of its table, in capitals. Add or change columns in `txnlib/core/schema`. `delta.store` adds `cluster` and
+Add or change columns in `txnlib/core/schema`. `delta.store` adds `cluster` and
 `run_id` to every table.
 """
 
@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from txnlib.core import schema as catalogue
-from txnlib.core.schema import coordinators, coverage, ingested, producers, reports, runs
+from txnlib.core.schema import coordinators, coverage, ingested, producers, runs
 
 _SCALARS: Final[Mapping[catalogue.Scalar, DataType]] = {
     catalogue.Scalar.STRING: StringType(),
@@ -47,11 +47,12 @@ def spark_type(kind: catalogue.Type) -> DataType:
 
 
 def spark_schema(columns: Iterable[catalogue.Column]) -> StructType:
-    return StructType([column(each.name, spark_type(each.type), each.comment, nullable=each.nullable) for each in columns])
-
-
-def column(name: str, data_type: DataType, comment: str, *, nullable: bool = True) -> StructField:
-    return StructField(name, data_type, nullable, metadata={"comment": comment} if comment else None)
+    return StructType(
+        [
+            StructField(each.name, spark_type(each.type), each.nullable, {"comment": each.comment} if each.comment else None)
+            for each in columns
+        ]
+    )
 
 
 TOPIC_PARTITION: Final = catalogue.TOPIC_PARTITION
@@ -60,40 +61,6 @@ PRODUCER: Final = catalogue.PRODUCER
 OPEN_TRANSACTION: Final = catalogue.OPEN_TRANSACTION
 
 TABLES: Final[Mapping[str, StructType]] = {name: spark_schema(table.columns) for name, table in catalogue.TABLES.items()}
-
-RECORD_BATCHES: Final = TABLES["record_batches"]
-TRANSACTION_LOG: Final = TABLES["transaction_log"]
-COMMITTED_OFFSETS: Final = TABLES["committed_offsets"]
-LIVE_PRODUCERS: Final = TABLES["live_producers"]
-LIVE_TRANSACTIONS: Final = TABLES["live_transactions"]
-SEGMENTS: Final = TABLES["segments"]
-PRODUCER_SNAPSHOTS: Final = TABLES["producer_snapshots"]
-ABORTED_TRANSACTIONS: Final = TABLES["aborted_transactions"]
-CHECKPOINTS: Final = TABLES["checkpoints"]
-METADATA_LOG: Final = TABLES["metadata_log"]
-PARTITION_ASSIGNMENTS: Final = TABLES["partition_assignments"]
-CLUSTER_SETTINGS: Final = TABLES["cluster_settings"]
-BROKER_SESSIONS: Final = TABLES["broker_sessions"]
-PRODUCER_ID_BLOCKS: Final = TABLES["producer_id_blocks"]
-COVERAGE: Final = TABLES["coverage"]
-QUARANTINE: Final = TABLES["quarantine"]
-PRODUCER_SPANS: Final = TABLES["producer_spans"]
-CHECKED_BATCHES: Final = TABLES["checked_batches"]
-PRODUCER_STATES: Final = TABLES["producer_states"]
-PARTITION_TRANSACTIONS: Final = TABLES["partition_transactions"]
-COORDINATOR_STATES: Final = TABLES["coordinator_states"]
-TRANSACTIONAL_IDS: Final = TABLES["transactional_ids"]
-TRANSACTIONS: Final = TABLES["transactions"]
-PRODUCER_ID_OWNERS: Final = TABLES["producer_id_owners"]
-TRANSACTION_OUTCOMES: Final = TABLES["transaction_outcomes"]
-OPEN_TRANSACTIONS: Final = TABLES["open_transactions"]
-HANGING_TRANSACTIONS: Final = TABLES["hanging_transactions"]
-LATE_TRANSACTIONS: Final = TABLES["late_transactions"]
-BROKERS: Final = TABLES["brokers"]
-PARTITIONS: Final = TABLES["partitions"]
-FINDINGS: Final = TABLES["findings"]
-AUDIT_RUNS: Final = TABLES["audit_runs"]
-
 #: The columns that `delta.store` puts before those of every table.
 RUN_COLUMNS: Final = spark_schema(runs.RUN_COLUMNS)
 CHAIN_COLUMNS: Final = spark_schema(runs.CHAIN_COLUMNS)
@@ -101,8 +68,6 @@ SEGMENT_PARTS: Final = spark_schema(ingested.SEGMENT_PARTS.fields)
 STATE_FIELDS: Final = spark_schema(producers.STATE_FIELDS.fields)
 BATCH_FIELDS: Final = spark_schema(producers.BATCH_FIELDS.fields)
 MARKER_FIELDS: Final = spark_schema(producers.MARKER_FIELDS.fields)
-CAUSE: Final = spark_schema(reports.CAUSE.fields)
-EVIDENCE_RECORD: Final = spark_schema(reports.EVIDENCE_RECORD.fields)
 TRUNCATED: Final = spark_type(coverage.TRUNCATED)
 MARKERS: Final = spark_type(coordinators.MARKERS)
 

@@ -166,7 +166,7 @@ def test_the_epoch_of_the_transaction_is_due_where_its_decision_has_none() -> No
 
 
 def test_copies_that_have_the_marker_are_named_once() -> None:
-    old, older = CopyWithMarker("2", "raw:2", 33), CopyWithMarker("1", "raw:1", 33)
+    old, older = CopyWithMarker("raw:2", 33), CopyWithMarker("raw:1", 33)
     other = FoundMarker(replace(DUE, partition=1), old)
     (row,) = repairs(MISSING, found=[FoundMarker(DUE, old), FoundMarker(DUE, older), FoundMarker(DUE, old), other])
     assert row.copies == (older, old)

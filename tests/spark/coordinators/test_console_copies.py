@@ -8,7 +8,7 @@ from txnlib.core.coverage.captured_files import PRINTED
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
-from txnlib.spark.schemas import COVERAGE, SEGMENTS
+from txnlib.spark.schemas import TABLES
 
 N = 5
 IDS = ["pay", "ship", "bill", "überweisung", "x"]
@@ -42,7 +42,9 @@ def test_the_order_of_the_text_is_kept_and_no_two_records_look_consecutive(spark
     assert offsets == sorted(offsets)
     assert all(offset < 0 for offset in offsets)
     frame = spark.createDataFrame(rows, transaction_log(spark, []).schema)
-    assert_rows(coordinator_states(frame, empty(spark, COVERAGE)), [(False, 1)] * 3, "is_consecutive", "transaction_number")
+    assert_rows(
+        coordinator_states(frame, empty(spark, TABLES["coverage"])), [(False, 1)] * 3, "is_consecutive", "transaction_number"
+    )
 
 
 def test_only_records_that_are_written_when_they_say_so_have_a_time(spark):
@@ -70,9 +72,14 @@ def test_of_several_texts_the_newest_is_used(spark):
 
 
 def segments_of(spark, records, *unreadable):
-    text = dict.fromkeys(SEGMENTS.names) | {"source": "console:a", "path": "console:a", "kind": "console", "tail": "CLEAN"}
+    text = dict.fromkeys(TABLES["segments"].names) | {
+        "source": "console:a",
+        "path": "console:a",
+        "kind": "console",
+        "tail": "CLEAN",
+    }
     lost = [{"position": 5, "length": 9, "reason": reason, "sample": "", "next_offset": None} for reason in unreadable]
-    segments = spark.createDataFrame([text | {"is_decoded": True, "unreadable": lost}], SEGMENTS)
+    segments = spark.createDataFrame([text | {"is_decoded": True, "unreadable": lost}], TABLES["segments"])
     return console_segments(segments, console_records(transaction_log(spark, records), transaction_log(spark, []), N))
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Sequence
+from importlib import import_module
 from typing import get_origin, get_type_hints
 
 import pytest
@@ -9,13 +10,22 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tests.support.frames import assert_rows, empty
 from txnlib.core.verdicts.evidence import Thresholds
-from txnlib.spark import coordinators, producers, reports
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES
 from txnlib.spark.schemas import TABLES, conform
 
-PACKAGES = (producers, coordinators, reports)
-#: Table -> the function of its name among the public names of a package.
-TRANSFORMS = {name: getattr(package, name) for package in PACKAGES for name in package.__all__ if name in TABLES}
+#: Modules with functions that make a table.
+MODULES = (
+    "producers.producer_spans", "producers.producer_states", "producers.checked_batches",
+    "coordinators.coordinator_states", "coordinators.transactional_ids", "coordinators.transactions",
+    "reports.open_transactions", "reports.transaction_outcomes",
+)  # fmt: skip
+#: Table -> the function of its name.
+TRANSFORMS = {
+    name: function
+    for module in MODULES
+    for name, function in vars(import_module(f"txnlib.spark.{module}")).items()
+    if name in TABLES
+}
 SETTINGS = {
     "as_of_ms": 0, "in_doubt_after_ms": 900_000, "producer_id_expiration_ms": 86_400_000, "transaction_max_timeout_ms": 900_000,
     "thresholds": Thresholds(as_of_ms=0), "kafka_version": None, "application_patterns": (), "transaction_version": None,

@@ -3,7 +3,7 @@
 from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, rec
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES, coordinator_log
-from txnlib.spark.schemas import COVERAGE
+from txnlib.spark.schemas import TABLES
 
 
 def row(offset, state="O", *, source="raw:1", epoch=0, start=TS):
@@ -12,7 +12,7 @@ def row(offset, state="O", *, source="raw:1", epoch=0, start=TS):
 
 
 def read(spark, *rows):
-    found = coordinator_log(transaction_log(spark, list(rows)), empty(spark, COVERAGE))
+    found = coordinator_log(transaction_log(spark, list(rows)), empty(spark, TABLES["coverage"]))
     return found.select("offset", "source", "state")
 
 
@@ -36,5 +36,5 @@ def test_what_the_current_copy_no_longer_has_is_superseded(spark):
     rows = [row(1), row(5), row(3, source="raw:2"), row(7, source="raw:2")]
     current = spark.createDataFrame([(3, "raw:1", 6)], CURRENT_COPIES)
     for copies, superseded in ((current, [3]), (None, [])):
-        found = coordinator_log(transaction_log(spark, rows), empty(spark, COVERAGE), copies)
+        found = coordinator_log(transaction_log(spark, rows), empty(spark, TABLES["coverage"]), copies)
         assert_rows(found, [(offset, offset in superseded) for offset in (1, 3, 5, 7)], "offset", "is_superseded")

@@ -11,7 +11,7 @@ from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntr
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.core_udfs import legality
-from txnlib.spark.schemas import COVERAGE
+from txnlib.spark.schemas import TABLES
 
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
 
@@ -61,7 +61,7 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
         for entry, gap, epoch in log:
             offset += 1 + gap
             rows.append(transaction_log_row(entry, partition, offset, TS, epoch))
-    actual = coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)).collect()
+    actual = coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])).collect()
     expected = {(partition, offset): row for partition, log in enumerate(logs) for offset, row in folded(log).items()}
     assert len(actual) == len(expected)
     for row in actual:

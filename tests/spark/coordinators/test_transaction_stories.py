@@ -29,7 +29,7 @@ from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.coordinator_findings import owner_findings
 from txnlib.spark.findings.marker_findings import early_writes, odd_markers, undecided_aborts
 from txnlib.spark.producers.producer_spans import producer_spans
-from txnlib.spark.schemas import CLUSTER_SETTINGS, COVERAGE, PRODUCER_SNAPSHOTS
+from txnlib.spark.schemas import TABLES
 
 S = 1_000
 #: Each: coordinator records and batches, (seconds since TS, what); pid is the story's number, {tp} its partition.
@@ -79,7 +79,7 @@ NUMBERS = {name: number for number, name in enumerate(STORIES, 1)}
 def one_broker(spark, logs):
     """One broker leads all, so that there is one clock."""
     known = {"is_judged": True, "leader": "1", "role": "LEADER", "is_current": True}
-    return frame(spark, COVERAGE, *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]])
+    return frame(spark, TABLES["coverage"], *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]])
 
 
 def told(spark):
@@ -112,10 +112,10 @@ def told(spark):
     rows = [transaction_log_row(entry, 0, offset, ms) for offset, (ms, entry) in enumerate(records)]
     batches = record_batches(spark, logs)
     copies = coverage(spark, dict.fromkeys(NUMBERS.values(), 0))
-    spans = producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), copies)
-    states = coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)).cache()
+    spans = producer_spans(batches, empty(spark, TABLES["producer_snapshots"]), copies)
+    states = coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])).cache()
     spans = spans.cache()
-    found = transactions(states, spans, one_broker(spark, logs), empty(spark, CLUSTER_SETTINGS)).cache()
+    found = transactions(states, spans, one_broker(spark, logs), ()).cache()
     copies = whole(spark, logs)
     odd = [
         *of_markers(rows_of(odd_markers(found, spans, states, copies), OddMarker)),
@@ -130,7 +130,7 @@ def whole(spark, logs):
     """Every copy whole, and known until an hour later."""
     known = {"source": "raw:1", "is_judged": True, "is_decoded": True, "first_offset": 0, "log_start_offset": 0}
     known |= {"read_from_offset": 0, "known_until": datetime.fromtimestamp((TS + 3_600 * S) / 1000, UTC)}
-    return frame(spark, COVERAGE, *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]])
+    return frame(spark, TABLES["coverage"], *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]])
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ CLAIMS = [("one", 7), ("two", 7), ("three", 8), ("three", 9)]
 
 def test_M22_two_ids_with_one_producer_id_are_named(spark):
     rows = [transaction_log_row(rec("E", pid, 0, id=name), 0, offset, TS) for offset, (name, pid) in enumerate(CLAIMS)]
-    owners = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)))
+    owners = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])))
     (found,) = owner_findings(owners, [], whole_metadata_ms=None).to_pylist()
     assert (found["name"], found["producer_id"], found["evidence"]) == ("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")
 
@@ -219,7 +219,7 @@ def test_it_is_told_why_an_id_has_a_producer_id_no_longer(spark):
     records = [(name, record) for name, records in LIVES.items() for record in records]
     entries = [name if record is None else rec(*record, id=name) for name, record in records]
     rows = [transaction_log_row(entry, 0, offset, TS) for offset, entry in enumerate(entries)]
-    found = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, COVERAGE)))
+    found = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])))
     expected = [
         (11, "ROTATED", "EPOCHS_EXHAUSTED"),
         (12, "CURRENT", None),

@@ -7,7 +7,7 @@ from tests.support.log_notation import TS
 from txnlib.core.findings.coordinator_records import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
 from txnlib.spark.findings.coordinator_findings import abandoned_ids
 from txnlib.spark.findings.producer_findings import abandoned_producers
-from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS, TRANSACTIONAL_IDS
+from txnlib.spark.schemas import TABLES
 
 HOUR = LEFT_BEHIND_AFTER_MS
 ONCE = ("Empty", "Ongoing", "PrepareCommit", "CompleteCommit")
@@ -60,7 +60,9 @@ def left(spark):
     """Application -> its row."""
     ids = {record["transactional_id"] for record in records()}
     owned = [{"transactional_id": id_, "coordinator_partition": 0, "application": id_.rpartition("-")[0]} for id_ in ids]
-    rows = abandoned_ids(frame(spark, COORDINATOR_STATES, *records()), frame(spark, TRANSACTIONAL_IDS, *owned)).collect()
+    rows = abandoned_ids(
+        frame(spark, TABLES["coordinator_states"], *records()), frame(spark, TABLES["transactional_ids"], *owned)
+    ).collect()
     return {row["application"]: row for row in rows}
 
 
@@ -77,7 +79,7 @@ def test_only_ids_that_were_used_once_and_replaced_are_left_behind(left):
 
 
 def test_only_producer_ids_with_one_batch_ever_are_left_behind(spark):
-    rows = {row["partition"]: row for row in abandoned_producers(frame(spark, PRODUCER_SPANS, *spans())).collect()}
+    rows = {row["partition"]: row for row in abandoned_producers(frame(spark, TABLES["producer_spans"], *spans())).collect()}
     assert {partition: row["count"] for partition, row in rows.items()} == {0: MANY_PRODUCER_IDS, 1: MANY_PRODUCER_IDS // FEW - 1}
     newest = MANY_PRODUCER_IDS - 1
     assert (rows[0]["producer_id"], rows[0]["offset"]) == (newest, newest)

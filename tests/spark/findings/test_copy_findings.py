@@ -17,7 +17,7 @@ from txnlib.spark.findings.copy_findings import (
     open_on_replicas,
     unindexed_aborts,
 )
-from txnlib.spark.schemas import ABORTED_TRANSACTIONS, COVERAGE, PRODUCER_SNAPSHOTS, PRODUCER_SPANS, TRANSACTION_LOG
+from txnlib.spark.schemas import TABLES
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
 LOG = [replace(batch, partition_leader_epoch=3) for batch in _LOG]
@@ -60,7 +60,7 @@ def found(spark):
             rows += [batch_row(batch, "orders", number, source) for batch in log]
             known.append({"topic": "orders", "partition": number, "source": source, "high_watermark": marks.get(source)})
     batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
-    differing = rows_of(differing_batches(batches, frame(spark, COVERAGE, *known)), DifferingCopies)
+    differing = rows_of(differing_batches(batches, frame(spark, TABLES["coverage"], *known)), DifferingCopies)
     names, told = list(CASES), {name: [] for name in CASES}
     for row in of_copies(differing):
         assert row.name == "COPIES_DISAGREE"
@@ -112,7 +112,7 @@ def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark
         copies += [one, two | other]
         place = {"topic": RECORD["topic"], "partition": number}
         known += [place | {"source": "raw:1"}, place | {"source": "raw:2", "is_deleted": is_deleted}]
-    differing = differing_records(frame(spark, TRANSACTION_LOG, *copies), frame(spark, COVERAGE, *known))
+    differing = differing_records(frame(spark, TABLES["transaction_log"], *copies), frame(spark, TABLES["coverage"], *known))
     rows = list(of_copies(rows_of(differing, DifferingCopies)))
     assert {(row.name, row.offset) for row in rows} == {("COPIES_DISAGREE", 7)}
     assert sorted(row.partition for row in rows) == [number for number, (*_, differs) in enumerate(RECORDS) if differs]
@@ -162,7 +162,11 @@ def test_what_is_open_on_a_replica_alone_is_found(spark):
         older = {"snapshot_offset": 70, "producer_id": 8}
         snapshots += [SHOWN | shown | place, SHOWN | shown | older | place]
         spans += [{"topic": "orders", "producer_id": 7} | span | place] if span else []
-    tables = (frame(spark, PRODUCER_SNAPSHOTS, *snapshots), frame(spark, PRODUCER_SPANS, *spans), frame(spark, COVERAGE, *copies))
+    tables = (
+        frame(spark, TABLES["producer_snapshots"], *snapshots),
+        frame(spark, TABLES["producer_spans"], *spans),
+        frame(spark, TABLES["coverage"], *copies),
+    )
     rows = list(of_replicas(rows_of(open_on_replicas(*tables), OpenOnReplica)))
     assert sorted(row.partition for row in rows) == [number for number, (*_, is_found) in enumerate(REPLICAS) if is_found]
     assert {(row.name, row.producer_id, row.offset) for row in rows} == {("OPEN_ON_REPLICA", 7, 20)}
@@ -197,7 +201,11 @@ def test_aborts_of_a_log_and_of_its_index_are_the_same(spark):
         ended = copy | {"producer_id": 7, "marker_type": "ABORT"}
         spans += [ended | {"first_offset": at - 1, "last_offset": at - 1, "marker_offset": at} for at in markers]
         spans.append(ended | {"first_offset": None, "marker_offset": 9})  # an abort of nothing has no entry
-    tables = frame(spark, PRODUCER_SPANS, *spans), frame(spark, ABORTED_TRANSACTIONS, *entries), frame(spark, COVERAGE, *known)
+    tables = (
+        frame(spark, TABLES["producer_spans"], *spans),
+        frame(spark, TABLES["aborted_transactions"], *entries),
+        frame(spark, TABLES["coverage"], *known),
+    )
     rows = (unindexed_aborts(*tables).collect(), lost_aborts(*tables).collect())
     found = [sorted((row["partition"], row["marker_offset"]) for row in side) for side in rows]
     expected = [[(number, at) for number, case in enumerate(INDEXES.values()) for at in case[side]] for side in (3, 4)]

@@ -23,7 +23,7 @@ from txnlib.readers.typed_rows import arrow_rows
 from txnlib.spark.core_rows import rows_by_core, rows_of
 from txnlib.spark.findings.live_answer_findings import asked_ids, explained, told_spans
 from txnlib.spark.findings.producer_findings import odd_producers
-from txnlib.spark.schemas import COORDINATOR_STATES, PRODUCER_SPANS
+from txnlib.spark.schemas import TABLES
 
 NOW, HIGHEST = 1_700_000_000_000, 40
 TIMES = (NOW, NOW + 1, NOW * 10**6, 0, None)
@@ -53,7 +53,7 @@ def span_row(producer_id, span):
 def test_newest_spans_that_are_cleared_have_no_finding(spark, answers):
     checks = ProducerChecks(**{name: getattr(CHECKS, name) for name in ProducerChecks.__dataclass_fields__} | {"answers": answers})
     every = [OddProducer("orders", 0, producer_id, (), None, span) for producer_id, span in newest_spans()]
-    spans = frame(spark, PRODUCER_SPANS, *[span_row(*each) for each in newest_spans()])
+    spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
     kept = rows_of(odd_producers(spans, checks), OddProducer)
     expected = set(of_producers(every, checks))
     assert len(expected) > 100
@@ -69,13 +69,13 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
     newest = PLACE | {
         "producer_id": 7, "state": (3, 4, 14, 0, None, None, NOW), "suspects_count": SUSPECTS_KEPT + 2, "is_newest": True,
     }  # fmt: skip
-    (kept,) = rows_of(odd_producers(frame(spark, PRODUCER_SPANS, *suspects, newest), CHECKS), OddProducer)
+    (kept,) = rows_of(odd_producers(frame(spark, TABLES["producer_spans"], *suspects, newest), CHECKS), OddProducer)
     assert sorted(suspect.batch.base_offset for suspect in kept.suspects) == [15, 16, 17]
     assert (kept.suspects_count, kept.newest) == (SUSPECTS_KEPT + 2, None)
 
 
 def test_tasks_find_what_the_driver_finds(spark):
-    spans = frame(spark, PRODUCER_SPANS, *[span_row(*each) for each in newest_spans()])
+    spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
     find = partial(rows_by_core, "findings", odd_producers(spans, CHECKS), OddProducer, partial(of_producers, checks=CHECKS))
     on_driver, in_tasks = find(), find(most_on_driver=0)
     assert on_driver.num_rows > 100
@@ -97,7 +97,7 @@ def test_spans_that_are_cleared_are_no_transaction_that_a_leader_called_open(spa
         PLACE | {"producer_id": span.producer_id, "first_offset": span.first_offset, "marker_offset": span.marker_offset}
         for span in every
     ]
-    kept = told_spans(frame(spark, PRODUCER_SPANS, *rows), answers)
+    kept = told_spans(frame(spark, TABLES["producer_spans"], *rows), answers)
     assert set(lost_transactions(answers, kept)) == set(lost_transactions(answers, every))
     assert 0 < len(kept) < len(every)
 
@@ -126,7 +126,7 @@ def test_a_last_stable_offset_is_explained_by_a_transaction_that_was_open_there(
             place = {"topic": "orders", "partition": number, "producer_id": 7, "is_start_exact": is_exact}
             spans.append(place | {"first_offset": first, "marker_offset": marker})
     expected = {("orders", number) for number, (*_, is_explained) in enumerate(STABLE_OFFSETS.values()) if is_explained}
-    assert explained(frame(spark, PRODUCER_SPANS, *spans), questions) == expected
+    assert explained(frame(spark, TABLES["producer_spans"], *spans), questions) == expected
 
 
 def test_of_an_id_that_was_asked_for_the_last_record_and_all_producer_ids_count(spark):
@@ -137,7 +137,7 @@ def test_of_an_id_that_was_asked_for_the_last_record_and_all_producer_ids_count(
         place | {"offset": 9, "producer_id": 8, "state": "Ongoing", "transactional_id": "not asked"},
     ]
     live = [LiveTransaction(id_, 3, 8, 1, "Ongoing", 10) for id_ in ("pay", "unknown")]
-    (found,) = asked_ids(frame(spark, COORDINATOR_STATES, *records), live)
+    (found,) = asked_ids(frame(spark, TABLES["coordinator_states"], *records), live)
     assert (found.transactional_id, found.state, found.producer_id, found.offset) == ("pay", "Ongoing", 8, 9)
     assert sorted(found.producer_ids) == [7, 8]
 

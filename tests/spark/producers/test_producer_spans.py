@@ -12,7 +12,7 @@ from tests.support.log_notation import A, C, D, T
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
-from txnlib.spark.schemas import COVERAGE, PRODUCER_SNAPSHOTS
+from txnlib.spark.schemas import TABLES
 
 SUMMED = ("producer_epoch", "first_offset", "last_offset", "marker_offset", "batches", "records", "bytes")
 TIMES = ("first_timestamp_ms", "last_timestamp_ms", "is_broker_clock")
@@ -23,7 +23,7 @@ def coverage(spark, first_offsets, log_starts=None):
     known = {"topic": "orders", "source": "raw:1", "is_judged": True}
     starts = {**first_offsets, **(log_starts or {})}
     rows = [known | {"partition": p, "first_offset": o, "log_start_offset": starts[p]} for p, o in first_offsets.items()]
-    return frame(spark, COVERAGE, *rows)
+    return frame(spark, TABLES["coverage"], *rows)
 
 
 def snapshots(spark, states, offsets):
@@ -36,7 +36,7 @@ def snapshots(spark, states, offsets):
         for number, producers in states.items()
         for producer_id, state in producers.items()
     ]
-    return frame(spark, PRODUCER_SNAPSHOTS, *rows)
+    return frame(spark, TABLES["producer_snapshots"], *rows)
 
 
 def folded(log: list[RecordBatch]) -> dict[int, ProducerState]:
@@ -146,7 +146,9 @@ def test_a_broker_forgets_what_began_below_the_log_start(spark):
         if shown is not None:
             offsets[number], states[number] = shown[0], {9: other, 1: replace(other, current_txn_first_offset=shown[1])}
     known = {"topic": "orders", "source": "raw:1", "is_judged": True, "first_offset": 10}
-    copies = frame(spark, COVERAGE, *[known | {"partition": n, "log_start_offset": at} for n, (at, *_) in enumerate(DELETED)])
+    copies = frame(
+        spark, TABLES["coverage"], *[known | {"partition": n, "log_start_offset": at} for n, (at, *_) in enumerate(DELETED)]
+    )
     found = producer_spans(batches, snapshots(spark, states, offsets), copies).where("producer_id = 1").collect()
     opened = {row["partition"]: (row["first_offset"], row["state"]["current_txn_first_offset"], row["records"]) for row in found}
     assert opened == {n: (10, 10, 1) if is_open else (None, None, None) for n, (*_, is_open) in enumerate(DELETED)}

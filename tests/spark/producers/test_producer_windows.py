@@ -9,9 +9,9 @@ from tests.support.log_notation import TS, A, C, D, T
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import RecordBatch, increment_sequence
-from txnlib.spark.producers.producer_spans import producer_batches
+from txnlib.spark.producers.producer_spans import batches_of, with_snapshot
 from txnlib.spark.producers.producer_steps import with_states
-from txnlib.spark.schemas import PRODUCER_SNAPSHOTS
+from txnlib.spark.schemas import TABLES
 
 #: Few producers, epochs and coordinator epochs, so that they meet; sequences that fit, jump, repeat and wrap.
 _STEP = st.tuples(
@@ -99,6 +99,8 @@ def test_a_part_that_a_dump_prints_twice_counts_once(spark):
 
 def prepared(spark, batches):
     """`record_batches` as `producer_spans` prepares them for its windows: of one judged copy, read from its beginning."""
-    judged = batches.select("topic", "partition", "source").distinct()
-    known = {"is_judged": F.lit(True), "first_offset": F.lit(0), "log_start_offset": F.lit(0), "read_from_offset": F.lit(None)}
-    return producer_batches(batches, empty(spark, PRODUCER_SNAPSHOTS), judged.withColumns(known))
+    copies = batches.select("topic", "partition", "source").distinct()
+    known = {field.name: F.lit(None).cast(field.dataType) for field in TABLES["coverage"] if field.name not in copies.columns}
+    known |= {"is_judged": F.lit(True), "first_offset": F.lit(0), "log_start_offset": F.lit(0)}
+    snapshots = empty(spark, TABLES["producer_snapshots"])
+    return batches_of(batches, snapshots, with_snapshot(copies.withColumns(known), snapshots))

@@ -15,7 +15,7 @@ from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.settings import Settings
 from txnlib.spark.producers.producer_spans import producer_spans
-from txnlib.spark.schemas import COVERAGE, PARTITIONS, PRODUCER_SNAPSHOTS
+from txnlib.spark.schemas import TABLES
 
 
 class Scene(NamedTuple):
@@ -73,7 +73,7 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
         for number, scene in enumerate(scenes)
     ]
     copies.append({"topic": "__consumer_offsets", "partition": 0, "source": "raw:1", "is_judged": True})
-    coverage = frame(spark, COVERAGE, *copies)
+    coverage = frame(spark, TABLES["coverage"], *copies)
     ends = [
         {"topic": "orders", "partition": number, "high_watermark": scene.high_watermark}
         | {"last_stable_offset": scene.last_stable_offset, "blocking_producer_id": 7, "blocking_transactional_id": "t"}
@@ -91,10 +91,10 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
         "blocked_groups",
         Settings(cluster="test", as_of_ms=120_000, as_of_basis="given"),
         committed_offsets=spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
-        producer_spans=producer_spans(batches, empty(spark, PRODUCER_SNAPSHOTS), coverage),
+        producer_spans=producer_spans(batches, empty(spark, TABLES["producer_snapshots"]), coverage),
         record_batches=batches,
         coverage=coverage,
-        partitions=frame(spark, PARTITIONS, *ends),
+        partitions=frame(spark, TABLES["partitions"], *ends),
     )
     waiting: list[list[int]] = [[] for _ in scenes]
     for row in rows:

@@ -19,7 +19,7 @@ from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.reports.batch_evidence import stamps_around
 from txnlib.spark.reports.open_transactions import judged_rows
-from txnlib.spark.schemas import RECORD_BATCHES
+from txnlib.spark.schemas import TABLES
 
 SOURCE = "raw:1"
 
@@ -76,7 +76,7 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
         "topic string, partition int, source string, high_watermark long, producer_id long, start_offset long, last_offset long",
     )
     found = {}
-    for row in stamps_around(located, frame(spark, RECORD_BATCHES, *rows)).collect():
+    for row in stamps_around(located, frame(spark, TABLES["record_batches"], *rows)).collect():
         names = ("leader_epoch", "before_ms", "before_last_ms", "behind_ms", "behind_last_ms")
         stamps = {tuple(each[name] for name in names) for each in row["stamps"]}
         found[row["partition"], row["start_offset"]] = stamps, row["bytes_from_here"]
@@ -106,7 +106,7 @@ def test_a_dossier_survives_the_way_through_a_frame(spark):
 
 def test_null_is_the_default_of_a_field_that_cannot_be_none(spark):
     nothing = struct(Election, dict.fromkeys(plain(Election()), "NULL"))
-    (row,) = spark.range(1).select(nothing.alias("row")).toArrow().to_pylist()
+    (row,) = spark.range(1).selectExpr(f"{nothing} AS row").toArrow().to_pylist()
     assert typed(Election, row["row"]) == Election()
 
 

@@ -2,7 +2,7 @@
 
 from tests.support.frames import frame
 from txnlib.spark.reports.open_transactions import foremost
-from txnlib.spark.schemas import OPEN_TRANSACTIONS
+from txnlib.spark.schemas import TABLES
 
 SEEN = [
     # partition, producer, start, verdict, blocked offsets
@@ -18,11 +18,11 @@ SEEN = [
 
 def test_the_first_two_of_each_partition_and_the_most_urgent_others_count(spark):
     names = ("partition", "producer_id", "start_offset", "verdict", "blocked_offsets")
-    rows = frame(spark, OPEN_TRANSACTIONS, *[{"topic": "orders", **dict(zip(names, each, strict=True))} for each in SEEN])
+    rows = frame(spark, TABLES["open_transactions"], *[{"topic": "orders", **dict(zip(names, each, strict=True))} for each in SEEN])
 
     def chosen(most):
         found = foremost(rows, most=most)
-        assert found.columns == OPEN_TRANSACTIONS.names
+        assert found.columns == TABLES["open_transactions"].names
         return {row["producer_id"] for row in found.collect()}
 
     assert chosen(0) == {2, 3, 7}

@@ -9,7 +9,7 @@ from tests.support.delta_tables import at
 from tests.support.frames import assert_rows, frame
 from txnlib.readers import arrow_schemas
 from txnlib.spark.reports.selections import decided_markers, first_markers, group_positions, marker_delays
-from txnlib.spark.schemas import COVERAGE, PRODUCER_SPANS, TRANSACTIONS
+from txnlib.spark.schemas import TABLES
 
 PLACE = {"topic": "orders", "partition": 0, "producer_id": 1}
 
@@ -27,13 +27,13 @@ def test_the_first_marker_after_the_start_ended_a_transaction(spark):
         [("orders", 0, 1, 101), ("orders", 0, 1, 300), ("orders", 1, 1, 5)],
         "topic string, partition long, producer_id long, start_offset long",
     )
-    assert_rows(first_markers(opened, frame(spark, PRODUCER_SPANS, *spans)), [("orders", 0, 1, 101, 201, "COMMIT", 7)])
+    assert_rows(first_markers(opened, frame(spark, TABLES["producer_spans"], *spans)), [("orders", 0, 1, 101, 201, "COMMIT", 7)])
 
 
 def test_a_marker_that_a_decision_explains_is_decided(spark):
-    fields = TRANSACTIONS["markers"].dataType.elementType
+    fields = TABLES["transactions"]["markers"].dataType.elementType
     marked = [tuple((PLACE | {"marker_offset": offset}).get(field.name) for field in fields) for offset in (201, 95, None)]
-    transactions = frame(spark, TRANSACTIONS, {"producer_id": 1, "markers": marked}, {"producer_id": 2})
+    transactions = frame(spark, TABLES["transactions"], {"producer_id": 1, "markers": marked}, {"producer_id": 2})
     markers = spark.createDataFrame(
         [("orders", 0, 1, 201), ("orders", 0, 1, 202), ("orders", 0, 2, 95)],
         "topic string, partition long, producer_id long, marker_offset long",
@@ -47,7 +47,7 @@ DECIDED = 1_000_000
 def decision(producer_id, took_ms, decided_ms=DECIDED, applied_ms=0):
     marker = {"topic": "orders", "partition": 1, "marker_offset": 9, "clock_offset_ms": applied_ms}
     marker |= {"marker_ms": None if took_ms is None else decided_ms + took_ms}
-    fields = TRANSACTIONS["markers"].dataType.elementType
+    fields = TABLES["transactions"]["markers"].dataType.elementType
     return {
         "transactional_id": f"id-{producer_id}", "coordinator_partition": 0, "producer_id": producer_id,
         "start": at(decided_ms - 100), "time_to_decide_ms": 100, "completed": at(decided_ms + 10),
@@ -64,7 +64,7 @@ def test_the_newest_decision_of_each_producer_counts(spark):
         decision(3, None),
         {**decision(4, 1), "completed": None},
     ]
-    assert_rows(marker_delays(frame(spark, TRANSACTIONS, *transactions)), [(0, "orders", 1, 2, 12, -7)])
+    assert_rows(marker_delays(frame(spark, TABLES["transactions"], *transactions)), [(0, "orders", 1, 2, 12, -7)])
 
 
 TOPIC = "__consumer_offsets"
@@ -123,8 +123,8 @@ def found(spark, logs: list[Log], judged: str = "raw:1") -> list[dict[str, int]]
     answers = group_positions(
         spark.createDataFrame([("orders", 0)], "topic string, partition long"),
         spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
-        frame(spark, PRODUCER_SPANS, *spans),
-        frame(spark, COVERAGE, *coverage),
+        frame(spark, TABLES["producer_spans"], *spans),
+        frame(spark, TABLES["coverage"], *coverage),
     ).collect()
     stands: list[dict[str, int]] = [{} for _ in logs]
     for row in answers:

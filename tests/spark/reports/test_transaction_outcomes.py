@@ -11,16 +11,7 @@ from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.settings import Settings
 from txnlib.spark.reports.selections import spans_of_producers
 from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
-from txnlib.spark.schemas import (
-    COORDINATOR_STATES,
-    COVERAGE,
-    FINDINGS,
-    PRODUCER_ID_OWNERS,
-    PRODUCER_SPANS,
-    RECORD_BATCHES,
-    TRANSACTION_LOG,
-    TRANSACTIONS,
-)
+from txnlib.spark.schemas import TABLES
 
 AS_OF = 9_000_000
 BEGAN, DECIDED, COMPLETED = 1_000_000, 1_000_100, 1_000_200
@@ -94,7 +85,7 @@ def matched(producer_id, partition, outcome):
     of = [span for span in SPANS[producer_id] if span[0] == partition and span[3] == outcome]
     found = {"topic": "orders", "partition": partition, "is_followed": False, "clock_offset_ms": 0, "clocks_differ_ms": 1_000}
     found |= {"marker_offset": of[0][2], "marker_type": outcome, "first_offset": of[0][1]} if of else {}
-    return tuple(found.get(field.name) for field in TRANSACTIONS["markers"].dataType.elementType)
+    return tuple(found.get(field.name) for field in TABLES["transactions"]["markers"].dataType.elementType)
 
 
 def span(producer_id, partition, first_offset, marker_offset, marker_type, marker_ms):
@@ -103,7 +94,7 @@ def span(producer_id, partition, first_offset, marker_offset, marker_type, marke
     row |= {"records": None if first_offset is None else 5, "bytes": None if first_offset is None else 500, "span": 0}
     if marker_offset is None:
         state = {"producer_epoch": 0, "current_txn_first_offset": first_offset, "last_timestamp": BEGAN + 10}
-        row["state"] = tuple(state.get(field.name) for field in PRODUCER_SPANS["state"].dataType)
+        row["state"] = tuple(state.get(field.name) for field in TABLES["producer_spans"]["state"].dataType)
     return row | {"is_newest": marker_offset is None, "marker_epoch": None if marker_offset is None else 0}
 
 
@@ -118,9 +109,11 @@ def told(spark):
     copies = [copy(0), copy(1), copy(CUT, log_start_offset=50, read_from_offset=50)]
     copies += [{"topic": "orders", "partition": NOT_CAPTURED, "status": "MISSING", "is_judged": False}]
     return {
-        "transactions": frame(spark, TRANSACTIONS, *[transaction(number, *each) for number, each in DECISIONS.items()]),
-        "producer_spans": frame(spark, PRODUCER_SPANS, *[span(number, *each) for number, spans in SPANS.items() for each in spans]),
-        "coverage": frame(spark, COVERAGE, *copies, copy(3, topic="__transaction_state", leader_epoch=6)),
+        "transactions": frame(spark, TABLES["transactions"], *[transaction(number, *each) for number, each in DECISIONS.items()]),
+        "producer_spans": frame(
+            spark, TABLES["producer_spans"], *[span(number, *each) for number, spans in SPANS.items() for each in spans]
+        ),
+        "coverage": frame(spark, TABLES["coverage"], *copies, copy(3, topic="__transaction_state", leader_epoch=6)),
     }
 
 
@@ -137,8 +130,10 @@ def outcomes(spark, told):
 
 
 def outcomes_of(spark, told, transactions, spans, owned=(), findings=()):
-    owners = frame(spark, PRODUCER_ID_OWNERS, *owned)
-    return transaction_outcomes(transactions, spans, owners, frame(spark, FINDINGS, *findings), told["coverage"], as_of_ms=AS_OF)
+    owners = frame(spark, TABLES["producer_id_owners"], *owned)
+    return transaction_outcomes(
+        transactions, spans, owners, frame(spark, TABLES["findings"], *findings), told["coverage"], as_of_ms=AS_OF
+    )
 
 
 #: Producer, partition -> where the row comes from, marker, its offset, outcome, records.
@@ -218,7 +213,9 @@ def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
         opened = span(number, 1, number, None, None, None) | {"producer_epoch": 3}
         spans.append(opened | {"state": (5, *opened["state"][1:])})
     before = [span(BEFORE, *each) for each in SPANS[BEFORE]]
-    found = outcomes_of(spark, told, frame(spark, TRANSACTIONS, *rows), frame(spark, PRODUCER_SPANS, *spans, *before)).collect()
+    found = outcomes_of(
+        spark, told, frame(spark, TABLES["transactions"], *rows), frame(spark, TABLES["producer_spans"], *spans, *before)
+    ).collect()
     listed = {row["producer_id"]: row["first_offset"] for row in found if row["known_from"] == "COORDINATOR"}
     assert [listed[number] is not None for number in range(100, 100 + len(EPOCHS))] == list(EPOCHS.values())
     alone = {row["producer_id"] for row in found if row["known_from"] == "PARTITION" and row["producer_id"] >= 100}
@@ -235,8 +232,8 @@ def test_every_lost_marker_says_what_would_write_it(spark, told, outcomes):
     epochs = [{"coordinator_partition": 3, "coordinator_epoch": epoch} for epoch in (7, 4)]
     found = made_of(
         spark, "marker_repairs", SETTINGS, transaction_outcomes=outcomes[0],
-        record_batches=frame(spark, RECORD_BATCHES, marker, *others),
-        coordinator_states=frame(spark, COORDINATOR_STATES, *epochs), **told,
+        record_batches=frame(spark, TABLES["record_batches"], marker, *others),
+        coordinator_states=frame(spark, TABLES["coordinator_states"], *epochs), **told,
     )  # fmt: skip
     rows = {(row["producer_id"], row["partition"]): row for row in found}
     assert {key: (row["marker"], row["fate"]) for key, row in rows.items()} == {
@@ -262,7 +259,7 @@ def test_records_that_a_later_marker_ended_are_found(spark, told):
         (40, COMPLETED + 1, 50, COMPLETED + 600),
     ]
     names = ("first_offset", "first_timestamp_ms", "marker_offset", "marker_ms")
-    spans = frame(spark, PRODUCER_SPANS, *[base | dict(zip(names, each, strict=True)) for each in later])
+    spans = frame(spark, TABLES["producer_spans"], *[base | dict(zip(names, each, strict=True)) for each in later])
     asked = spark.createDataFrame(
         [("orders", 1, LOST, COMPLETED, DECIDED)],
         "topic string, partition long, producer_id long, began_by_ms long, ended_after_ms long",
@@ -274,7 +271,7 @@ def test_records_that_a_later_marker_ended_are_found(spark, told):
 def test_a_prepared_transaction_is_in_doubt(spark, told, outcomes):
     record = {"topic": "__transaction_state", "partition": 3, "offset": 900 + PREPARED, "transactional_id": name(PREPARED)}
     record |= {"next_producer_id": 73, "next_producer_epoch": 4, "last_update_ms": BEGAN + 20}
-    records = frame(spark, TRANSACTION_LOG, record, {**record, "offset": 1, "next_producer_epoch": 9})
+    records = frame(spark, TABLES["transaction_log"], record, {**record, "offset": 1, "next_producer_epoch": 9})
     (row,) = made_of(
         spark, "in_doubt_transactions", SETTINGS, transactions=told["transactions"], transaction_outcomes=outcomes[0],
         transaction_log=records,

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from txnlib.core.copies import CoverageRow, highest_of
+from txnlib.core.coverage.captured_files import broker_of
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
 from txnlib.core.kafka.producer_state import LAST_EPOCH, Acceptance, acceptance, record_epochs
 from txnlib.core.rows import OfProducer, TransactionKey, grouped, row_of
@@ -101,9 +102,12 @@ class DueMarker(OfProducer):
 class CopyWithMarker:
     """A copy of a partition, and where it has a marker."""
 
-    broker: str | None
     source: str
     offset: int
+
+    @property
+    def broker(self) -> str | None:
+        return broker_of(self.source)
 
 
 @dataclass(frozen=True, slots=True)

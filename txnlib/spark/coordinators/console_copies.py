@@ -12,14 +12,13 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.copies import HARMLESS_REASONS
 from txnlib.core.coverage.captured_files import PRINTED
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
-from txnlib.spark import windows
 from txnlib.spark.core_udfs import coordinator_partition_of
-from txnlib.spark.coverage import is_harmful
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
-from txnlib.spark.schemas import COPY, SEGMENTS, TRANSACTION_LOG, conform
+from txnlib.spark.schemas import COPY, TABLES, conform
 
 #: Above every offset: a record in an unreadable range may have been newer than any other.
 _BEHIND_ALL: Final = 1 << 62
@@ -38,9 +37,10 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
     located = console_log.withColumn("partition", F.coalesce("partition", hashed))
     covered = transaction_log.where(F.col("offset") >= 0).select("partition").distinct().withColumn("is_covered", F.lit(True))
     texts = located.groupBy("partition", "source", "path").agg(
-        F.max(clock_ms("last_update_ms")).alias("newest_ms"), F.count("*").alias("records")
+        F.expr(f"max({clock_ms('last_update_ms')}) AS newest_ms"), F.count("*").alias("records")
     )
-    best = texts.withColumn("rank", F.row_number().over(windows.texts_of_coordinator())).where("rank = 1")
+    rank = "row_number() OVER (PARTITION BY partition ORDER BY newest_ms DESC NULLS LAST, records DESC, source, path) AS rank"
+    best = texts.selectExpr("*", rank).where("rank = 1")
     used = best.join(covered, on="partition", how="left_anti").select("partition", "source", "path", F.lit(True).alias("is_used"))
     is_timed = ~F.coalesce(F.col("state").isin([s.kafka_name for s in COMPLETE_STATES]) | F.col("is_tombstone"), F.lit(True))
     placed = located.join(broadcast(used), on=["partition", "source", "path"], how="left").withColumns(
@@ -49,7 +49,7 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
             "timestamp_ms": F.when(is_timed, F.col("last_update_ms")),
         }
     )
-    return conform(placed, TRANSACTION_LOG)
+    return conform(placed, TABLES["transaction_log"])
 
 
 def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFrame:
@@ -58,15 +58,16 @@ def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFra
     For a text that is not used, `newest_broker_ms` is NULL. An unreadable range of a text counts for each of its partitions.
     """
     texts = segments.where(F.col("kind") == "console").select("source", "path", "tail", "is_decoded", "unreadable")
-    lost = F.transform(F.filter("unreadable", is_harmful), lambda s: s.withField("next_offset", F.lit(_BEHIND_ALL)))
+    harmful = F.expr(f"filter(unreadable, each -> NOT each.reason RLIKE '^({'|'.join(HARMLESS_REASONS)})')")
+    lost = F.transform(harmful, lambda s: s.withField("next_offset", F.lit(_BEHIND_ALL)))
     rows = (
         console_records.groupBy(*COPY, "path")
         .agg(
             F.count("*").alias("batches"),
-            F.max(F.when(F.col("offset").isNotNull(), clock_ms("last_update_ms"))).alias("newest_broker_ms"),
+            F.expr(f"max({clock_ms('last_update_ms')}) FILTER (WHERE offset IS NOT NULL) AS newest_broker_ms"),
         )
         .join(texts, on=["source", "path"], how="left")
         .withColumns({"kind": F.lit(PRINTED), "unreadable": lost})
     )
-    absent = [field for field in SEGMENTS if field.name not in rows.columns]
-    return conform(rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in absent}), SEGMENTS)
+    absent = [field for field in TABLES["segments"] if field.name not in rows.columns]
+    return conform(rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in absent}), TABLES["segments"])

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, WindowSpec
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.transaction_state import ACTIVE_STATES, NEVER_WRITTEN_STATES, PREPARED_STATES, TransactionState
-from txnlib.spark import windows
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES, NEVER_WRITTEN_STATES, PREPARED_STATES
+from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.core_udfs import legality, transition_findings
 from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms, is_shown
-from txnlib.spark.joins import broadcast
+from txnlib.spark.joins import select, with_columns
 from txnlib.spark.local_rows import no_rows
-from txnlib.spark.schemas import COORDINATOR_STATES, conform
+from txnlib.spark.schemas import TABLES, conform
+from txnlib.spark.windows import RECORDS_OF_COORDINATOR, RECORDS_OF_ID, UNTIL_NOW, WHOLE
 
 #: The judged copies of coordinator partitions that are current and show all records: their partition, source and end.
 CURRENT_COPIES: Final = "partition int, current string, copy_end long"
@@ -34,51 +35,31 @@ def coordinator_log(transaction_log: DataFrame, coverage: DataFrame, current_cop
     offset are unused records of console text (`console_copies`). `current_copies` (CURRENT_COPIES): None if there are none.
     Kafka: `LogCleaner`.
     """
-    copies = coverage.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
-    cut = copies.select("partition", "source", "truncated", "is_deleted", (~F.col("is_judged")).alias("is_other"))
     current = no_rows(coverage.sparkSession, CURRENT_COPIES) if current_copies is None else current_copies
-    located = transaction_log.join(broadcast(cut), on=["partition", "source"], how="left").join(
-        broadcast(current), on="partition", how="left"
-    )
-    existing = located.where(~F.coalesce("is_deleted", F.lit(False)))
-    history = existing.withColumns({"leader_epoch": F.col("coordinator_epoch"), "at_offset": F.col("offset")}).where(survives())
-    ranked = (
-        history.where(F.col("offset").isNotNull())
-        .withColumn("lacks_start", F.col("start_ms").isNull())
-        .withColumns(
-            {
-                "rank": F.row_number().over(windows.copies_of_record()),
-                "is_held": F.max(F.col("source") == F.col("current")).over(windows.whole(windows.copies_of_record())),
-            }
-        )
-    )
-    is_superseded = F.coalesce(~F.col("is_held") & (F.col("offset") < F.col("copy_end")), F.lit(False))
-    return ranked.where("rank = 1").select(*transaction_log.columns, is_superseded.alias("is_superseded"))
+    log = select(_LOG, log=transaction_log, coverage=coverage, current=current)
+    return log.select(*transaction_log.columns, "is_superseded")
+
+
+_COPIES: Final = "PARTITION BY partition, offset ORDER BY coordinator_epoch DESC NULLS LAST, start_ms IS NULL, is_other, source"
+#: Of the copies of a record, the highest leader epoch survived; raw files have more fields than text.
+_LOG: Final = f"""
+WITH copies AS (
+  SELECT partition, source, truncated, is_deleted, NOT is_judged AS is_other
+  FROM {{coverage}} WHERE topic = '{TRANSACTION_STATE_TOPIC}'
+), records AS (
+  SELECT /*+ BROADCAST(copies, newest) */ *
+  FROM {{log}} LEFT JOIN copies USING (partition, source) LEFT JOIN {{current}} AS newest USING (partition)
+  WHERE offset IS NOT NULL AND NOT coalesce(is_deleted, FALSE) AND {survives("coordinator_epoch", "offset")}
+)
+SELECT *, coalesce(NOT is_held AND offset < copy_end, FALSE) AS is_superseded
+FROM (
+  SELECT *, row_number() OVER ({_COPIES}) AS rank, max(source = current) OVER ({_COPIES} {WHOLE}) AS is_held FROM records
+)
+WHERE rank = 1
+"""
 
 
 # ---- `coordinator_states`
-
-
-_REMEMBERED: Final = (
-    "is_tombstone",
-    "state",
-    "producer_id",
-    "next_producer_id",
-    "producer_epoch",
-    "next_producer_epoch",
-    "transaction_timeout_ms",
-    "partitions",
-    "last_update_ms",
-    "start_ms",
-    "value_version",
-    "coordinator_epoch",
-    "dense",
-    "offset",
-)
-_EMPTY: Final = TransactionState.EMPTY.kafka_name
-_ONGOING: Final = TransactionState.ONGOING.kafka_name
-_PREPARED: Final = [state.kafka_name for state in sorted(PREPARED_STATES)]
-_ACTIVE: Final = [state.kafka_name for state in sorted(ACTIVE_STATES)]
 
 
 def coordinator_states(transaction_log: DataFrame, coverage: DataFrame, current_copies: DataFrame | None = None) -> DataFrame:
@@ -86,131 +67,98 @@ def coordinator_states(transaction_log: DataFrame, coverage: DataFrame, current_
 
     `current_copies`: see `coordinator_log`.
     """
-    window = windows.records_of_id()
-    # Offset minus rank: equal for two records exactly if nothing is missing between them.
-    dense = F.col("offset") - F.row_number().over(windows.records_of_coordinator())
-    log = coordinator_log(transaction_log, coverage, current_copies).withColumns(
-        {"dense": dense, "expected_offset": _expected_offset()}
+    log = with_columns(coordinator_log(transaction_log, coverage, current_copies), _OF_LOG)
+    log = with_columns(log, _OF_HOLES).withColumnRenamed("partition", "coordinator_partition")
+    stepped = with_columns(with_columns(log, {"before": f"lag(struct({_REMEMBERED})) OVER ({RECORDS_OF_ID})"}), _OF_STEP)
+    numbered = with_columns(stepped, {"transaction_number": f"if(belongs, sum(begins) OVER ({_SO_FAR}), NULL)"}).withColumn(
+        "legality", F.when(F.col("is_consecutive"), legality(F.col("state_before"), F.col("state"))).otherwise("UNKNOWN")
     )
-    log = log.withColumn("newest_ms", F.max(clock_ms("timestamp_ms")).over(windows.whole(windows.records_of_coordinator())))
-    hole = {"hole_ms": _written_by(), "hole_offset": F.col("offset")}
-    log = log.withColumns({name: F.max(F.when(_follows_hole(), value)).over(_so_far()) for name, value in hole.items()})
-    log = log.withColumnRenamed("partition", "coordinator_partition")
-    remembered = log.withColumn("before", F.lag(F.struct(*_REMEMBERED)).over(window))
-    is_consecutive = F.coalesce(F.col("before.dense") == F.col("dense"), F.lit(False))
-    state_before = F.col("before.state")
-    stepped = remembered.withColumns(
-        {
-            "state_before": state_before,
-            "is_consecutive": is_consecutive,
-            "legality": F.when(is_consecutive, legality(state_before, F.col("state"))).otherwise("UNKNOWN"),
-            "transition": F.concat_ws(" → ", *[F.coalesce(s, F.lit("none")) for s in (state_before, F.col("state"))]),
-            "begins": _begins().cast("int"),
-            "belongs": F.coalesce(F.col("state") != TransactionState.EMPTY.kafka_name, F.lit(False)),
-        }
-    )
-    number = F.when(F.col("belongs"), F.sum("begins").over(windows.until_now(window)))
-    numbered = stepped.withColumn("transaction_number", number)
+    checked = transition_findings()("before", F.expr(f"struct({_REMEMBERED})"), "is_consecutive")
     judged = numbered.withColumns(
         {
-            "findings": F.when(_is_clean(), F.array().cast("array<string>")).otherwise(
-                transition_findings()("before", F.struct(*_REMEMBERED), "is_consecutive")
-            ),
-            "start_ms": F.coalesce("start_ms", _derived_start()),
+            "findings": F.when(F.expr(_IS_CLEAN), F.array().cast("array<string>")).otherwise(checked),
+            "start_ms": F.expr(f"coalesce(start_ms, {_DERIVED_START})"),
         }
     )
-    return conform(judged, COORDINATOR_STATES)
+    return conform(judged, TABLES["coordinator_states"])
 
 
-def _so_far() -> WindowSpec:
-    return windows.until_now(windows.records_of_coordinator())
+_SO_FAR: Final = f"{RECORDS_OF_ID} {UNTIL_NOW}"
+_BEFORE: Final = f"lag(offset) OVER ({RECORDS_OF_COORDINATOR})"
+_OF_LOG: Final = {
+    # Offset minus rank: equal for two records exactly if nothing is missing between them.
+    "dense": f"offset - row_number() OVER ({RECORDS_OF_COORDINATOR})",
+    # The offset after the previous record in the log; 0 for the first record, and after records from console text.
+    "expected_offset": f"if({_BEFORE} >= 0, {_BEFORE} + 1, 0L)",
+    "newest_ms": f"max({clock_ms('timestamp_ms')}) OVER ({RECORDS_OF_COORDINATOR} {WHOLE})",
+}
+#: The latest time at which a record was written. For a record with a time that no clock shows, this is the newest time in the log:
+#: the record is not younger.
+_WRITTEN_BY: Final = f"if(NOT {is_shown('timestamp_ms')}, coalesce(newest_ms, {NO_INSTANT_MS}), timestamp_ms)"
+#: Records are missing directly before such a record. These are older than it.
+_FOLLOWS_HOLE: Final = "offset >= 0 AND offset > expected_offset"
+_OF_HOLES: Final = {
+    name: f"max(if({_FOLLOWS_HOLE}, {value}, NULL)) OVER ({RECORDS_OF_COORDINATOR} {UNTIL_NOW})"
+    for name, value in {"hole_ms": _WRITTEN_BY, "hole_offset": "offset"}.items()
+}
+_REMEMBERED: Final = (
+    "is_tombstone, state, producer_id, next_producer_id, producer_epoch, next_producer_epoch, transaction_timeout_ms, partitions, "
+    "last_update_ms, start_ms, value_version, coordinator_epoch, dense, offset"
+)
+_PREPARED, _ACTIVE, _NEVER_WRITTEN = (
+    quoted_list(state.kafka_name for state in states) for states in (PREPARED_STATES, ACTIVE_STATES, NEVER_WRITTEN_STATES)
+)
+_MISSING: Final = "size(array_except(coalesce(before.partitions, array()), coalesce(partitions, array())))"
+#: Whether two Ongoing records are of one transaction. If records may be missing between them, a new epoch, or a partition list that
+#: is no superset, means two transactions.
+_IS_SAME: Final = f"(coalesce(before.dense = dense, FALSE) OR (before.producer_epoch = producer_epoch AND {_MISSING} = 0))"
+_CONTINUES: Final = f"(before.state IN {_ACTIVE} AND coalesce(before.start_ms = start_ms, TRUE))"
+#: Whether a record is the first of a transaction, as far as the surviving records show.
+_BEGINS: Final = f"""coalesce(
+  (state = 'Ongoing' AND NOT coalesce({_CONTINUES} AND {_IS_SAME}, FALSE))
+  OR (state IN {_PREPARED} AND NOT coalesce({_CONTINUES}, FALSE))
+  OR (state LIKE 'Complete%' AND NOT coalesce(before.state IN {_PREPARED} OR before.state = state, FALSE)),
+  FALSE
+)"""
+_OF_STEP: Final = {
+    "state_before": "before.state",
+    "is_consecutive": "coalesce(before.dense = dense, FALSE)",
+    "transition": "concat_ws(' → ', coalesce(before.state, 'none'), coalesce(state, 'none'))",
+    "begins": f"CAST({_BEGINS} AS INT)",
+    "belongs": "coalesce(state != 'Empty', FALSE)",
+}
+#: Start of a transaction if the text does not print it: the update time of its first Ongoing record.
+_BEGUN: Final = "if(begins = 1, struct(if(state = 'Ongoing', last_update_ms, NULL) AS ms), NULL)"
+_DERIVED_START: Final = f"if(value_version IS NULL AND belongs, (last({_BEGUN}, TRUE) OVER ({_SO_FAR})).ms, NULL)"
 
-
-def _expected_offset() -> Column:
-    """The offset after the previous record in the log; 0 for the first record, and after records from console text."""
-    before = F.lag("offset").over(windows.records_of_coordinator())
-    return F.when(before >= 0, before + 1).otherwise(F.lit(0).cast("long"))
-
-
-def _follows_hole() -> Column:
-    """Whether records are missing directly before this one. These are older than this record."""
-    return (F.col("offset") >= 0) & (F.col("offset") > F.col("expected_offset"))
-
-
-def _written_by() -> Column:
-    """The latest time at which a record was written, in ms.
-
-    For a record with a time that no clock shows, the newest time in the log: the record is not younger.
-    """
-    return F.when(~is_shown("timestamp_ms"), F.coalesce("newest_ms", F.lit(NO_INSTANT_MS))).otherwise(F.col("timestamp_ms"))
-
-
-def _begins() -> Column:
-    """Whether a record is the first of a transaction, as far as the surviving records show."""
-    before, state = F.col("before"), F.col("state")
-    continues = before["state"].isin(_ACTIVE) & F.coalesce(before["start_ms"] == F.col("start_ms"), F.lit(True))
-    begins_ongoing = (state == _ONGOING) & ~F.coalesce(continues & _is_same_instance(), F.lit(False))
-    begins_prepared = state.isin(_PREPARED) & ~F.coalesce(continues, F.lit(False))
-    is_complete = state.isin("CompleteCommit", "CompleteAbort")
-    begins_complete = is_complete & ~F.coalesce(before["state"].isin(*_PREPARED, state), F.lit(False))
-    return F.coalesce(begins_ongoing | begins_prepared | begins_complete, F.lit(False))
-
-
-def _is_same_instance() -> Column:
-    """Whether two records are of one transaction.
-
-    If records may be missing between them, a new epoch, or a partition list that is no superset, means two transactions.
-    """
-    before = F.col("before")
-    grows = F.size(F.array_except(F.coalesce(before["partitions"], F.array()), F.coalesce("partitions", F.array()))) == 0
-    return F.coalesce(before["dense"] == F.col("dense"), F.lit(False)) | (
-        (before["producer_epoch"] == F.col("producer_epoch")) & grows
-    )
-
-
-def _derived_start() -> Column:
-    """Start of a transaction if the text does not print it: the update time of its first Ongoing record."""
-    window = windows.records_of_id()
-    first_ongoing = F.when((F.col("begins") == 1) & (F.col("state") == _ONGOING), F.col("last_update_ms"))
-    begun = F.last(F.when(F.col("begins") == 1, F.struct(first_ongoing.alias("ms"))), ignorenulls=True)
-    is_unprinted = F.col("value_version").isNull() & F.col("belongs")
-    return F.when(is_unprinted, begun.over(windows.until_now(window))["ms"])
-
-
-def _is_clean() -> Column:
-    """Whether a record cannot have a finding; the core checks all others."""
-    before, state = F.col("before"), F.col("state")
-    never_written = [s.kafka_name for s in NEVER_WRITTEN_STATES]
-    without_start = F.col("start_ms").isNull()
-    alone = (
-        F.coalesce(~state.isin(never_written), F.lit(True))
-        & F.coalesce((state != _EMPTY) | (F.col("partitions").isNull() & without_start), F.lit(True))
-        & F.coalesce((state == _EMPTY) | ~without_start | F.col("value_version").isNull(), F.lit(True))
-        & F.coalesce(F.col("producer_epoch") <= EXHAUSTED_EPOCH, F.lit(True))
-    )
-    order = F.coalesce(F.col("coordinator_epoch") >= before["coordinator_epoch"], F.lit(False)) & F.coalesce(
-        (F.col("producer_epoch") >= before["producer_epoch"]), F.col("is_tombstone") | before["is_tombstone"]
-    )
-    step = F.col("legality").isin("LEGAL", "TRANSACTIONS_V2") & F.coalesce(_is_plain_step(), F.lit(False))
-    return alone & (before.isNull() | (order & (~F.col("is_consecutive") | step)))
-
-
-def _is_plain_step() -> Column:
-    """Whether a legal step keeps the required fields: the common rows of the core's STEP_CHECKS, without their exceptions."""
-    before, state = F.col("before"), F.col("state")
-    is_active = F.coalesce(before["state"].isin(_ACTIVE), F.lit(False))
-    same_id = F.col("producer_id") == before["producer_id"]
-    rise = F.col("producer_epoch") - before["producer_epoch"]
-    same = same_id & (F.col("transaction_timeout_ms") == before["transaction_timeout_ms"])
-    same_start = ~is_active | before["start_ms"].eqNullSafe(F.col("start_ms"))
-    listed = F.coalesce("partitions", F.array())
-    listed_before = F.when(is_active, F.coalesce(before["partitions"], F.array())).otherwise(F.array())
-    kept = F.size(F.array_except(listed_before, listed)) == 0
-    equal = kept & (F.size(listed) == F.size(listed_before))
-    return (
-        F.when(F.col("is_tombstone") | before["is_tombstone"], F.lit(True))
-        .when(state == _EMPTY, F.when(same_id, rise <= 1).otherwise(F.col("producer_epoch") == 0))
-        .when(state == _ONGOING, same & (rise == 0) & same_start & kept)
-        .when(state.isin(_PREPARED), same & F.when(is_active, rise <= 1).otherwise(rise == 1) & same_start & equal)
-        .otherwise(same & (rise == 0) & same_start & F.coalesce(before["next_producer_epoch"] < 0, F.lit(True)))
-    )
+_IS_ACTIVE: Final = f"coalesce(before.state IN {_ACTIVE}, FALSE)"
+_RISE: Final = "producer_epoch - before.producer_epoch"
+_IS_SAME_ID: Final = "producer_id = before.producer_id"
+_KEEPS: Final = (
+    f"{_IS_SAME_ID} AND transaction_timeout_ms = before.transaction_timeout_ms "
+    f"AND (NOT {_IS_ACTIVE} OR before.start_ms <=> start_ms)"
+)
+_LISTED_BEFORE: Final = f"if({_IS_ACTIVE}, coalesce(before.partitions, array()), array())"
+_LISTED: Final = "coalesce(partitions, array())"
+_KEEPS_LISTED: Final = f"size(array_except({_LISTED_BEFORE}, {_LISTED})) = 0"
+#: Whether a legal step keeps the required fields: the common rows of the core's STEP_CHECKS, without their exceptions.
+_IS_PLAIN_STEP: Final = f"""CASE
+  WHEN is_tombstone OR before.is_tombstone THEN TRUE
+  WHEN state = 'Empty' THEN if({_IS_SAME_ID}, {_RISE} <= 1, producer_epoch = 0)
+  WHEN state = 'Ongoing' THEN {_KEEPS} AND {_RISE} = 0 AND {_KEEPS_LISTED}
+  WHEN state IN {_PREPARED} THEN {_KEEPS} AND if({_IS_ACTIVE}, {_RISE} <= 1, {_RISE} = 1)
+    AND {_KEEPS_LISTED} AND size({_LISTED}) = size({_LISTED_BEFORE})
+  ELSE {_KEEPS} AND {_RISE} = 0 AND coalesce(before.next_producer_epoch < 0, TRUE)
+END"""
+#: Whether a record cannot have a finding; the core checks all others.
+_IS_CLEAN: Final = f"""(
+  coalesce(state NOT IN {_NEVER_WRITTEN}, TRUE)
+  AND coalesce(state != 'Empty' OR (partitions IS NULL AND start_ms IS NULL), TRUE)
+  AND coalesce(state = 'Empty' OR start_ms IS NOT NULL OR value_version IS NULL, TRUE)
+  AND coalesce(producer_epoch <= {EXHAUSTED_EPOCH}, TRUE)
+  AND (before IS NULL OR (
+    coalesce(coordinator_epoch >= before.coordinator_epoch, FALSE)
+    AND coalesce(producer_epoch >= before.producer_epoch, is_tombstone OR before.is_tombstone)
+    AND (NOT is_consecutive OR (legality IN ('LEGAL', 'TRANSACTIONS_V2') AND coalesce({_IS_PLAIN_STEP}, FALSE)))
+  ))
+)"""

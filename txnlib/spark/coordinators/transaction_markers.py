@@ -9,113 +9,81 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
-from txnlib.spark import windows
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms
-from txnlib.spark.joins import broadcast
+from txnlib.spark.joins import select
 from txnlib.spark.local_rows import settled
-from txnlib.spark.schemas import MARKERS, PRODUCER, TOPIC_PARTITION
+from txnlib.spark.schemas import MARKERS
+from txnlib.spark.windows import BEFORE, DECISIONS_AND_MARKERS, DECISIONS_AND_MARKERS_DOWNWARDS
 
 #: Minimum number of pairs of a decision and its marker for an estimate.
 SAMPLES: Final = 3
-_PAIR: Final = ("coordinator_partition", *TOPIC_PARTITION)
-
-
-def clock_differences(decided: DataFrame, markers: DataFrame, coverage: DataFrame) -> DataFrame:
-    """One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms.
-
-    clock_offset_ms is the leader's clock minus the coordinator's, clocks_differ_ms how far they may still differ. `decided`:
-    producer_id, topic, partition, coordinator_partition, at_ms, type, epoch, is_complete. `markers`: as from
-    `transaction_markers.markers_of`. One broker has one clock. Clocks of different brokers are compared if enough samples agree.
-    """
-    newest = (
-        decided.where("is_complete")
-        .groupBy(*PRODUCER)
-        .agg(F.max_by(F.struct("coordinator_partition", "at_ms", "type", "epoch"), "at_ms").alias("decision"))
-    )
-    written = markers.groupBy(*PRODUCER).agg(F.max_by("marker", "marker.marker_offset").alias("marker"))
-    agrees = (F.col("marker.marker_epoch") == F.col("decision.epoch")) & F.coalesce(
-        F.col("marker.marker_type") == F.col("decision.type"), F.lit(True)
-    )
-    samples = (
-        newest.join(written, on=list(PRODUCER), how="inner")
-        .where(agrees)
-        .select(
-            *TOPIC_PARTITION,
-            "decision.coordinator_partition",
-            (clock_ms("marker.marker_ms") - F.col("decision.at_ms")).alias("difference_ms"),
-        )
-        .where(F.col("difference_ms").isNotNull())
-    )
-    clocks = coverage.where("is_judged").select(*TOPIC_PARTITION, clock().alias("clock"))
-    of_coordinator = (
-        clocks.where(F.col("topic") == TRANSACTION_STATE_TOPIC)
-        .withColumnsRenamed({"partition": "coordinator_partition", "clock": "coordinator_clock"})
-        .drop("topic")
-    )
-    pairs = decided.select(*_PAIR).distinct()
-    located = pairs.join(broadcast(of_coordinator), on="coordinator_partition", how="left").join(
-        broadcast(clocks), on=list(TOPIC_PARTITION), how="left"
-    )
-    two = ("coordinator_clock", "clock")
-    estimates = (
-        samples.join(located, on=list(_PAIR), how="inner")
-        .groupBy(*two)
-        .agg(
-            F.count("*").alias("samples"),
-            F.percentile_approx("difference_ms", F.lit(0.25)).alias("lower_ms"),
-            F.percentile_approx("difference_ms", F.lit(0.75)).alias("upper_ms"),
-        )
-    )
-    return located.join(broadcast(estimates), on=list(two), how="left").select(
-        *_PAIR, _offset().alias("clock_offset_ms"), _differ().alias("clocks_differ_ms")
-    )
-
-
-def clock() -> Column:
-    """Whose clock stamps a partition: its leader's; if the leader is not noted, a clock of its own. Columns: those of COVERAGE."""
-    own = F.concat_ws("-", "topic", "partition")
-    return F.when(F.col("leader") != "-1", F.col("leader")).otherwise(own)
-
-
-def is_one_clock() -> Column:
-    """Whether one broker stamps both. Columns: clock, coordinator_clock."""
-    return F.coalesce(F.col("coordinator_clock") == F.col("clock"), F.lit(False))
-
-
-def _is_estimated() -> Column:
-    is_narrow = F.col("upper_ms") - F.col("lower_ms") <= CLOCKS_DIFFER_MS
-    return F.coalesce((F.col("samples") >= SAMPLES) & is_narrow, F.lit(False))
-
-
-def _offset() -> Column:
-    # The time until a marker is written is not a clock difference.
-    is_far = F.abs(F.col("lower_ms")) > CLOCKS_DIFFER_MS
-    return F.when(~is_one_clock() & _is_estimated() & is_far, F.col("lower_ms")).otherwise(F.lit(0).cast("long"))
-
-
-def _differ() -> Column:
-    return F.when(is_one_clock() | _is_estimated(), CLOCKS_DIFFER_MS).otherwise(UNKNOWN_CLOCKS_DIFFER_MS).cast("long")
-
-
-# ---- The marker of each decision
-
-
-_INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
+#: Whose clock stamps a partition: its leader's; if the leader is not noted, a clock of its own. SQL, of columns of COVERAGE.
+CLOCK: Final = "if(leader != '-1', leader, concat_ws('-', topic, partition))"
 _MARKER: Final = (
-    "marker_offset",
-    "marker_type",
-    "marker_epoch",
-    "marker_coordinator_epoch",
-    "marker_ms",
-    "first_offset",
-    "first_timestamp_ms",
-    "is_broker_clock",
+    *("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms"),
+    *("first_offset", "first_timestamp_ms", "is_broker_clock"),
 )
+
+
+def agrees(marker: str, decision: str) -> str:
+    """Whether a marker matches a decision, by type and epoch, as SQL. A field that a dump does not print always matches."""
+    same_type = f"coalesce({marker}.marker_type = {decision}.type, TRUE)"
+    return f"coalesce({marker} IS NOT NULL AND {same_type} AND {marker}.marker_epoch = {decision}.epoch, FALSE)"
+
+
+def markers_of(producer_spans: DataFrame) -> DataFrame:
+    """The markers of all partitions. Columns: producer_id, topic, partition, at_ms (NULL if no clock shows that time), marker."""
+    return producer_spans.where("marker_offset IS NOT NULL").selectExpr(
+        *("producer_id", "topic", "partition"),
+        f"{clock_ms('marker_ms')} AS at_ms",
+        f"struct({', '.join(_MARKER)}) AS marker",
+    )
+
+
+#: One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms. The first is the leader's clock minus the
+#: coordinator's, the second how far they may still differ. One broker has one clock. Clocks of different brokers are compared if
+#: enough samples agree. The time until a marker is written is not a clock difference.
+_CLOCKS: Final = f"""
+WITH clocks AS (
+  SELECT topic, partition, {CLOCK} AS clock FROM {{coverage}} WHERE is_judged
+), coordinators AS (
+  SELECT partition AS coordinator_partition, clock AS coordinator_clock FROM clocks WHERE topic = '{TRANSACTION_STATE_TOPIC}'
+), pairs AS (
+  SELECT /*+ BROADCAST(coordinators, clocks) */ *
+  FROM (SELECT DISTINCT coordinator_partition, topic, partition FROM {{decided}})
+  LEFT JOIN coordinators USING (coordinator_partition) LEFT JOIN clocks USING (topic, partition)
+), samples AS (
+  SELECT topic, partition, decision.coordinator_partition,
+    {clock_ms("marker.marker_ms")} - decision.at_ms AS difference_ms
+  FROM (
+    SELECT topic, partition, producer_id, max_by(struct(coordinator_partition, at_ms, type, epoch), at_ms) AS decision
+    FROM {{decided}} WHERE is_complete GROUP BY topic, partition, producer_id
+  )
+  JOIN (
+    SELECT topic, partition, producer_id, max_by(marker, marker.marker_offset) AS marker
+    FROM {{written}} GROUP BY topic, partition, producer_id
+  ) USING (topic, partition, producer_id)
+  WHERE {agrees("marker", "decision")}
+), estimates AS (
+  SELECT coordinator_clock, clock, count(*) AS samples, percentile_approx(difference_ms, 0.25) AS lower_ms,
+    percentile_approx(difference_ms, 0.75) AS upper_ms
+  FROM samples JOIN pairs USING (coordinator_partition, topic, partition)
+  WHERE difference_ms IS NOT NULL
+  GROUP BY coordinator_clock, clock
+)
+SELECT coordinator_partition, topic, partition,
+  if(NOT is_one_clock AND is_estimated AND abs(lower_ms) > {CLOCKS_DIFFER_MS}, lower_ms, 0L) AS clock_offset_ms,
+  CAST(if(is_one_clock OR is_estimated, {CLOCKS_DIFFER_MS}, {UNKNOWN_CLOCKS_DIFFER_MS}) AS BIGINT) AS clocks_differ_ms
+FROM (
+  SELECT /*+ BROADCAST(estimates) */ *, coalesce(coordinator_clock = clock, FALSE) AS is_one_clock,
+    coalesce(samples >= {SAMPLES} AND upper_ms - lower_ms <= {CLOCKS_DIFFER_MS}, FALSE) AS is_estimated
+  FROM pairs LEFT JOIN estimates USING (coordinator_clock, clock)
+)
+"""
 
 
 def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -125,75 +93,53 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
     must match. But if a marker before the decision is nearer to the previous decision, it belongs to that one: transactions may
     follow each other faster than the clocks differ.
     """
-    decided = instances.where(F.col("decided_ms").isNotNull()).select(
-        F.col("decided_producer_id").alias("producer_id"),
-        F.inline("partitions"),
-        "coordinator_partition",
-        F.col("decided_ms").alias("at_ms"),
-        F.col("outcome").alias("type"),
-        F.col("decided_epoch").alias("epoch"),
-        F.col("completed_ms").isNotNull().alias("is_complete"),
-        F.struct(*_INSTANCE, F.col("outcome").alias("type"), F.col("decided_epoch").alias("epoch")).alias("decision"),
-    )
-    written = settled(markers_of(producer_spans))
-    clocks = settled(clock_differences(decided, written, coverage))
-    columns = ["producer_id", *TOPIC_PARTITION, "at_ms", "decision", "clock_offset_ms", "clocks_differ_ms"]
-    timed = decided.join(broadcast(clocks), on=["coordinator_partition", *TOPIC_PARTITION], how="left").select(*columns)
-    both = timed.unionByName(on_coordinators_clock(written, decided, clocks), allowMissingColumns=True)
-    prior = F.when(F.col("decision").isNotNull(), F.struct("decision.type", "decision.epoch", "at_ms"))
-    before_ms, after_ms = F.col("before.at_ms"), F.col("after.at_ms")
-    at = F.struct("at_ms", "marker")
-    is_marker = F.col("marker").isNotNull()
-    placed_marker = F.when(is_marker & F.col("at_ms").isNotNull(), at)
-    forth, back = windows.decisions_and_markers(), windows.decisions_and_markers_downwards()
-    seen = both.withColumns(
-        {
-            "before": F.last(placed_marker, ignorenulls=True).over(windows.before_now(forth)),
-            "after": F.last(placed_marker, ignorenulls=True).over(windows.before_now(back)),
-            "prior": F.last(prior, ignorenulls=True).over(windows.before_now(forth)),
-            # Markers without a time come first; each of them may be that of the decision.
-            "has_untimed": F.max(is_marker & F.col("at_ms").isNull()).over(windows.before_now(forth)),
-        }
-    ).where(F.col("decision").isNotNull())
-    since_before, until_after = F.col("at_ms") - before_ms, after_ms - F.col("at_ms")
-    is_near = since_before <= F.col("clocks_differ_ms")
-    is_of_prior = agrees("before.marker", "prior") & (F.abs(before_ms - F.col("prior.at_ms")) <= since_before)
-    is_before = agrees("before.marker", "decision") & is_near & ~is_of_prior
-    is_after = agrees("after.marker", "decision") & ~(is_before & (since_before < until_after))
-    marker = F.when(is_after, F.col("after.marker")).when(is_before, F.col("before.marker"))
-    is_followed = (F.col("after").isNotNull() | F.coalesce(is_near | F.col("has_untimed"), F.lit(False))).alias("is_followed")
-    clock = ("clock_offset_ms", "clocks_differ_ms")
-    placed = F.struct("topic", "partition", *[marker[name].alias(name) for name in _MARKER], is_followed, *clock)
-    listed = F.sort_array(F.collect_list(placed)).cast(MARKERS)
-    return seen.groupBy(*[F.col(f"decision.{name}").alias(name) for name in _INSTANCE]).agg(listed.alias("markers"))
+    decided, written = select(_DECIDED, instances=instances), settled(markers_of(producer_spans))
+    clocks = settled(select(_CLOCKS, decided=decided, written=written, coverage=coverage))
+    return select(_MARKED, decided=decided, written=written, clocks=clocks)
 
 
-def on_coordinators_clock(markers: DataFrame, decided: DataFrame, clocks: DataFrame) -> DataFrame:
-    """Markers with `at_ms` on the clock of the coordinator that decides for their producer, if the two were compared."""
-    owners = decided.groupBy("producer_id").agg(F.max("coordinator_partition").alias("coordinator_partition"))
-    offsets = broadcast(clocks.where("clock_offset_ms <> 0"))
-    located = markers.join(owners, on="producer_id", how="left").join(
-        offsets.drop("clocks_differ_ms"), on=["coordinator_partition", *TOPIC_PARTITION], how="left"
-    )
-    at_ms = F.col("at_ms") - F.coalesce("clock_offset_ms", F.lit(0))
-    return located.select("producer_id", *TOPIC_PARTITION, at_ms.alias("at_ms"), "marker")
-
-
-def markers_of(producer_spans: DataFrame) -> DataFrame:
-    """The markers of all partitions. Columns: producer_id, topic, partition, at_ms (NULL if no clock shows that time), marker."""
-    return producer_spans.where(F.col("marker_offset").isNotNull()).select(
-        "producer_id", *TOPIC_PARTITION, clock_ms("marker_ms").alias("at_ms"), F.struct(*_MARKER).alias("marker")
-    )
-
-
-def agrees(marker: str, decision: str) -> Column:
-    """Whether a marker matches a decision, by type and epoch. A field that a dump does not print always matches."""
-    same_type = F.coalesce(F.col(f"{marker}.marker_type") == F.col(f"{decision}.type"), F.lit(True))
-    same_epoch = F.col(f"{marker}.marker_epoch") == F.col(f"{decision}.epoch")
-    return F.coalesce(F.col(marker).isNotNull() & same_type & same_epoch, F.lit(False))
-
-
-_TRANSACTION: Final = ("transactional_id", "coordinator_partition", "transaction_number", "producer_id", "outcome", "completed")
+_DECIDED: Final = """
+SELECT decided_producer_id AS producer_id, inline(partitions), coordinator_partition, decided_ms AS at_ms, outcome AS type,
+  decided_epoch AS epoch, completed_ms IS NOT NULL AS is_complete,
+  struct(transactional_id, coordinator_partition, transaction_number, outcome AS type, decided_epoch AS epoch) AS decision
+FROM {instances} WHERE decided_ms IS NOT NULL
+"""
+_FORTH: Final = f"OVER ({DECISIONS_AND_MARKERS} {BEFORE})"
+_BACK: Final = f"OVER ({DECISIONS_AND_MARKERS_DOWNWARDS} {BEFORE})"
+_TIMED_MARKER: Final = "if(marker IS NOT NULL AND at_ms IS NOT NULL, struct(at_ms, marker), NULL)"
+_IS_NEAR: Final = "at_ms - before.at_ms <= clocks_differ_ms"
+_IS_OF_PRIOR: Final = f"({agrees('before.marker', 'prior')} AND abs(before.at_ms - prior.at_ms) <= at_ms - before.at_ms)"
+_IS_BEFORE: Final = f"({agrees('before.marker', 'decision')} AND {_IS_NEAR} AND NOT {_IS_OF_PRIOR})"
+_IS_AFTER: Final = f"({agrees('after.marker', 'decision')} AND NOT ({_IS_BEFORE} AND at_ms - before.at_ms < after.at_ms - at_ms))"
+#: The decisions on the clocks of their coordinators, and the markers on that of the coordinator that decides for their producer, if
+#: the two were compared. Markers without a time come first; each of them may be that of the decision.
+_MARKED: Final = f"""
+WITH timed AS (
+  SELECT /*+ BROADCAST(clocks) */ producer_id, topic, partition, at_ms, NULL AS marker, decision, clock_offset_ms, clocks_differ_ms
+  FROM {{decided}} LEFT JOIN {{clocks}} AS clocks USING (coordinator_partition, topic, partition)
+  UNION ALL
+  SELECT /*+ BROADCAST(offsets) */ producer_id, topic, partition, at_ms - coalesce(clock_offset_ms, 0), marker, NULL, NULL, NULL
+  FROM {{written}}
+  LEFT JOIN (
+    SELECT producer_id, max(coordinator_partition) AS coordinator_partition FROM {{decided}} GROUP BY producer_id
+  ) USING (producer_id)
+  LEFT JOIN (SELECT * FROM {{clocks}} WHERE clock_offset_ms <> 0) AS offsets USING (coordinator_partition, topic, partition)
+), beside AS (
+  SELECT *, last({_TIMED_MARKER}, TRUE) {_FORTH} AS before, last({_TIMED_MARKER}, TRUE) {_BACK} AS after,
+    last(if(decision IS NOT NULL, struct(decision.type, decision.epoch, at_ms), NULL), TRUE) {_FORTH} AS prior,
+    max(marker IS NOT NULL AND at_ms IS NULL) {_FORTH} AS has_untimed
+  FROM timed
+)
+SELECT decision.transactional_id, decision.coordinator_partition, decision.transaction_number,
+  CAST(sort_array(collect_list(struct(topic, partition, {", ".join(f"found.{name}" for name in _MARKER)},
+    after IS NOT NULL OR coalesce({_IS_NEAR} OR has_untimed, FALSE) AS is_followed, clock_offset_ms, clocks_differ_ms
+  ))) AS {MARKERS.simpleString()}) AS markers
+FROM (
+  SELECT *, CASE WHEN {_IS_AFTER} THEN after.marker WHEN {_IS_BEFORE} THEN before.marker END AS found
+  FROM beside WHERE decision IS NOT NULL
+)
+GROUP BY decision.transactional_id, decision.coordinator_partition, decision.transaction_number
+"""
 
 
 def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -201,21 +147,25 @@ def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: D
 
     Columns: transactional_id, coordinator_partition, transaction_number, producer_id, outcome, completed, topic, partition.
     """
-    unmarked = settled(
-        transactions.where(F.col("completed").isNotNull() & F.col("start").isNotNull())
-        .select(*_TRANSACTION, "start", F.inline("markers"))
-        .where(F.col("marker_offset").isNull() & ~F.col("is_followed"))
-    )
-    # Copies in which holes, damage, a snapshot, or the instant of the copy hide nothing.
-    whole = coverage.where(f"is_judged AND {SHOWS_MARKERS} AND NOT {BEGINS_LATE}").selectExpr(
-        *TOPIC_PARTITION, "unix_millis(known_until) AS known_until_ms"
-    )
-    stamps = markers_of(producer_spans).groupBy(*TOPIC_PARTITION).agg(F.min("at_ms").alias("oldest_ms"))
-    return (
-        unmarked.join(broadcast(whole), on=list(TOPIC_PARTITION), how="inner")
-        .where(F.col("known_until_ms") > F.unix_millis("completed") + F.col("clocks_differ_ms"))
-        .join(stamps, on=list(TOPIC_PARTITION), how="inner")
-        # If the oldest marker of the log is younger, the topic may have been deleted and created again.
-        .where(F.col("oldest_ms") < F.unix_millis("start"))
-        .select(*_TRANSACTION, *TOPIC_PARTITION)
-    )
+    unmarked = settled(select(_UNMARKED, transactions=transactions))
+    return select(_LOST, unmarked=unmarked, markers=markers_of(producer_spans), coverage=coverage)
+
+
+_TRANSACTION: Final = "transactional_id, coordinator_partition, transaction_number, producer_id, outcome, completed"
+_UNMARKED: Final = f"""
+SELECT *
+FROM (SELECT {_TRANSACTION}, start, inline(markers) FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL)
+WHERE marker_offset IS NULL AND NOT is_followed
+"""
+#: In these copies, holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log is younger,
+#: the topic may have been deleted and created again.
+_LOST: Final = f"""
+SELECT /*+ BROADCAST(whole) */ {_TRANSACTION}, topic, partition
+FROM {{unmarked}}
+JOIN (
+  SELECT topic, partition, unix_millis(known_until) AS known_until_ms
+  FROM {{coverage}} WHERE is_judged AND {SHOWS_MARKERS} AND NOT {BEGINS_LATE}
+) AS whole USING (topic, partition)
+JOIN (SELECT topic, partition, min(at_ms) AS oldest_ms FROM {{markers}} GROUP BY topic, partition) USING (topic, partition)
+WHERE known_until_ms > unix_millis(completed) + clocks_differ_ms AND oldest_ms < unix_millis(start)
+"""

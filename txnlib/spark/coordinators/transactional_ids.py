@@ -5,19 +5,24 @@ The tables `transactional_ids` and `producer_id_owners`.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from typing import Final
+
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, EXHAUSTED_EPOCH, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_log import PRODUCER_ID_FIELDS
 from txnlib.core.kafka.transaction_state import PREPARED_STATES
+from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.core.verdicts.evidence import Owner
 from txnlib.spark.core_udfs import application_of
 from txnlib.spark.instants import clock_ms, instant
-from txnlib.spark.joins import broadcast
-from txnlib.spark.schemas import PRODUCER_ID_OWNERS, TRANSACTIONAL_IDS, conform
+from txnlib.spark.joins import select
+from txnlib.spark.schemas import TABLES, conform
 
-_ID = ("transactional_id", "coordinator_partition")
+#: Whether the timeout is one of those that never expire; NULL if it is unknown. SQL.
+IS_TWO_PHASE_COMMIT: Final = f"transaction_timeout_ms IN {tuple(TWO_PHASE_COMMIT_TIMEOUTS)}"
+_PREPARED: Final = quoted_list(state.kafka_name for state in PREPARED_STATES)
 
 
 def transactional_ids(
@@ -28,88 +33,55 @@ def transactional_ids(
     The last record by offset counts, never by time. As in the live description, a prepared id lists only partitions whose log does
     not have the marker of this decision yet. Kafka: `TransactionStateManager.loadTransactionMetadata`.
     """
-    last = last_records(coordinator_states)
-    prepared = last.where(is_prepared())
-    unmarked = (
-        prepared.select(*_ID, "producer_id", F.inline("partitions"), *_DECISION)
-        .join(_markers(producer_spans, prepared), on=["topic", "partition", "producer_id"], how="left")
-        .withColumn("is_marked", F.coalesce(is_marker_of_decision(), F.lit(False)))
-        .groupBy(*_ID, "topic", "partition")
-        .agg(F.bool_or("is_marked").alias("is_marked"))
-        .where(~F.col("is_marked"))
-        .groupBy(*_ID)
-        .agg(F.sort_array(F.collect_list(F.struct("topic", "partition"))).alias("unmarked"))
-    )
-    none = F.array().cast("array<struct<topic:string,partition:int>>")
-    described = last.join(unmarked, on=list(_ID), how="left").select(
-        *_ID,
-        "producer_id",
-        "producer_epoch",
-        "state",
-        "transaction_timeout_ms",
-        instant(F.when(F.col("state") != "Empty", F.col("start_ms"))).alias("transaction_start"),
-        F.when(is_prepared(), F.coalesce("unmarked", none)).otherwise(F.coalesce("partitions", none)).alias("partitions"),
-        instant("last_update_ms").alias("last_update"),
-        F.col("record_offset"),
-        instant("record_ms").alias("record_timestamp"),
-        "coordinator_epoch",
-        is_two_phase_commit().alias("is_two_phase_commit"),
-    )
+    described = select(_DESCRIBED, last=last_records(coordinator_states), spans=producer_spans)
     owned = described.withColumn("application", application_of(application_patterns)("transactional_id"))
-    return conform(owned, TRANSACTIONAL_IDS)
+    return conform(owned, TABLES["transactional_ids"])
 
 
-def last_records(coordinator_states: DataFrame, *also: Column) -> DataFrame:
+#: A log has many markers, and few of producers of prepared ids. Whether one is the decision's is
+#: `core.verdicts.reason.is_decision_marker` in SQL: type, epoch, coordinator epoch and time match the Prepare record.
+_DESCRIBED: Final = f"""
+WITH prepared AS (
+  SELECT transactional_id, coordinator_partition, producer_id, inline(partitions), producer_epoch, coordinator_epoch,
+    last_update_ms, if(state = 'PrepareCommit', 'COMMIT', 'ABORT') AS decision
+  FROM {{last}} WHERE state IN {_PREPARED}
+), markers AS (
+  SELECT /*+ BROADCAST(prepared) */ * FROM {{spans}} LEFT SEMI JOIN prepared USING (producer_id) WHERE marker_offset IS NOT NULL
+), unmarked AS (
+  SELECT transactional_id, coordinator_partition, sort_array(collect_set(struct(topic, partition))) AS unmarked
+  FROM prepared LEFT ANTI JOIN markers
+  ON prepared.topic = markers.topic AND prepared.partition = markers.partition AND prepared.producer_id = markers.producer_id
+    AND coalesce(marker_type = decision, TRUE) AND marker_epoch = prepared.producer_epoch
+    AND coalesce(marker_coordinator_epoch >= coordinator_epoch, TRUE)
+    AND coalesce({clock_ms("marker_ms")} >= {clock_ms("last_update_ms")} - {CLOCKS_DIFFER_MS}, TRUE)
+  GROUP BY transactional_id, coordinator_partition
+)
+SELECT * EXCEPT (partitions), {instant("if(state != 'Empty', start_ms, NULL)")} AS transaction_start,
+  {instant("last_update_ms")} AS last_update,
+  coalesce(if(state IN {_PREPARED}, unmarked, partitions), array()) AS partitions,
+  {instant("record_ms")} AS record_timestamp, {IS_TWO_PHASE_COMMIT} AS is_two_phase_commit
+FROM {{last}} LEFT JOIN unmarked USING (transactional_id, coordinator_partition)
+"""
+
+
+_OF_VALUE: Final = ("producer_id", "producer_epoch", "transaction_timeout_ms", "start_ms", "last_update_ms")
+_OF_RECORD: Final = ("is_tombstone", "partitions", "coordinator_epoch", "client_transaction_version", "is_superseded", "hole_ms")
+
+
+def last_records(coordinator_states: DataFrame, *also: str) -> DataFrame:
     """The last record of each id, with its full set of partitions; after a tombstone, the last value without state.
 
-    `also`: aggregates over all records of the id.
+    `also`: aggregates over all records of the id, as SQL.
     """
-    fields = ["producer_id", "producer_epoch", "transaction_timeout_ms", "start_ms", "last_update_ms"]
-    value_offset = F.when(~F.col("is_tombstone"), F.col("offset"))
-    return coordinator_states.groupBy(*_ID).agg(
-        *[F.max_by(name, value_offset).alias(name) for name in fields],
+    fields = [
+        *(f"max_by({name}, offset) FILTER (WHERE NOT is_tombstone) AS {name}" for name in _OF_VALUE),
+        *(f"max_by({name}, offset) AS {name}" for name in _OF_RECORD),
         # An id whose last record the current copy no longer has, has expired.
-        F.max_by(F.when(~F.coalesce("is_superseded", F.lit(False)), F.col("state")), "offset").alias("state"),
-        F.max_by("is_tombstone", "offset").alias("is_tombstone"),
-        F.max_by("partitions", "offset").alias("partitions"),
-        F.max_by("timestamp_ms", "offset").alias("record_ms"),
-        F.max_by("coordinator_epoch", "offset").alias("coordinator_epoch"),
-        F.max_by("client_transaction_version", "offset").alias("client_transaction_version"),
-        F.max_by("is_superseded", "offset").alias("is_superseded"),
-        F.max_by("hole_ms", "offset").alias("hole_ms"),
-        F.max("offset").alias("record_offset"),
-        *also,
-    )
-
-
-def is_two_phase_commit() -> Column:
-    """Whether the timeout is one of those that never expire; NULL if it is unknown."""
-    return F.col("transaction_timeout_ms").isin(*TWO_PHASE_COMMIT_TIMEOUTS)
-
-
-def is_prepared() -> Column:
-    return F.coalesce(F.col("state").isin([state.kafka_name for state in PREPARED_STATES]), F.lit(False))
-
-
-_DECISION = ("state", "producer_epoch", "coordinator_epoch", "last_update_ms")
-
-
-def _markers(producer_spans: DataFrame, prepared: DataFrame) -> DataFrame:
-    """The markers of the producers of prepared ids. These are few, while a log has many markers."""
-    names = ("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms")
-    markers = producer_spans.where(F.col("marker_offset").isNotNull()).select("topic", "partition", "producer_id", *names)
-    return markers.join(broadcast(prepared.select("producer_id").distinct()), on="producer_id", how="left_semi")
-
-
-def is_marker_of_decision() -> Column:
-    """`core.verdicts.reason.is_decision_marker` over columns: type, epoch, coordinator epoch and time match the Prepare record."""
-    decided = F.when(F.col("state") == "PrepareCommit", "COMMIT").otherwise("ABORT")
-    return (
-        F.coalesce(F.col("marker_type") == decided, F.lit(True))
-        & (F.col("marker_epoch") == F.col("producer_epoch"))
-        & F.coalesce(F.col("marker_coordinator_epoch") >= F.col("coordinator_epoch"), F.lit(True))
-        & F.coalesce(clock_ms("marker_ms") >= clock_ms("last_update_ms") - CLOCKS_DIFFER_MS, F.lit(True))
-    )
+        "max_by(if(coalesce(is_superseded, FALSE), NULL, state), offset) AS state",
+        "max_by(timestamp_ms, offset) AS record_ms",
+        "max(offset) AS record_offset",
+    ]
+    return coordinator_states.groupBy("transactional_id", "coordinator_partition").agg(*map(F.expr, (*fields, *also)))
 
 
 # ---- `producer_id_owners`: the transactional ids of each producer id, from all surviving records
@@ -120,43 +92,40 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
 
     Previous and next producer ids of a record count, too (KIP-939; written since 4.3).
     """
-    named = F.array(*[F.struct(F.col(name).alias("named_id"), F.lit(name).alias("field")) for name in PRODUCER_ID_FIELDS])
-    records = coordinator_states.where(~F.col("is_tombstone"))
-    ids = ("transactional_id", "coordinator_partition")
-    pairs = records.select(*ids, "offset", "timestamp_ms", "producer_id", "producer_epoch", F.inline(named)).where(
-        F.col("named_id").isNotNull()
-    )
-    owners = pairs.groupBy("named_id", *ids).agg(
-        # By position in PRODUCER_ID_FIELDS, not by name: the plainest field that contains the producer id.
-        F.min_by("field", F.array_position(F.array(*[F.lit(f) for f in PRODUCER_ID_FIELDS]), F.col("field"))).alias("known_from"),
-        F.min("offset").alias("first_record_offset"),
-        F.max("offset").alias("last_record_offset"),
-        instant(F.min("timestamp_ms")).alias("first_seen"),
-        instant(F.max("timestamp_ms")).alias("last_seen"),
-        F.max(F.when(F.col("named_id") == F.col("producer_id"), F.col("producer_epoch"))).alias("highest_epoch"),
-    )
-    last = coordinator_states.groupBy(*ids).agg(
-        F.max_by("is_tombstone", "offset").alias("is_expired"),
-        F.max_by("producer_id", "offset").alias("producer_id_now"),
-        F.max("offset").alias("newest_record_offset"),
-        F.max(F.when(F.col("is_tombstone"), F.col("offset"))).alias("tombstone_offset"),
-    )
-    is_next = F.col("known_from") == "next_producer_id"
-    owner = (
-        F.when(F.col("is_expired"), Owner.EXPIRED.value)
-        .when(F.col("named_id") == F.col("producer_id_now"), Owner.CURRENT.value)
-        # A next producer id is a future one as long as the id's newest record contains it.
-        .when(is_next & (F.col("last_record_offset") == F.col("newest_record_offset")), Owner.NEXT.value)
-        .otherwise(Owner.ROTATED.value)
-    )
-    is_expired = F.col("tombstone_offset") > F.col("last_record_offset")
-    given_up = F.when(
-        ~F.col("owner").isin(Owner.CURRENT.value, Owner.NEXT.value), F.when(is_expired, "EXPIRED").otherwise(_without_expiry())
-    )
-    rows = owners.join(last, on=list(ids), how="left").withColumn("owner", owner).withColumn("given_up", given_up)
-    return conform(rows.withColumnRenamed("named_id", "producer_id"), PRODUCER_ID_OWNERS)
+    return conform(select(_OWNERS, states=coordinator_states), TABLES["producer_id_owners"])
 
 
-def _without_expiry() -> Column:
-    """Why an id got another producer id before it expired. Kafka: `TransactionMetadata.isEpochExhausted`."""
-    return F.when(F.col("highest_epoch") >= EXHAUSTED_EPOCH, "EPOCHS_EXHAUSTED").otherwise("UNKNOWN")
+#: By its place in PRODUCER_ID_FIELDS, the first field that contains a producer id is the plainest one. A next producer id is a
+#: future one as long as the id's newest record contains it. Kafka: `TransactionMetadata.isEpochExhausted`.
+_OWNERS: Final = f"""
+WITH named AS (
+  SELECT *, posexplode(array({", ".join(PRODUCER_ID_FIELDS)})) AS (place, named_id) FROM {{states}} WHERE NOT is_tombstone
+), owners AS (
+  SELECT named_id, transactional_id, coordinator_partition, array{PRODUCER_ID_FIELDS}[min(place)] AS known_from,
+    min(offset) AS first_record_offset, max(offset) AS last_record_offset,
+    {instant("min(timestamp_ms)")} AS first_seen, {instant("max(timestamp_ms)")} AS last_seen,
+    max(producer_epoch) FILTER (WHERE named_id = producer_id) AS highest_epoch
+  FROM named WHERE named_id IS NOT NULL
+  GROUP BY named_id, transactional_id, coordinator_partition
+), newest AS (
+  SELECT transactional_id, coordinator_partition, max_by(is_tombstone, offset) AS is_expired,
+    max_by(producer_id, offset) AS producer_id_now, max(offset) AS newest_record_offset,
+    max(offset) FILTER (WHERE is_tombstone) AS tombstone_offset
+  FROM {{states}} GROUP BY transactional_id, coordinator_partition
+), owned AS (
+  SELECT *, named_id AS producer_id, CASE
+      WHEN is_expired THEN '{Owner.EXPIRED.value}'
+      WHEN named_id = producer_id_now THEN '{Owner.CURRENT.value}'
+      WHEN known_from = 'next_producer_id' AND last_record_offset = newest_record_offset THEN '{Owner.NEXT.value}'
+      ELSE '{Owner.ROTATED.value}'
+    END AS owner
+  FROM owners LEFT JOIN newest USING (transactional_id, coordinator_partition)
+)
+SELECT *, CASE
+    WHEN owner IN ('{Owner.CURRENT.value}', '{Owner.NEXT.value}') THEN NULL
+    WHEN tombstone_offset > last_record_offset THEN 'EXPIRED'
+    WHEN highest_epoch >= {EXHAUSTED_EPOCH} THEN 'EPOCHS_EXHAUSTED'
+    ELSE 'UNKNOWN'
+  END AS given_up
+FROM owned
+"""

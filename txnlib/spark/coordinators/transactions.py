@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.ended_by import REINITIALIZED_WITHIN_MS, EndedBy
+from txnlib.core.findings.ended_by import REINITIALIZED_WITHIN_MS, Ending
+from txnlib.core.instants import FIRST_MS, NO_INSTANT_MS
 from txnlib.core.kafka.constants import TRANSACTION_VERSION
-from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, TransactionState
-from txnlib.spark import windows
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
+from txnlib.core.metadata import ClusterSetting
+from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.coordinators.transaction_markers import decision_markers
-from txnlib.spark.coordinators.transactional_ids import is_two_phase_commit
+from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT
+from txnlib.spark.core_rows import struct
 from txnlib.spark.core_udfs import ended_by
 from txnlib.spark.instants import clock_ms, instant, is_shown
-from txnlib.spark.joins import broadcast
+from txnlib.spark.joins import select, with_columns
 from txnlib.spark.local_rows import settled
-from txnlib.spark.schemas import TRANSACTIONS, conform
+from txnlib.spark.schemas import TABLES, conform
+from txnlib.spark.windows import RECORDS_OF_ID
 
-_ONGOING: Final = TransactionState.ONGOING.kafka_name
-_INSTANCE: Final = ("transactional_id", "coordinator_partition", "transaction_number")
 #: When a row was decided, in ms: the time in its Prepare record, else the append time of that record. SQL.
 DECIDED_MS: Final = "coalesce(unix_millis(start) + time_to_decide_ms, unix_millis(prepared))"
 
@@ -29,7 +32,7 @@ def transactions(
     coordinator_states: DataFrame,
     producer_spans: DataFrame,
     coverage: DataFrame,
-    cluster_settings: DataFrame,
+    cluster_settings: Sequence[ClusterSetting],
     *,
     transaction_version: int | None = None,
 ) -> DataFrame:
@@ -40,92 +43,77 @@ def transactions(
     (docs/rules/transactions.md#times-in-coordinator-records).
     `transaction_version`: the level of that feature now; the metadata log shows earlier ones.
     """
-    ended = settled(_with_level(_with_ending(_instances(coordinator_states)), cluster_settings, transaction_version))
-    with_transactions = coordinator_states.where(F.col("transaction_number").isNotNull()).select("producer_id")
-    markers = decision_markers(ended, producer_spans.join(with_transactions, on="producer_id", how="left_semi"), coverage)
-    return conform(ended.join(markers, on=list(_INSTANCE), how="left"), TRANSACTIONS)
+    instances = with_columns(select(_INSTANCES, states=coordinator_states), _OF_ENDING)
+    level = _level_at_end(cluster_settings, transaction_version)
+    decided_by = F.when(F.col("outcome") != "OPEN", ended_by()(F.expr(struct(Ending, _ENDING))))
+    ended = settled(instances.withColumns({"ended_by": decided_by, "cluster_transaction_version": F.expr(level)}))
+    with_transactions = coordinator_states.where("transaction_number IS NOT NULL").select("producer_id")
+    own = producer_spans.join(with_transactions, on="producer_id", how="left_semi")
+    on = ["transactional_id", "coordinator_partition", "transaction_number"]
+    return conform(ended.join(decision_markers(ended, own, coverage), on=on, how="left"), TABLES["transactions"])
 
 
-def _with_level(transactions: DataFrame, cluster_settings: DataFrame, now: int | None) -> DataFrame:
-    """The transactions with the level of `transaction.version` at the end of each."""
-    levels = cluster_settings.where((F.col("scope") == "FEATURE") & (F.col("name") == TRANSACTION_VERSION)).agg(
-        F.collect_list(F.struct("since", "until", F.col("value").cast("int").alias("level"))).alias("levels")
-    )
-    ended = F.coalesce("prepared", "completed")
-
-    def applies(level: Column) -> Column:
-        has_begun = F.coalesce(level["since"] <= ended, level["since"].isNull())
-        return has_begun & F.coalesce(ended < level["until"], level["until"].isNull())
-
-    then = F.try_element_at(F.filter("levels", applies), F.lit(1))["level"]
-    level = F.coalesce(F.when(ended.isNotNull(), then), F.lit(now).cast("int"))
-    return transactions.join(broadcast(levels), how="left").withColumn("cluster_transaction_version", level)
+def _level_at_end(cluster_settings: Sequence[ClusterSetting], now: int | None) -> str:
+    """The level of `transaction.version` at the end of a transaction, as SQL."""
+    ended, present = "coalesce(prepared_ms, completed_ms)", "CAST(NULL AS INT)" if now is None else f"{now}"
+    applied = [
+        f"WHEN {ended} >= {each.since_ms or FIRST_MS} AND {ended} < {each.until_ms or NO_INSTANT_MS} THEN {each.value}"
+        for each in cluster_settings
+        if each.scope == "FEATURE" and each.name == TRANSACTION_VERSION and each.value is not None
+    ]
+    return f"CASE {' '.join(applied)} ELSE {present} END" if applied else present
 
 
-def _instances(coordinator_states: DataFrame) -> DataFrame:
-    """The records of each transaction as one row."""
-    following = F.lead(F.struct("state", "last_update_ms")).over(windows.records_of_id())
-    records = coordinator_states.withColumn("next", following).where(F.col("transaction_number").isNotNull())
-    is_ongoing = F.col("state") == _ONGOING
-    is_prepared = F.col("state").isin([s.kafka_name for s in PREPARED_STATES])
-    is_complete = F.col("state").isin([s.kafka_name for s in COMPLETE_STATES])
-    is_active = F.col("state").isin([s.kafka_name for s in ACTIVE_STATES])
-    ongoing_offset, prepared_offset = F.when(is_ongoing, F.col("offset")), F.when(is_prepared, F.col("offset"))
-    # A value of version 1 omits a client version of 0; older text prints neither.
-    client_version = F.when(F.col("value_version").isNotNull(), F.coalesce("client_transaction_version", F.lit(0)))
-    # A record contains the time of the decision; if no clock shows that time, its append time counts.
-    decided_ms = F.when(~is_shown("last_update_ms"), clock_ms("timestamp_ms")).otherwise(F.col("last_update_ms"))
-    return records.groupBy(*_INSTANCE).agg(
-        F.min_by("producer_id", "offset").alias("producer_id"),
-        F.min_by("producer_epoch", "offset").alias("producer_epoch"),
-        F.max_by("state", "offset").alias("state"),
-        F.min(clock_ms("start_ms")).alias("start_ms"),
-        F.max(F.when(is_prepared, clock_ms("timestamp_ms"))).alias("prepared_ms"),
-        F.min(F.when(is_prepared, decided_ms)).alias("decided_ms"),
-        F.min(F.when(is_complete, clock_ms("last_update_ms"))).alias("acknowledged_ms"),
-        F.max(F.when(is_complete, clock_ms("timestamp_ms"))).alias("completed_ms"),
-        F.max_by("partitions", F.when(is_active, F.col("offset"))).alias("partitions"),
-        F.max_by("transaction_timeout_ms", "offset").alias("transaction_timeout_ms"),
-        F.max("client_transaction_version").alias("transaction_version"),
-        F.min("offset").alias("first_record_offset"),
-        F.max("offset").alias("last_record_offset"),
-        F.max_by("producer_epoch", ongoing_offset).alias("ongoing_epoch"),
-        # An Ongoing record that adds offsets may contain 0 although the client uses version 2.
-        F.max(F.when(is_ongoing, client_version)).alias("client_version"),
-        F.max_by("producer_id", prepared_offset).alias("decided_producer_id"),
-        F.max_by("producer_epoch", prepared_offset).alias("decided_epoch"),
-        F.max_by("coordinator_epoch", prepared_offset).alias("decided_coordinator_epoch"),
-        F.bool_or(is_prepared & (F.col("legality") == "TRANSACTIONS_V2")).alias("is_without_ongoing"),
-        clock_ms(F.max_by("timestamp_ms", "offset")).alias("last_ms"),
-        F.max_by("next", "offset").alias("next"),
-    )
-
-
-def _with_ending(instances: DataFrame) -> DataFrame:
-    decision = F.when(F.col("state").endswith("Commit"), "COMMIT").when(F.col("state").endswith("Abort"), "ABORT").otherwise("OPEN")
-    follows_ms = clock_ms("next.last_update_ms") - F.col("last_ms")
-    is_reinitialized = (F.col("next.state") == TransactionState.EMPTY.kafka_name) & (follows_ms <= REINITIALIZED_WITHIN_MS)
-    aborted_by = ended_by()(
-        F.struct(
-            F.lit(False).alias("is_commit"),
-            "ongoing_epoch",
-            F.col("decided_epoch").alias("prepared_epoch"),
-            "client_version",
-            F.coalesce("is_without_ongoing", F.lit(False)).alias("is_without_ongoing"),
-            (F.col("decided_ms") - F.col("start_ms")).alias("open_ms"),
-            F.col("transaction_timeout_ms").alias("timeout_ms"),
-            F.coalesce(is_reinitialized, F.lit(False)).alias("is_reinitialized"),
-        )
-    )
-    return instances.withColumn("outcome", decision).withColumns(
-        {
-            "start": instant("start_ms"),
-            "prepared": instant("prepared_ms"),
-            "completed": instant("completed_ms"),
-            "decided": instant(F.coalesce("decided_ms", "acknowledged_ms")),
-            "ended_by": F.when(F.col("outcome") == "COMMIT", EndedBy.CLIENT.value).when(F.col("outcome") == "ABORT", aborted_by),
-            "time_to_decide_ms": F.col("decided_ms") - F.col("start_ms"),
-            "time_to_write_markers_ms": F.col("completed_ms") - F.col("decided_ms"),
-            "is_two_phase_commit": is_two_phase_commit(),
-        }
-    )
+_IS_PREPARED, _IS_COMPLETE, _IS_ACTIVE = (
+    f"state IN {quoted_list(state.kafka_name for state in states)}" for states in (PREPARED_STATES, COMPLETE_STATES, ACTIVE_STATES)
+)
+#: The records of each transaction as one row. A record contains the time of the decision; if no clock shows that time, its append
+#: time counts. A value of version 1 omits a client version of 0; older text prints neither. An Ongoing record that adds offsets may
+#: contain 0 although the client uses version 2.
+_INSTANCES: Final = f"""
+SELECT transactional_id, coordinator_partition, transaction_number,
+  min_by(producer_id, offset) AS producer_id,
+  min_by(producer_epoch, offset) AS producer_epoch,
+  max_by(state, offset) AS state,
+  min({clock_ms("start_ms")}) AS start_ms,
+  max({clock_ms("timestamp_ms")}) FILTER (WHERE {_IS_PREPARED}) AS prepared_ms,
+  min(if(NOT {is_shown("last_update_ms")}, {clock_ms("timestamp_ms")}, last_update_ms)) FILTER (WHERE {_IS_PREPARED})
+    AS decided_ms,
+  min({clock_ms("last_update_ms")}) FILTER (WHERE {_IS_COMPLETE}) AS acknowledged_ms,
+  max({clock_ms("timestamp_ms")}) FILTER (WHERE {_IS_COMPLETE}) AS completed_ms,
+  max_by(partitions, offset) FILTER (WHERE {_IS_ACTIVE}) AS partitions,
+  max_by(transaction_timeout_ms, offset) AS transaction_timeout_ms,
+  max(client_transaction_version) AS transaction_version,
+  min(offset) AS first_record_offset,
+  max(offset) AS last_record_offset,
+  max_by(producer_epoch, offset) FILTER (WHERE state = 'Ongoing') AS ongoing_epoch,
+  max(coalesce(client_transaction_version, 0)) FILTER (WHERE state = 'Ongoing' AND value_version IS NOT NULL) AS client_version,
+  max_by(producer_id, offset) FILTER (WHERE {_IS_PREPARED}) AS decided_producer_id,
+  max_by(producer_epoch, offset) FILTER (WHERE {_IS_PREPARED}) AS decided_epoch,
+  max_by(coordinator_epoch, offset) FILTER (WHERE {_IS_PREPARED}) AS decided_coordinator_epoch,
+  bool_or({_IS_PREPARED} AND legality = 'TRANSACTIONS_V2') AS is_without_ongoing,
+  max_by(timestamp_ms, offset) AS last_ms,
+  max_by(next, offset) AS next
+FROM (SELECT *, lead(struct(state, last_update_ms)) OVER ({RECORDS_OF_ID}) AS next FROM {{states}})
+WHERE transaction_number IS NOT NULL
+GROUP BY transactional_id, coordinator_partition, transaction_number
+"""
+_OF_ENDING: Final = {
+    "outcome": "CASE WHEN state LIKE '%Commit' THEN 'COMMIT' WHEN state LIKE '%Abort' THEN 'ABORT' ELSE 'OPEN' END",
+    "start": instant("start_ms"),
+    "prepared": instant("prepared_ms"),
+    "completed": instant("completed_ms"),
+    "decided": instant("coalesce(decided_ms, acknowledged_ms)"),
+    "time_to_decide_ms": "decided_ms - start_ms",
+    "time_to_write_markers_ms": "completed_ms - decided_ms",
+    "is_two_phase_commit": IS_TWO_PHASE_COMMIT,
+}
+_FOLLOWS_MS: Final = f"{clock_ms('next.last_update_ms')} - {clock_ms('last_ms')}"
+_ENDING: Final = {
+    "is_commit": "outcome = 'COMMIT'",
+    "prepared_epoch": "decided_epoch",
+    "is_without_ongoing": "coalesce(is_without_ongoing, FALSE)",
+    "open_ms": "decided_ms - start_ms",
+    "timeout_ms": "transaction_timeout_ms",
+    "is_reinitialized": f"coalesce(next.state = 'Empty' AND {_FOLLOWS_MS} <= {REINITIALIZED_WITHIN_MS}, FALSE)",
+}

@@ -11,7 +11,6 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.contradictions import highest_producer_id
@@ -25,21 +24,20 @@ from txnlib.core.findings.coordinator_records import (
     of_owners,
     of_records,
 )
-from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
-from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES
 from txnlib.core.metadata import PartitionAssignment, ProducerIdBlock
-from txnlib.spark import windows
-from txnlib.spark.coordinators.transactional_ids import last_records
+from txnlib.core.schema.rows_of_runs import quoted_list
+from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT, last_records
 from txnlib.spark.core_rows import rows_by_core
 from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import select, with_columns
 
-_ID: Final = ("transactional_id", "coordinator_partition")
-_ACTIVE: Final = [state.kafka_name for state in ACTIVE_STATES]
+_ACTIVE: Final = quoted_list(state.kafka_name for state in ACTIVE_STATES)
 
 
 def odd_records(coordinator_states: DataFrame) -> DataFrame:
     """The records with findings."""
-    return coordinator_states.where(F.size("findings") > 0)
+    return coordinator_states.where("size(findings) > 0")
 
 
 def id_findings(
@@ -50,37 +48,31 @@ def id_findings(
     coordinator_partitions: int,
     transaction_max_timeout_ms: int,
 ) -> DataFrame | pa.Table:
-    """Findings about transactional ids, from the last record of each."""
+    """Findings about transactional ids, from the last record of each: of all of them, because the core computes their hashes."""
+    is_refused = (
+        f"NOT {IS_TWO_PHASE_COMMIT} AND (transaction_timeout_ms <= 0 OR transaction_timeout_ms > {transaction_max_timeout_ms})"
+    )
+    refused = f"max(struct(offset, producer_id, transaction_timeout_ms)) FILTER (WHERE {is_refused}) AS refused"
+    logged = last_records(coordinator_states, refused).withColumnRenamed("record_offset", "offset")
     deleted = deleted_partitions(coverage, partition_assignments)
     judge = partial(of_ids, coordinator_partitions=coordinator_partitions, deleted=deleted)
-    return rows_by_core("findings", logged_ids(coordinator_states, transaction_max_timeout_ms), LoggedId, judge)
-
-
-def logged_ids(coordinator_states: DataFrame, transaction_max_timeout_ms: int) -> DataFrame:
-    """All transactional ids, because the core computes their hashes."""
-    timeout = F.col("transaction_timeout_ms")
-    is_refused = ~timeout.isin(*TWO_PHASE_COMMIT_TIMEOUTS) & ((timeout <= 0) | (timeout > transaction_max_timeout_ms))
-    refused = F.max(F.when(is_refused, F.struct("offset", "producer_id", "transaction_timeout_ms"))).alias("refused")
-    listed = F.when(F.col("state").isin(_ACTIVE), F.col("partitions"))
-    return last_records(coordinator_states, refused).withColumnRenamed("record_offset", "offset").withColumn("partitions", listed)
+    listed = {"partitions": f"if(state IN {_ACTIVE}, partitions, NULL)"}
+    return rows_by_core("findings", with_columns(logged, listed), LoggedId, judge)
 
 
 def owner_findings(
     producer_id_owners: DataFrame, producer_id_blocks: Sequence[ProducerIdBlock], *, whole_metadata_ms: int | None
 ) -> DataFrame | pa.Table:
-    """Findings about producer ids by the records of coordinators."""
+    """Findings about producer ids with several owners, and about those above the highest that was handed out, if that is known."""
     highest = highest_producer_id(producer_id_blocks, whole_metadata_ms)
     judge = partial(of_owners, highest=highest, whole_metadata_ms=whole_metadata_ms)
-    return rows_by_core("findings", claimed_producer_ids(producer_id_owners, highest), ClaimedProducerId, judge)
-
-
-def claimed_producer_ids(producer_id_owners: DataFrame, highest: int | None) -> DataFrame:
-    """The producer ids with several owners, and those above the highest that was handed out, if that is known."""
-    claim = F.struct("producer_id", *_ID, "last_record_offset", "last_seen")
-    is_odd = F.size(F.array_distinct("claims.transactional_id")) > 1
-    if highest is not None:
-        is_odd = is_odd | (F.col("producer_id") > highest)
-    return producer_id_owners.groupBy("producer_id").agg(F.collect_list(claim).alias("claims")).where(is_odd)
+    text = f"""
+    SELECT producer_id,
+      collect_list(struct(producer_id, transactional_id, coordinator_partition, last_record_offset, last_seen)) AS claims
+    FROM {{owners}} GROUP BY producer_id
+    HAVING size(collect_set(transactional_id)) > 1 OR producer_id > {"NULL" if highest is None else highest}
+    """
+    return rows_by_core("findings", select(text, owners=producer_id_owners), ClaimedProducerId, judge)
 
 
 def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -> DataFrame:
@@ -88,32 +80,26 @@ def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -
 
     Only ids whose records begin with their first initialisation count, so that no earlier record is missing.
     """
-    is_empty = F.col("state") == TransactionState.EMPTY.kafka_name
-    used_ms = F.when(~F.col("is_tombstone"), clock_ms("timestamp_ms"))
-    begun = (
-        coordinator_states.groupBy(*_ID)
-        .agg(
-            F.min_by(is_empty & (F.col("producer_epoch") == 0), "offset").alias("is_begun"),
-            F.count_if(is_empty).alias("initialisations"),
-            F.coalesce(F.max("transaction_number"), F.lit(0)).alias("transactions"),
-            F.coalesce(F.max_by(F.col("state").isin(_ACTIVE), "offset"), F.lit(False)).alias("is_active"),
-            F.min(used_ms).alias("first_ms"),
-            F.max(used_ms).alias("last_ms"),
-            F.max("offset").alias("offset"),
-        )
-        .where("is_begun")
-        .join(transactional_ids.select(*_ID, "application"), on=list(_ID), how="inner")
-        .withColumn("newest_ms", F.max("first_ms").over(windows.ids_of_application()))
+    used_ms = f"if(NOT is_tombstone, {clock_ms('timestamp_ms')}, NULL)"
+    text = f"""
+    SELECT application, count(*) AS count, min(first_ms) AS from_ms, max(last_ms) AS to_ms,
+      inline(array(max_by(struct(coordinator_partition, offset, transactional_id), last_ms)))
+    FROM (
+      SELECT *, max(first_ms) OVER (PARTITION BY application) AS newest_ms
+      FROM (
+        SELECT transactional_id, coordinator_partition, min({used_ms}) AS first_ms, max({used_ms}) AS last_ms,
+          max(offset) AS offset, count_if(state = 'Empty') AS initialisations, coalesce(max(transaction_number), 0) AS transactions,
+          coalesce(max_by(state IN {_ACTIVE}, offset), FALSE) AS is_active
+        FROM {{states}} GROUP BY transactional_id, coordinator_partition
+        HAVING min_by(state = 'Empty' AND producer_epoch = 0, offset)
+      )
+      JOIN (SELECT transactional_id, coordinator_partition, application FROM {{ids}})
+      USING (transactional_id, coordinator_partition)
     )
-    is_once = (F.col("initialisations") == 1) & (F.col("transactions") <= 1) & ~F.col("is_active")
-    last = F.max_by(F.struct("coordinator_partition", "offset", "transactional_id"), "last_ms").alias("last")
-    return (
-        begun.where(is_once & (F.col("last_ms") + LEFT_BEHIND_AFTER_MS <= F.col("newest_ms")))
-        .groupBy("application")
-        .agg(F.count("*").alias("count"), F.min("first_ms").alias("from_ms"), F.max("last_ms").alias("to_ms"), last)
-        .where("count > 1")
-        .select("application", "count", "from_ms", "to_ms", "last.*")
-    )
+    WHERE initialisations = 1 AND transactions <= 1 AND NOT is_active AND last_ms + {LEFT_BEHIND_AFTER_MS} <= newest_ms
+    GROUP BY application HAVING count > 1
+    """
+    return select(text, states=coordinator_states, ids=transactional_ids)
 
 
 #: What is selected here, and the function of the core that makes findings of it.

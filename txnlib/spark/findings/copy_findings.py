@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from txnlib.core.findings.contradictions import of_copies, of_indexed, of_replicas, of_unindexed
-from txnlib.spark.batch_runs import batch_hash, single_batches
-from txnlib.spark.coverage import sound_copies
+from txnlib.spark.batch_runs import BATCH_HASH, single_batches
+from txnlib.spark.coverage import LIVING
 from txnlib.spark.joins import broadcast, bucket_of, select
 from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
@@ -34,12 +33,13 @@ def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFr
 
     They are of different logs. Records are compared by what is decoded.
     """
+    living = broadcast(coverage.where(LIVING).select(*COPY))
     records = (
-        transaction_log.where(F.col("coordinator_epoch").isNotNull() & (F.col("offset") >= 0))
-        .join(broadcast(_living(coverage).select(*COPY)), on=list(COPY), how="left_semi")
-        .withColumn("partitions", F.sort_array("partitions"))
+        transaction_log.where("coordinator_epoch IS NOT NULL AND offset >= 0")
+        .join(living, on=list(COPY), how="left_semi")
+        .selectExpr("* EXCEPT (partitions)", "sort_array(partitions) AS partitions")
     )
-    return _first_difference(records, [*TOPIC_PARTITION, "offset", "coordinator_epoch"], _COMPARED_RECORD)
+    return _first_difference(records, "topic, partition, offset, coordinator_epoch", _COMPARED_RECORD)
 
 
 def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -48,58 +48,55 @@ def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFra
     A batch counts only below the high watermark of its own copy, if that is known: batches above it may still be truncated. A batch
     that only one copy has is no disagreement, because copies begin, end and are compacted independently.
     """
-    rows = _comparable(record_batches, coverage)
-    prints = rows.groupBy(*COPY, "bucket").agg(F.bit_xor("hash").alias("print"))
-    differing = prints.groupBy(*TOPIC_PARTITION, "bucket").agg(F.min("print").alias("least"), F.max("print").alias("most"))
-    suspects = settled(differing.where(F.col("least") != F.col("most")).select(*TOPIC_PARTITION, "bucket"))
-    each = single_batches(rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), F.lit(True))
-    return _first_difference(each.withColumnRenamed("base_offset", "offset"), [*TOPIC_PARTITION, "offset"], COMPARED)
+    bounds = settled(select(_SEVERAL, coverage=coverage))
+    # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
+    is_divided = "(base_offset < high_watermark AND last_offset >= high_watermark)"
+    each = single_batches(record_batches.join(broadcast(bounds), on=list(COPY)), is_divided)
+    rows = each.where("coalesce(last_offset < high_watermark, TRUE)").selectExpr(
+        *(*COPY, "base_offset", *COMPARED, "batches_count", "packed_batches"),
+        *(f"{bucket_of('base_offset')} AS bucket", f"{BATCH_HASH} AS hash"),
+    )
+    suspects = settled(select(_SUSPECTS, rows=rows))
+    single = single_batches(rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), "TRUE")
+    return _first_difference(single.withColumnRenamed("base_offset", "offset"), "topic, partition, offset", COMPARED)
 
 
-def _first_difference(rows: DataFrame, key: list[str], compared: tuple[str, ...]) -> DataFrame:
+#: The copies of partitions with several, and their high watermarks.
+_SEVERAL: Final = f"""
+SELECT topic, partition, source, high_watermark
+FROM (
+  SELECT *, count(*) OVER (PARTITION BY topic, partition) AS copies FROM {{coverage}} WHERE {LIVING}
+)
+WHERE copies > 1
+"""
+#: The ranges of offsets in which copies have different batches.
+_SUSPECTS: Final = """
+SELECT topic, partition, bucket
+FROM (SELECT topic, partition, source, bucket, bit_xor(hash) AS print FROM {rows} GROUP BY topic, partition, source, bucket)
+GROUP BY topic, partition, bucket HAVING min(print) != max(print)
+"""
+
+
+def _first_difference(rows: DataFrame, key: str, compared: tuple[str, ...]) -> DataFrame:
     """The first offset of each partition at which copies differ in one of these columns, and the number of such offsets.
 
     Not all tools print all columns, and NULL is no contradiction.
     """
-    differing = (
-        rows.groupBy(*key)
-        .agg(
-            _differs(compared).alias("differs"),
-            F.max("producer_id").alias("producer_id"),
-            F.collect_set(F.struct("source", F.struct(*compared).alias("read"))).alias("copies"),
-        )
-        .where("differs")
+    differs = " OR ".join(f"coalesce(min({name}) != max({name}), FALSE)" for name in compared)
+    text = f"""
+    SELECT topic, partition, first.offset, first.producer_id, count,
+      transform(first.copies, copy -> named_struct('source', copy.source, 'read', to_json(copy.read))) AS copies
+    FROM (
+      SELECT topic, partition, min(struct(offset, producer_id, copies)) AS first, count(*) AS count
+      FROM (
+        SELECT {key}, max(producer_id) AS producer_id,
+          sort_array(collect_set(struct(source, struct({", ".join(compared)}) AS read))) AS copies
+        FROM {{rows}} GROUP BY {key} HAVING {differs}
+      )
+      GROUP BY topic, partition
     )
-    first = differing.groupBy(*TOPIC_PARTITION).agg(
-        F.min(F.struct("offset", "producer_id", F.sort_array("copies").alias("copies"))).alias("first"),
-        F.count("*").alias("count"),
-    )
-    copies = "transform(copies, copy -> named_struct('source', copy.source, 'read', to_json(copy.read)))"
-    return first.select(*TOPIC_PARTITION, "first.*", "count").withColumn("copies", F.expr(copies))
-
-
-def _living(coverage: DataFrame) -> DataFrame:
-    return coverage.where(F.col("source").isNotNull() & ~F.coalesce("is_deleted", F.lit(False)))
-
-
-def _comparable(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
-    """The batches of partitions with several copies, each below its copy's high watermark."""
-    copies = _living(coverage)
-    several = copies.groupBy(*TOPIC_PARTITION).agg(F.count("*").alias("count")).where("count > 1").drop("count")
-    bounds = settled(copies.join(several, on=list(TOPIC_PARTITION), how="left_semi").select(*COPY, "high_watermark"))
-    is_stable = F.expr("coalesce(last_offset < high_watermark, TRUE)")
-    # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
-    is_divided = F.expr("coalesce(base_offset < high_watermark AND last_offset >= high_watermark, FALSE)")
-    each = single_batches(record_batches.join(broadcast(bounds), on=list(COPY), how="inner"), is_divided)
-    columns = (*COPY, "base_offset", *COMPARED, "batches_count", "packed_batches")
-    return each.where(is_stable).select(*columns, bucket_of("base_offset"), batch_hash().alias("hash"))
-
-
-def _differs(names: tuple[str, ...]) -> Column:
-    differs = F.lit(False)
-    for name in names:
-        differs = differs | F.coalesce(F.min(name) != F.max(name), F.lit(False))
-    return differs
+    """
+    return select(text, rows=rows)
 
 
 def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -138,20 +135,19 @@ def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, c
 # ---- Findings about aborts on which a log and its transaction index disagree
 
 
-_ABORT = (*TOPIC_PARTITION, "producer_id", "marker_offset")
-
-
-def _index(aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
-    whole = sound_copies(coverage).selectExpr(
-        *COPY, "end_offset", "gap_offset", "coalesce(read_from_offset, 0) AS read_from_offset", "log_start_offset"
-    )
-    return aborted_transactions.join(broadcast(whole), on=list(COPY), how="inner").withColumnRenamed("last_offset", "marker_offset")
-
-
-def _aborts(producer_spans: DataFrame, index: DataFrame) -> DataFrame:
-    """The ABORT markers of partitions with an index, which most captures have of few partitions."""
-    aborts = producer_spans.where(F.col("marker_type") == "ABORT")
-    return aborts.join(broadcast(index.select(*TOPIC_PARTITION).distinct()), on=list(TOPIC_PARTITION), how="left_semi")
+#: Entries of the index files of judged copies without damage, and the ABORT markers of their partitions: most captures have an
+#: index of few partitions. An empty index file has a row, too: its segment has no aborts.
+_INDEX: Final = """
+WITH whole AS (
+  SELECT topic, partition, source, end_offset, gap_offset, coalesce(read_from_offset, 0) AS read_from_offset, log_start_offset
+  FROM {coverage} WHERE is_judged AND damaged_offset IS NULL AND tail IN ('CLEAN', 'ZEROS')
+), entries AS (
+  SELECT /*+ BROADCAST(whole) */ *, last_offset AS marker_offset FROM {index} JOIN whole USING (topic, partition, source)
+), aborts AS (
+  SELECT /*+ BROADCAST(entries) */ topic, partition, producer_id, marker_offset, first_offset, last_offset
+  FROM {spans} LEFT SEMI JOIN entries USING (topic, partition) WHERE marker_type = 'ABORT'
+)
+"""
 
 
 def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -159,26 +155,29 @@ def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame,
 
     Nobody reads data below the log start, and a broker that has started since does not know of it.
     """
-    index = _index(aborted_transactions, coverage)
-    # An empty index file has a row, too: its segment has no aborts.
-    files = index.groupBy(*TOPIC_PARTITION).agg(
-        F.min("segment_base_offset").alias("first_segment"),
-        F.max("marker_offset").alias("newest_entry"),
-        F.max("log_start_offset").alias("log_start_offset"),
-    )
-    aborts = _aborts(producer_spans, index).where("first_offset IS NOT NULL").select(*_ABORT, "last_offset")
-    lost = aborts.join(index, on=list(_ABORT), how="left_anti").join(broadcast(files), on=list(TOPIC_PARTITION), how="inner")
-    is_read = "coalesce(last_offset >= log_start_offset, TRUE)"
-    return lost.where(f"marker_offset < newest_entry AND marker_offset >= first_segment AND {is_read}").select(*_ABORT)
+    text = """
+    SELECT /*+ BROADCAST(files) */ topic, partition, producer_id, marker_offset
+    FROM (SELECT * FROM aborts WHERE first_offset IS NOT NULL)
+    LEFT ANTI JOIN entries USING (topic, partition, producer_id, marker_offset)
+    JOIN (
+      SELECT topic, partition, min(segment_base_offset) AS first_segment, max(marker_offset) AS newest_entry,
+        max(log_start_offset) AS log_start_offset
+      FROM entries GROUP BY topic, partition
+    ) AS files USING (topic, partition)
+    WHERE marker_offset < newest_entry AND marker_offset >= first_segment AND coalesce(last_offset >= log_start_offset, TRUE)
+    """
+    return select(_INDEX + text, spans=producer_spans, index=aborted_transactions, coverage=coverage)
 
 
 def lost_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
     """Index entries whose marker is not in the part of the log that was read. Below a hole, compaction may have removed it."""
-    index = _index(aborted_transactions, coverage)
-    is_read = "marker_offset >= read_from_offset AND marker_offset < end_offset AND coalesce(marker_offset > gap_offset, TRUE)"
-    entries = index.where(f"producer_id IS NOT NULL AND {is_read}")
-    lost = entries.join(_aborts(producer_spans, index).select(*_ABORT), on=list(_ABORT), how="left_anti")
-    return lost.select(*TOPIC_PARTITION, "producer_id", "first_offset", "marker_offset", "last_stable_offset")
+    text = """
+    SELECT topic, partition, producer_id, first_offset, marker_offset, last_stable_offset
+    FROM entries LEFT ANTI JOIN aborts USING (topic, partition, producer_id, marker_offset)
+    WHERE producer_id IS NOT NULL AND marker_offset >= read_from_offset AND marker_offset < end_offset
+      AND coalesce(marker_offset > gap_offset, TRUE)
+    """
+    return select(_INDEX + text, spans=producer_spans, index=aborted_transactions, coverage=coverage)
 
 
 #: What is selected here, and the function of the core that makes findings of it.

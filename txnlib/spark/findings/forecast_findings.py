@@ -13,7 +13,7 @@ from txnlib.core.findings.ended_by import EndedBy
 from txnlib.core.findings.forecasts import CALLED, FEW_PRODUCERS, FORECAST_FROM_EPOCH, STILL_RUNS, UNENDED
 from txnlib.core.kafka.transaction_state import EXPIRATION_ALLOWED_STATES
 from txnlib.core.schema.rows_of_runs import quoted, quoted_list
-from txnlib.spark.instants import clock_ms_sql
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
 from txnlib.spark.local_rows import no_rows
 from txnlib.spark.schemas import TABLES
@@ -50,7 +50,7 @@ def earlier_epochs(
       UNION ALL SELECT producer_id, marker_epoch, marker_ms FROM {{spans}}
       UNION ALL SELECT producer_id, producer_epoch, unix_millis(last_update) FROM {{ids}}
     ) LEFT SEMI JOIN {{used}} USING (producer_id)
-    WHERE epoch IS NOT NULL AND {clock_ms_sql("ms")} IS NOT NULL
+    WHERE epoch IS NOT NULL AND {clock_ms("ms")} IS NOT NULL
     GROUP BY producer_id
     """
     ids = no_rows(used.sparkSession, TABLES["transactional_ids"]) if earlier_ids is None else earlier_ids

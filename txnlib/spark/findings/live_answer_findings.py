@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.found import FindingRow
@@ -87,5 +86,5 @@ def asked_ids(coordinator_states: DataFrame, live_transactions: Sequence[LiveTra
     names = {(live.transactional_id,) for live in live_transactions}
     asked = broadcast(local_rows(coordinator_states.sparkSession, names, "transactional_id string"))
     records = coordinator_states.join(asked, on="transactional_id", how="left_semi")
-    last = last_records(records, F.collect_set("producer_id").alias("producer_ids"))
+    last = last_records(records, "collect_set(producer_id) AS producer_ids")
     return rows_of(last.withColumnRenamed("record_offset", "offset"), AskedId)

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.contradictions import highest_producer_id
@@ -31,10 +30,9 @@ from txnlib.core.metadata import ProducerIdBlock
 from txnlib.readers.typed_rows import columns_read
 from txnlib.spark.core_rows import rows_by_core
 from txnlib.spark.instants import clock_ms, is_shown
-from txnlib.spark.joins import broadcast
+from txnlib.spark.joins import select
 from txnlib.spark.local_rows import local_rows
-from txnlib.spark.producers.producer_spans import newest_spans
-from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
+from txnlib.spark.producers.producer_spans import IS_NEWEST
 
 
 def producer_findings(
@@ -62,68 +60,53 @@ def producer_findings(
 
 def odd_producers(producer_spans: DataFrame, checks: ProducerChecks) -> DataFrame:
     """The producers that may have a finding. Rows that cannot matter are cleared; the core judges all others."""
-    is_newest = F.coalesce("is_newest", F.lit(True)) & F.col("state").isNotNull()
-    may_be_odd = is_newest & _may_be_odd(checks)
-    spans = producer_spans
-    if checks.answers:
-        schema = "topic string, partition int, is_answered boolean"
-        answered = local_rows(spans.sparkSession, [(*place, True) for place in checks.answers], schema)
-        spans = spans.join(broadcast(answered), on=list(TOPIC_PARTITION), how="left")
-    count = F.when(is_newest, F.col("suspects_count"))
-    newest = F.struct(*[field.name for field in fields(NewestSpan)])
-    return (
-        spans.where(F.col("suspect").isNotNull() | may_be_odd | (count > SUSPECTS_KEPT))
-        .groupBy(*PRODUCER)
-        .agg(
-            F.collect_list("suspect").alias("suspects"),
-            F.max(count).alias("suspects_count"),
-            F.first(F.when(may_be_odd, newest), ignorenulls=True).alias("newest"),
-        )
+    is_open = "first_offset IS NOT NULL AND marker_offset IS NULL"
+    may_be_odd = [
+        f"{is_open} AND state.last_timestamp > {checks.as_of_ms + checks.clock_tolerance_ms}",
+        f"NOT {is_shown('state.last_timestamp')}",
+        f"state.current_txn_first_offset IS NOT NULL AND NOT {is_shown('first_timestamp_ms')}",
+        f"producer_id > {'NULL' if checks.highest is None else checks.highest}",
+        f"{is_open} AND is_answered",
+    ]
+    answered = [(*place, True) for place in checks.answers]
+    text = f"""
+    SELECT topic, partition, producer_id, collect_list(suspect) AS suspects,
+      max(suspects_count) FILTER (WHERE is_last) AS suspects_count,
+      first(struct({", ".join(field.name for field in fields(NewestSpan))})) FILTER (WHERE is_last AND may_be_odd) AS newest
+    FROM (
+      SELECT /*+ BROADCAST(answered) */ *, {IS_NEWEST} AS is_last, {" OR ".join(f"({odd})" for odd in may_be_odd)} AS may_be_odd
+      FROM {{spans}} LEFT JOIN {{answered}} AS answered USING (topic, partition)
     )
-
-
-def _may_be_odd(checks: ProducerChecks) -> Column:
-    """Whether a newest span may have a finding."""
-    last_ms = F.col("state.last_timestamp")
-    is_open = F.col("first_offset").isNotNull() & F.col("marker_offset").isNull()
-    is_odd = (
-        (is_open & (last_ms > checks.as_of_ms + checks.clock_tolerance_ms))
-        | ~is_shown(last_ms)
-        | (F.col("state.current_txn_first_offset").isNotNull() & ~is_shown("first_timestamp_ms"))
-    )
-    if checks.highest is not None:
-        is_odd = is_odd | (F.col("producer_id") > checks.highest)
-    return is_odd | (is_open & F.col("is_answered")) if checks.answers else is_odd
+    WHERE suspect IS NOT NULL OR (is_last AND (may_be_odd OR suspects_count > {SUSPECTS_KEPT}))
+    GROUP BY topic, partition, producer_id
+    """
+    places = local_rows(producer_spans.sparkSession, answered, "topic string, partition int, is_answered boolean")
+    return select(text, spans=producer_spans, answered=places)
 
 
 def abandoned_producers(producer_spans: DataFrame) -> DataFrame:
     """The partitions with such producer ids: outside of transactions, with one batch, of epoch 0, from sequence 0 on."""
-    state = F.col("state")
-    is_first_batch = (state["producer_epoch"] == 0) & (state["last_sequence"] == state["offset_delta"])
-    is_plain = F.expr("marker_offset IS NULL AND first_offset IS NULL AND span = 0")
-    once = (
-        newest_spans(producer_spans)
-        .where(is_first_batch & is_plain)
-        .select(*PRODUCER, state["last_offset"].alias("offset"), clock_ms(state["last_timestamp"]).alias("at_ms"))
+    text = f"""
+    SELECT topic, partition, count(*) AS count, min(at_ms) AS from_ms, max(at_ms) AS to_ms,
+      max_by(producer_id, at_ms) AS producer_id, max_by(offset, at_ms) AS offset
+    FROM (
+      SELECT *, max(at_ms) OVER (PARTITION BY topic, partition) AS newest_ms
+      FROM (
+        SELECT topic, partition, producer_id, state.last_offset AS offset, {clock_ms("state.last_timestamp")} AS at_ms
+        FROM {{spans}}
+        WHERE {IS_NEWEST} AND state.producer_epoch = 0 AND state.last_sequence = state.offset_delta AND marker_offset IS NULL
+          AND first_offset IS NULL AND span = 0
+      )
     )
-    newest = once.groupBy(*TOPIC_PARTITION).agg(F.max("at_ms").alias("newest_ms"))
-    return (
-        once.join(broadcast(newest), on=list(TOPIC_PARTITION), how="inner")
-        .where(F.col("at_ms") + LEFT_BEHIND_AFTER_MS <= F.col("newest_ms"))
-        .groupBy(*TOPIC_PARTITION)
-        .agg(
-            F.count("*").alias("count"),
-            F.min("at_ms").alias("from_ms"),
-            F.max("at_ms").alias("to_ms"),
-            F.max_by("producer_id", "at_ms").alias("producer_id"),
-            F.max_by("offset", "at_ms").alias("offset"),
-        )
-    )
+    WHERE at_ms + {LEFT_BEHIND_AFTER_MS} <= newest_ms
+    GROUP BY topic, partition
+    """
+    return select(text, spans=producer_spans)
 
 
 def corrupt_batches(checked_batches: DataFrame) -> DataFrame:
     """The batches whose CRC does not match."""
-    corrupt = checked_batches.where(~F.col("is_crc_valid"))
+    corrupt = checked_batches.where("NOT is_crc_valid")
     return corrupt.select(*columns_read(CorruptBatch, corrupt.columns)).distinct()
 
 

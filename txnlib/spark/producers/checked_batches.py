@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.readers.header_columns import PAGE
-from txnlib.spark.batch_runs import batch_at, batches_count, is_divided_at, last_batch_offset, single_batches
+from txnlib.spark.batch_runs import BATCHES, LAST_BATCH_OFFSET, batch_at, is_divided_at, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
-from txnlib.spark.coverage import paths_of_segments
-from txnlib.spark.joins import broadcast, bucket_of
+from txnlib.spark.joins import broadcast, bucket_of, select, with_columns
 from txnlib.spark.local_rows import local_relation, relaxed
-from txnlib.spark.producers.producer_spans import newest_spans, open_spans
-from txnlib.spark.schemas import CHECKED_BATCHES, COPY, PRODUCER, TOPIC_PARTITION, conform
+from txnlib.spark.producers.producer_spans import IS_NEWEST, IS_OPEN
+from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
 
 #: Maximum number of odd batches to check. A log has none, or is in a state where more checks would show nothing new.
 ODD_CHECKED: Final = 1_000
@@ -29,89 +28,70 @@ ODD_CHECKED: Final = 1_000
 def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, coverage: DataFrame, segments: DataFrame) -> DataFrame:
     """One row per batch and transaction that depends on it. Columns: CHECKED_BATCHES."""
     judged = broadcast(coverage.where("is_judged").select(*COPY))
-    opened = open_spans(producer_spans).select(*PRODUCER, F.col("first_offset").alias("start_offset"))
-    opened = opened.join(judged, on=list(TOPIC_PARTITION), how="inner")
-    own = record_batches.join(broadcast(opened), on=[*COPY, "producer_id"], how="inner").where(~F.col("is_control"))
-    own = _ends_of_runs(single_batches(own, is_divided_at(F.col("start_offset"))))
-    batch = F.struct(*_BATCH)
-    is_before = F.col("base_offset") < F.col("start_offset")
-    of_transactions = own.groupBy(*COPY, "producer_id", "start_offset").agg(
-        F.max(F.when(is_before, batch)).alias("before"),
-        F.min(F.when(~is_before, batch)).alias("first"),
-        F.max(F.when(~is_before, batch)).alias("last"),
-    )
-    rows = [F.struct(F.lit(what).alias("place"), F.col(what).alias("batch")) for what in ("before", "first", "last")]
-    each = (
-        of_transactions.select(*COPY, "producer_id", "start_offset", F.explode(F.array(*rows)).alias("row"))
-        .select(*COPY, "producer_id", "start_offset", "row.place", "row.batch.*")
-        .where(F.col("base_offset").isNotNull())
-    )
+    opened = producer_spans.where(IS_OPEN).join(judged, on=list(TOPIC_PARTITION))
+    opened = opened.select(*COPY, "producer_id", F.col("first_offset").alias("start_offset"))
+    own = record_batches.where("NOT is_control").join(broadcast(opened), on=[*COPY, "producer_id"])
+    # Of each row, the first and the last batch: the lowest and the highest of some batches are among them.
+    ends = {"end": f"explode(if({BATCHES} > 1, array(0, {BATCHES} - 1), array(0)))"}
+    own = batch_at(with_columns(single_batches(own, is_divided_at("start_offset")), ends), "end")
     # Gathered, because there are hardly ever any: then Spark need not look for them among all batches.
-    found = relaxed(_odd_batches(producer_spans))
-    odd = local_relation(found.sparkSession, found.toArrow(), found.schema).join(judged, on=list(TOPIC_PARTITION), how="inner")
-    # Of a run, the size is that of all its batches, so that it may have one above a page.
-    unchecked = record_batches.where(F.col("source").startswith("raw:") & (F.col("size") > PAGE) & ~F.col("is_control"))
-    is_within = F.col("odd_offset").between(F.col("base_offset"), last_batch_offset())
-    wanted = odd.select(*COPY, "producer_id", F.col("base_offset").alias("odd_offset"), bucket_of("base_offset"))
-    around = unchecked.select("*", bucket_of("base_offset")).join(
-        broadcast(wanted), on=[*COPY, "producer_id", "bucket"], how="inner"
+    found = relaxed(select(_ODD, spans=producer_spans))
+    odd = local_relation(found.sparkSession, found.toArrow(), found.schema).join(judged, on=list(TOPIC_PARTITION))
+    around = select(
+        f"""
+        SELECT /*+ BROADCAST(wanted) */ *
+        FROM (
+          SELECT *, {bucket_of("base_offset")} AS bucket FROM {{batches}}
+          -- Of a run, the size is that of all its batches, so that it may have one above a page.
+          WHERE source LIKE 'raw:%' AND size > {PAGE} AND NOT is_control
+        )
+        JOIN (SELECT * EXCEPT (base_offset), base_offset AS odd_offset, {bucket_of("base_offset")} AS bucket FROM {{odd}}) AS wanted
+        USING (topic, partition, source, producer_id, bucket)
+        WHERE odd_offset BETWEEN base_offset AND {LAST_BATCH_OFFSET}
+        """,
+        batches=record_batches,
+        odd=odd,
     )
-    exactly = single_batches(around.where(is_within), F.lit(True)).where(
-        (F.col("base_offset") == F.col("odd_offset")) & (F.col("size") > PAGE)
-    )
-    other = exactly.select(
-        *COPY, "producer_id", F.lit(None).cast("long").alias("start_offset"), F.lit("odd").alias("place"), *_BATCH
-    )
-    paths = paths_of_segments(segments)
-    located = each.unionByName(other).join(paths, on=[*COPY, "segment_base_offset"], how="left")
-    return conform(located.withColumn("is_crc_valid", _is_valid()), CHECKED_BATCHES)
+    exactly = single_batches(around, "TRUE").where(f"base_offset = odd_offset AND size > {PAGE}")
+    located = select(_LOCATED, own=own, odd=exactly, segments=segments)
+    # NULL if there are no bytes to check: for text, and for files that no longer exist.
+    again = is_batch_valid()(F.expr(f"if(kind = 'raw' AND size > {PAGE}, path, NULL)"), "position", "size")
+    is_valid = F.when(F.expr(f"kind = 'raw' AND size <= {PAGE}"), F.lit(True)).otherwise(again)
+    return conform(located.withColumn("is_crc_valid", is_valid), TABLES["checked_batches"])
 
 
-def _ends_of_runs(rows: DataFrame) -> DataFrame:
-    """The first and the last batch of each row. The lowest and the highest of some batches are among them."""
-    count = batches_count()
-    ends = rows.withColumn("end", F.explode(F.when(count > 1, F.array(F.lit(0), count - 1)).otherwise(F.array(F.lit(0)))))
-    return batch_at(ends, F.col("end"))
-
-
+#: The batches that do not fit the producer's state, each with the batch that left that state. Also the last batch of each producer
+#: that wrote outside of transactions after a marker, as no client does.
+_ODD: Final = f"""
+SELECT DISTINCT topic, partition, producer_id, explode(array_compact(array(
+    suspect.batch.base_offset, suspect.before.last_offset - suspect.before.offset_delta,
+    if(is_outside, state.last_offset - state.offset_delta, NULL)))) AS base_offset
+FROM (SELECT *, {IS_NEWEST} AND span > 0 AND first_offset IS NULL AND marker_offset IS NULL AS is_outside FROM {{spans}})
+WHERE suspect IS NOT NULL OR is_outside
+ORDER BY topic, partition, producer_id, base_offset LIMIT {ODD_CHECKED}
+"""
 _BATCH: Final = (
-    "base_offset",
-    "last_offset",
-    "position",
-    "size",
-    "segment_base_offset",
-    "producer_epoch",
-    "base_sequence",
-    "last_sequence",
-    "partition_leader_epoch",
-    "crc",
+    "base_offset, last_offset, position, size, segment_base_offset, producer_epoch, base_sequence, last_sequence, "
+    "partition_leader_epoch, crc"
 )
-
-
-def _is_valid() -> Column:
-    """Whether the CRC matches. NULL if there are no bytes to check: for text, and for files that no longer exist."""
-    is_raw = F.col("kind") == "raw"
-    was_checked = is_raw & (F.col("size") <= PAGE)
-    again = is_batch_valid()(F.when(is_raw & ~was_checked, F.col("path")), F.col("position"), F.col("size"))
-    return F.when(was_checked, F.lit(True)).otherwise(again)
-
-
-def _odd_batches(producer_spans: DataFrame) -> DataFrame:
-    """PRODUCER and base_offset of the batches that do not fit the producer's state.
-
-    Each comes with the batch that left that state. Also the last batch of each producer that wrote outside of transactions after a
-    marker, as no client does.
-    """
-    before, batch = F.col("suspect.before"), F.col("suspect.batch")
-    suspects = producer_spans.where(F.col("suspect").isNotNull()).select(
-        *PRODUCER, F.explode(F.array(batch["base_offset"], _base_offset(before))).alias("base_offset")
-    )
-    newest = newest_spans(producer_spans)
-    is_outside = (F.col("span") > 0) & F.col("first_offset").isNull() & F.col("marker_offset").isNull()
-    outside = newest.where(is_outside).select(*PRODUCER, _base_offset(F.col("state")).alias("base_offset"))
-    return suspects.unionByName(outside).distinct().orderBy(*PRODUCER, "base_offset").limit(ODD_CHECKED)
-
-
-def _base_offset(state: Column) -> Column:
-    """Base offset of a producer's last batch, from its state."""
-    return state["last_offset"] - state["offset_delta"]
+#: Both kinds of batches, each with its file.
+_LOCATED: Final = f"""
+SELECT *
+FROM (
+  SELECT topic, partition, source, producer_id, start_offset, place, batch.*
+  FROM (
+    SELECT topic, partition, source, producer_id, start_offset, explode(map(
+      'before', max(struct({_BATCH})) FILTER (WHERE base_offset < start_offset),
+      'first', min(struct({_BATCH})) FILTER (WHERE base_offset >= start_offset),
+      'last', max(struct({_BATCH})) FILTER (WHERE base_offset >= start_offset))) AS (place, batch)
+    FROM {{own}} GROUP BY topic, partition, source, producer_id, start_offset
+  )
+  WHERE batch IS NOT NULL
+  UNION ALL
+  SELECT topic, partition, source, producer_id, NULL, 'odd', {_BATCH} FROM {{odd}}
+)
+LEFT JOIN (
+  SELECT topic, partition, source, segment_base_offset, max_by(path, bytes) AS path, max(kind) AS kind
+  FROM {{segments}} WHERE kind IN ('raw', 'text') GROUP BY topic, partition, source, segment_base_offset
+) USING (topic, partition, source, segment_base_offset)
+"""

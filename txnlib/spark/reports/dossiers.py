@@ -31,11 +31,11 @@ from txnlib.core.verdicts.dossier import (
 )
 from txnlib.spark.coordinators.transaction_markers import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
-from txnlib.spark.core_rows import struct_sql
-from txnlib.spark.instants import clock_ms_sql, latest_ms_sql
+from txnlib.spark.core_rows import struct
+from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.local_rows import KEPT_ROWS, arrow_table, local_relation, local_rows, relaxed
-from txnlib.spark.producers.producer_spans import open_spans
+from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.reports.batch_evidence import COPY_DDL, stamps_around, truncated_markers
 from txnlib.spark.schemas import TOPIC_PARTITION
@@ -56,7 +56,7 @@ def open_now(
     producer_spans: DataFrame, *, most_together: int = MOST_TOGETHER
 ) -> tuple[DataFrame, Collection[tuple[str, int]] | None]:
     """One row per open transaction, and their partitions; None for the partitions of more than `most_together`."""
-    opened = relaxed(select(OPENED, spans=open_spans(producer_spans)))
+    opened = relaxed(select(OPENED, spans=producer_spans))
     rows = opened.limit(most_together + 1).toArrow()
     if rows.num_rows > most_together:
         return opened, None
@@ -114,11 +114,11 @@ def _judged(spark: SparkSession, copies: Sequence[CoverageRow], places: Collecti
     return in_tasks(spark, [rows], pa.Table.to_batches, columns)
 
 
-OPENED: Final = """
+OPENED: Final = f"""
 SELECT topic, partition, producer_id, first_offset AS start_offset, last_offset, producer_epoch AS first_epoch,
   state.producer_epoch AS producer_epoch, state.coordinator_epoch AS coordinator_epoch, first_timestamp_ms,
   state.last_timestamp AS last_timestamp_ms, is_broker_clock, is_start_exact, records, marker_before
-FROM {spans}
+FROM {{spans}} WHERE {IS_OPEN}
 """
 
 
@@ -131,7 +131,7 @@ _MARKER: Final = {name: f"marker_{name}" for name in ("offset", "type", "epoch",
 _MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in _MARKER} | {"first_offset": "NULL"}
 #: The condition on findings that forbid an abort of what they name.
 ALARMING_FINDINGS: Final = f"(severity IN {ALARMING} OR name = '{ALARMING_FINDING}')"
-_LAG: Final = f"{clock_ms_sql('marker.marker_ms')} - unix_millis(decision.decided)"
+_LAG: Final = f"{clock_ms('marker.marker_ms')} - unix_millis(decision.decided)"
 _SIBLING: Final = {
     "topic": "of_topic",
     "partition": "of_partition",
@@ -149,7 +149,7 @@ _DECISION: Final = {
     "completed_ms": "unix_millis(completed)",
 }
 #: A marker of the part of a log that earlier runs read, or that text does not show as a span of its own.
-_LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct_sql(WrittenMarker, _MARKER_BEFORE)}) END"
+_LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(WrittenMarker, _MARKER_BEFORE)}) END"
 
 _OPEN: Final = {"markers": f"coalesce(markers.markers, {_LONE_MARKER})"}
 
@@ -159,7 +159,7 @@ here AS (SELECT DISTINCT topic, partition FROM {{opened}}),
 
 -- The newest markers of each producer on the partitions where it has something open.
 markers AS (
-  SELECT topic, partition, producer_id, sort_array(collect_list({struct_sql(WrittenMarker, _MARKER)})) AS markers
+  SELECT topic, partition, producer_id, sort_array(collect_list({struct(WrittenMarker, _MARKER)})) AS markers
   FROM (
     SELECT *, row_number() OVER (PARTITION BY topic, partition, producer_id ORDER BY marker_offset DESC) AS rank
     FROM {{producer_spans}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id)
@@ -169,7 +169,7 @@ markers AS (
   GROUP BY topic, partition, producer_id
 ),
 checks AS (
-  SELECT topic, partition, producer_id, start_offset, collect_list({struct_sql(CheckedBatch)}) AS checks
+  SELECT topic, partition, producer_id, start_offset, collect_list({struct(CheckedBatch)}) AS checks
   FROM {{checked_batches}} LEFT SEMI JOIN {{located}} USING (topic, partition, producer_id, start_offset, source)
   GROUP BY topic, partition, producer_id, start_offset
 ),
@@ -187,8 +187,8 @@ explained AS (
 ),
 elsewhere AS (
   SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition, marker_type,
-    marker_coordinator_epoch, is_explained IS NULL AS is_unexplained, {latest_ms_sql("marker_ms")} AS ms,
-    coalesce({clock_ms_sql("marker_ms")}, {NO_INSTANT_MS}) AS committed_ms,
+    marker_coordinator_epoch, is_explained IS NULL AS is_unexplained, {latest_ms("marker_ms")} AS ms,
+    coalesce({clock_ms("marker_ms")}, {NO_INSTANT_MS}) AS committed_ms,
     (of_topic != opened.topic OR of_partition != opened.partition) AND marker_type = 'COMMIT'
       AND marker_epoch >= opened.producer_epoch AS is_commit
   FROM (
@@ -200,7 +200,7 @@ elsewhere AS (
   LEFT JOIN explained USING (producer_id, of_topic, of_partition, marker_offset)
 ),
 siblings AS (
-  SELECT topic, partition, producer_id, start_offset, collect_list({struct_sql(SiblingMarkers, _SIBLING)}) AS siblings
+  SELECT topic, partition, producer_id, start_offset, collect_list({struct(SiblingMarkers, _SIBLING)}) AS siblings
   FROM (
     SELECT topic, partition, producer_id, start_offset, of_topic, of_partition,
       max(CASE WHEN is_unexplained THEN ms END) AS newest_unexplained_ms,
@@ -218,14 +218,14 @@ siblings AS (
 -- The earlier audits that saw each transaction.
 seen AS (
   SELECT topic, partition, producer_id, start_offset,
-    collect_set({struct_sql(EarlierAudit, _EARLIER_AUDIT)}) AS earlier
+    collect_set({struct(EarlierAudit, _EARLIER_AUDIT)}) AS earlier
   FROM {{earlier}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id, start_offset)
   GROUP BY topic, partition, producer_id, start_offset
 ),
 
 -- How the clock of each partition's leader compares with those of coordinators.
 clocks AS (
-  SELECT topic, partition, collect_list({struct_sql(ClockDifference, {"offset_ms": "coalesce(offset_ms, 0)"})}) AS clocks
+  SELECT topic, partition, collect_list({struct(ClockDifference, {"offset_ms": "coalesce(offset_ms, 0)"})}) AS clocks
   FROM (
     SELECT topic, partition, coordinator_partition, max(clock_offset_ms) AS offset_ms, max(clocks_differ_ms) AS differ_ms
     FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}}) LEFT SEMI JOIN here USING (topic, partition)
@@ -271,7 +271,7 @@ claimed AS (
   JOIN places USING (producer_id)
 ),
 claims AS (
-  SELECT producer_id, collect_list({struct_sql(Claim, {"partitions": _among_places("partitions")})}) AS claims
+  SELECT producer_id, collect_list({struct(Claim, {"partitions": _among_places("partitions")})}) AS claims
   FROM claimed
   LEFT JOIN (
     SELECT transactional_id, coordinator_partition, producer_id, offset AS first_record_offset,
@@ -289,7 +289,7 @@ claims AS (
 
 -- The newest decisions of each producer id that list, or may list, a partition where it has something open.
 decisions AS (
-  SELECT producer_id, collect_list({struct_sql(CoordinatorDecision, _DECISION)}) AS decisions
+  SELECT producer_id, collect_list({struct(CoordinatorDecision, _DECISION)}) AS decisions
   FROM (
     SELECT *, row_number() OVER (PARTITION BY producer_id ORDER BY last_record_offset DESC, transactional_id) AS rank
     FROM {{transactions}} JOIN places USING (producer_id)
@@ -321,7 +321,7 @@ named AS (
 
 spans AS (
   SELECT /*+ BROADCAST(markers, checks, stamps, truncated_markers, siblings, seen, clocks, lags) */
-    producer_id, collect_list({struct_sql(OpenSpan, _OPEN)}) AS open
+    producer_id, collect_list({struct(OpenSpan, _OPEN)}) AS open
   FROM {{opened}}
   LEFT JOIN markers USING (topic, partition, producer_id)
   LEFT JOIN checks USING (topic, partition, producer_id, start_offset)
@@ -335,7 +335,7 @@ spans AS (
 )
 SELECT dossier.*
 FROM (
-  SELECT /*+ BROADCAST(claims, decisions, named) */ {struct_sql(Dossier)} AS dossier
+  SELECT /*+ BROADCAST(claims, decisions, named) */ {struct(Dossier)} AS dossier
   FROM spans
   LEFT JOIN claims USING (producer_id)
   LEFT JOIN decisions USING (producer_id)

@@ -29,13 +29,13 @@ from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import plain, typed
-from txnlib.spark import windows
 from txnlib.spark.core_rows import rows_of, struct_of
-from txnlib.spark.instants import instant, latest_ms_sql
+from txnlib.spark.instants import instant, latest_ms
+from txnlib.spark.joins import select, with_columns
 from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.reports.dossiers import ALARMING_FINDINGS, dossiers, open_now
-from txnlib.spark.schemas import OPEN_TRANSACTION, OPEN_TRANSACTIONS, TOPIC_PARTITION, conform
+from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION, conform
 
 
 def open_transactions(
@@ -83,7 +83,7 @@ def open_transactions(
     alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
     facts = cluster_facts(
         coverage,
-        rows_of(_coordinator_logs(coordinator_states), CoordinatorLog),
+        rows_of(select(_COORDINATOR_LOGS, states=coordinator_states), CoordinatorLog),
         rows_of(alarms, PartitionAlarm),
         partition_assignments,
         broker_sessions,
@@ -96,17 +96,16 @@ def open_transactions(
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
     )
-    return conform(_as_table(judged_rows(gathered, facts, application_patterns, is_small=places is not None)), OPEN_TRANSACTIONS)
+    judged = judged_rows(gathered, facts, application_patterns, is_small=places is not None)
+    return conform(with_columns(judged, _INSTANTS), TABLES["open_transactions"])
 
 
-def _coordinator_logs(coordinator_states: DataFrame) -> DataFrame:
-    """One row per coordinator partition with records. Columns: those of CoordinatorLog."""
-    return coordinator_states.groupBy(F.col("coordinator_partition").alias("partition")).agg(
-        F.max("coordinator_epoch").alias("newest_coordinator_epoch"),
-        F.max("offset").alias("last_offset"),
-        F.max("hole_offset").alias("hole_offset"),
-        F.max(F.expr(latest_ms_sql("hole_ms"))).alias("hole_ms"),
-    )
+#: One row per coordinator partition with records. Columns: those of CoordinatorLog.
+_COORDINATOR_LOGS: Final = f"""
+SELECT coordinator_partition AS partition, max(coordinator_epoch) AS newest_coordinator_epoch, max(offset) AS last_offset,
+  max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms
+FROM {{states}} GROUP BY coordinator_partition
+"""
 
 
 def judged_rows(
@@ -146,20 +145,11 @@ MOST_IN_PLAN: Final = 100_000
 #: Verdicts on which nobody acts before the next audit.
 _NO_ACTION: Final = (Verdict.OPEN.value, Verdict.SUSPECT.value, Verdict.UNKNOWN.value)
 
-#: Column of the table -> field of a judged row, where they differ: instants.
+#: Columns of the table that differ from the fields of a judged row.
 _INSTANTS: Final = {
-    "as_of": "as_of_ms",
-    "last_timestamp": "last_timestamp_ms",
-    "transaction_start": "transaction_start_ms",
-    "blocks_since": "blocks_since_ms",
-    "first_seen": "first_seen_ms",
-    "safe_from": "safe_from_ms",
-    "copied_at": "copied_at_ms",
+    name: instant(f"{name}_ms")
+    for name in ("as_of", "last_timestamp", "transaction_start", "blocks_since", "first_seen", "safe_from", "copied_at")
 }
-
-
-def _as_table(judged: DataFrame) -> DataFrame:
-    return judged.withColumns({name: instant(F.col(field)) for name, field in _INSTANTS.items()})
 
 
 def foremost(open_transactions: DataFrame, *, most: int = MOST_IN_PLAN) -> DataFrame:
@@ -168,7 +158,8 @@ def foremost(open_transactions: DataFrame, *, most: int = MOST_IN_PLAN) -> DataF
     These are the first two of each partition, which determine its last stable offset, and at most `most` others: those with a
     verdict on which somebody acts come first, then those that block most.
     """
-    ranked = open_transactions.withColumn("rank", F.row_number().over(windows.open_on_partition()))
+    in_order = "PARTITION BY topic, partition ORDER BY start_offset, producer_id, transactional_id"
+    ranked = with_columns(open_transactions, {"rank": f"row_number() OVER ({in_order})"})
     order = (F.col("verdict").isin(*_NO_ACTION), F.desc_nulls_last("blocked_offsets"), *OPEN_TRANSACTION)
     others = ranked.where("rank > 2").orderBy(*order)
     return ranked.where("rank <= 2").unionByName(others.limit(most)).drop("rank")

@@ -6,10 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.spark.batch_runs import first_timestamp_ms, is_divided_at, single_batches
+from txnlib.spark.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at, single_batches
 from txnlib.spark.coordinators.transactions import DECIDED_MS
-from txnlib.spark.coverage import broker
-from txnlib.spark.instants import clock_ms, clock_ms_sql
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
 
@@ -21,26 +20,25 @@ def read_ends(ends: DataFrame, producer_spans: DataFrame, record_batches: DataFr
     last record. For one that extends beyond it, its batches are read; each producer has at most one. A marker whose type is not
     printed may be a COMMIT.
     """
-    stable = F.col("last_stable_offset")
-    committed = (
-        producer_spans.where(F.col("marker_offset").isNotNull() & (F.coalesce("marker_type", F.lit("")) != "ABORT"))
-        .join(broadcast(ends.drop("source")), on=list(TOPIC_PARTITION), how="inner")
-        .where(F.col("first_offset") < stable)
-    )
-    is_within = F.col("last_offset") < stable
-    beyond = committed.where(~is_within).select(*PRODUCER, F.col("first_offset").alias("begins_at"))
-    is_readable = ~F.coalesce("is_transactional", F.lit(False)) | (F.col("base_offset") >= F.col("begins_at"))
+    text = """
+    SELECT /*+ BROADCAST(ends) */ topic, partition, producer_id, first_offset AS begins_at, last_offset,
+      last_offset < last_stable_offset AS is_within
+    FROM {spans} JOIN (SELECT topic, partition, last_stable_offset FROM {ends}) AS ends USING (topic, partition)
+    WHERE marker_offset IS NOT NULL AND coalesce(marker_type, '') != 'ABORT' AND first_offset < last_stable_offset
+    """
+    committed = select(text, spans=producer_spans, ends=ends)
+    beyond = committed.where("NOT is_within").select(*PRODUCER, "begins_at")
     data = (
-        record_batches.where(~F.col("is_control") & (F.coalesce("records_count", F.lit(1)) > 0))
-        .join(broadcast(ends), on=list(COPY), how="inner")
+        record_batches.where("NOT is_control AND coalesce(records_count, 1) > 0")
+        .join(broadcast(ends), on=list(COPY))
         .join(broadcast(beyond), on=list(PRODUCER), how="left")
-        .where(F.col("base_offset") < stable)
+        .where("base_offset < last_stable_offset")
     )
-    is_divided = is_divided_at(stable) | F.coalesce(is_divided_at(F.col("begins_at")), F.lit(False))
-    data = single_batches(data, is_divided).where((F.col("base_offset") < stable) & is_readable)
-    lasts = (
-        committed.where(is_within).select(*TOPIC_PARTITION, "last_offset").unionByName(data.select(*TOPIC_PARTITION, "last_offset"))
-    )
+    is_divided = f"({is_divided_at('last_stable_offset')} OR coalesce({is_divided_at('begins_at')}, FALSE))"
+    is_readable = "NOT coalesce(is_transactional, FALSE) OR base_offset >= begins_at"
+    read = single_batches(data, is_divided).where("base_offset < last_stable_offset").where(is_readable)
+    last = (*TOPIC_PARTITION, "last_offset")
+    lasts = committed.where("is_within").select(*last).union(read.select(*last))
     return lasts.groupBy(*TOPIC_PARTITION).agg((F.max("last_offset") + 1).alias("read_end"))
 
 
@@ -65,13 +63,13 @@ def unstable_batches(ranges: DataFrame, record_batches: DataFrame) -> DataFrame:
 
     `ranges`: topic, partition, source, last_stable_offset, high_watermark.
     """
-    is_behind = (F.col("last_offset") >= F.col("last_stable_offset")) & (F.col("base_offset") < F.col("high_watermark"))
-    behind = record_batches.join(broadcast(ranges), on=[*TOPIC_PARTITION, "source"], how="inner").where(is_behind)
-    is_divided = is_divided_at(F.col("last_stable_offset")) | is_divided_at(F.col("high_watermark"))
+    is_behind = "last_offset >= last_stable_offset AND base_offset < high_watermark"
+    behind = record_batches.join(broadcast(ranges), on=list(COPY)).where(is_behind)
+    is_divided = f"({is_divided_at('last_stable_offset')} OR {is_divided_at('high_watermark')})"
     each = single_batches(behind, is_divided).where(is_behind)
     return each.groupBy(*TOPIC_PARTITION).agg(
-        F.sum(F.col("size").cast("long")).alias("lag_bytes"),
-        clock_ms(F.min_by(first_timestamp_ms(), F.col("base_offset"))).alias("stable_ms"),
+        F.expr("sum(CAST(size AS BIGINT)) AS lag_bytes"),
+        F.expr(f"{clock_ms(f'min_by({FIRST_TIMESTAMP_MS}, base_offset)')} AS stable_ms"),
     )
 
 
@@ -81,7 +79,7 @@ def marker_delays(transactions: DataFrame) -> DataFrame:
     Columns: those of `core.reports.brokers.MarkerDelays`. Of each producer and partition, only the newest completed decision
     counts: the present leaders stamped it, unless they have moved since.
     """
-    took_ms = f"{clock_ms_sql('newest.marker_ms')} - newest.at_ms"
+    took_ms = f"{clock_ms('newest.marker_ms')} - newest.at_ms"
     text = f"""
     SELECT newest.coordinator_partition, topic, partition, count({took_ms}) AS samples, min({took_ms}) AS least_ms,
       max_by(newest.clock_offset_ms, abs(newest.clock_offset_ms)) AS applied_ms
@@ -171,7 +169,7 @@ def spans_of_producers(records: DataFrame, producer_spans: DataFrame) -> DataFra
     SELECT *
     FROM (
       SELECT /*+ BROADCAST(bounds) */ topic, partition, producer_id, first_offset, marker_offset, marker_type,
-        {clock_ms_sql("first_timestamp_ms")} AS began_ms, {clock_ms_sql("marker_ms")} AS ended_ms, began_by_ms, ended_after_ms,
+        {clock_ms("first_timestamp_ms")} AS began_ms, {clock_ms("marker_ms")} AS ended_ms, began_by_ms, ended_after_ms,
         coalesce(is_newest, TRUE) AND state IS NOT NULL AS is_last, state.producer_epoch AS seen_epoch,
         state.coordinator_epoch AS seen_coordinator_epoch, producer_epoch AS first_epoch, marker_epoch
       FROM {{spans}} JOIN (
@@ -185,17 +183,17 @@ def spans_of_producers(records: DataFrame, producer_spans: DataFrame) -> DataFra
 
 
 def copies_with_markers(markers: DataFrame, record_batches: DataFrame) -> DataFrame:
-    """The copies that have certain markers. Columns: due (those of `markers`), copy (broker, source, offset).
+    """The copies that have certain markers. Columns: due (those of `markers`), copy (source, offset).
 
     `markers`: PRODUCER, producer_epoch, control_type, since_ms.
     """
-    due = markers.select(*PRODUCER, "producer_epoch", "control_type", "since_ms", F.struct(*markers.columns).alias("due"))
-    return (
-        record_batches.where(F.col("control_type").isNotNull())
-        .join(broadcast(due), on=[*PRODUCER, "producer_epoch", "control_type"], how="inner")
-        .where(clock_ms("max_timestamp_ms") >= F.col("since_ms"))
-        .select("due", F.struct(broker().alias("broker"), "source", F.col("base_offset").alias("offset")).alias("copy"))
-    )
+    text = f"""
+    SELECT /*+ BROADCAST(asked) */ due, struct(source, base_offset AS offset) AS copy
+    FROM {{batches}}
+    JOIN (SELECT *, struct(*) AS due FROM {{markers}}) AS asked USING (topic, partition, producer_id, producer_epoch, control_type)
+    WHERE {clock_ms("max_timestamp_ms")} >= since_ms
+    """
+    return select(text, markers=markers, batches=record_batches)
 
 
 def coordinator_epochs(coordinators: DataFrame, coordinator_states: DataFrame) -> DataFrame:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from string import Formatter
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.producer_state import MOST_RAISED
@@ -28,11 +27,11 @@ from txnlib.core.verdicts.transaction_outcome import (
 from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
-from txnlib.spark.instants import clock_ms_sql, instant, instant_sql
-from txnlib.spark.joins import select
+from txnlib.spark.instants import clock_ms, instant
+from txnlib.spark.joins import select, with_columns
 from txnlib.spark.local_rows import settled
-from txnlib.spark.producers.producer_spans import open_spans
-from txnlib.spark.schemas import TRANSACTION_OUTCOMES, conform
+from txnlib.spark.producers.producer_spans import IS_OPEN
+from txnlib.spark.schemas import TABLES, conform
 
 
 def transaction_outcomes(
@@ -46,11 +45,10 @@ def transaction_outcomes(
 ) -> DataFrame:
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
     placed = settled(select(PLACED, transactions=transactions, producer_spans=producer_spans))
-    spans: dict[str, Any] = {"producer_spans": producer_spans, "open_spans": open_spans(producer_spans)}
     lost = lost_markers(transactions, producer_spans, coverage)
-    found = settled(select(FOUND, placed=placed, findings=findings, coverage=coverage, lost=lost, **spans))
-    told = select(TOLD, found=found, producer_id_owners=producer_id_owners, **spans).withColumn("as_of", instant(F.lit(as_of_ms)))
-    return conform(told, TRANSACTION_OUTCOMES)
+    found = settled(select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost))
+    told = select(TOLD, found=found, producer_spans=producer_spans, producer_id_owners=producer_id_owners)
+    return conform(with_columns(told, {"as_of": instant(f"{as_of_ms}L")}), TABLES["transaction_outcomes"])
 
 
 def _case(conditions: Mapping[str, str]) -> str:
@@ -120,7 +118,7 @@ WITH decided AS (
     SELECT {_KEY}, producer_id, decided_outcome, epoch, start_ms, completed_ms
     FROM decided WHERE decision_state = {quoted(DecisionState.COMPLETE)} AND markers IS NULL
   ) USING (producer_id)
-  WHERE marker_offset IS NOT NULL AND {clock_ms_sql("marker_ms")} BETWEEN start_ms AND completed_ms
+  WHERE marker_offset IS NOT NULL AND {clock_ms("marker_ms")} BETWEEN start_ms AND completed_ms
     AND coalesce(marker_type = decided_outcome, TRUE) AND marker_epoch = epoch
   GROUP BY {_KEY}, topic, partition
 )
@@ -135,11 +133,9 @@ FROM decided JOIN (
 
 #: What transactions wrote: with the marker that ended it, or with none yet.
 _SPANS: Final = f"""spans AS (
-  SELECT {_PRODUCER}, producer_epoch, CAST(NULL AS INT) AS newest_epoch, marker_offset, first_timestamp_ms, {_OF_SPAN}
-  FROM {{producer_spans}} WHERE marker_offset IS NOT NULL
-  UNION ALL
-  SELECT {_PRODUCER}, producer_epoch, state.producer_epoch, marker_offset, first_timestamp_ms, {_OF_SPAN}
-  FROM {{open_spans}}
+  SELECT {_PRODUCER}, producer_epoch, if(marker_offset IS NULL, state.producer_epoch, NULL) AS newest_epoch, marker_offset,
+    first_timestamp_ms, {_OF_SPAN}
+  FROM {{producer_spans}} WHERE marker_offset IS NOT NULL OR ({IS_OPEN})
 )"""
 
 #: Open records can only be of a transaction with an epoch that they have: `core.kafka.producer_state.record_epochs`.
@@ -155,7 +151,7 @@ odd AS (
   FROM (
     SELECT {_PRODUCER}, other_offset, min_by(struct({_KEY}), abs(at_ms - coalesce(decided_ms, start_ms))) AS of
     FROM {{placed}} JOIN (
-      SELECT name, {_PRODUCER}, marker_offset AS other_offset, marker_type AS other_type, {clock_ms_sql("marker_ms")} AS at_ms
+      SELECT name, {_PRODUCER}, marker_offset AS other_offset, marker_type AS other_type, {clock_ms("marker_ms")} AS at_ms
       FROM spans JOIN odd USING ({_PRODUCER}, marker_offset)
     ) USING ({_PRODUCER})
     WHERE name = CASE WHEN decision_state IN {_UNDECIDED} THEN {_EARLY} ELSE {_SPLIT} END
@@ -177,7 +173,7 @@ odd AS (
     coalesce(other_offset, placed.marker_offset) AS marker_offset, {_EVIDENCE} AS evidence, is_gone, is_captured,
     is_captured IS NULL AS is_not_captured, NOT coalesce(is_whole, FALSE) AS is_not_whole, begins_late, from_offset,
     NOT coalesce(known_ms > coalesce(completed_ms, decided_ms), FALSE) AS is_not_known_to_the_end,
-    coalesce(date_format({instant_sql("known_ms")}, "yyyy-MM-dd'T'HH:mm:ss'Z'"), 'an unknown instant')
+    coalesce(date_format({instant("known_ms")}, "yyyy-MM-dd'T'HH:mm:ss'Z'"), 'an unknown instant')
       AS known_until
   FROM {{placed}} AS placed
   LEFT JOIN of_copy USING (topic, partition)
@@ -189,7 +185,7 @@ odd AS (
     proven.marker_offset IS NOT NULL OR (
       coalesce(newest_epoch >= records_from AND spans.producer_epoch <= records_until, TRUE)
       AND (decision_state != {quoted(DecisionState.COMPLETE)}
-        OR (evidence = {quoted(MarkerEvidence.ABSENT)} AND {clock_ms_sql("first_timestamp_ms")} <= completed_ms))
+        OR (evidence = {quoted(MarkerEvidence.ABSENT)} AND {clock_ms("first_timestamp_ms")} <= completed_ms))
     ) AS is_own
   FROM proven LEFT JOIN spans ON proven.topic = spans.topic AND proven.partition = spans.partition
     AND proven.producer_id = spans.producer_id AND proven.marker_offset <=> spans.marker_offset
@@ -233,8 +229,8 @@ owners AS (
 ), stated AS (
   SELECT *, {_STATE} AS marker FROM (SELECT {_ROW} FROM {{found}} UNION ALL SELECT {_ROW} FROM unlisted)
 )
-SELECT *, {instant_sql("decided_ms")} AS decided,
-  {instant_sql("marker_ms")} AS marked,
+SELECT *, {instant("decided_ms")} AS decided,
+  {instant("marker_ms")} AS marked,
   CASE
     WHEN marker_offset IS NOT NULL
       THEN coalesce(marker_type, CASE WHEN marker = {quoted(MarkerState.FOUND)} THEN decided_outcome END)
