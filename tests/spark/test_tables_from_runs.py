@@ -192,9 +192,14 @@ def test_readable_ends_are_the_same(both, spans, coverage):
     assert_same(found[True], found[False])
 
 
+#: Which part of a log is below its log start, and below its high watermark.
+MARKS = {"log_start_offset": 0.2, "high_watermark": 0.5}
+
+
 def test_surroundings_are_the_same(both, spans, coverage, small_pages):
-    middle = ((F.col("first_offset") + F.col("end_offset")) / 2).cast("long").alias("high_watermark")
-    judged = coverage.where("is_judged").select(*TOPIC_PARTITION, "source", "first_offset", "end_offset", middle)
+    length = F.col("end_offset") - F.col("first_offset")
+    marks = [(F.col("first_offset") + (length * part).cast("long")).alias(name) for name, part in MARKS.items()]
+    judged = coverage.where("is_judged").select(*TOPIC_PARTITION, "source", "first_offset", "end_offset", *marks)
     own = spans[False].where(IS_OPEN).select(*PRODUCER, F.col("first_offset").alias("start_offset"), "last_offset")
     thirds = F.sequence(1 + F.col("partition") % 3, F.lit(9), F.lit(3))
     places = F.transform(thirds, lambda n: F.col("first_offset") + n * 977)

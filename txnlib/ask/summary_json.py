@@ -39,7 +39,9 @@ class OpenTransactionEntry(_Part):
     verdict: str = Field(description="Verdict on the transaction.")
     reason: str | None = Field(description="Reason of the verdict, a name from docs/rules/reference.md.")
     blocks_since: str | None = Field(description="Since when the transaction blocks consumers, ISO-8601.")
-    blocked_offsets: int | None = Field(description="Offsets from the start of the transaction to the high watermark.")
+    blocked_offsets: int | None = Field(
+        description="Offsets from the start of the transaction, or the log start above it, to the high watermark."
+    )
     blocked_bytes: int | None = Field(description="The same in bytes.")
     safe_to_abort: bool | None = Field(description="Whether an abort by hand is safe; see `txn-audit abort-plan` for the command.")
     runs_seen: int | None = Field(description="Number of audits that saw the transaction, including this one.")

@@ -304,6 +304,9 @@ def test_what_is_blocked_reaches_to_the_high_watermark():
     assert (row.blocked_offsets, row.blocked_bytes) == (50, 700)
     assert judged(copy={"high_watermark": None, "end_offset": 70}).blocked_offsets == 20
     assert judged(copy={"high_watermark": 10}).blocked_offsets == 0
+    assert [judged(copy={"log_start_offset": start}).blocked_offsets for start in (49, 51)] == [50, 49], (
+        "nobody reads what is deleted"
+    )
     assert judged(copy={"read_from_offset": 60}).blocked_bytes is None
     assert judged(copy={"read_from_offset": 50}).blocked_bytes == 700
 

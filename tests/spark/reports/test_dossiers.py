@@ -33,7 +33,7 @@ def batches_of(random: Random, partition: int) -> list[dict]:
     for number in range(random.randrange(60)):
         is_marker, is_stamped = random.random() < 0.2, random.random() < 0.2
         row = {
-            "base_offset": offset, "size": random.randrange(1, 100), "is_control": is_marker,
+            "base_offset": offset, "last_offset": offset, "size": random.randrange(1, 100), "is_control": is_marker,
             "max_timestamp_ms": random.randrange(50) - 5, "partition_leader_epoch": int(number > turn),
         }  # fmt: skip
         row |= {"timestamp_type": "LOG_APPEND_TIME" if is_stamped else "CREATE_TIME"}
@@ -43,7 +43,7 @@ def batches_of(random: Random, partition: int) -> list[dict]:
     return found
 
 
-def expected_around(rows: list[dict], start: int, last: int, mark: int | None) -> tuple:
+def expected_around(rows: list[dict], start: int, last: int, log_start: int | None, mark: int | None) -> tuple:
     def stamps(epoch: int, is_wanted) -> list[int]:
         marked = [row for row in rows if (row["is_control"] and row["producer_id"]) or row["timestamp_type"] == "LOG_APPEND_TIME"]
         of_epoch = [row for row in marked if row["partition_leader_epoch"] == epoch and is_wanted(row["base_offset"])]
@@ -52,7 +52,11 @@ def expected_around(rows: list[dict], start: int, last: int, mark: int | None) -
     edges = ((max, lambda at: at < start), (max, lambda at: at <= last), (min, lambda at: at >= start), (min, lambda at: at > last))
     epochs = {row["partition_leader_epoch"] for row in rows}
     found = {(epoch, *(of(stamps(epoch, is_wanted), default=None) for of, is_wanted in edges)) for epoch in epochs}
-    return found, sum(row["size"] for row in rows if row["base_offset"] >= start and (mark is None or row["base_offset"] < mark))
+    return found, sum(
+        row["size"]
+        for row in rows
+        if row["base_offset"] >= start and row["last_offset"] >= (log_start or 0) and (mark is None or row["base_offset"] < mark)
+    )
 
 
 def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
@@ -67,13 +71,20 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
         for start in {random.randrange(400) for _ in range(2)} | {row["base_offset"] for row in rows if random.random() < 0.2}
     ]
     marks = {partition: random.choice((None, 0, random.randrange(400))) for partition in logs}
-    expected = {(place, start): expected_around(logs[place], start, last, marks[place]) for place, start, last in spans}
+    starts = {partition: random.choice((None, 0, random.randrange(400))) for partition in logs}
+    expected = {
+        (place, start): expected_around(logs[place], start, last, starts[place], marks[place]) for place, start, last in spans
+    }
     assert sum(len(stamps) > 1 for stamps, _ in expected.values()) > 50
     # A second copy of each partition, which is not the judged one, counts nothing.
     rows = [row | other for found in logs.values() for row in found for other in ({}, {"source": "raw:2"})]
     located = spark.createDataFrame(
-        [("t", place, SOURCE, marks[place], number, start, last) for number, (place, start, last) in enumerate(spans)],
-        "topic string, partition int, source string, high_watermark long, producer_id long, start_offset long, last_offset long",
+        [
+            ("t", place, SOURCE, starts[place], marks[place], number, start, last)
+            for number, (place, start, last) in enumerate(spans)
+        ],
+        "topic string, partition int, source string, log_start_offset long, high_watermark long, producer_id long, "
+        "start_offset long, last_offset long",
     )
     found = {}
     for row in stamps_around(located, frame(spark, TABLES["record_batches"], *rows)).collect():

@@ -218,7 +218,7 @@ def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> JudgedTran
         transaction_start_ms=clock_ms(coordinator.transaction_start_ms),
         causes=causes(judgement.reason, evidence, version),
         evidence=evidence_records(evidence),
-        blocked_offsets=max((end or 0) - span.start_offset, 0),
+        blocked_offsets=max((end or 0) - max(span.start_offset, copy.log_start_offset or 0), 0),
         blocked_bytes=span.bytes_from_here if is_counted else None,
         blocks_since_ms=next((ms for ms in since if ms is not None), None),
         first_seen_ms=min(seen.values(), default=thresholds.as_of_ms),

@@ -26,7 +26,9 @@ COPY_DDL: Final = "topic string, partition int, source string"
 
 
 def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bool = True) -> DataFrame:
-    """Broker-stamped times around the first and the last batch of each span, and the bytes from the first to the high watermark.
+    """Broker-stamped times around the first and the last batch of each span, and the bytes that wait behind the first.
+
+    These are between the log start and the high watermark.
 
     One pass over the batches sums up ranges of offsets, each split at these batches; then only few rows are sorted. Sorting all
     batches of a partition would take one task, and most of the time of a report. A range with points is a block, which has few of
@@ -66,12 +68,13 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
     read = f"""
     SELECT /*+ BROADCAST(copies, near) */ *
     FROM (SELECT *, {bucket_of("base_offset")} AS bucket FROM {{batches}})
-    JOIN (SELECT DISTINCT topic, partition, source, high_watermark FROM {{located}}) AS copies USING (topic, partition, source)
+    JOIN (SELECT DISTINCT topic, partition, source, log_start_offset, high_watermark FROM {{located}}) AS copies
+      USING (topic, partition, source)
     LEFT JOIN ({near}) AS near USING (topic, partition, bucket)
     """
     rows = select(read, is_small=is_small, batches=record_batches, located=located, points=points)
     # A run is in one bucket, so no other point can divide it. Where no point is, a bucket needs no blocks.
-    single = single_batches(rows, f"(is_near OR {is_divided_at('high_watermark')})")
+    single = single_batches(rows, f"(is_near OR {is_divided_at('log_start_offset')} OR {is_divided_at('high_watermark')})")
     in_blocks = points.selectExpr("topic", "partition", f"{block_of('at')} AS block", "at")
     cuts = in_blocks.groupBy("topic", "partition", "block").agg(F.expr("sort_array(collect_set(at)) AS cuts"))
     # The CRC of larger data batches was not checked, so their times prove nothing. Those of a run are all larger, or none is.
@@ -82,7 +85,7 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
     pieces = f"""
     SELECT topic, partition, leader_epoch, block, cut, max(if({is_stamped}, {clock_ms("max_timestamp_ms")}, NULL)) AS latest_ms,
       min(if({is_stamped}, {clock_ms(FIRST_TIMESTAMP_MS)}, NULL)) AS earliest_ms,
-      sum(if(coalesce(base_offset < high_watermark, TRUE), CAST(size AS BIGINT), 0)) AS size
+      sum(if(coalesce(base_offset < high_watermark, TRUE) AND coalesce(last_offset >= log_start_offset, TRUE), size, 0L)) AS size
     FROM (
       SELECT /*+ BROADCAST(cuts) */ *, coalesce(partition_leader_epoch, -1) AS leader_epoch,
         coalesce(size(filter(cuts, cut -> cut <= base_offset)), 0) AS cut

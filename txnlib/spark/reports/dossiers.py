@@ -104,9 +104,10 @@ def dossiers(
 
 
 def _judged(spark: SparkSession, copies: Sequence[CoverageRow], places: Collection[tuple[str, int]] | None) -> DataFrame:
-    """The judged copies of these partitions, or of all. Columns: COPY_DDL, high_watermark."""
-    judged = [(each.topic, each.partition, each.source, each.high_watermark) for each in copies if each.is_judged]
-    columns = f"{COPY_DDL}, high_watermark long"
+    """The judged copies of these partitions, or of all. Columns: COPY_DDL, log_start_offset, high_watermark."""
+    known = [each for each in copies if each.is_judged]
+    judged = [(each.topic, each.partition, each.source, each.log_start_offset, each.high_watermark) for each in known]
+    columns = f"{COPY_DDL}, log_start_offset long, high_watermark long"
     if places is not None:
         return local_rows(spark, [row for row in judged if row[:2] in places], columns)
     # The plan names these rows some fifty times, and has a copy of a local relation each time.
