@@ -64,7 +64,7 @@ def root(tmp_path):
         held = {
             "blocking_producer_id": producer,
             "blocking_verdict": verdict,
-            "last_stable_offset": start,
+            "last_stable_offset": start + 1,  # the log start: what it wrote below is deleted
             "high_watermark": start + 9,
         }
         behind = {"next_blocking_offset": start, "next_blocking_producer_id": producer}
@@ -124,6 +124,14 @@ def test_what_cannot_wait_stands_in_the_answer_and_colours_it():
     ]
     assert answer(replace(calm, coordinators_read=0)).urgent[0].startswith("0 of 5 coordinator partitions read")
     assert answer(replace(calm, findings=(found,))).urgent[0].startswith("CRITICAL: 2 MARKER_MISSING")
+
+
+@pytest.mark.parametrize(("safe", "behind"), [(1, "1 that waits behind others"), (2, "2 that wait behind others")])
+def test_what_is_safe_behind_others_is_named_if_the_first_step_is_not(root, safe, behind):
+    summary = summarise(open_run(open_tables(str(root))))
+    extent = replace(next(iter(summary.extents.values())), safe=safe)
+    first = answer(replace(summary, extents={"HANGING": extent})).first
+    assert first.endswith(f"; to abort {behind} is safe (abort-plan --action ABORT)")
 
 
 def test_a_clock_that_is_ahead_makes_no_age_negative():

@@ -13,7 +13,7 @@ from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
 from txnlib.ask.report_entries import clock, owner, where
 from txnlib.ask.rows import in_transactions
 from txnlib.ask.summary import PREPARED, Summary, places_of
-from txnlib.core.display import counted, duration, elapsed, utc_time
+from txnlib.core.display import counted, duration, elapsed, not_before, utc_time
 
 CALM: Final = "nothing hangs, nothing is late, nothing is stuck."
 #: Verdict -> its meaning for one transaction, in one line.
@@ -141,7 +141,7 @@ def _counted(name: str, number: int, summary: Summary) -> Counted:
 def _held(extent: VerdictExtent, summary: Summary) -> str:
     if not extent.held:
         return "it waits behind another" if extent.transactions == 1 else "all wait behind others"
-    named = ", ".join(f"{where(row)} from offset {row['last_stable_offset']}" for row in extent.places)
+    named = ", ".join(f"{where(row)} from offset {row['start_offset']}" for row in extent.places)
     verb = "holds" if extent.transactions == 1 else f"{extent.holding} hold{'s' if extent.holding == 1 else ''}"
     if extent.held == 1:
         said = f"{verb} {named or '1 partition'}"
@@ -173,11 +173,12 @@ def _first(summary: Summary) -> str:
     row = min(planned, key=lambda row: row["number"])
     place = f"{where(row)} from offset {row['start_offset']}"
     said = STEPS[row["action"]].format(place=place, owner=owner(row), coordinator=row["coordinator_partition"])
-    later = summary.next_safe
-    if row["action"] == "ABORT" or later is None or any(extent.safe for extent in summary.extents.values()):
+    later, safe = summary.next_safe, sum(extent.safe for extent in summary.extents.values())
+    if row["action"] != "ABORT" and safe:
+        return f"{said}; to abort {safe} that wait{'s' if safe == 1 else ''} behind others is safe (abort-plan --action ABORT)"
+    if row["action"] == "ABORT" or later is None:
         return said
-    # Rounded up, so that it is not named a moment too early.
-    at = utc_time(-(-later["safe_from"] // 1000) * 1000)
+    at = not_before(later["safe_from"])
     none = f"no abort is safe yet: {where(later)} from offset {later['start_offset']} will be at {at}, if it is still open"
     return none if row["action"] == "ABORT_LATER" else f"{said}; {none}"
 

@@ -137,10 +137,10 @@ def _held_places(run: StoredRun) -> list[Row]:
     """Partitions that are held by a transaction that is not in time, those with most offsets first."""
     is_wrong: list[Filter] = [*_IS_HELD, ("blocking_verdict", "<>", "OPEN")]
     order = '"lag_offsets" DESC, "topic", "partition"'
-    held = run.rows("partitions", (*_HOLDER, "last_stable_offset", "lag_offsets"), is_wrong, order=order, limit=MOST_HELD)
+    held = run.rows("partitions", (*_HOLDER, "lag_offsets"), is_wrong, order=order, limit=MOST_HELD)
     if not held:
         return []
-    columns = (*_PLACE, "verdict", "reason", "blocks_since", "broker_clock_age_ms")
+    columns = (*_PLACE, "start_offset", "verdict", "reason", "blocks_since", "broker_clock_age_ms")
     by_them: Filter = ("producer_id", "IN", {row["blocking_producer_id"] for row in held})
     near = run.rows("open_transactions", columns, [*among(held, "topic", "partition"), by_them])
     holders = {tuple(row[name] for name in _PLACE): row for row in near}

@@ -28,7 +28,7 @@ from txnlib.ask.report_entries import (
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
-from txnlib.core.display import counted, duration, elapsed, printable, size, utc_time
+from txnlib.core.display import counted, duration, elapsed, not_before, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import refusal
 
 #: How a line points to the command that shows more, which stands whole at the end of the report.
@@ -166,8 +166,9 @@ def _section(section: str, summary: Summary) -> list[Line]:
     in_full = IN_FULL_URGENT if section in _URGENT and is_roomy else IN_FULL
     shown = [row for group in groups[: in_full + IN_BRIEF] for row in group]
     hidden = total - len(shown)
-    lines: list[Line] = ["", section]
-    reach = [summary.extents[name] for name in names_of(section) if name in summary.extents]
+    names = [name for name in names_of(section) if name in summary.extents]
+    lines: list[Line] = ["", " AND ".join(names).replace("_", " ") or section]
+    reach = [summary.extents[name] for name in names]
     if hidden:
         lines += [line for extent in reach for line in _in_all(extent)]
     for number, group in enumerate(groups[:in_full]):
@@ -210,8 +211,8 @@ def _in_all(extent: VerdictExtent) -> list[Line]:
     if extent.safe or extent.safe_later:
         on = "" if extent.safe_rows == extent.safe else f" ({counted(extent.safe_rows, 'row')})"
         safe.append(f"{extent.safe} safe to abort now{on}")
-    if extent.safe_later:
-        safe.append(f"{extent.safe_later} once they are old enough, the last from {utc_time(extent.safe_from_ms)} on")
+    if extent.safe_later and extent.safe_from_ms is not None:
+        safe.append(f"{extent.safe_later} once they are old enough, the last from {not_before(extent.safe_from_ms)} on")
     several = "; some have several" if sum(number for _, number in extent.reasons) > extent.transactions else ""
     return [
         *labelled("in all", "; ".join([places, *safe])),

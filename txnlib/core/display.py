@@ -41,6 +41,11 @@ def utc_time(ms: int | None) -> str:
     return "-" if ms is None else instant(ms).replace("T", " ")
 
 
+def not_before(ms: int) -> str:
+    """The same, rounded up, so that it is not named a moment too early."""
+    return utc_time(-(-ms // 1000) * 1000)
+
+
 def precise_time(ms: int) -> str:
     """2026-11-21 07:46:12.345Z; the number if it is outside of the calendar."""
     try:
