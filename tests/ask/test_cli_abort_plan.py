@@ -35,3 +35,23 @@ def test_programs_get_every_field(tmp_path):
 def test_kafka_has_no_such_command(tmp_path):
     written(tmp_path)
     assert txn_audit(tmp_path, "abort-plan", "--format", "kafka")[0] == 2
+
+
+def test_a_command_that_must_wait_is_not_told_to_be_done(tmp_path):
+    _, row = row_of(HANGING)
+    write_plan(tmp_path, row | {"action": "ABORT_LATER", "do_not_abort_because": "it is too young"})
+    for form, label in (("table", "   then    "), ("sh", "# then     ")):
+        code, out, _ = txn_audit(tmp_path, "abort-plan", "--format", form)
+        (line,) = [line for line in out.splitlines() if line.endswith(row["command"])]
+        assert (code, line) == (0, f"{label}{row['command']}"), form
+
+
+def test_a_note_of_some_steps_names_them(tmp_path):
+    _, row = row_of(HANGING)
+    none = row | {"action": "DO_NOT_ABORT", "command": None, "command_for_old_brokers": None, "before": [], "after": []}
+    notes = ("of one", "of both", "of both")
+    write_plan(tmp_path, *[none | {"number": n, "do_not_abort_because": "of all", "notes": [note]} for n, note in enumerate(notes)])
+    out = txn_audit(tmp_path, "abort-plan")[1]
+    assert [line for line in out.splitlines() if line.startswith("   note")] == [
+        "   note    of all", "   note    0: of one", "   note    1, 2: of both",
+    ]  # fmt: skip

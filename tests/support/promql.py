@@ -4,12 +4,13 @@ from collections.abc import Iterable
 
 import promql_parser
 
+from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.metrics import METRICS
 from txnlib.ask.run_result import SEVERITIES, URGENCY
 from txnlib.ask.summary import STATUSES
 
 #: Values of the labels that have a closed list of them.
-VALUES = {"verdict": URGENCY, "severity": SEVERITIES, "status": STATUSES}
+VALUES = {"verdict": (*URGENCY, LOOKS_LATE), "severity": SEVERITIES, "status": STATUSES}
 
 
 def selected(expression: str) -> list[promql_parser.VectorSelector]:

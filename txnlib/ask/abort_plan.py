@@ -64,8 +64,13 @@ def _group(action: str, reason: str, rows: Sequence[Row], width: int) -> list[st
     titles = [f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}" for row in rows]
     lines = ["", f"{action}  {len(rows)} transactions: {reason}"]
     lines += [line for title in titles for line in folded(printable(title), width)]
-    said = dict.fromkeys(said for row in rows for said in (row["do_not_abort_because"], *(row["notes"] or ())) if said is not None)
-    return lines + [line for note in said for line in _said("note", note, width)]
+    said: dict[str, list[int]] = {}
+    for row in rows:
+        for note in dict.fromkeys((row["do_not_abort_because"], *(row["notes"] or ()))):
+            if note is not None:
+                said.setdefault(note, []).append(row["number"])
+    of = {note: "" if len(numbers) == len(rows) else f"{', '.join(map(str, numbers))}: " for note, numbers in said.items()}
+    return lines + [line for note in said for line in _said("note", f"{of[note]}{note}", width)]
 
 
 def _effect(row: Row) -> str:
@@ -85,13 +90,18 @@ def _steps(row: Row, width: int) -> list[str]:
         lines += _said("no abort now, because", because, width)
     lines += [line for step in row["before"] or () for line in _checked("before", step, width)]
     if row["command"] is not None:
-        lines.append(printable(f"   do      {row['command']}"))
+        lines.append(printable(f"   {_when(row):<7} {row['command']}"))
     if row["command_for_old_brokers"] is not None:
         lines.append(printable(f"   or      {row['command_for_old_brokers']}   (brokers before 3.0)"))
     if row["effect"] is not None:
         lines += _said("effect", row["effect"], width)
     lines += [line for step in row["after"] or () for line in _checked("after", step, width)]
     return lines + [line for note in row["notes"] or () if note != because for line in _said("note", note, width)]
+
+
+def _when(row: Row) -> str:
+    """The label of a command: it must wait for what speaks against an abort now."""
+    return "do" if row["do_not_abort_because"] is None else "then"
 
 
 def _checked(when: str, step: Row, width: int) -> list[str]:
@@ -171,7 +181,7 @@ def _step(row: Row) -> str:
     problem = obstacle(row)
     if problem is not None:
         steps = [step["command"] for step in row["before"] or ()]
-        known = [*(f"before   {each}" for each in steps), *([f"do       {row['command']}"] if row["command"] else [])]
+        known = [*(f"before   {each}" for each in steps), *([f"{_when(row):<8} {row['command']}"] if row["command"] else [])]
         return _comment([f"{title}: {problem}", *known, *(f"note     {note}" for note in row["notes"] or ())])
     # From its columns, not the stored text: a table that somebody edited must not run anything else.
     command = kafka_commands.abort(row["topic"], row["partition"], row["start_offset"])
