@@ -102,6 +102,13 @@ def test_times_beyond_the_stretch_that_was_read_count():
     assert (step.after_ms, step.before_ms) == (3, 8)
 
 
+def test_a_span_without_records_says_that_its_first_batch_is_gone():
+    row = {"first_offset": 5, "last_offset": None, "records": 0, "batches": 0, "producer_id": 7, "producer_epoch": 0}
+    row |= {"first_timestamp_ms": None, "is_broker_clock": False, "marker_offset": None, "marker_ms": None, "marker_type": None}
+    (event,) = span_events("pay-0", [row], {}, {}, None, {5: "HANGING"})
+    assert (event.detail, event.mark) == ("its first batch is gone", "HANGING")
+
+
 def test_only_neighbours_in_the_story_are_folded():
     """Between the two stands a record of the coordinator; the others differ in epoch, or in kind."""
     batches = [

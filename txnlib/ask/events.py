@@ -344,6 +344,8 @@ def _time_of(row: Row, is_begin: bool) -> tuple[int | None, bool]:
 
 
 def _data(row: Row) -> str:
+    if row.get("last_offset") is None:
+        return "its first batch is gone"
     if row.get("records") is None:
         return ""
     seen = "" if row.get("is_start_exact", True) else "; its first batch was not captured"

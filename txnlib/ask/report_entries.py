@@ -166,7 +166,7 @@ def does(rows: Sequence[Row]) -> str:
     """What the transactions of one owner hold, or which one they wait behind."""
     holders = [row for row in rows if is_holder(row)]
     if not holders:
-        return f"waits behind {_ahead(rows[0])}"
+        return f"waits behind {ahead(rows[0])}"
     behind = _next(holders[0]) if len(rows) == 1 else ""
     held = sum(_extent(row)[0] for row in holders)
     return f"holds {counted(held, 'offset')} since {since(_oldest(holders))}{f', behind it {behind}' if behind else ''}"
@@ -214,13 +214,12 @@ def _effects_on_consumers(rows: Sequence[Row]) -> list[tuple[str, str]]:
     if len(rows) > 1:
         known = len(rows[0]["places"] or ())
         held = [("holds", f"{_listed(holders)}; since {since(_oldest(holders))}")] if holders else []
-        waits = [("waits", f"{_listed(others)}; behind {_ahead(others[0])}")] if others else []
+        waits = [("waits", f"{_listed(others)}; behind {ahead(others[0])}")] if others else []
         return [*held, *waits, *([("also", counted(known - len(rows), "more partition"))] if known > len(rows) else [])]
     row, (offsets, bytes_) = rows[0], _extent(rows[0])
     extent = f"{counted(offsets, 'offset')}, {size(bytes_)}"
     if others:
-        ahead = f"behind {_ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
-        return [("waits", f"{ahead}; behind its own start: {extent}")]
+        return [("waits", f"{behind_holder(row)}; behind its own start: {extent}")]
     stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
     at = "" if stable == row["start_offset"] else f" at offset {stable}"
     holds = f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"
@@ -246,7 +245,12 @@ def _next(row: Row) -> str:
     return f"{named} from offset {row['next_blocking_offset']} on"
 
 
-def _ahead(row: Row) -> str:
+def behind_holder(row: Row) -> str:
+    """Of a transaction that waits: behind which one. `row`: a row of `partitions`, with or without that of the transaction."""
+    return f"behind {ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
+
+
+def ahead(row: Row) -> str:
     """The transaction that holds the partition."""
     return named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
 

@@ -68,6 +68,7 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
         copies=logs.copies(),
         searches=() if told is None else grep_commands(told, logs.verdict, run.settings.get("kafka_version")),
         not_logged=None if told is None else told.silent_because,
+        holder=logs.holder(),
     )
     return Episode(run.cluster, run.run_id, run.as_of_ms, events, outcome)
 
@@ -210,6 +211,15 @@ class _Logs:
         order = '"known_until" NULLS FIRST, "partition", "source"'
         copies += self.run.rows("coverage", _COPY, of_coordinator, order=order, limit=COPIES)
         return [row | {"known_until": ms(row["known_until"])} for row in copies]
+
+    def holder(self) -> Row | None:
+        """The row of `partitions`, if another transaction holds the partition."""
+        columns = ("topic", "partition", "blocking_producer_id", "blocking_transactional_id", "last_stable_offset")
+        try:
+            rows = self.run.rows("partitions", columns, self.here)
+        except MissingTableError:
+            return None
+        return next((row for row in rows if row["blocking_producer_id"] not in (None, self.verdict["producer_id"])), None)
 
     def printed(self, evidence: Row) -> list[str]:
         """A record as the dump tool prints it, or as stored with the verdict if it is not in the tables."""

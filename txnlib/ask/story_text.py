@@ -15,7 +15,7 @@ from txnlib.ask import episode
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode, Event, the_day
 from txnlib.ask.grid import WIDTH, folded, instant_json
-from txnlib.ask.report_entries import AS_DECIDED, by_hand, last_write, since
+from txnlib.ask.report_entries import AS_DECIDED, behind_holder, by_hand, last_write, since
 from txnlib.ask.rows import Row
 from txnlib.core.broker_logs.log_line import GrepCommand
 from txnlib.core.copies import End, Role
@@ -41,6 +41,8 @@ class Explained:
     searches: Sequence[GrepCommand] = ()
     #: Why the logs do not show the cause itself.
     not_logged: str | None = None
+    #: The row of `partitions`, if another transaction holds the partition.
+    holder: Row | None = None
 
     def output(self, story: Episode[Explained], /) -> CommandOutput:
         """The story as a table, with the verdict below it."""
@@ -122,12 +124,13 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
     out += ["", f"{row['verdict']}  {row['reason']}"]
     proof = row["broker_clock_age_ms"]
     proven = "no broker's clock proves an age" if proof is None else f"open for {duration(proof)} by brokers' clocks"
-    blocked = f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])} behind its start"
+    blocked = f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])} behind its start, since {since(row)}"
+    held = ("holds", blocked) if explained.holder is None else ("waits", f"{behind_holder(explained.holder)}; {blocked}")
     says = [
         ("why", row["explanation"]),
         ("live", _LIVE[row["kafka_find_hanging"]]),
         ("age", f"last write {last_write(row)}; {proven}"),
-        ("holds", f"{blocked}, since {since(row)}"),
+        held,
         *(("cause", f"{each['likelihood'].lower()}: {each['cause']}; {each['evidence']}") for each in row["causes"] or ()),
     ]
     for label, text in says:
