@@ -297,7 +297,7 @@ def test_a_transaction_that_only_a_snapshot_remembers_is_told_as_such(tmp_path):
 def test_a_transaction_that_another_one_holds_up_waits_behind_it(tables):
     holder = {**PAY, "blocking_producer_id": 3, "blocking_transactional_id": "app-7", "last_stable_offset": 9}
     write(tables, "partitions", holder)
-    waits = " ".join(txn_audit(tables, "explain", "payments", 0, 40)[1].split())
+    waits = " ".join(txn_audit(tables, "explain", "payments", 0, 27)[1].split())
     assert "waits behind producer 3 (app-7), which holds payments-0 from offset 9 on; " in waits
     assert " holds " not in waits.partition("waits behind")[0]
 
