@@ -62,7 +62,7 @@ def _group(action: str, reason: str, rows: Sequence[Row], width: int) -> list[st
     if len(rows) == 1:
         return _steps(rows[0], width)
     titles = [f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}" for row in rows]
-    lines = ["", f"{action}  {len(rows)} transactions: {reason}"]
+    lines = ["", f"{action}  {len(rows)} steps: {reason}"]
     lines += [line for title in titles for line in folded(printable(title), width)]
     said: dict[str, list[int]] = {}
     for row in rows:

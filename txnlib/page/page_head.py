@@ -31,7 +31,7 @@ TO_DO: Final = {
     "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no abort by hand", ("LATE", PREPARED)),
     "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no abort by hand", ("STUCK",)),
     "DO_NOT_ABORT": ("hanging or stuck, and not to be aborted by hand: each entry says why", ("HANGING", "STUCK")),
-    "CHECK_TIMESTAMPS": ("late by their timestamps alone: look at what their producers write", ("LATE",)),
+    "CHECK_TIMESTAMPS": ("late by old timestamps alone: look at what writes them", ("LATE",)),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
 }
