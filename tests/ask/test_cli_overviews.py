@@ -24,6 +24,19 @@ def column(root, name: str, *argv: object) -> list[str]:
     return [row[name] for row in csv.DictReader(io.StringIO(out))]
 
 
+def test_open_transactions_that_hold_a_partition_come_before_those_that_wait(tmp_path):
+    write_run(tmp_path)
+    rows = [("a", 1, 9), ("a", 2, 7), ("b", 3, 5)]
+    places = [{"topic": topic, "partition": 0, "start_offset": n, "producer_id": n, "verdict": "LATE"} for topic, n, _ in rows]
+    blocked = [{"blocked_offsets": offsets, "as_of": at(NOW)} for *_, offsets in rows]
+    write(tmp_path, "open_transactions", *[place | more for place, more in zip(places, blocked, strict=True)])
+    assert column(tmp_path, "holds", "open") == ["", "", ""]
+    held = [{"topic": topic, "partition": 0, "blocking_producer_id": n} for topic, n in (("a", 1), ("b", 3))]
+    write(tmp_path, "partitions", *held)
+    assert column(tmp_path, "start_offset", "open") == ["1", "3", "2"]
+    assert column(tmp_path, "holds", "open") == ["True", "True", "False"]
+
+
 def test_open_transactions_are_chosen_and_those_that_block_most_come_first(tmp_path):
     write_run(tmp_path)
     rows = [("a", "HANGING", 1), ("b", "LATE", 9), ("a", "LATE", 5), ("a", "LATE", 7)]

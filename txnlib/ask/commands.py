@@ -96,7 +96,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         without=("--wide",),
     ),
     "open": Command(
-        "List the open transactions with their verdicts, those that block most first",
+        "List the open transactions with their verdicts, those that hold a partition first",
         "ask.overviews:answer_open",
         options={"--verdict": _ONLY_VERDICT, **_SOME},
         example="--verdict HANGING",

@@ -8,13 +8,13 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import TABLE
-from txnlib.ask.rows import Row, StoredRun
+from txnlib.ask.rows import Row, StoredRun, among
 from txnlib.ask.subject import equal
 from txnlib.core.display import counted
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.schema import shown
-from txnlib.errors import UsageError, meant
+from txnlib.errors import MissingTableError, UsageError, meant
 
 
 def late_transactions(run: StoredRun) -> list[Row]:
@@ -25,9 +25,28 @@ def late_transactions(run: StoredRun) -> list[Row]:
 def open_transactions(
     run: StoredRun, *, verdict: str | None = None, topic: str | None = None, limit: int | None = None
 ) -> list[Row]:
-    """The open transactions with a verdict, of a topic; those that block the most offsets first."""
+    """The open transactions with a verdict, of a topic: those that hold a partition first, then those that block the most offsets.
+
+    Column `holds`: whether it determines the last stable offset; NULL if that is not known. It blocks more offsets than any other
+    of its partition, so a limit leaves out those that wait before it.
+    """
+    columns = tuple(dict.fromkeys(name for name in (*shown("open"), "producer_id") if name != "holds"))
     order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
-    return run.rows("open_transactions", shown("open"), equal(verdict=verdict, topic=topic), order=order, limit=limit)
+    rows = run.rows("open_transactions", columns, equal(verdict=verdict, topic=topic), order=order, limit=limit)
+    holders = _holders(run, rows)
+    for row in rows:
+        holder = holders.get((row["topic"], row["partition"]))
+        row["holds"] = None if holder is None else holder == row["producer_id"]
+    return sorted(({name: row[name] for name in shown("open")} for row in rows), key=lambda row: row["holds"] is not True)
+
+
+def _holders(run: StoredRun, rows: Sequence[Row]) -> dict[tuple[str, int], int | None]:
+    """Partition -> the producer whose transaction holds it."""
+    try:
+        found = run.rows("partitions", ("topic", "partition", "blocking_producer_id"), among(rows, "topic", "partition"))
+    except MissingTableError:  # of a run that was killed
+        return {}
+    return {(row["topic"], row["partition"]): row["blocking_producer_id"] for row in found}
 
 
 def findings(
@@ -63,7 +82,7 @@ def _listed(view: str, rows: list[Row]) -> CommandOutput:
 
 
 def answer_open(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The open transactions with their verdicts, those that block most first."""
+    """The open transactions with their verdicts, those that hold a partition first."""
     return _listed("open", open_transactions(run, verdict=options.verdict, topic=options.topic, limit=options.limit))
 
 

@@ -90,7 +90,7 @@ OPEN_TRANSACTIONS: Final = Table(
     ),
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
     shown={
-        "open": "topic partition start_offset verdict transactional_id blocked_offsets blocks_since safe_to_abort reason | "
+        "open": "topic partition start_offset verdict transactional_id holds blocked_offsets blocks_since safe_to_abort reason | "
         "application producer_id producer_epoch coordinator_state first_seen runs_seen explanation do_not_abort_because",
         "find-hanging": "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp "
         "duration_minutes transactional_id verdict reason",
