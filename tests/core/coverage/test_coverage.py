@@ -280,6 +280,32 @@ def test_what_the_segments_of_a_copy_show(segments: list[Any], expected: dict[st
         assert {name: getattr(row, name) for name in expected} == expected
 
 
+HOLED = [captured(TRANSACTION_STATE_TOPIC, end=8), captured(TRANSACTION_STATE_TOPIC, base=10)]
+#: Segments of a coordinator's copy, and offsets in its broker's `cleaner-offset-checkpoint` by topic -> the offset below which
+#: records are lost.
+UNCLEANED: dict[str, tuple[list[Any], dict[str, int], int | None]] = {
+    "the cleaner took the end of a segment": (HOLED, {TRANSACTION_STATE_TOPIC: 10}, None),
+    "it has not been there: a segment is missing": (HOLED, {TRANSACTION_STATE_TOPIC: 8}, 10),
+    "it has never cleaned this log": (HOLED, {"t": 5}, 10),
+    "nobody copied how far it was": (HOLED, {}, None),
+    "a replica of a cleaned log": (
+        [captured(TRANSACTION_STATE_TOPIC, end=8), captured(TRANSACTION_STATE_TOPIC, base=8, first_offset=10)],
+        {"t": 5},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("segments", "cleaned", "expected"), UNCLEANED.values(), ids=UNCLEANED)
+def test_a_hole_that_the_cleaner_did_not_leave_is_a_missing_segment(segments, cleaned, expected) -> None:
+    entries = [checkpoint("cleaner_offset", offset, topic) for topic, offset in cleaned.items()]
+    mark = checkpoint("high_watermark", LONG, TRANSACTION_STATE_TOPIC)
+    (row,) = covered(*segments, checkpoints=[*entries, mark])
+    is_lost = expected is not None
+    assert (row.damaged_offset, row.shows_absence) == (expected, not is_lost)
+    assert (row.status, row.detail) == (("DAMAGED", "offsets missing between segments") if is_lost else ("COMPLETE", None))
+
+
 def test_a_row_has_every_column_of_its_table() -> None:
     assert [field.name.removesuffix("_ms") for field in fields(CoverageRow)] == list(TABLES["coverage"].names)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.copies import highest, is_harmful, lowest
+from txnlib.core.copies import highest, is_above, is_harmful, lowest
 from txnlib.core.instants import clock_ms
 
 # ---- The names in the source of a copy: `raw:1/first` was read from segments in the folder `1/first` of the input
@@ -68,6 +68,8 @@ class Checkpoints:
     high_watermark: int | None = None
     log_start_offset: int | None = None
     recovery_point: int | None = None
+    #: Up to where the log cleaner has compacted the copy; 0 where its file lists only other partitions.
+    cleaner_offset: int | None = None
     topic_id: str | None = None
     #: Leader epochs, each with its first offset; None if the file does not show it.
     leader_epochs: list[tuple[int, int | None]] = field(default_factory=list)
@@ -77,7 +79,7 @@ class Checkpoints:
         return highest(epoch for epoch, _ in self.leader_epochs)
 
     def add(self, entry: CheckpointEntry) -> None:
-        if entry.name in ("high_watermark", "log_start_offset", "recovery_point"):
+        if entry.name in ("high_watermark", "log_start_offset", "recovery_point", "cleaner_offset"):
             setattr(self, entry.name, highest((getattr(self, entry.name), entry.value)))
         elif entry.name == "topic_id" and entry.topic_id is not None:
             self.topic_id = max(self.topic_id or "", entry.topic_id)
@@ -88,9 +90,15 @@ class Checkpoints:
 def of_copies(checkpoints: Iterable[CheckpointEntry]) -> dict[CopyKey, Checkpoints]:
     """The checkpoints about each copy. A broker also notes partitions whose segments were not captured."""
     found: dict[CopyKey, Checkpoints] = defaultdict(Checkpoints)
+    with_cleaner = set()
     for entry in checkpoints:
         if entry.topic is not None and entry.partition is not None:
             found[entry.topic, entry.partition, entry.source].add(entry)
+            if entry.name == "cleaner_offset":
+                with_cleaner.add(entry.source)
+    for (_, _, source), noted in found.items():
+        if noted.cleaner_offset is None and source in with_cleaner:
+            noted.cleaner_offset = 0
     return dict(found)
 
 
@@ -166,6 +174,8 @@ class Extent:
     #: Highest base offset in a segment, and at the begin of one, that does not follow the batch before it.
     last_gap_offset: int | None
     boundary_gap: int | None
+    #: Highest base offset of a segment, by its name, above the end of the one before: the cleaner took that end, or one is missing.
+    named_gap: int | None
     overlap_offset: int | None
     tail: str | None
     is_decoded: bool | None
@@ -215,13 +225,14 @@ def _all(flags: Iterable[bool | None]) -> bool | None:
 
 def _extent(segments: Sequence[_Segment]) -> Extent:
     in_order = sorted(segments, key=lambda segment: -1 if segment.base_offset is None else segment.base_offset)
-    gaps, overlaps, damages = [], [], []
+    gaps, named_gaps, overlaps, damages = [], [], [], []
     harm, end_before, highest_end = 0, None, None
     for segment, following in zip(in_order, [*in_order[1:], None], strict=True):
         begins = segment.begins
         if begins is not None:
             if end_before is not None and begins > end_before:
                 gaps.append(begins)
+                named_gaps.append(segment.base_offset if is_above(segment.base_offset, end_before) else None)
             if segment.is_twice or (highest_end is not None and begins < highest_end):
                 overlaps.append(begins)
         for each in segment.unreadable:
@@ -244,6 +255,7 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
         damaged_offset=highest(damages),
         last_gap_offset=highest(segment.last_gap_offset for segment in in_order),
         boundary_gap=highest(gaps),
+        named_gap=highest(named_gaps),
         overlap_offset=lowest(overlaps),
         tail=None if newest.base_offset is None else newest.tail,
         is_decoded=_all(segment.is_decoded for segment in in_order),
