@@ -256,6 +256,31 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
         [captured(tail="TORN", unreadable=(unreadable(reason="INCOMPLETE_BATCH"),))],
         {"damaged_offset": None, "unreadable_bytes": 9, "status": "PARTIAL", "ends": End.TORN},
     ),
+    "a cut segment that is not the last": (
+        [captured(end=8, tail="TORN", unreadable=(unreadable(reason="INCOMPLETE_BATCH"),)), captured(base=10)],
+        {"damaged_offset": 10, "status": "DAMAGED"},
+    ),
+    # Brokers trim a preallocated segment when they roll it.
+    "zeros at the end of a segment that is not the last": (
+        [captured(end=8, tail="ZEROS"), captured(base=10)],
+        {"damaged_offset": 10, "status": "DAMAGED"},
+    ),
+    "nothing but zeros": (
+        [captured(end=None, first_offset=None, batches=0, tail="ZEROS"), captured(base=10)],
+        {"gap_offset": 10, "damaged_offset": 10},
+    ),
+    "a text of nothing but first lines, and another": (
+        [captured(source="text:1", end=None, first_offset=None, tail="EMPTY_OR_CUT"), captured(source="text:1", base=10)],
+        {"damaged_offset": 10, "status": "DAMAGED"},
+    ),
+    "zeros at the end of the last segment": (
+        [captured(end=10), captured(base=10, tail="ZEROS")],
+        {"damaged_offset": None, "status": "COMPLETE"},
+    ),
+    "an empty segment that is not the last": (
+        [captured(end=None, first_offset=None, batches=0), captured(base=10)],
+        {"gap_offset": 10, "status": "PARTIAL"},
+    ),
     "a stretch without records": (
         [captured(unreadable=(unreadable(7, reason="NOT_DUMP_TEXT: x"),))],
         {"damaged_offset": None, "unreadable_bytes": 9, "status": "COMPLETE"},
@@ -281,12 +306,15 @@ def test_what_the_segments_of_a_copy_show(segments: list[Any], expected: dict[st
 
 
 HOLED = [captured(TRANSACTION_STATE_TOPIC, end=8), captured(TRANSACTION_STATE_TOPIC, base=10)]
+EMPTIED = captured(TRANSACTION_STATE_TOPIC, end=None, first_offset=None, batches=0)
 #: Segments of a coordinator's copy, and offsets in its broker's `cleaner-offset-checkpoint` by topic -> the offset below which
 #: records are lost.
 UNCLEANED: dict[str, tuple[list[Any], dict[str, int], int | None]] = {
     "the cleaner took the end of a segment": (HOLED, {TRANSACTION_STATE_TOPIC: 10}, None),
     "it has not been there: a segment is missing": (HOLED, {TRANSACTION_STATE_TOPIC: 8}, 10),
     "it has never cleaned this log": (HOLED, {"t": 5}, 10),
+    "the cleaner left an empty segment": ([EMPTIED, HOLED[1]], {TRANSACTION_STATE_TOPIC: 10}, None),
+    "it was not there, and a segment is empty": ([EMPTIED, HOLED[1]], {TRANSACTION_STATE_TOPIC: 0}, 10),
     "nobody copied how far it was": (HOLED, {}, None),
     "a replica of a cleaned log": (
         [captured(TRANSACTION_STATE_TOPIC, end=8), captured(TRANSACTION_STATE_TOPIC, base=8, first_offset=10)],

@@ -213,14 +213,20 @@ class _Segment:
         self.is_twice = sum(file.kind == RAW for file in files) > 1
         self.is_skipped = all(file.kind == SKIPPED for file in files)
         self.is_printed = any(file.kind == PRINTED for file in files)
-        #: The first offset; None for printed records, whose offsets only give an order.
+        #: The first offset; None for printed records, whose offsets only give an order. And the end; None if it was not read.
         self.begins = base_offset if self.first_offset is None else self.first_offset
+        self.ends = base_offset if self.end_offset is None and not self.is_skipped else self.end_offset
 
 
 def _all(flags: Iterable[bool | None]) -> bool | None:
     """Whether all known flags are set; None if none is known."""
     known = [flag for flag in flags if flag is not None]
     return all(known) if known else None
+
+
+#: Tails that only the last segment may have: a broker trims a preallocated segment when it rolls it, and a text of nothing but
+#: first lines may be cut. Kafka: `LogSegment.onBecomeInactiveSegment`.
+_TAILS_OF_LAST: Final = ("ZEROS", "EMPTY_OR_CUT")
 
 
 def _extent(segments: Sequence[_Segment]) -> Extent:
@@ -235,13 +241,16 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
                 named_gaps.append(segment.base_offset if is_above(segment.base_offset, end_before) else None)
             if segment.is_twice or (highest_end is not None and begins < highest_end):
                 overlaps.append(begins)
+        begins_after = None if following is None else following.begins
         for each in segment.unreadable:
             if is_harmful(each.reason):
-                harm += not each.is_cut
-                begins_after = None if following is None else following.begins
+                harm += following is not None or not each.is_cut
                 damages.append(begins_after if each.next_offset is None else each.next_offset)
-        if segment.end_offset is not None:
-            end_before, highest_end = segment.end_offset, highest((highest_end, segment.end_offset))
+        if following is not None and segment.tail in _TAILS_OF_LAST:
+            harm += 1
+            damages.append(begins_after)
+        if segment.ends is not None:
+            end_before, highest_end = segment.ends, highest((highest_end, segment.ends))
     newest = in_order[-1]
     return Extent(
         first_offset=lowest(segment.first_offset for segment in in_order),
