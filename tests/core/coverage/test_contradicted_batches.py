@@ -44,6 +44,7 @@ GRID: dict[str, tuple[dict[int | None, Log], int | None, int | None, bool, tuple
     "a gap between segments": ({0: [(0, 3), (1, 3)], 200: [(200, 3)]}, 3, 2, False, None),
     "a gap farther up": ({0: [(0, 3), (90, 3), (91, 3)]}, 3, 2, False, None),
     "the name of a segment is cut off its text": ({2: [(2, 3), (3, 3)], None: [(0, 3), (1, 3)]}, 3, 4, False, None),
+    "it has no other segment": ({None: [(0, 3), (1, 3)]}, 3, 4, False, None),
     "the same, and its last epoch is raised": ({2: [(2, 3), (3, 3)], None: [(0, 3), (1, 9)]}, 3, 4, False, (1, EPOCH)),
     "a gap that damage made": ({0: [(0, 3), (90, 3)]}, 3, 2, True, None),
 }

@@ -291,6 +291,20 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
         [captured(TRANSACTION_STATE_TOPIC, base=10)],
         {"detail": "its first segments are missing", "status": "PARTIAL"},
     ),
+    "a coordinator's text whose first lines are cut off": (
+        [
+            captured(TRANSACTION_STATE_TOPIC, "text:1", 30, None, first_offset=21),
+            captured(TRANSACTION_STATE_TOPIC, "text:1", 40, 30),
+        ],
+        {"log_start_offset": 21, "detail": "its first segments are missing", "status": "PARTIAL", "shows_absence": False},
+    ),
+    "a text that does not name its first segment, which is whole": (
+        [
+            captured(TRANSACTION_STATE_TOPIC, "text:1", 30, None, first_offset=0),
+            captured(TRANSACTION_STATE_TOPIC, "text:1", 40, 30),
+        ],
+        {"log_start_offset": 0, "detail": None, "status": "COMPLETE", "shows_absence": True},
+    ),
     "console text": (
         [captured(TRANSACTION_STATE_TOPIC, "console:1", None, None, kind="printed", tail="TORN")],
         {"tail": None, "ends": End.TORN, "detail": "a console consumer's text, which does not tell where it began"},

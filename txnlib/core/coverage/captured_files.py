@@ -215,6 +215,8 @@ class _Segment:
         self.is_printed = any(file.kind == PRINTED for file in files)
         #: The first offset; None for printed records, whose offsets only give an order. And the end; None if it was not read.
         self.begins = base_offset if self.first_offset is None else self.first_offset
+        #: The base offset; of a text that does not name it, the first offset, because what was before that may be lost.
+        self.named = self.begins if base_offset is None else base_offset
         self.ends = base_offset if self.end_offset is None and not self.is_skipped else self.end_offset
 
 
@@ -255,8 +257,8 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
     return Extent(
         first_offset=lowest(segment.first_offset for segment in in_order),
         end_offset=highest(each.base_offset if each.end_offset is None else each.end_offset for each in in_order),
-        first_segment_offset=lowest(segment.base_offset for segment in in_order),
-        read_from_offset=lowest(segment.base_offset for segment in in_order if not segment.is_skipped),
+        first_segment_offset=lowest(segment.named for segment in in_order),
+        read_from_offset=lowest(segment.named for segment in in_order if not segment.is_skipped),
         bytes=_sum(segment.bytes for segment in in_order),
         batches=_sum(segment.batches for segment in in_order),
         unreadable_bytes=sum(each.length for segment in in_order for each in segment.unreadable),
