@@ -174,13 +174,14 @@ _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<par
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 LEADER_EPOCH: Final = "leader_epoch"
 TOPIC_ID: Final = "topic_id"
+CLEANER_OFFSET: Final = "cleaner_offset"
 #: The checkpoints of one partition, which are in its folder.
 _OF_PARTITION: Final = ("leader-epoch-checkpoint", "partition.metadata")
 CHECKPOINTS: Final = {
     "replication-offset-checkpoint": "high_watermark",
     "recovery-point-offset-checkpoint": "recovery_point",
     "log-start-offset-checkpoint": "log_start_offset",
-    "cleaner-offset-checkpoint": "cleaner_offset",
+    "cleaner-offset-checkpoint": CLEANER_OFFSET,
     "leader-epoch-checkpoint": LEADER_EPOCH,
     "partition.metadata": TOPIC_ID,
 }

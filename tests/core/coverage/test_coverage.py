@@ -323,10 +323,11 @@ HOLED = [captured(TRANSACTION_STATE_TOPIC, end=8), captured(TRANSACTION_STATE_TO
 EMPTIED = captured(TRANSACTION_STATE_TOPIC, end=None, first_offset=None, batches=0)
 #: Segments of a coordinator's copy, and offsets in its broker's `cleaner-offset-checkpoint` by topic -> the offset below which
 #: records are lost.
-UNCLEANED: dict[str, tuple[list[Any], dict[str, int], int | None]] = {
+UNCLEANED: dict[str, tuple[list[Any], dict[str | None, int | None], int | None]] = {
     "the cleaner took the end of a segment": (HOLED, {TRANSACTION_STATE_TOPIC: 10}, None),
     "it has not been there: a segment is missing": (HOLED, {TRANSACTION_STATE_TOPIC: 8}, 10),
     "it has never cleaned this log": (HOLED, {"t": 5}, 10),
+    "it has never cleaned any log": (HOLED, {None: None}, 10),
     "the cleaner left an empty segment": ([EMPTIED, HOLED[1]], {TRANSACTION_STATE_TOPIC: 10}, None),
     "it was not there, and a segment is empty": ([EMPTIED, HOLED[1]], {TRANSACTION_STATE_TOPIC: 0}, 10),
     "nobody copied how far it was": (HOLED, {}, None),

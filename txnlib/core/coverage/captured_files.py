@@ -68,7 +68,7 @@ class Checkpoints:
     high_watermark: int | None = None
     log_start_offset: int | None = None
     recovery_point: int | None = None
-    #: Up to where the log cleaner has compacted the copy; 0 where its file lists only other partitions.
+    #: Up to where the log cleaner has compacted the copy; 0 if its file does not list it.
     cleaner_offset: int | None = None
     topic_id: str | None = None
     #: Leader epochs, each with its first offset; None if the file does not show it.
@@ -94,8 +94,8 @@ def of_copies(checkpoints: Iterable[CheckpointEntry]) -> dict[CopyKey, Checkpoin
     for entry in checkpoints:
         if entry.topic is not None and entry.partition is not None:
             found[entry.topic, entry.partition, entry.source].add(entry)
-            if entry.name == "cleaner_offset":
-                with_cleaner.add(entry.source)
+        if entry.name == "cleaner_offset":
+            with_cleaner.add(entry.source)
     for (_, _, source), noted in found.items():
         if noted.cleaner_offset is None and source in with_cleaner:
             noted.cleaner_offset = 0
