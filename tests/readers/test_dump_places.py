@@ -233,6 +233,7 @@ LOOKS = {
     "record lines": (dumped("2.1-partition-deep").split(b"\n", 2)[2], True),
     "a dump behind noise": (b"$ kafka-dump-log.sh\nSLF4J: x\n\n" + print_dump(*LOG), True),
     "a dump with a byte order mark": (b"\xef\xbb\xbf" + dumped("3.9-partition"), True),
+    "the same of an empty log": (b"\xef\xbb\xbf" + print_dump(), True),
     "a dump with binary payloads": (dumped("real-4.3.0-print-data-log-txnstate"), True),
     "converted line ends": (dumped("3.9-partition").replace(b"\n", b"\r\n"), True),
     "a segment": (sample("payments-0.log"), False),

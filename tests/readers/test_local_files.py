@@ -62,6 +62,25 @@ def batches_of(listed: Capture) -> list[tuple[str, int, str, int]]:
     return [(row["topic"], row["partition"], row["source"], row["base_offset"]) for row in rows("record_batches", listed)]
 
 
+# ---- What is not there
+
+
+@pytest.mark.parametrize("name", ["index", "timeindex", "txnindex"])
+def test_a_segment_whose_index_alone_was_copied_is_named_and_lowers_the_coverage(capture, name):
+    folder = capture / "1" / "orders-0"
+    segment_in(folder, 9)
+    for base_offset in (0, 5, 9):
+        (folder / f"{base_offset:020}.{name}").touch()
+    (capture / "1" / "link").symlink_to("orders-0")
+    deleted = capture / "1" / f"orders-0.{'0' * 32}-delete"
+    deleted.mkdir()
+    (deleted / f"{7:020}.{name}").touch()
+    listed = list_capture([str(capture)])
+    assert quarantine(listed) == {f"1/orders-0/{5:020}.log": "MISSING_SEGMENT: its index is here, and it is not: copy it, too"}
+    (row,) = [row for row in rows("segments", listed) if row["unreadable"]]
+    assert (row["topic"], row["source"], row["segment_base_offset"], row["kind"]) == ("orders", "raw:1", 5, "raw")
+
+
 # ---- What is no file
 
 

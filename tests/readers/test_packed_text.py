@@ -47,6 +47,16 @@ def tables_of(path: Path) -> dict[str, list[dict[str, Any]]]:
     return {name: [row for batch in read_table(name, file) for row in batch.to_pylist()] for name in names}
 
 
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path, ending: str) -> None:
+    """That line names the segment."""
+    text = b"\xef\xbb\xbf" + print_dump(*(Batch(), Batch()))
+    path = tmp_path / f"text{ending}"
+    path.write_bytes(gzip.compress(text) if ending else text)
+    (segment,) = tables_of(path)["segments"]
+    assert (segment["segment_base_offset"], segment["batches"], segment["unreadable"]) == (0, 2, [])
+
+
 @pytest.mark.parametrize("ending", PACKERS)
 @pytest.mark.parametrize("damage", [cut, overwrite])
 @pytest.mark.parametrize("share", [0.6, 0.9])

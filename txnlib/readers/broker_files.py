@@ -29,7 +29,7 @@ from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.wire import CorruptRecordError, optional
 from txnlib.readers import arrow_schemas
 from txnlib.readers.arrow_schemas import SAMPLE_BYTES, in_batches, place_of, unreadable
-from txnlib.readers.capture import CHECKPOINTS, LEADER_EPOCH, TOPIC_ID, CaptureFile, FileKind
+from txnlib.readers.capture import CHECKPOINTS, CLEANER_OFFSET, LEADER_EPOCH, TOPIC_ID, CaptureFile, FileKind
 
 #: Size limit for a snapshot, index or checkpoint: 1.5 million producers, 1.9 million aborted transactions, or 200 000 partitions
 #: with the longest possible names. Files that brokers write are far smaller.
@@ -149,6 +149,7 @@ def segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.Re
 def read_checkpoints(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
     """One row of `arrow_schemas.CHECKPOINTS` per complete entry of a checkpoint file.
 
+    And one without a partition for each file of the cleaner, which is empty until it has cleaned a log.
     `read_checkpoint_problem` names what is wrong with the other entries.
     """
     name = CHECKPOINTS[PurePosixPath(file.path).name]
@@ -162,6 +163,8 @@ def read_checkpoints(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBat
         rows = (common | place | {"value": epoch, "start_offset": offset} for _, epoch, offset in _entries(content, name))
     else:
         rows = (common | {"topic": topic, "partition": number, "value": value} for topic, number, value in _entries(content, name))
+    if name == CLEANER_OFFSET:
+        rows = chain([common], rows)
     return in_batches(rows, arrow_schemas.CHECKPOINTS)
 
 

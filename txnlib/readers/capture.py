@@ -159,6 +159,8 @@ _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})\.snapshot")
 _TRANSACTION_INDEX: Final = re.compile(r"([0-9]{20})\.txnindex")
 _METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
+#: Indexes of a segment. A broker makes them after it, and deletes them with it.
+_INDEX: Final = re.compile(r"([0-9]{20})\.(?:index|timeindex|txnindex)")
 _METADATA_FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
 _NUMBERED: Final = {
     _SEGMENT: FileKind.SEGMENT,
@@ -172,13 +174,14 @@ _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<par
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 LEADER_EPOCH: Final = "leader_epoch"
 TOPIC_ID: Final = "topic_id"
+CLEANER_OFFSET: Final = "cleaner_offset"
 #: The checkpoints of one partition, which are in its folder.
 _OF_PARTITION: Final = ("leader-epoch-checkpoint", "partition.metadata")
 CHECKPOINTS: Final = {
     "replication-offset-checkpoint": "high_watermark",
     "recovery-point-offset-checkpoint": "recovery_point",
     "log-start-offset-checkpoint": "log_start_offset",
-    "cleaner-offset-checkpoint": "cleaner_offset",
+    "cleaner-offset-checkpoint": CLEANER_OFFSET,
     "leader-epoch-checkpoint": LEADER_EPOCH,
     "partition.metadata": TOPIC_ID,
 }
@@ -200,6 +203,8 @@ _SILENT_ENDINGS: Final = (
     ".err",
     ".capture",  # state of scripts/capture.sh for its next call
 )
+#: Problem of a segment that has indexes and is not there itself.
+MISSING_SEGMENT: Final = "MISSING_SEGMENT: its index is here, and it is not: copy it, too"
 _HEAD_BYTES: Final = 65_536
 
 
@@ -218,7 +223,7 @@ def list_capture(inputs: Iterable[str], *, follow_links: bool = False, say: Call
     """
     roots = [_root(given) for given in inputs]
     bases = {root: PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root) for root, is_file in roots}
-    found = _Found()
+    found, indexed = _Found(), _Indexed()
     notes: list[CaptureNotes] = []
     listed = files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=_is_partition_folder)
     for count, entry in enumerate(listed, 1):
@@ -229,6 +234,9 @@ def list_capture(inputs: Iterable[str], *, follow_links: bool = False, say: Call
         if entry.problem is None and PurePosixPath(entry.path).name == CAPTURE_JSON:
             notes.append(read_capture_notes(entry.path))
         found.add(entry, _classify(entry, bases[entry.root]))
+        indexed.add(entry)
+    for lost in indexed.without_segment(found.files):
+        found.add(lost, _refused(lost, bases[lost.root], MISSING_SEGMENT))
     if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in found.files):
         refused = next((file for file in found.files if file.kind is FileKind.REFUSED), None)
         raise UnreadableInputError(
@@ -276,6 +284,26 @@ class _Found:
             else:
                 self._unnamed[entry.identity] = key
         self._files[key] = file
+
+
+class _Indexed:
+    """The segments that have indexes."""
+
+    def __init__(self) -> None:
+        #: Path of a segment -> its root.
+        self._segments: dict[str, str] = {}
+
+    def add(self, entry: FolderEntry) -> None:
+        folder, _, name = entry.path.rpartition("/")
+        match = _INDEX.fullmatch(name)
+        # A segment that is reached through a link may be listed under its own name.
+        if match is not None and not entry.is_linked and _is_partition_folder(PurePosixPath(folder).name):
+            self._segments[f"{folder}/{match[1]}.log"] = entry.root
+
+    def without_segment(self, listed: Iterable[CaptureFile]) -> list[FolderEntry]:
+        """The segments that are not listed themselves."""
+        missing = self._segments.keys() - {file.path for file in listed}
+        return [FolderEntry(self._segments[path], path, 0) for path in missing]
 
 
 def _root(given: str) -> tuple[str, bool]:

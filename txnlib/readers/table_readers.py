@@ -142,7 +142,9 @@ def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches
 def _read_dump(file: CaptureFile, readers: Readers) -> TableBatches:
     from_name = None if file.topic is None or file.partition is None else (file.topic, file.partition)
     with open_text(file.path, file.size) as text:
-        events = read_located(TextLines(text), file.source, from_name)
+        lines = TextLines(text)
+        lines.skip_byte_order_mark()
+        events = read_located(lines, file.source, from_name)
         yield from one_pass(events, {table: rows(file) for table, rows in readers.items()})
 
 

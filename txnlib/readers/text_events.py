@@ -36,7 +36,7 @@ from txnlib.core.text.dump_lines import (
 )
 from txnlib.core.text.dump_reader import DumpReader
 from txnlib.core.text.events import ConsoleRecord, Dumped, FileEnd, FileStart, Unreadable, UnreadableReason
-from txnlib.core.text.lines import Lines, TextLines
+from txnlib.core.text.lines import BYTE_ORDER_MARK, Lines, TextLines
 
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
 
@@ -49,7 +49,7 @@ def looks_like_dump(head: bytes) -> bool:
     if head.startswith(b"\0"):
         return False
     readers = read_file_line, read_batch_line, read_record_line, is_of_old_tool
-    return any(read(line) for line in head.splitlines() for read in readers)
+    return any(read(line) for line in head.removeprefix(BYTE_ORDER_MARK).splitlines() for read in readers)
 
 
 def find_console_record(head: bytes) -> int | None:

@@ -20,9 +20,9 @@ from txnlib.core.coverage.leader_epochs import (
 )
 
 Log = list[tuple[int, int | None]]
-#: Segments by base offset, each a list of (base offset, leader epoch); highest epoch and high watermark of the checkpoints; whether
-#: a stretch was unreadable -> base offset of the contradicted batch, and why.
-GRID: dict[str, tuple[dict[int, Log], int | None, int | None, bool, tuple[int, str] | None]] = {
+#: Segments by base offset (None: not known), each a list of (base offset, leader epoch); highest epoch and high watermark of the
+#: checkpoints; whether a stretch was unreadable -> base offset of the contradicted batch, and why.
+GRID: dict[str, tuple[dict[int | None, Log], int | None, int | None, bool, tuple[int, str] | None]] = {
     "epochs rise": ({0: [(0, 3), (1, 3)], 2: [(2, 4), (3, 4)]}, 4, 4, False, None),
     "one epoch per batch": ({0: [(0, 1), (1, 2)], 2: [(2, 3)]}, 3, 3, False, None),
     "no checkpoints": ({0: [(0, 3), (1, 9)]}, None, None, False, None),
@@ -43,12 +43,15 @@ GRID: dict[str, tuple[dict[int, Log], int | None, int | None, bool, tuple[int, s
     "a gap before the last of a cleaned segment": ({0: [(0, 3), (90, 3)], 200: [(200, 3), (201, 3)]}, 3, 100, False, None),
     "a gap between segments": ({0: [(0, 3), (1, 3)], 200: [(200, 3)]}, 3, 2, False, None),
     "a gap farther up": ({0: [(0, 3), (90, 3), (91, 3)]}, 3, 2, False, None),
+    "the name of a segment is cut off its text": ({2: [(2, 3), (3, 3)], None: [(0, 3), (1, 3)]}, 3, 4, False, None),
+    "it has no other segment": ({None: [(0, 3), (1, 3)]}, 3, 4, False, None),
+    "the same, and its last epoch is raised": ({2: [(2, 3), (3, 3)], None: [(0, 3), (1, 9)]}, 3, 4, False, (1, EPOCH)),
     "a gap that damage made": ({0: [(0, 3), (90, 3)]}, 3, 2, True, None),
 }
 CONTRADICTED = {name: expected for name, (*_, expected) in GRID.items() if expected is not None}
 
 
-def epochs_of(topic: str, base: int, log: Log) -> list[EpochOfSegment]:
+def epochs_of(topic: str, base: int | None, log: Log) -> list[EpochOfSegment]:
     """One row for each leader epoch of a segment."""
     found: dict[int | None, EpochOfSegment] = {}
     before = None

@@ -278,6 +278,32 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
         [captured(tail="TORN", unreadable=(unreadable(reason="INCOMPLETE_BATCH"),))],
         {"damaged_offset": None, "unreadable_bytes": 9, "status": "PARTIAL", "ends": End.TORN},
     ),
+    "a cut segment that is not the last": (
+        [captured(end=8, tail="TORN", unreadable=(unreadable(reason="INCOMPLETE_BATCH"),)), captured(base=10)],
+        {"damaged_offset": 10, "status": "DAMAGED"},
+    ),
+    # Brokers trim a preallocated segment when they roll it.
+    "zeros at the end of a segment that is not the last": (
+        [captured(end=8, tail="ZEROS"), captured(base=10)],
+        {"damaged_offset": 10, "status": "DAMAGED"},
+    ),
+    "nothing but zeros": (
+        [captured(end=None, first_offset=None, batches=0, tail="ZEROS"), captured(base=10)],
+        {"gap_offset": 10, "damaged_offset": 10},
+    ),
+    # The cleaner may leave an empty segment, whose text has nothing but first lines.
+    "a text of nothing but first lines, and another": (
+        [captured(source="text:1", end=None, first_offset=None, tail="EMPTY_OR_CUT"), captured(source="text:1", base=10)],
+        {"gap_offset": 10, "status": "PARTIAL"},
+    ),
+    "zeros at the end of the last segment": (
+        [captured(end=10), captured(base=10, tail="ZEROS")],
+        {"damaged_offset": None, "status": "COMPLETE"},
+    ),
+    "an empty segment that is not the last": (
+        [captured(end=None, first_offset=None, batches=0), captured(base=10)],
+        {"gap_offset": 10, "status": "PARTIAL"},
+    ),
     "a stretch without records": (
         [captured(unreadable=(unreadable(7, reason="NOT_DUMP_TEXT: x"),))],
         {"damaged_offset": None, "unreadable_bytes": 9, "status": "COMPLETE"},
@@ -287,6 +313,20 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "a coordinator's first segments": (
         [captured(TRANSACTION_STATE_TOPIC, base=10)],
         {"detail": "its first segments are missing", "status": "PARTIAL"},
+    ),
+    "a coordinator's text whose first lines are cut off": (
+        [
+            captured(TRANSACTION_STATE_TOPIC, "text:1", 30, None, first_offset=21),
+            captured(TRANSACTION_STATE_TOPIC, "text:1", 40, 30),
+        ],
+        {"log_start_offset": 21, "detail": "its first segments are missing", "status": "PARTIAL", "shows_absence": False},
+    ),
+    "a text that does not name its first segment, which is whole": (
+        [
+            captured(TRANSACTION_STATE_TOPIC, "text:1", 30, None, first_offset=0),
+            captured(TRANSACTION_STATE_TOPIC, "text:1", 40, 30),
+        ],
+        {"log_start_offset": 0, "detail": None, "status": "COMPLETE", "shows_absence": True},
     ),
     "console text": (
         [captured(TRANSACTION_STATE_TOPIC, "console:1", None, None, kind="printed", tail="TORN")],
@@ -300,6 +340,44 @@ def test_what_the_segments_of_a_copy_show(segments: list[Any], expected: dict[st
     for given in (segments, segments[::-1]):
         (row,) = covered(*given)
         assert {name: getattr(row, name) for name in expected} == expected
+
+
+HOLED = [captured(TRANSACTION_STATE_TOPIC, end=8), captured(TRANSACTION_STATE_TOPIC, base=10)]
+EMPTIED = captured(TRANSACTION_STATE_TOPIC, end=None, first_offset=None, batches=0)
+#: Segments of a coordinator's copy, and offsets in its broker's `cleaner-offset-checkpoint` by topic -> the offset below which
+#: records are lost.
+UNCLEANED: dict[str, tuple[list[Any], dict[str | None, int | None], int | None]] = {
+    "the cleaner took the end of a segment": (HOLED, {TRANSACTION_STATE_TOPIC: 10}, None),
+    "it has not been there: a segment is missing": (HOLED, {TRANSACTION_STATE_TOPIC: 8}, 10),
+    "it has never cleaned this log": (HOLED, {"t": 5}, 10),
+    "it has never cleaned any log": (HOLED, {None: None}, 10),
+    "the cleaner left an empty segment": ([EMPTIED, HOLED[1]], {TRANSACTION_STATE_TOPIC: 10}, None),
+    "it was not there, and a segment is empty": ([EMPTIED, HOLED[1]], {TRANSACTION_STATE_TOPIC: 0}, 10),
+    "nobody copied how far it was": (HOLED, {}, None),
+    "a replica of a cleaned log": (
+        [captured(TRANSACTION_STATE_TOPIC, end=8), captured(TRANSACTION_STATE_TOPIC, base=8, first_offset=10)],
+        {"t": 5},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("segments", "cleaned", "expected"), UNCLEANED.values(), ids=UNCLEANED)
+def test_a_hole_that_the_cleaner_did_not_leave_is_a_missing_segment(segments, cleaned, expected) -> None:
+    entries = [checkpoint("cleaner_offset", offset, topic) for topic, offset in cleaned.items()]
+    mark = checkpoint("high_watermark", LONG, TRANSACTION_STATE_TOPIC)
+    (row,) = covered(*segments, checkpoints=[*entries, mark])
+    is_lost = expected is not None
+    assert (row.damaged_offset, row.shows_absence) == (expected, not is_lost)
+    assert (row.status, row.detail) == (("DAMAGED", "offsets missing between segments") if is_lost else ("COMPLETE", None))
+
+
+@pytest.mark.parametrize(("copied_ms", "is_lost"), [(NOW - 1, False), (NOW, True), (NOW + 1, True)])
+def test_the_cleaner_may_have_gone_on_since_its_checkpoint_was_copied(copied_ms: int, is_lost: bool) -> None:
+    cleaned = checkpoint("cleaner_offset", 8, TRANSACTION_STATE_TOPIC)
+    instants = CaptureInstants(NOW, {"1/replication-offset-checkpoint": copied_ms})
+    (row,) = covered(*HOLED, checkpoints=[cleaned], instants=instants)
+    assert (row.status == "DAMAGED") is is_lost
 
 
 def test_a_row_has_every_column_of_its_table() -> None:

@@ -48,6 +48,17 @@ def test_a_copy_that_is_not_current_still_shows_what_hung_before_its_newest_stam
     )
 
 
+@pytest.mark.parametrize("coordinator", [NOBODY, COMPLETE, PREPARED, EXPIRED, ROTATED])
+def test_what_only_the_snapshot_of_a_follower_has_open_need_not_be_open_at_the_leader(coordinator):
+    """Its records are deleted, and each replica has a state of its own."""
+    gone = replace(PARTITION, is_begin_gone=True)
+    assert judged(replace(gone, role=Role.OTHER), coordinator)[:2] == (Verdict.UNKNOWN, Reason.PARTITION_COPY_NOT_CURRENT)
+    for role in (Role.LEADER, Role.LAST_LEADER, Role.FURTHEST):
+        assert judged(replace(gone, role=role), coordinator)[0] is not Verdict.UNKNOWN
+    # Its coordinator lists it, so the leader had it, too.
+    assert judged(replace(gone, role=Role.OTHER), ONGOING)[0] is not Verdict.UNKNOWN
+
+
 def test_what_was_decided_after_the_newest_stamp_of_an_old_disk_is_not_hanging():
     old = replace(PARTITION, role=Role.OTHER, known_until_ms=NOON + 30 * MINUTE)
     assert judged(old, replace(COMPLETE, ended_ms=NOON + 30 * MINUTE + 1))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)

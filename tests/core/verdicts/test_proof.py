@@ -592,6 +592,9 @@ def test_an_age_is_an_interval():
     assert judged().safety[3].says == "it has been open for at least 59 min, and at most 1 h, by brokers' clocks"
     unbounded = judged(span={"stamps": (replace(SPAN.stamps[0], before_ms=None),)}, dossier=ORPHAN)
     assert unbounded.safety[3].says == "it has been open for at least 59 min, by brokers' clocks"
+    # Its coordinator's clock is behind: it began before what stands before it.
+    begun = judged(claim={"state": "Ongoing", "partitions": (FOO,), "start_ms": NOON - 2 * MINUTE})
+    assert begun.safety[3].says == "it has been open for at least 1 h 2 min, by brokers' clocks"
     future = {"stamps": (replace(SPAN.stamps[0], before_ms=None, behind_ms=ONE + 5 * MINUTE),)}
     assert "only 0 s" in judged(span=future).safety[3].says
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.copies import highest, is_harmful, lowest
+from txnlib.core.copies import highest, is_above, is_harmful, lowest
 from txnlib.core.instants import clock_ms
 
 # ---- The names in the source of a copy: `raw:1/first` was read from segments in the folder `1/first` of the input
@@ -68,6 +68,8 @@ class Checkpoints:
     high_watermark: int | None = None
     log_start_offset: int | None = None
     recovery_point: int | None = None
+    #: Up to where the log cleaner has compacted the copy; 0 if its file does not list it.
+    cleaner_offset: int | None = None
     topic_id: str | None = None
     #: Leader epochs, each with its first offset; None if the file does not show it.
     leader_epochs: list[tuple[int, int | None]] = field(default_factory=list)
@@ -77,7 +79,7 @@ class Checkpoints:
         return highest(epoch for epoch, _ in self.leader_epochs)
 
     def add(self, entry: CheckpointEntry) -> None:
-        if entry.name in ("high_watermark", "log_start_offset", "recovery_point"):
+        if entry.name in ("high_watermark", "log_start_offset", "recovery_point", "cleaner_offset"):
             setattr(self, entry.name, highest((getattr(self, entry.name), entry.value)))
         elif entry.name == "topic_id" and entry.topic_id is not None:
             self.topic_id = max(self.topic_id or "", entry.topic_id)
@@ -88,9 +90,15 @@ class Checkpoints:
 def of_copies(checkpoints: Iterable[CheckpointEntry]) -> dict[CopyKey, Checkpoints]:
     """The checkpoints about each copy. A broker also notes partitions whose segments were not captured."""
     found: dict[CopyKey, Checkpoints] = defaultdict(Checkpoints)
+    with_cleaner = set()
     for entry in checkpoints:
         if entry.topic is not None and entry.partition is not None:
             found[entry.topic, entry.partition, entry.source].add(entry)
+        if entry.name == "cleaner_offset":
+            with_cleaner.add(entry.source)
+    for (_, _, source), noted in found.items():
+        if noted.cleaner_offset is None and source in with_cleaner:
+            noted.cleaner_offset = 0
     return dict(found)
 
 
@@ -166,6 +174,8 @@ class Extent:
     #: Highest base offset in a segment, and at the begin of one, that does not follow the batch before it.
     last_gap_offset: int | None
     boundary_gap: int | None
+    #: Highest base offset of a segment, by its name, above the end of the one before: the cleaner took that end, or one is missing.
+    named_gap: int | None
     overlap_offset: int | None
     tail: str | None
     is_decoded: bool | None
@@ -203,8 +213,11 @@ class _Segment:
         self.is_twice = sum(file.kind == RAW for file in files) > 1
         self.is_skipped = all(file.kind == SKIPPED for file in files)
         self.is_printed = any(file.kind == PRINTED for file in files)
-        #: The first offset; None for printed records, whose offsets only give an order.
+        #: The first offset; None for printed records, whose offsets only give an order. And the end; None if it was not read.
         self.begins = base_offset if self.first_offset is None else self.first_offset
+        #: The base offset; of a text that does not name it, the first offset, because what was before that may be lost.
+        self.named = self.begins if base_offset is None else base_offset
+        self.ends = base_offset if self.end_offset is None and not self.is_skipped else self.end_offset
 
 
 def _all(flags: Iterable[bool | None]) -> bool | None:
@@ -215,28 +228,33 @@ def _all(flags: Iterable[bool | None]) -> bool | None:
 
 def _extent(segments: Sequence[_Segment]) -> Extent:
     in_order = sorted(segments, key=lambda segment: -1 if segment.base_offset is None else segment.base_offset)
-    gaps, overlaps, damages = [], [], []
+    gaps, named_gaps, overlaps, damages = [], [], [], []
     harm, end_before, highest_end = 0, None, None
     for segment, following in zip(in_order, [*in_order[1:], None], strict=True):
         begins = segment.begins
         if begins is not None:
             if end_before is not None and begins > end_before:
                 gaps.append(begins)
+                named_gaps.append(segment.base_offset if is_above(segment.base_offset, end_before) else None)
             if segment.is_twice or (highest_end is not None and begins < highest_end):
                 overlaps.append(begins)
+        begins_after = None if following is None else following.begins
         for each in segment.unreadable:
             if is_harmful(each.reason):
-                harm += not each.is_cut
-                begins_after = None if following is None else following.begins
+                harm += following is not None or not each.is_cut
                 damages.append(begins_after if each.next_offset is None else each.next_offset)
-        if segment.end_offset is not None:
-            end_before, highest_end = segment.end_offset, highest((highest_end, segment.end_offset))
+        # A broker trims a preallocated segment when it rolls it. Kafka: `LogSegment.onBecomeInactiveSegment`.
+        if following is not None and segment.tail == "ZEROS":
+            harm += 1
+            damages.append(begins_after)
+        if segment.ends is not None:
+            end_before, highest_end = segment.ends, highest((highest_end, segment.ends))
     newest = in_order[-1]
     return Extent(
         first_offset=lowest(segment.first_offset for segment in in_order),
         end_offset=highest(each.base_offset if each.end_offset is None else each.end_offset for each in in_order),
-        first_segment_offset=lowest(segment.base_offset for segment in in_order),
-        read_from_offset=lowest(segment.base_offset for segment in in_order if not segment.is_skipped),
+        first_segment_offset=lowest(segment.named for segment in in_order),
+        read_from_offset=lowest(segment.named for segment in in_order if not segment.is_skipped),
         bytes=_sum(segment.bytes for segment in in_order),
         batches=_sum(segment.batches for segment in in_order),
         unreadable_bytes=sum(each.length for segment in in_order for each in segment.unreadable),
@@ -244,6 +262,7 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
         damaged_offset=highest(damages),
         last_gap_offset=highest(segment.last_gap_offset for segment in in_order),
         boundary_gap=highest(gaps),
+        named_gap=highest(named_gaps),
         overlap_offset=lowest(overlaps),
         tail=None if newest.base_offset is None else newest.tail,
         is_decoded=_all(segment.is_decoded for segment in in_order),

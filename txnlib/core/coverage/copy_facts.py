@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from txnlib.core.copies import NO_LEADER, End, LeaderBasis, Role, highest, is_above, lowest
@@ -30,6 +30,10 @@ class CopyFacts:
         newest_snapshot: int | None,
     ) -> None:
         self.source, self.broker = source, broker_of(source)
+        #: Of a coordinator: the cleaner takes ends of segments, but of none from its checkpoint on. Kafka: `LogCleanerManager`.
+        self.lacks_segment = noted.topic == TRANSACTION_STATE_TOPIC and is_above(extent.named_gap, checkpoints.cleaner_offset)
+        if self.lacks_segment:
+            extent = replace(extent, damaged_offset=highest((extent.damaged_offset, extent.named_gap)))
         self.extent, self.checkpoints, self.epochs = extent, checkpoints, epochs
         self.captured_at_ms = captured_at_ms
         #: Highest high watermark of the partition in any checkpoint that was not copied after this copy.
@@ -55,7 +59,7 @@ class CopyFacts:
 
     @property
     def is_damaged(self) -> bool:
-        return self.extent.harm > 0 or self.tail == "CORRUPT"
+        return self.extent.harm > 0 or self.tail == "CORRUPT" or self.lacks_segment
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -96,7 +100,7 @@ def problems_of(topic: str, copy: CopyFacts) -> Iterator[str]:
     extent, is_coordinator = copy.extent, topic == TRANSACTION_STATE_TOPIC
     begins_at = highest((copy.log_start_offset, extent.read_from_offset))
     # Compaction leaves holes everywhere below its progress; a hole only between segments is a missing segment.
-    lacks_segment = extent.boundary_gap is not None and extent.last_gap_offset is None
+    has_gap = extent.boundary_gap is not None and extent.last_gap_offset is None
     problems = {
         "damaged stretches": extent.harm > 0,
         "unbelievable end": copy.tail == "CORRUPT",
@@ -105,7 +109,7 @@ def problems_of(topic: str, copy: CopyFacts) -> Iterator[str]:
         "ends below the high watermark": copy.is_below_high_watermark,
         "ends below what its own checkpoints note": copy.is_below_own_checkpoints,
         "a newer leader truncated some of its batches": bool(copy.epochs.truncated),
-        "offsets missing between segments": lacks_segment and not is_coordinator,
+        "offsets missing between segments": copy.lacks_segment or (has_gap and not is_coordinator),
         "its first segments are missing": is_coordinator and is_above(begins_at, 0),
         "markers or coordinator records not printed": extent.is_decoded is False,
         "a console consumer's text, which does not tell where it began": extent.is_printed,

@@ -213,11 +213,16 @@ def _of_copies(
     for source, extent in found.extents.items():
         captured_ms = instants.of_copy(source, *place)
         contradicted = [each for each in found.contradicted if each.source == source]
+        checkpoints = found.checkpoints.get(source, Checkpoints())
+        checkpoints_ms = instants.of_checkpoint(broker_of(source))
+        if captured_ms is None or checkpoints_ms is None or is_above(captured_ms, checkpoints_ms):
+            # The cleaner may have gone further before the copy was taken.
+            checkpoints = replace(checkpoints, cleaner_offset=None)
         copies.append(
             CopyFacts(
                 source,
                 _without(extent, contradicted),
-                found.checkpoints.get(source, Checkpoints()),
+                checkpoints,
                 epochs.get(source, EpochsOfCopy()),
                 noted,
                 captured_ms,

@@ -32,7 +32,8 @@ class EpochOfSegment:
     topic: str
     partition: int
     source: str
-    segment_base_offset: int
+    #: None for text whose first lines are missing.
+    segment_base_offset: int | None
     epoch: int | None
     batches: int
     begins: int
@@ -156,7 +157,7 @@ def contradicted_batches(
 def _by_epoch(epochs: Iterable[EpochOfSegment], highest_listed: int | None) -> Iterator[Contradicted]:
     """The only batches of an epoch that their neighbours, or the checkpoint, contradict."""
     numbered = [(each.epoch, each) for each in epochs if each.epoch is not None]
-    numbered.sort(key=lambda each: (each[1].segment_base_offset, each[1].begins))
+    numbered.sort(key=lambda each: (_base_offset(each[1]), each[1].begins))
     numbers = [epoch for epoch, _ in numbered]
     follows_raised = False
     for (epoch, each), before, after in zip(numbered, [None, *numbers], [*numbers[1:], None], strict=False):
@@ -173,14 +174,19 @@ def _by_epoch(epochs: Iterable[EpochOfSegment], highest_listed: int | None) -> I
         follows_raised = is_raised
 
 
+def _base_offset(each: EpochOfSegment) -> int:
+    return each.begins if each.segment_base_offset is None else each.segment_base_offset
+
+
 def _by_offset(epochs: Iterable[EpochOfSegment], high_watermark: int | None, *, is_damaged: bool) -> Iterator[Contradicted]:
     """The last batches of segments whose offset the next segment, or the high watermark, contradicts."""
     last_of: dict[int, EpochOfSegment] = {}
     for each in epochs:
         base = each.segment_base_offset
-        last_of[base] = max(last_of.get(base, each), each, key=_order)
+        if base is not None:
+            last_of[base] = max(last_of.get(base, each), each, key=_order)
     bases: Sequence[int] = sorted(last_of)
-    for base, following in zip(bases, [*bases[1:], None], strict=True):
+    for base, following in zip(bases, [*bases[1:], None], strict=False):
         last = last_of[base]
         gap = last.offset_gap
         if following is not None:

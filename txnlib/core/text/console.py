@@ -32,7 +32,6 @@ from txnlib.core.text.events import (
 )
 from txnlib.core.text.lines import LONGEST_LINE, LongLine, TextLines
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 #: Number of bytes that decide the form of a text.
 _HEAD_BYTES: Final = 1 << 20
 _LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL\r?(?:\n|\Z)")
@@ -45,10 +44,9 @@ def read_console_text(text: TextLines) -> Iterator[Printed]:
     longest record. Never raises.
     """
     head = text.head(_HEAD_BYTES)
-    if head.startswith(_BYTE_ORDER_MARK):
-        text.skip(len(_BYTE_ORDER_MARK))
-        yield Chatter(0, len(_BYTE_ORDER_MARK))
-    yield from (read_json_form if _is_json(head.removeprefix(_BYTE_ORDER_MARK)) else read_text_form)(text)
+    if size := text.skip_byte_order_mark():
+        yield Chatter(0, size)
+    yield from (read_json_form if _is_json(head[size:]) else read_text_form)(text)
 
 
 def _is_json(head: bytes) -> bool:

@@ -12,6 +12,8 @@ from txnlib.core.text.events import UnreadableReason
 #: The position of a line in the text, and the line with its line end.
 Line = tuple[int, bytes]
 
+#: Editors and shells of Windows begin a text in UTF-8 with it.
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 #: Maximum size of a line in bytes, including its line end. Far above a coordinator record: on disk it may have a megabyte, and its
 #: text repeats each topic for every partition.
 LONGEST_LINE: Final = 1 << 24
@@ -112,6 +114,12 @@ class TextLines(Lines):
         """Skips the first `count` bytes of the head."""
         self._unread = self._unread[count:]
         self._position += count
+
+    def skip_byte_order_mark(self) -> int:
+        """Skips a byte order mark before the first line, and returns its size in bytes: 0 if there is none."""
+        size = len(BYTE_ORDER_MARK) if self.head(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
+        self.skip(size)
+        return size
 
     def chunks(self) -> Iterator[bytes]:
         """The text in chunks instead of lines."""

@@ -350,8 +350,9 @@ def is_old_enough(case: Case) -> Proof:
         return Proof(statement, False, says)
     if case.verdict is Verdict.SUSPECT:
         return Proof(statement, False, "it is younger than the timeout by its last write: a request may still be in flight")
-    before = case.evidence.on_partition.stamped_before_ms
-    most = "" if clock_ms(before) is None or not before else f", and at most {duration(at - before)}"
+    before = clock_ms(case.evidence.on_partition.stamped_before_ms)
+    # A coordinator whose clock is behind began it before what stands before it.
+    most = "" if before is None or before > since else f", and at most {duration(at - before)}"
     says = f"it has been open for at least {duration(age)}{most}, by brokers' clocks"
     return Proof(statement, True, says, (f"it was open at {instant(since)}",))
 
