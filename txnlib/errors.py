@@ -93,14 +93,15 @@ class UnreadableInputError(TxnlibError):
 
 
 class MissingTableError(TxnlibError):
-    """A table is missing that an earlier job should have written."""
+    """A table is missing, in a folder or schema, that an earlier job should have written."""
 
-    def __init__(self, name: str, job: str) -> None:
-        super().__init__(name, job)
-        self.name, self.job = name, job
+    def __init__(self, name: str, job: str, where: str = "") -> None:
+        super().__init__(name, job, where)
+        self.name, self.job, self.where = name, job, where
 
     def says(self) -> str:
-        return f"table {self.name} is missing: run the job {self.job} first, with the same --output"
+        table = f"table {self.name} is missing" + (f" in {self.where}" if self.where else "")
+        return f"{table}: run the job {self.job} first, with the same --output"
 
 
 #: What became of an unfinished audit, and what to do, by its status in `audit_runs`.

@@ -100,6 +100,8 @@ NOTHING = {
     "abort-plan --topic paymints": "no copy of paymints was audited in this run; did you mean payments?",
     "findings --name MARKER_MISING": "there is no finding MARKER_MISING; did you mean MARKER_MISSING?",
     "open --verdict hangin": "did you mean HANGING?",
+    "open --limit -1": "argument --limit: -1: expected a whole number from 1 on",
+    "findings --limit many": "argument --limit: many: expected a whole number from 1 on",
     f"open --run test-{NOW + 1}": f"no such run: test-{NOW + 1}; did you mean test-{NOW}?",
     f"diff test-{NOW + 1}": f"no such run: test-{NOW + 1}; did you mean test-{NOW}?",
 }

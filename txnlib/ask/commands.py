@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentError, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -58,11 +58,17 @@ def _constant(given: str) -> str:
     return given.upper().replace("-", "_")
 
 
+def _at_least_one(given: str) -> int:
+    if not given.isdecimal() or int(given) < 1:
+        raise ArgumentTypeError(f"{given}: expected a whole number from 1 on")
+    return int(given)
+
+
 _ONLY_TOPIC: Final = {"metavar": "TOPIC", "help": "Only this topic"}
 #: Options that choose some rows of a table.
 _SOME: Final[Mapping[str, dict[str, Any]]] = {
     "--topic": _ONLY_TOPIC,
-    "--limit": {"type": int, "metavar": "N", "help": "Only the first N"},
+    "--limit": {"type": _at_least_one, "metavar": "N", "help": "Only the first N"},
 }
 # The names of Verdict, Action and Severity. Their modules take longer to load than some answers.
 _VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN")
