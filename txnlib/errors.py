@@ -20,12 +20,16 @@ _ARGUMENTS: Final[Mapping[str, str]] = {
 }
 
 
-def meant(given: str, known: Iterable[str]) -> str:
-    """The known name that is most like one that is not known, as the end of a message; empty if none is."""
+def meant(given: str, known: Iterable[str], after: str = "") -> str:
+    """The known name that is most like one that is not known, in any case, as the end of a message; empty if none is.
+
+    `after`: what follows the name.
+    """
     from difflib import get_close_matches  # only for a message
 
-    near = get_close_matches(given, sorted(set(known)), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    names = {name.casefold(): name for name in sorted(set(known), reverse=True)}
+    near = get_close_matches(given.casefold(), names, n=1)
+    return f"; did you mean {names[near[0]]}{after}?" if near else ""
 
 
 class TxnlibError(Exception):
@@ -93,7 +97,7 @@ class UnreadableInputError(TxnlibError):
 
 
 class MissingTableError(TxnlibError):
-    """A table is missing, in a folder or schema, that an earlier job should have written."""
+    """A table is missing that an earlier job should have written."""
 
     def __init__(self, name: str, job: str, where: str = "") -> None:
         super().__init__(name, job, where)

@@ -179,7 +179,7 @@ def test_a_transaction_that_no_coordinator_explains_is_shown_alone(places):
     ("words", "says"),
     [
         ("orders-1@6", "no transaction begins at offset 6 of orders-1"),
-        ("orders-2", "nothing is open of orders-2"),
+        ("orders-2", "nothing is open on orders-2"),
         ("orders-3@1", "no captured log has orders-3@1"),
         ("orders-1@5 --number 1", "--number is for an id"),
     ],

@@ -196,12 +196,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "ask.coordinator_files:answer",
         Reads.NOTHING,
         {
-            "--transactional-id": {
-                "required": True,
-                "action": "append",
-                "metavar": "ID",
-                "help": "The transactional id. Can be given more than once",
-            },
+            "ids": {"nargs": "*", "metavar": "ID", "help": "The transactional ids"},
+            "--transactional-id": {"action": "append", "default": [], "metavar": "ID", "help": "The same, can be repeated"},
             "--partitions": {
                 "type": int,
                 "default": 50,
@@ -209,7 +205,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "help": "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)",
             },
         },
-        "--transactional-id payments-batch-7 --partitions 5",
+        "payments-batch-7 --partitions 5",
     ),
     "capture": Command(
         "Capture the logs of a cluster over the wire, by requests that only read, for an audit",

@@ -156,7 +156,9 @@ def transactional_id(run: StoredRun, name: str) -> Row:
     """One transactional id, with its duration up to the instant of the run. Raises UsageError if no coordinator has it."""
     rows = rows_of_ids(run, ("transactional_id", "=", name))
     if not rows:
-        known_subject(run, [name])
+        known = known_subject(run, [name]).get("transactional_id", name)
+        if known != name:
+            return transactional_id(run, known)
         raise UsageError(f"no captured coordinator has the transactional id {name!r} (any more)")
     start_ms = rows[0]["transaction_start_ms"]
     return {**rows[0], "duration_ms": None if start_ms is None else run.as_of_ms - start_ms}
