@@ -175,7 +175,7 @@ def test_a_server_that_says_nothing_is_given_up_in_five_seconds(tmp_path, capsys
         2,
         f"txn-audit: {address}: it does not answer in time. Check the address, the network and firewalls\n",
     )
-    assert took < 6
+    assert took < 5
 
 
 def helped(capsys: pytest.CaptureFixture[str], *words: str) -> str:
