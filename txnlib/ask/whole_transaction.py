@@ -205,7 +205,7 @@ def _effects(whole: TransactionOnPartitions, width: int) -> list[str]:
     if not held:
         return []
     records = sum(row["records"] or 0 for row in held)
-    says = f"{counted(records, 'record')} on {counted(len(held), 'partition')}"
+    says = f"{counted(records, 'record') if records else 'no captured record'} on {counted(len(held), 'partition')}"
     for outcome in ("COMMIT", "ABORT"):
         number = sum(row["outcome"] == outcome for row in ended)
         if number:

@@ -351,9 +351,9 @@ def is_old_enough(case: Case) -> Proof:
     if case.verdict is Verdict.SUSPECT:
         return Proof(statement, False, "it is younger than the timeout by its last write: a request may still be in flight")
     before = case.evidence.on_partition.stamped_before_ms
-    most = "" if clock_ms(before) is None or not before else f", and at most {duration(at - before)}"
-    says = f"it has been open for at least {duration(age)}{most}, by brokers' clocks"
-    return Proof(statement, True, says, (f"it was open at {instant(since)}",))
+    least, most = duration(age), "" if clock_ms(before) is None or not before else duration(at - before)
+    how_long = least if most == least else f"at least {least}" + (f", and at most {most}" if most else "")
+    return Proof(statement, True, f"it has been open for {how_long}, by brokers' clocks", (f"it was open at {instant(since)}",))
 
 
 # ---- 5. Nothing else is wrong with it: docs/rules/abort.md#nothing-else-wrong
