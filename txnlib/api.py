@@ -158,7 +158,7 @@ class Audit:
 
     def explain(self, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
         """The story of one open transaction: `txnlib.explain`. Raises UsageError if none begins at that offset."""
-        return story.explain(query_run(self._run), topic, partition, start_offset)
+        return story.explain(query_run(self._run), topic, _whole("partition", partition), _whole("start_offset", start_offset))
 
     def timeline(self, *where: object, last: int = 10) -> Episode[Timeline]:
         """The history of a topic and partition, or of a transactional id. `print` prints it as `txn-audit timeline` does.
@@ -192,7 +192,8 @@ class Audit:
 
         Raises UsageError if none begins at that offset.
         """
-        return Picture(picture(story_at(query_run(self._run), topic, partition, start_offset)))
+        at = _whole("partition", partition), _whole("start_offset", start_offset)
+        return Picture(picture(story_at(query_run(self._run), topic, *at)))
 
     def lag_chart(self) -> alt.HConcatChart:
         """The partitions whose last stable offset lags most, in minutes and in offsets, and what blocks each."""
@@ -252,10 +253,12 @@ def audit(
     table could not be made.
     Tables: docs/tables.md. Source of the verdicts: docs/rules/reference.md.
     """
-    inputs = (capture,) if isinstance(capture, str | Path) else tuple(capture)
+    inputs = tuple(map(str, (capture,) if isinstance(capture, str | Path) else capture or ()))
+    if not all(inputs or [""]):
+        raise UsageError("--input names nothing: give a folder or file of a capture")
     folder = _temporary_folder() if output is None and schema is None else None
     request = AuditRequest(
-        input=tuple(map(str, inputs)),
+        input=inputs,
         output=folder.name if folder is not None else _text(output),
         schema=schema,
         conf=_text(conf),
@@ -385,6 +388,13 @@ def _instant(given: str | int | datetime | None) -> int | None:
     if isinstance(given, datetime):
         return parse_instant(given.isoformat())
     return None if given is None else parse_instant(str(given))
+
+
+def _whole(name: str, given: object) -> int:
+    """A number, or the digits of one."""
+    if not str(given).isdecimal():
+        raise UsageError(f"{name}={given}: expected a whole number")
+    return int(str(given))
 
 
 def _known_numbers(given: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, int | None]:

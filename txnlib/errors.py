@@ -20,12 +20,16 @@ _ARGUMENTS: Final[Mapping[str, str]] = {
 }
 
 
-def meant(given: str, known: Iterable[str]) -> str:
-    """The known name that is most like one that is not known, as the end of a message; empty if none is."""
+def meant(given: str, known: Iterable[str], after: str = "") -> str:
+    """The known name that is most like one that is not known, in any case, as the end of a message; empty if none is.
+
+    `after`: what follows the name.
+    """
     from difflib import get_close_matches  # only for a message
 
-    near = get_close_matches(given, sorted(set(known)), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    names = {name.casefold(): name for name in sorted(set(known), reverse=True)}
+    near = get_close_matches(given.casefold(), names, n=1)
+    return f"; did you mean {names[near[0]]}{after}?" if near else ""
 
 
 class TxnlibError(Exception):
@@ -95,12 +99,13 @@ class UnreadableInputError(TxnlibError):
 class MissingTableError(TxnlibError):
     """A table is missing that an earlier job should have written."""
 
-    def __init__(self, name: str, job: str) -> None:
-        super().__init__(name, job)
-        self.name, self.job = name, job
+    def __init__(self, name: str, job: str, where: str = "") -> None:
+        super().__init__(name, job, where)
+        self.name, self.job, self.where = name, job, where
 
     def says(self) -> str:
-        return f"table {self.name} is missing: run the job {self.job} first, with the same --output"
+        table = f"table {self.name} is missing" + (f" in {self.where}" if self.where else "")
+        return f"{table}: run the job {self.job} first, with the same --output"
 
 
 #: What became of an unfinished audit, and what to do, by its status in `audit_runs`.

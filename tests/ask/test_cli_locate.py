@@ -31,6 +31,9 @@ def test_several_ids_make_one_list_of_what_to_copy(capsys):
     out = printed(capsys, "locate", "--transactional-id", "a", "--transactional-id", "b")
     numbers = sorted({partition_for(name, 50) for name in "ab"})
     assert ", ".join(f"__transaction_state-{number}/" for number in numbers) in out
+    assert printed(capsys, "locate", "a", "b") == printed(capsys, "locate", "a", "--transactional-id", "b") == out
+    assert main(["locate"]) == 2
+    assert "locate needs a transactional id" in capsys.readouterr().err
     assert "\x1b" not in printed(capsys, "locate", "--transactional-id", "\x1b[2J")
 
 

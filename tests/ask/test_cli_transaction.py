@@ -53,6 +53,7 @@ def tables(tmp_path):
         outcome(
             2, "orders", 1, "PENDING", outcome="OPEN", first_offset=5, says="the COMMIT is decided, but its marker is not here"
         ),
+        outcome(1, "lost", 0, "MISSING", outcome="OPEN", records=None, transactional_id="4711"),
         outcome(None, "orders", 2, "FOUND", marker_offset=31, outcome="ABORT", first_offset=30, known_from="PARTITION"),
     )
     write(
@@ -101,7 +102,9 @@ def test_an_earlier_transaction_is_named_by_its_number(tables):
 
 def test_a_producer_id_leads_to_its_transaction_unless_an_id_has_that_name(tables):
     assert "transaction 2   producer 7" in shown("7", tables=tables)
-    assert shown("4711", tables=tables).startswith("4711   transaction 1")
+    text = shown("4711", tables=tables)
+    assert text.startswith("4711   transaction 1")
+    assert "still open   no captured record on 1 partition\n" in text
 
 
 def test_programs_get_partitions_records_and_repairs(tables):
@@ -179,7 +182,7 @@ def test_a_transaction_that_no_coordinator_explains_is_shown_alone(places):
     ("words", "says"),
     [
         ("orders-1@6", "no transaction begins at offset 6 of orders-1"),
-        ("orders-2", "nothing is open of orders-2"),
+        ("orders-2", "nothing is open on orders-2"),
         ("orders-3@1", "no captured log has orders-3@1"),
         ("orders-1@5 --number 1", "--number is for an id"),
     ],

@@ -30,7 +30,7 @@ def test_a_folder_without_tables_is_named(tmp_path):
     code, out, err = txn_audit(tmp_path, "list")
     assert (code, out) == (2, "")
     assert f"{tmp_path}: no tables of an audit can be read there" in err
-    assert "Give --tables the --output of an audit" in err
+    assert "first, with the same --output). Give --tables the --output of an audit" in err
 
 
 def test_a_table_that_is_missing_is_named(tmp_path):

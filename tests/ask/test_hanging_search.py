@@ -68,5 +68,5 @@ def test_the_order_of_kafka_is_queried_where_it_is_printed(tables):
 
 def test_a_broker_without_copies_is_noted():
     nothing = HangingSearch(SearchScope(broker_id=9), NOW, [], undecided=0, brokers={1}, producers={}, candidates=0)
-    assert find_hanging_output(nothing).notes == ["no copy of broker 9 was audited, only of [1]"]
+    assert find_hanging_output(nothing).notes == ["no copy of broker 9 was audited, only of 1"]
     assert find_hanging_output(replace(nothing, brokers={9})).notes == []

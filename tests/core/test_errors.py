@@ -32,6 +32,11 @@ SAID = [
         "table records is missing: run the job ingest first, with the same output=",
         "table records is missing: run the job ingest first, with the same --output",
     ),
+    (
+        MissingTableError("records", "ingest", "/out"),
+        "table records is missing in /out: run the job ingest first, with the same output=",
+        "table records is missing in /out: run the job ingest first, with the same --output",
+    ),
 ]
 
 

@@ -127,7 +127,7 @@ def test_a_settings_file_that_cannot_be_used_names_file_and_key(capsys, segment,
 
 def test_a_report_without_tables_says_which_job_comes_first(capsys, spark, tmp_path):
     code, err = said(capsys, report_transactions.job, "--output", tmp_path / "out")
-    assert (code, "table audit_runs is missing: run the job" in err) == (2, True)
+    assert (code, f"table audit_runs is missing in {tmp_path / 'out'}: run the job" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

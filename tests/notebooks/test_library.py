@@ -53,8 +53,13 @@ def test_a_capture_is_audited_into_the_tables_that_the_command_line_makes(found)
 def test_it_is_opened_again_by_its_place_its_instant_and_its_id(found):
     for chosen in ({}, {"as_of": AS_OF}, {"as_of": "2026-11-21T07:42:41.899Z"}, {"run_id": found.run_id}):
         assert txnlib.open_audit(found.location, **chosen).run_id == found.run_id
-    for wrong in ({"as_of": 0}, {"run_id": "nobody"}, {"schema": "a.b"}):
-        with pytest.raises(UsageError):
+    nobody = f"no such run: {found.run_id}0; did you mean {found.run_id}?"
+    for said, wrong in {
+        "check cluster= and as_of=": {"as_of": 0},
+        nobody: {"run_id": f"{found.run_id}0"},
+        "mutually exclusive": {"schema": "a.b"},
+    }.items():
+        with pytest.raises(UsageError, match=re.escape(said)):
             txnlib.open_audit(found.location, **wrong)
 
 
@@ -78,6 +83,10 @@ def test_the_example_of_the_page_explains_a_transaction_as_the_command_line_does
     assert str(txnlib.explain(in_a_store, "payments", 0, 24)) == str(txnlib.explain(found, "payments", 0, 24))
     with pytest.raises(UsageError, match="open there: 24"):
         txnlib.explain(found, "payments", 0, 25)
+    assert str(found.explain("payments", "0", "24")) == str(found.explain("payments", 0, 24))
+    for draw in (found.explain, found.picture):
+        with pytest.raises(UsageError, match="start_offset=first: expected a whole number"):
+            draw("payments", 0, "first")
 
 
 def test_an_audit_answers_as_the_command_line_does(found):
@@ -141,6 +150,9 @@ def test_what_cannot_be_audited_is_named(spark, tmp_path):
         txnlib.audit(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="mutually exclusive"):
         txnlib.audit(tmp_path, output=tmp_path, schema="a.b")
+    for nothing in (None, [], ""):
+        with pytest.raises(UsageError, match=r"capture= names nothing"):
+            txnlib.audit(nothing)
 
 
 def test_a_session_keeps_its_settings(spark):

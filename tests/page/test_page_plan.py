@@ -125,6 +125,7 @@ def test_instants_in_a_text_are_times_and_nothing_else_is_markup():
     )
     assert "<time" not in timed("2026-11-21 07:19:41")
     assert timed("2026-11-21T07:19:41Z") == timed("2026-11-21 07:19:41Z"), "one form on one screen"
+    assert '<time datetime="2026-11-21T07:19:41.372Z">2026-11-21 07:19:41.372Z</time>' in timed('{"start_ms":1795245581372}')
 
 
 def test_advice_has_code_for_what_is_in_backticks():

@@ -124,7 +124,8 @@ def test_the_search_finds_rows_and_cards_wherever_they_are_folded(chromium, file
     WebDriverWait(chromium.driver, 5).until(lambda _: chromium.ask("document.getElementById('matches').textContent"))
     (card,) = shown(chromium, "article")
     assert "shop-100" in card
-    assert [text.split(" from")[0] for text in shown(chromium, FIRST_CELLS)] == ["topic-40-0"]
+    (found,) = shown(chromium, FIRST_CELLS)
+    assert found.split(" from")[0] == "topic-40-0"
     assert len(shown(chromium, "#plan tbody tr")) == 1
     sections = "[...document.querySelectorAll('main > section')].filter(each => each.offsetParent).map(each => each.id)"
     assert chromium.ask(sections) == ["answer", "hanging", "plan", "transactions"], "and nothing that is empty"
@@ -132,6 +133,9 @@ def test_the_search_finds_rows_and_cards_wherever_they_are_folded(chromium, file
     WebDriverWait(chromium.driver, 5).until(lambda _: not chromium.ask("document.getElementById('matches').textContent"))
     assert shown(chromium, "article") == before
     assert len(shown(chromium, ROWS)) == 15
+    type_into(chromium, "search", found.replace(" from offset ", "@"))
+    WebDriverWait(chromium.driver, 5).until(lambda _: chromium.ask("document.getElementById('matches').textContent"))
+    assert found in shown(chromium, FIRST_CELLS), "as commands name it"
 
 
 def test_the_navigation_stays_in_view_and_hides_nothing_that_a_link_leads_to(chromium, files):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentError, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -58,11 +58,17 @@ def _constant(given: str) -> str:
     return given.upper().replace("-", "_")
 
 
+def _at_least_one(given: str) -> int:
+    if not given.isdecimal() or int(given) < 1:
+        raise ArgumentTypeError(f"{given}: expected a whole number from 1 on")
+    return int(given)
+
+
 _ONLY_TOPIC: Final = {"metavar": "TOPIC", "help": "Only this topic"}
 #: Options that choose some rows of a table.
 _SOME: Final[Mapping[str, dict[str, Any]]] = {
     "--topic": _ONLY_TOPIC,
-    "--limit": {"type": int, "metavar": "N", "help": "Only the first N"},
+    "--limit": {"type": _at_least_one, "metavar": "N", "help": "Only the first N"},
 }
 # The names of Verdict, Action and Severity. Their modules take longer to load than some answers.
 _VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN")
@@ -190,12 +196,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "ask.coordinator_files:answer",
         Reads.NOTHING,
         {
-            "--transactional-id": {
-                "required": True,
-                "action": "append",
-                "metavar": "ID",
-                "help": "The transactional id. Can be given more than once",
-            },
+            "ids": {"nargs": "*", "metavar": "ID", "help": "The transactional ids"},
+            "--transactional-id": {"action": "append", "default": [], "metavar": "ID", "help": "The same, can be repeated"},
             "--partitions": {
                 "type": int,
                 "default": 50,
@@ -203,7 +205,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "help": "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)",
             },
         },
-        "--transactional-id payments-batch-7 --partitions 5",
+        "payments-batch-7 --partitions 5",
     ),
     "capture": Command(
         "Capture the logs of a cluster over the wire, by requests that only read, for an audit",

@@ -58,5 +58,8 @@ def _what_to_copy(partitions: list[int]) -> str:
 
 
 def answer(options: Namespace) -> CommandOutput:
-    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError if there are no partitions."""
-    return coordinator_files_output(coordinator_files(options.transactional_id, options.partitions))
+    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError without ids or partitions."""
+    ids = [*options.ids, *options.transactional_id]
+    if not ids:
+        raise UsageError("locate needs a transactional id")
+    return coordinator_files_output(coordinator_files(ids, options.partitions))

@@ -16,7 +16,16 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import RUNS, Filter, Row, Rows, StoredRun, column_names, ms, select
 from txnlib.core.instants import parse_instant
-from txnlib.errors import HAS_NOT_ENDED, UNFINISHED, MissingTableError, UnfinishedError, UnreadableInputError, UsageError, meant
+from txnlib.errors import (
+    HAS_NOT_ENDED,
+    UNFINISHED,
+    MissingTableError,
+    TxnlibError,
+    UnfinishedError,
+    UnreadableInputError,
+    UsageError,
+    meant,
+)
 
 DONE: Final = "DONE"
 _RUN_COLUMNS: Final = column_names("run_id cluster as_of status started_at finished_at input settings version counts")
@@ -271,4 +280,5 @@ def _store_options(root: str) -> dict[str, str] | None:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    said = (error.says() if isinstance(error, TxnlibError) else str(error)).strip()
+    return said.splitlines()[0][:200] if said else type(error).__name__

@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import TABLE
 from txnlib.ask.rows import Row, column_names
-from txnlib.core.display import printable
+from txnlib.core.display import printable, told
 
 #: Whose clock gives the time of an event.
 BROKER, CLIENT, COORDINATOR, CONTROLLER = "BROKER", "CLIENT", "COORDINATOR", "CONTROLLER"
@@ -168,7 +168,7 @@ class Episode(Generic[Told]):
 
 def wrapped(width: int, label: str, text: object, room: int) -> list[str]:
     """A sentence behind its label, in lines of a width."""
-    line = f"  {printable(label):<{room}}{printable(text)}"
+    line = f"  {printable(label):<{room}}{told(text)}"
     return textwrap.wrap(line, width, subsequent_indent=" " * (2 + room), break_on_hyphens=False, break_long_words=False)
 
 

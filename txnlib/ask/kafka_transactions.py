@@ -156,7 +156,9 @@ def transactional_id(run: StoredRun, name: str) -> Row:
     """One transactional id, with its duration up to the instant of the run. Raises UsageError if no coordinator has it."""
     rows = rows_of_ids(run, ("transactional_id", "=", name))
     if not rows:
-        known_subject(run, [name])
+        known = known_subject(run, [name]).get("transactional_id", name)
+        if known != name:
+            return transactional_id(run, known)
         raise UsageError(f"no captured coordinator has the transactional id {name!r} (any more)")
     start_ms = rows[0]["transaction_start_ms"]
     return {**rows[0], "duration_ms": None if start_ms is None else run.as_of_ms - start_ms}
@@ -268,10 +270,7 @@ def describe_producers_output(producers: Producers) -> CommandOutput:
 
 def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutput:
     """`find-hanging`. Notes name a searched broker without copies, and the number of undecided transactions. `tables`: where."""
-    notes = []
-    broker = search.scope.broker_id
-    if broker is not None and broker not in search.brokers:
-        notes.append(f"no copy of broker {broker} was audited, only of {sorted(search.brokers)}")
+    notes = [*_unknown_broker(search)]
     if search.undecided:
         missing = f"coordinator partitions are missing ({own_command(tables, 'coverage')})"
         notes.append(f"{counted(search.undecided, 'open transaction')} could not be judged: {missing}")
@@ -283,6 +282,14 @@ def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutpu
         ),
         notes=notes,
     )
+
+
+def _unknown_broker(search: HangingSearch) -> list[str]:
+    """That no copy of the searched broker was audited, if so."""
+    broker = search.scope.broker_id
+    if broker is None or broker in search.brokers:
+        return []
+    return [f"no copy of broker {broker} was audited, only of {', '.join(map(str, sorted(search.brokers)))}"]
 
 
 # ---- The commands
@@ -316,12 +323,17 @@ def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutp
 
 
 def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:
-    """What the live `find-hanging` would have printed at the instant of the run. Raises UsageError as the tool does."""
+    """What the live `find-hanging` would have printed at the instant of the run.
+
+    Raises UsageError as the tool does, and in other forms than the tool's for a broker without copies, about which it says nothing.
+    """
     take_place(options)
     scope = SearchScope(options.topic, options.partition, options.broker_id)
     if options.format == KAFKA:
         scope.check()
     found = hanging_search(run, scope, options.max_transaction_timeout, with_order=_is_in_kafka_order(options))
+    if options.format != KAFKA and not found.hanging and (unknown := _unknown_broker(found)):
+        raise UsageError(*unknown)
     return find_hanging_output(found, run.tables.root)
 
 

@@ -212,12 +212,12 @@ _ENDS: Final[Mapping[End, str]] = {End.WHOLE: "", End.TORN: " that ends inside a
 
 
 def _safety(row: Row) -> list[str]:
-    """The proof that an abort is safe: each statement with a tick and its witnesses, or with what is missing."""
+    """The proof that an abort is safe: each statement with a tick and its witnesses, or with "!" and what is missing."""
     if not row["safety"]:
         return []
     out = ["", "SAFE TO ABORT only if all is proven"]
     for proof in row["safety"]:
-        out.append(f"  [{'x' if proof['holds'] else ' '}] {told(proof['says'])}")
+        out.append(f"  [{'x' if proof['holds'] else '!'}] {told(proof['says'])}")
         out += [f"        {told(witness)}" for witness in proof["witnesses"] or ()]
     return out
 

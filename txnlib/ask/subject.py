@@ -13,29 +13,42 @@ from txnlib.errors import UsageError, meant
 
 _DIGITS: Final = "[0-9]{1,18}"
 _NUMBER: Final = re.compile(_DIGITS)
-#: A partition and an offset of it, as answers print them: `payments-0`, `payments-0 @24`, `payments-0 from offset 24`.
-_PLACE: Final = re.compile(rf"(?P<topic>\S+)[- ](?P<partition>{_DIGITS})(?:(?: ?@|(?: from)? offset )(?P<start_offset>{_DIGITS}))?")
+_PRODUCER: Final = re.compile(rf"(?:producer (?:id )?)?({_DIGITS})")
+#: A partition, and an offset of it, as answers print them: `payments-0`, `payments-0 @24`, `payments-0 from offset 24`.
+_PARTITION: Final = rf"(?P<topic>\S+)[- ](?P<partition>{_DIGITS})"
+_OFFSET: Final = rf"(?:(?: ?[@:]|(?: from)? offset | )(?P<start_offset>{_DIGITS}))"
+_PLACES: Final = (re.compile(_PARTITION), re.compile(_PARTITION + _OFFSET))
+#: What is copied with a name, from JSON, a path or a sentence.
+_AROUND: Final = " \t\"'`/:,;"
+#: What follows a partition, whether it is an offset or not.
+_BEFORE_OFFSET: Final = re.compile("(?<=[0-9])[@:].*")
 _COLUMNS: Final = ("topic", "partition", "start_offset")
 #: Most names of a kind among which to seek the one that is meant.
 _MOST_NAMES: Final = 10_000
 
 
 def readings(words: Sequence[str]) -> list[Row]:
-    """What words may name, the likeliest first: columns with their values.
+    """What words may name, the likeliest first: columns with their values. What is copied with a name is left out last of all.
 
     One word is an id before it is a partition, because a partition can be written as two.
     """
     named = " ".join(words)
     ids: list[Row] = [{"transactional_id": named}]
-    if _NUMBER.fullmatch(named):
-        ids.append({"producer_id": int(named)})
-    place = _PLACE.fullmatch(named)
+    if number := _PRODUCER.fullmatch(named):
+        ids.append({"producer_id": int(number[1])})
+    places = [_numbered(place.groupdict()) for pattern in _PLACES if (place := pattern.fullmatch(named))]
     if len(words) in (2, 3) and all(map(_NUMBER.fullmatch, words[1:])):
-        return [dict(zip(_COLUMNS, (words[0], *map(int, words[1:])), strict=False)), *ids]
-    if place is None:
-        return ids
-    numbers = {name: int(place[name]) for name in _COLUMNS[1:] if place[name] is not None}
-    return [*ids, {"topic": place["topic"], **numbers}]
+        found = [_numbered(dict(zip(_COLUMNS, words, strict=False))), *ids, *places]
+    else:
+        found = [*ids, *places]
+    if " of " in named:  # a transactional id and its application, as the report prints them
+        found.append({"transactional_id": named.rpartition(" of ")[0]})
+    inner = named.strip(_AROUND)
+    return found if inner in ("", named) else [*found, *readings([inner])]
+
+
+def _numbered(place: Row) -> Row:
+    return {name: text if name == "topic" else int(text) for name, text in place.items()}
 
 
 def place_in(words: Sequence[str]) -> Row | None:
@@ -79,12 +92,19 @@ def known_subject(run: StoredRun, words: Sequence[str]) -> Row:
         if "topic" in reading:
             if is_captured(run, reading["topic"], reading["partition"]):
                 return reading
-            if len(words) > 1:
-                check_captured(run, reading["topic"], reading["partition"])
         elif run.number("producer_states" if "producer_id" in reading else "transactional_ids", "count(*)", equal(**reading)):
             return reading
-    named = " ".join(words)
-    raise UsageError(f"no captured log has {named}{meant(named, [*_captured(run, is_whole=True), *_transactional_ids(run)])}")
+    named, place = " ".join(words), place_in(words)
+    if len(words) > 1 and place is not None and _NUMBER.fullmatch(words[1]) and not _PRODUCER.fullmatch(named):
+        check_captured(run, place["topic"], place["partition"])
+    like, at, partitions = _BEFORE_OFFSET.sub("", named.strip(_AROUND)), "", _captured(run, is_whole=True)
+    own = [name for name in partitions if name.rpartition("-")[0].casefold() == like.casefold()]
+    if own:
+        first = min(own, key=lambda name: (len(name), name))
+        raise UsageError(f"{first.rpartition('-')[0]} is a topic; name a partition of it, such as {first}")
+    if place is not None and "start_offset" in place:
+        like, at = f"{place['topic']}-{place['partition']}", f"@{place['start_offset']}"
+    raise UsageError(f"no captured log has {named}{meant(like, [*partitions, *_transactional_ids(run)], at)}")
 
 
 def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
@@ -99,7 +119,8 @@ def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
     known = known_subject(run, words)
     if "start_offset" in known:
         return known["topic"], known["partition"], known["start_offset"]  # and `explain` says what is open there
-    raise UsageError(f"nothing is open of {' '.join(words)}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
+    where = f"on {known['topic']}-{known['partition']}" if "topic" in known else f"of {' '.join(words)}"
+    raise UsageError(f"nothing is open {where}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
 
 
 def _transactional_ids(run: StoredRun) -> list[str]:

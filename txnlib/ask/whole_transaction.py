@@ -15,7 +15,7 @@ from txnlib.ask.episode import COORDINATOR, DATA, Episode, Event, in_order
 from txnlib.ask.events import coordinator_events, span_events
 from txnlib.ask.grid import WIDTH, folded, instant_json
 from txnlib.ask.rows import Filter, Row, StoredRun
-from txnlib.ask.subject import check_captured, equal, known_subject, open_place, place_in
+from txnlib.ask.subject import check_captured, equal, known_subject, open_place, place_in, readings
 from txnlib.core.display import counted, precise_time, printable, utc_time
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import (
@@ -54,20 +54,19 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     """
     columns = (*KEY, "producer_id", "producer_epoch", "outcome")
     newest = '"coordinator_partition", "transaction_number" DESC'
-    named: Filter = ("transactional_id", "=", name)
-    own = run.rows("transactions", columns, [named], order=newest)
-    if not own and name.isdecimal():
-        named = ("producer_id", "=", int(name))
-        own = run.rows("transactions", columns, [named], order=newest)
-    if number is not None and number not in {row["transaction_number"] for row in own}:
-        raise UsageError(f"{name!r} has no transaction {number} in this run")
-    none = dict.fromkeys(columns) | {named[0]: named[2]}
-    chosen = next((row for row in own if number in (None, row["transaction_number"])), none)
-    newest = '"marked" DESC NULLS FIRST, "topic", "partition"'
-    unexplained = outcomes(run, [named, ("known_from", "=", "PARTITION")], newest, UNEXPLAINED)
-    if not own and not unexplained:
+    by_mark = '"marked" DESC NULLS FIRST, "topic", "partition"'
+    for named in (reading for reading in readings([name]) if "topic" not in reading):
+        own = run.rows("transactions", columns, equal(**named), order=newest)
+        unexplained = outcomes(run, [*equal(**named), ("known_from", "=", "PARTITION")], by_mark, UNEXPLAINED)
+        if own or unexplained:
+            break
+    else:
         known_subject(run, [name])
         raise UsageError(f"no captured log has a transaction of {name!r}")
+    if number is not None and number not in {row["transaction_number"] for row in own}:
+        raise UsageError(f"{name!r} has no transaction {number} in this run")
+    none = dict.fromkeys(columns) | named
+    chosen = next((row for row in own if number in (None, row["transaction_number"])), none)
     of: list[Filter] = [(column, "=", chosen[column]) for column in KEY]
     partitions = outcomes(run, of, _BY_PLACE, PARTITIONS) if own else []
     records = run.rows("coordinator_states", RECORD, of, order='"offset"', limit=RECORDS) if own else []
@@ -206,7 +205,7 @@ def _effects(whole: TransactionOnPartitions, width: int) -> list[str]:
     if not held:
         return []
     records = sum(row["records"] or 0 for row in held)
-    says = f"{counted(records, 'record')} on {counted(len(held), 'partition')}"
+    says = f"{counted(records, 'record') if records else 'no captured record'} on {counted(len(held), 'partition')}"
     for outcome in ("COMMIT", "ABORT"):
         number = sum(row["outcome"] == outcome for row in ended)
         if number:
@@ -245,9 +244,10 @@ def _for_programs(told: Episode[ExplainedTransaction]) -> dict[str, Any]:
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     """One transaction with all its partitions. Raises UsageError if no captured log has it."""
-    name, place = " ".join(options.where), place_in(options.where)
-    is_id = place is None or run.number("transactions", "count(*)", [("transactional_id", "=", name)])
-    if place is None or is_id or "topic" not in known_subject(run, options.where):
+    name = " ".join(options.where)
+    is_id = place_in(options.where) is None or run.number("transactions", "count(*)", equal(transactional_id=name))
+    place = {} if is_id else known_subject(run, options.where)
+    if "topic" not in place:
         return whole_transaction(run, name, options.number).output()
     if options.number is not None:
         raise UsageError("--number is for an id; a partition and an offset name one transaction")

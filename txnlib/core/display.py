@@ -6,7 +6,9 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-_ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)")
+_ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{3})?Z)")
+#: An instant in JSON, as epoch ms.
+_JSON_MS: Final = re.compile(r'"(\w+?)(?:_ms|(?<=timestamp))":(\d{13})\b')
 
 
 def duration(ms: int | None) -> str:
@@ -54,12 +56,6 @@ def precise_time(ms: int) -> str:
         return f"{ms} ms"
 
 
-def timestamp(ms: int) -> str:
-    """2026-11-21 07:46:12.5, as Spark shows a TIMESTAMP in UTC. Raises an error for a time outside of the calendar."""
-    whole = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{whole}.{ms % 1000:03}".rstrip("0") if ms % 1000 else whole
-
-
 def size(count: int | None) -> str:
     """Bytes in KiB, MiB, GiB."""
     if count is None:
@@ -83,5 +79,6 @@ def printable(text: object) -> str:
 
 
 def told(sentence: object) -> str:
-    """A stored sentence as it is printed, with its instants like all others on the screen."""
-    return _ISO.sub(r"\1 \2", printable(sentence))
+    """A stored sentence as it is printed, with its instants, also those of JSON in it, like all others on the screen."""
+    text = _JSON_MS.sub(lambda found: f'"{found[1]}":"{precise_time(int(found[2]))}"', printable(sentence))
+    return _ISO.sub(r"\1 \2", text)

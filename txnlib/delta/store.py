@@ -129,14 +129,14 @@ class Store:
         """A table with the rows of all runs. A column that the stored table lacks is NULL. Raises MissingTableError."""
         if (folder := self.driver_folder_of(name)) is not None:
             if not local_tables.exists(folder):
-                raise MissingTableError(name, "audit")
+                raise MissingTableError(name, "audit", str(self.output or self.schema))
             if (rows := local_tables.read(folder, name)) is not None:
                 return local_relation(self.spark, rows, stored_schema(name))
         try:
             table = self._load(name)
             known = table.columns  # Spark Connect looks up the table only here
         except AnalysisException as error:
-            raise MissingTableError(name, "audit") from error
+            raise MissingTableError(name, "audit", str(self.output or self.schema)) from error
         return table.select(
             *[
                 field.name if field.name in known else F.lit(None).cast(field.dataType).alias(field.name)

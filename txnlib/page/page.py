@@ -26,7 +26,7 @@ from txnlib.ask.own_command import program
 from txnlib.ask.report_text import unreadable
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
-from txnlib.core.display import elapsed, instant, printable, size, utc_time
+from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
 from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
 from txnlib.page import page_charts, page_head, page_rows, page_timeline
 from txnlib.page.page_head import is_offered
@@ -35,7 +35,7 @@ from txnlib.page.page_rows import Page, Story
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is quoted text.
 _BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
 _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
-_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\dZ)")
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{3})?Z)")
 _TIME: Final = Markup('<time datetime="{0}T{1}">{0} {1}</time>')
 _HYPHENED: Final = re.compile(r"--[^ ]+ (?!-)[^ ]+|[^ ]*-[^ ]*")
 _COLOUR: Final = re.compile(r"--([\w-]+): (#\w+);")
@@ -62,7 +62,7 @@ def time_of(ms: int | None) -> Markup:
 
 def timed(text: str) -> Markup:
     """A text in which each instant that we wrote is a `<time>`."""
-    return Markup(_INSTANT.sub(lambda match: _TIME.format(*match.groups()), str(escape(printable(text)))))
+    return Markup(_INSTANT.sub(lambda match: _TIME.format(*match.groups()), str(escape(told(text)))))
 
 
 def advice(text: str) -> Markup:

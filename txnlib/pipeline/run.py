@@ -21,7 +21,7 @@ from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.delta.session import delta_session
 from txnlib.delta.store import RunStore, Store
 from txnlib.delta.tuning import Plans, Tuning
-from txnlib.errors import UnreadableInputError, UsageError
+from txnlib.errors import UnreadableInputError, UsageError, meant
 from txnlib.incremental import EarlierRun, Resumption, history_of, resume_from, resumed_source, runs_to_continue
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
@@ -287,6 +287,9 @@ def reopen_run(
         runs = runs.where(F.col("run_id") == run_id)
     found = runs.orderBy(F.desc("as_of"), F.desc("started_at")).first()
     if found is None:
+        if run_id is not None:
+            known = (row["run_id"] for row in store.read_all("audit_runs").select("run_id").collect())
+            raise UsageError(f"no such run: {run_id}{meant(run_id, known)}")
         raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
     # Another version may have stored settings that this one does not have.
     stored = {name: value for name, value in json.loads(found["settings"]).items() if name in Settings.model_fields}

@@ -110,8 +110,9 @@ OFFSET_OUT_OF_RANGE: Final = 1
 REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 #: The leader moved, is starting or is unknown to the broker that was asked: ask for metadata, then ask the leader.
 MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
-#: How long a first connection may take, so that a wrong address is said soon. Kafka: `socket.connection.setup.timeout.ms`, 10 s.
-_CONNECT_SECONDS: Final = 5
+#: How long a first connection may take, so that a wrong address is said within 5 s, with all that comes before and after.
+#: Kafka: `socket.connection.setup.timeout.ms`, 10 s.
+_CONNECT_SECONDS: Final = 4
 _TRIES_SECONDS: Final = 10
 _OPTIONAL_SECONDS: Final = 5
 _SILENT_SECONDS: Final = 60

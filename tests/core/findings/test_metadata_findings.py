@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.display import timestamp
+from txnlib.core.display import told
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.findings.contradictions import metadata_findings
 from txnlib.core.findings.found import as_json, found
@@ -28,7 +28,7 @@ def rows(
 
 
 def test_an_unclean_election_is_found_at_its_record() -> None:
-    says = "__cluster_metadata offset 40: broker 2 elected at 2023-11-14 22:13:20, leader epoch 5"
+    says = "__cluster_metadata offset 40: broker 2 elected at 2023-11-14 22:13:20.000Z, leader epoch 5"
     assert rows(ELECTED) == [("UNCLEAN_LEADER_ELECTION", "orders", says)]
     assert rows(replace(ELECTED, is_unclean=False), replace(ELECTED, since_offset=None)) == []
 
@@ -83,7 +83,16 @@ def test_json_is_that_of_spark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ms", "text"), [(TS, "22:13:20"), (TS + 500, "22:13:20.5"), (TS + 50, "22:13:20.05"), (TS + 5, "22:13:20.005")]
+    ("stored", "said"),
+    [
+        ("since 2023-11-14T22:13:20Z", "since 2023-11-14 22:13:20Z"),
+        ("since 2023-11-14T22:13:20.050Z", "since 2023-11-14 22:13:20.050Z"),
+        (f'{{"start_ms":{TS},"offset":{TS}}}', f'{{"start":"2023-11-14 22:13:20.000Z","offset":{TS}}}'),
+        (f'{{"last_timestamp":{TS + 5}}}', '{"last_timestamp":"2023-11-14 22:13:20.005Z"}'),
+        (f'{{"max_timestamp_ms":{TS + 50}}}', '{"max_timestamp":"2023-11-14 22:13:20.050Z"}'),
+        ('{"transaction_timeout_ms":900000}', '{"transaction_timeout_ms":900000}'),
+        (f'{{"start_ms":-{TS}}}', f'{{"start_ms":-{TS}}}'),
+    ],
 )
-def test_a_timestamp_is_shown_as_spark_shows_it(ms: int, text: str) -> None:
-    assert timestamp(ms) == f"2023-11-14 {text}"
+def test_instants_in_a_stored_sentence_are_told_in_one_form(stored: str, said: str) -> None:
+    assert told(stored) == said

@@ -66,7 +66,7 @@ def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
 @pytest.mark.parametrize(("outcome", "word", "severity"), [("ABORT", "Abort", "WARNING"), ("COMMIT", "Commit", "CRITICAL")])
 def test_a_lost_abort_marker_is_less_severe_because_an_abort_by_hand_repairs_that(outcome: str, word: str, severity: str) -> None:
     (row,) = of_unmarked([UnmarkedPartition("orders", 0, 7, "pay", outcome, TS)])
-    assert (row.severity, row.evidence) == (severity, f"Complete{word} at 2023-11-14 22:13:20, no marker")
+    assert (row.severity, row.evidence) == (severity, f"Complete{word} at 2023-11-14 22:13:20.000Z, no marker")
 
 
 EARLY = EarlyWrite(
@@ -77,18 +77,18 @@ EARLY = EarlyWrite(
 @pytest.mark.parametrize(
     ("changed", "shown"),
     [
-        ({}, "22:13:19.999"),
+        ({}, "22:13:19.999Z"),
         ({"stamp_ms": TS}, None),
         ({"stamp_ms": None}, None),
-        ({"is_broker_clock": True}, "22:13:19.995"),
+        ({"is_broker_clock": True}, "22:13:19.995Z"),
         ({"is_broker_clock": True, "first_timestamp_ms": 0}, None),
-        ({"is_broker_clock": None}, "22:13:19.999"),
+        ({"is_broker_clock": None}, "22:13:19.999Z"),
     ],
 )
 def test_only_a_brokers_clock_proves_that_records_are_older_than_their_transaction(
     changed: dict[str, object], shown: str | None
 ) -> None:
-    says = f"written before 2023-11-14 {shown} by the broker's clock; the transaction began at 2023-11-14 22:13:20.1"
+    says = f"written before 2023-11-14 {shown} by the broker's clock; the transaction began at 2023-11-14 22:13:20.100Z"
     assert [row.evidence for row in of_early_writes([replace(EARLY, **changed)])] == ([says] if shown else [])
 
 

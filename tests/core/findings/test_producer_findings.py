@@ -146,10 +146,10 @@ def test_the_evidence_of_abandoned_ids_counts_them() -> None:
     (ids,) = of_abandoned_ids([AbandonedIds("pay", 100, TS, TS + 1_500, 3, 9, "pay-1")])
     assert ids.evidence == (
         "100 transactional ids of application pay, each initialised once and used for at most one transaction, "
-        "from 2023-11-14 22:13:20 to 2023-11-14 22:13:21.5"
+        "from 2023-11-14 22:13:20.000Z to 2023-11-14 22:13:21.500Z"
     )
     assert (ids.topic, ids.partition, ids.offset, ids.transactional_id) == ("__transaction_state", 3, 9, "pay-1")
     (producers,) = of_abandoned_producers([AbandonedProducers("orders", 0, 1_000, TS, TS, 7, 9)])
     assert producers.evidence == (
-        "1000 producer ids with one batch each, by their clients' clocks from 2023-11-14 22:13:20 to 2023-11-14 22:13:20"
+        "1000 producer ids with one batch each, by their clients' clocks from 2023-11-14 22:13:20.000Z to 2023-11-14 22:13:20.000Z"
     )

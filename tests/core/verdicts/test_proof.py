@@ -590,6 +590,8 @@ def test_the_witness_of_an_unchanged_leader_epoch_says_where_it_was_seen():
 
 def test_an_age_is_an_interval():
     assert judged().safety[3].says == "it has been open for at least 59 min, and at most 1 h, by brokers' clocks"
+    same = judged(span={"stamps": (replace(SPAN.stamps[0], before_ms=ONE - 60 * MINUTE + 1_000),)})
+    assert same.safety[3].says == "it has been open for 59 min, by brokers' clocks"
     unbounded = judged(span={"stamps": (replace(SPAN.stamps[0], before_ms=None),)}, dossier=ORPHAN)
     assert unbounded.safety[3].says == "it has been open for at least 59 min, by brokers' clocks"
     # Its coordinator's clock is behind: it began before what stands before it.

@@ -264,7 +264,7 @@ def test_F23_a_missing_coordinator_partition_makes_a_foreign_producer_id_unknown
     missing = replace(NOBODY, missing_partitions=(7, 31))
     assert judged(PARTITION, missing) == (Verdict.UNKNOWN, Reason.COORDINATOR_PARTITION_NOT_CAPTURED, None)
     explanation = judge(Evidence(PARTITION, missing), AT_ONE).explanation
-    assert "__transaction_state partition(s) 7, 31 are missing" in explanation
+    assert "__transaction_state partitions 7, 31 are missing" in explanation
 
 
 def test_M18_a_completion_after_the_partitions_copy_may_have_brought_the_marker():

@@ -191,6 +191,18 @@ def test_what_is_not_known_says_which_copy_would_tell(outcomes):
     assert says[COMMITTED, 0] is None
 
 
+def test_a_copy_that_may_hide_a_marker_is_told_by_what_hides_it(spark, told):
+    hiding = {
+        "the copy has a hole before offset 22": {"gap_offset": 22},
+        "the copy is damaged at offset 9": {"damaged_offset": 9},
+        "the copy is text in which markers were not printed": {"is_decoded": False},
+    }
+    for says, facts in hiding.items():
+        altered = {**told, "coverage": frame(spark, COVERAGE, copy(CUT, **facts))}
+        rows = outcomes_of(spark, altered, told["transactions"], told["producer_spans"]).where(f"partition = {CUT}").collect()
+        assert {row["says"].partition(": ")[2] for row in rows} == {says}
+
+
 #: Epoch of a decision, transaction version -> whether open records of epochs 3 to 5 may be of that transaction.
 EPOCHS = {
     (2, None): False,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.display import timestamp
+from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.found import FindingRow, found, known
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
@@ -42,7 +42,7 @@ def metadata_findings(
 
 
 def _election(each: PartitionAssignment) -> str:
-    since = "null" if each.since_ms is None else timestamp(each.since_ms)
+    since = "null" if each.since_ms is None else precise_time(each.since_ms)
     return (
         f"{CLUSTER_METADATA_TOPIC} offset {each.since_offset}: broker {_or_null(each.leader)} elected at {since}, "
         f"leader epoch {_or_null(each.leader_epoch)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.copies import CoverageRow, highest_of
-from txnlib.core.display import timestamp
+from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.contradictions import never_allocated
 from txnlib.core.findings.found import FindingRow, found, unshown
@@ -249,7 +249,7 @@ def of_abandoned_producers(partitions: Iterable[AbandonedProducers]) -> Iterator
 
 
 def _between(each: AbandonedIds | AbandonedProducers) -> str:
-    return f"{timestamp(each.from_ms)} to {timestamp(each.to_ms)}"
+    return f"{precise_time(each.from_ms)} to {precise_time(each.to_ms)}"
 
 
 def _severity(count: int, many: int) -> Severity:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from txnlib.core.display import timestamp
+from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.found import FindingRow, OfTransaction, as_json, found, known
 from txnlib.core.instants import clock_ms
@@ -163,7 +163,7 @@ def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]
     for each in partitions:
         yield found(
             Finding.MARKER_MISSING,
-            f"Complete{each.outcome.capitalize()} at {timestamp(each.completed_ms)}, no marker",
+            f"Complete{each.outcome.capitalize()} at {precise_time(each.completed_ms)}, no marker",
             each,
             # A manual abort repairs a lost ABORT marker, but destroys data after a lost COMMIT marker.
             severity=Severity.WARNING if each.outcome == "ABORT" else None,
@@ -192,8 +192,8 @@ def of_early_writes(writes: Iterable[EarlyWrite]) -> Iterator[FindingRow]:
     for each in writes:
         proof_ms = clock_ms(each.first_timestamp_ms) if each.is_broker_clock else each.stamp_ms
         if proof_ms is not None and proof_ms < each.start_ms:
-            began = timestamp(each.began_ms)
-            says = f"written before {timestamp(proof_ms)} by the broker's clock; the transaction began at {began}"
+            began = precise_time(each.began_ms)
+            says = f"written before {precise_time(proof_ms)} by the broker's clock; the transaction began at {began}"
             yield found(Finding.WRITTEN_BEFORE_TRANSACTION, says, each, offset=each.first_offset)
 
 
@@ -224,7 +224,7 @@ def of_undecided_aborts(markers: Iterable[UndecidedAbort]) -> Iterator[FindingRo
         if each.marker_epoch == each.producer_epoch and _is_inside(each):
             yield found(
                 Finding.ABORTED_WHILE_ONGOING,
-                f"ended the records from offset {each.first_offset}; the transaction began at {timestamp(each.start_ms)} and is "
+                f"ended the records from offset {each.first_offset}; the transaction began at {precise_time(each.start_ms)} and is "
                 "Ongoing: stop its application before it commits, so that the coordinator aborts the rest",
                 each,
                 offset=each.marker_offset,

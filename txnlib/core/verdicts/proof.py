@@ -352,9 +352,9 @@ def is_old_enough(case: Case) -> Proof:
         return Proof(statement, False, "it is younger than the timeout by its last write: a request may still be in flight")
     before = clock_ms(case.evidence.on_partition.stamped_before_ms)
     # A coordinator whose clock is behind began it before what stands before it.
-    most = "" if before is None or before > since else f", and at most {duration(at - before)}"
-    says = f"it has been open for at least {duration(age)}{most}, by brokers' clocks"
-    return Proof(statement, True, says, (f"it was open at {instant(since)}",))
+    least, most = duration(age), "" if before is None or before > since else duration(at - before)
+    how_long = least if most == least else f"at least {least}" + (f", and at most {most}" if most else "")
+    return Proof(statement, True, f"it has been open for {how_long}, by brokers' clocks", (f"it was open at {instant(since)}",))
 
 
 # ---- 5. Nothing else is wrong with it: docs/rules/abort.md#nothing-else-wrong

@@ -80,7 +80,7 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
     Reason.MARKER_OVERDUE: "its coordinator decided ({state}) long ago, and the marker has not reached this partition",
     Reason.MARKER_REFUSED: (
         "its coordinator decided ({state}), but the partition refuses the marker, because it has seen producer epoch "
-        "{producer_epoch} and coordinator epoch {coordinator_epoch}"
+        "{producer_epoch} (coordinator epoch {coordinator_epoch})"
     ),
     Reason.EXPECTED: "{transactional_id} is {state} with this partition, within its time limit",
     Reason.OVERDUE: "{transactional_id} is still {state} with this partition, and its coordinator should have aborted it",

@@ -227,4 +227,5 @@ def _missing(coordinator: CoordinatorSide) -> str:
         return "no partition of __transaction_state was captured"
     named = ", ".join(str(number) for number in coordinator.missing_partitions) or "none"
     led = "" if coordinator.leader is None else f" (led by broker {coordinator.leader})"
-    return f"__transaction_state partition(s) {named} are missing or incomplete{led}"
+    partition = "partition {} is" if len(coordinator.missing_partitions) == 1 else "partitions {} are"
+    return f"__transaction_state {partition.format(named)} missing or incomplete{led}"

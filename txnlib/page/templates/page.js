@@ -150,7 +150,7 @@
   const texts = new Map();
   const opened = new Map();
   const find = () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = search.value.toLowerCase().split(/[\s@]+/).filter(Boolean);
     document.body.classList.toggle("searching", words.length > 0);
     for (const [each, wasOpen] of opened) each.open = wasOpen;
     opened.clear();

@@ -61,6 +61,7 @@ def _sentence(template: str, values: Mapping[str, str]) -> str:
     return f"concat({', '.join(part for pair in pieces for part in pair)})"
 
 
+_HIDDEN_BY_VALUES: Final = {name: name for name in ("known_until", "from_offset", "gap_offset", "damaged_offset")}
 _KEY: Final = "transactional_id, coordinator_partition, transaction_number"
 _PRODUCER: Final = "topic, partition, producer_id"
 _OF_SPAN: Final = "first_offset, records, bytes, marker_type, marker_epoch, marker_coordinator_epoch, marker_ms"
@@ -161,7 +162,7 @@ odd AS (
   GROUP BY of, topic, partition
 ), of_copy AS (
   SELECT topic, partition, unix_millis(known_until) AS known_ms,
-    {SHOWS_MARKERS} AS is_whole, {BEGINS_LATE} AS begins_late,
+    {SHOWS_MARKERS} AS is_whole, gap_offset, damaged_offset, is_decoded, {BEGINS_LATE} AS begins_late,
     greatest(read_from_offset, log_start_offset) AS from_offset, TRUE AS is_captured
   FROM {{coverage}} WHERE is_judged
 ), gone AS (
@@ -171,7 +172,8 @@ odd AS (
 ), proven AS (
   SELECT /*+ BROADCAST(of_copy, gone, lost, against) */ placed.* EXCEPT (marker_offset, producer_epoch), placed.producer_epoch,
     coalesce(other_offset, placed.marker_offset) AS marker_offset, {_EVIDENCE} AS evidence, is_gone, is_captured,
-    is_captured IS NULL AS is_not_captured, NOT coalesce(is_whole, FALSE) AS is_not_whole, begins_late, from_offset,
+    is_captured IS NULL AS is_not_captured, gap_offset IS NOT NULL AS has_hole, damaged_offset IS NOT NULL AS is_damaged,
+    NOT is_decoded AS is_not_decoded, gap_offset, damaged_offset, begins_late, from_offset,
     NOT coalesce(known_ms > coalesce(completed_ms, decided_ms), FALSE) AS is_not_known_to_the_end,
     coalesce(date_format({instant("known_ms")}, "yyyy-MM-dd'T'HH:mm:ss'Z'"), 'an unknown instant')
       AS known_until
@@ -191,7 +193,7 @@ odd AS (
     AND proven.producer_id = spans.producer_id AND proven.marker_offset <=> spans.marker_offset
 )
 SELECT * EXCEPT ({_OF_SPAN}), {", ".join(f"CASE WHEN is_own THEN {name} END AS {name}" for name in _OF_SPAN.split(", "))},
-  {_case({fact: _sentence(text, {name: name for name in ("known_until", "from_offset")}) for fact, text in HIDDEN_BY.items()})}
+  {_case({fact: _sentence(text, _HIDDEN_BY_VALUES) for fact, text in HIDDEN_BY.items()})}
     AS hidden_by
 FROM own
 """
