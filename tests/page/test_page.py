@@ -58,6 +58,13 @@ def test_nothing_alarms_when_nothing_is_wrong():
     assert "Read 12 of 14 partitions, 5 of 5 coordinator partitions" in words(answer)
 
 
+def test_what_was_not_read_is_named():
+    whole = page(held("OPEN"), stories={})
+    for lost, said in {2: "payments-0, payments-1", 1: "payments-0, …"}.items():
+        summary = replace(whole.summary, missing_partitions=tuple(("payments", number) for number in range(lost)))
+        assert f"; no copy of {said}." in words(by_id(render_page(replace(whole, summary=summary)), "answer"))
+
+
 def test_an_audit_of_nothing_is_a_page():
     empty = page(lags=[], lagging=0, brokers=[], covered=[], topics={}, topics_known=0, runs=[], plan=[])
     assert headings(render_page(empty)) == [

@@ -119,6 +119,12 @@ def test_a_command_that_does_not_begin_like_ours_has_no_place_to_fill_in():
         assert re.sub(r"</?span.*?>", "", str(with_placeholder(told))) == told
 
 
+def test_names_in_a_text_break_only_where_a_reader_expects_it():
+    assert timed("pay-0 and wal-b-0: <MARKER_REFUSED>, x_y") == (
+        '<span class="word">pay-0</span> and <span class="word">wal-b-0</span>: &lt;MARKER_<wbr>REFUSED&gt;, x_y'
+    )
+
+
 def test_instants_in_a_text_are_times_and_nothing_else_is_markup():
     assert timed("since 2026-11-21 07:19:41Z <b>") == (
         'since <time datetime="2026-11-21T07:19:41Z">2026-11-21 07:19:41Z</time> &lt;b&gt;'

@@ -35,7 +35,11 @@ from txnlib.page.page_rows import Page, Story
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is quoted text.
 _BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
 _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
-_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{3})?Z)")
+#: In an escaped text: an instant, a name with a number at its end, and a name of ours in capitals.
+_PIECE: Final = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d(?:\.\d{3})?Z)|(?<![\w.&#-])(?P<name>[\w.-]+-\d+)(?![\w-])"
+    r"|\b[A-Z]+(?:_[A-Z]+)+\b"
+)
 _TIME: Final = Markup('<time datetime="{0}T{1}">{0} {1}</time>')
 _HYPHENED: Final = re.compile(r"--[^ ]+ (?!-)[^ ]+|[^ ]*-[^ ]*")
 _COLOUR: Final = re.compile(r"--([\w-]+): (#\w+);")
@@ -61,8 +65,14 @@ def time_of(ms: int | None) -> Markup:
 
 
 def timed(text: str) -> Markup:
-    """A text in which each instant that we wrote is a `<time>`."""
-    return Markup(_INSTANT.sub(lambda match: _TIME.format(*match.groups()), str(escape(told(text)))))
+    """A text in which each instant that we wrote is a `<time>`, and no line ends inside of a name but behind an underscore."""
+    return Markup(_PIECE.sub(_piece, str(escape(told(text)))))
+
+
+def _piece(found: re.Match[str]) -> str:
+    if found["day"]:
+        return str(_TIME.format(found["day"], found["time"]))
+    return f'<span class="word">{found[0]}</span>' if found["name"] else found[0].replace("_", "_<wbr>")
 
 
 def advice(text: str) -> Markup:

@@ -194,6 +194,9 @@ def _unseen(page: Page) -> list[str]:
     """What the audit did not see, as the end of the sentence."""
     summary = page.summary
     unseen = []
+    if lost := [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]:
+        unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
+        unseen.append(f"no copy of {', '.join(lost)}{', …' if unread > len(lost) else ''}")
     if summary.missing_coordinators:
         more = ", …" if len(summary.missing_coordinators) > 20 else ""
         named = ", ".join(map(str, summary.missing_coordinators[:20]))
