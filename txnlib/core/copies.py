@@ -190,6 +190,7 @@ class CoverageRow:
     batches: int | None = None
     unreadable_bytes: int | None = None
     gap_offset: int | None = None
+    segment_gap_offset: int | None = None
     overlap_offset: int | None = None
     damaged_offset: int | None = None
     tail: str | None = None

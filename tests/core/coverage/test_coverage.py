@@ -377,7 +377,14 @@ def test_the_cleaner_may_have_gone_on_since_its_checkpoint_was_copied(copied_ms:
     cleaned = checkpoint("cleaner_offset", 8, TRANSACTION_STATE_TOPIC)
     instants = CaptureInstants(NOW, {"1/replication-offset-checkpoint": copied_ms})
     (row,) = covered(*HOLED, checkpoints=[cleaned], instants=instants)
-    assert (row.status == "DAMAGED") is is_lost
+    assert ((row.status == "DAMAGED"), row.segment_gap_offset) == (is_lost, 10)
+
+
+def test_no_segment_is_missing_below_what_a_cleaner_has_cleaned():
+    found = [covered(*HOLED, checkpoints=[checkpoint("cleaner_offset", at, TRANSACTION_STATE_TOPIC)])[0] for at in (9, 10, 11)]
+    assert [row.segment_gap_offset for row in found] == [10, None, None]
+    assert covered(*HOLED)[0].segment_gap_offset == 10, "no checkpoint of the cleaner was copied"
+    assert covered(captured(end=8), captured(base=10))[0].segment_gap_offset is None, "the gap of a partition is told by gap_offset"
 
 
 def test_a_row_has_every_column_of_its_table() -> None:

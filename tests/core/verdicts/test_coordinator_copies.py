@@ -81,6 +81,7 @@ UNCERTAIN = [
     ({"is_current": False}, "is not known to be current"),
     ({"damaged_offset": 7}, "is damaged below offset 7"),
     ({"tail": "CORRUPT"}, "is damaged at its end"),
+    ({"segment_gap_offset": 7}, "may lack a segment before offset 7: copy the cleaner-offset-checkpoint of broker 1 after it"),
     ({"log_start_offset": 5000}, "lacks its first segments"),
     ({"is_decoded": False}, "does not show all of its records"),
     ({"high_watermark": None}, "is not confirmed"),

@@ -198,7 +198,7 @@ def test_a_copy_that_may_hide_a_marker_is_told_by_what_hides_it(spark, told):
         "the copy is text in which markers were not printed": {"is_decoded": False},
     }
     for says, facts in hiding.items():
-        altered = {**told, "coverage": frame(spark, COVERAGE, copy(CUT, **facts))}
+        altered = {**told, "coverage": frame(spark, TABLES["coverage"], copy(CUT, **facts))}
         rows = outcomes_of(spark, altered, told["transactions"], told["producer_spans"]).where(f"partition = {CUT}").collect()
         assert {row["says"].partition(": ")[2] for row in rows} == {says}
 

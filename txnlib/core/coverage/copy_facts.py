@@ -28,10 +28,15 @@ class CopyFacts:
         captured_at_ms: int | None,
         noted_high_watermark: int | None,
         newest_snapshot: int | None,
+        is_checkpoint_older: bool,
     ) -> None:
         self.source, self.broker = source, broker_of(source)
-        #: Of a coordinator: the cleaner takes ends of segments, but of none from its checkpoint on. Kafka: `LogCleanerManager`.
-        self.lacks_segment = noted.topic == TRANSACTION_STATE_TOPIC and is_above(extent.named_gap, checkpoints.cleaner_offset)
+        #: Of a coordinator: where nothing shows that the cleaner took the end of a segment. It takes none from its checkpoint on,
+        #: but may have gone on since that was copied. Kafka: `LogCleanerManager`.
+        gap, cleaned = extent.named_gap, checkpoints.cleaner_offset
+        is_cleaned = gap is None or (cleaned is not None and gap <= cleaned)
+        self.segment_gap_offset = None if is_cleaned or noted.topic != TRANSACTION_STATE_TOPIC else gap
+        self.lacks_segment = self.segment_gap_offset is not None and cleaned is not None and not is_checkpoint_older
         if self.lacks_segment:
             extent = replace(extent, damaged_offset=highest((extent.damaged_offset, extent.named_gap)))
         self.extent, self.checkpoints, self.epochs = extent, checkpoints, epochs

@@ -213,21 +213,18 @@ def _of_copies(
     for source, extent in found.extents.items():
         captured_ms = instants.of_copy(source, *place)
         contradicted = [each for each in found.contradicted if each.source == source]
-        checkpoints = found.checkpoints.get(source, Checkpoints())
         checkpoints_ms = instants.of_checkpoint(broker_of(source))
-        if captured_ms is None or checkpoints_ms is None or is_above(captured_ms, checkpoints_ms):
-            # The cleaner may have gone further before the copy was taken.
-            checkpoints = replace(checkpoints, cleaner_offset=None)
         copies.append(
             CopyFacts(
                 source,
                 _without(extent, contradicted),
-                checkpoints,
+                found.checkpoints.get(source, Checkpoints()),
                 epochs.get(source, EpochsOfCopy()),
                 noted,
                 captured_ms,
                 highest(mark for ms, mark in marks if not is_above(ms, captured_ms)),
                 found.snapshots.get(source),
+                captured_ms is None or checkpoints_ms is None or checkpoints_ms < captured_ms,
             )
         )
     judged = list(zip(copies, roles(copies, named, leader_proof), strict=True)) if copies else []

@@ -114,6 +114,7 @@ COVERAGE: Final = Table(
         Column("batches", LONG, "Batches that were read."),
         Column("unreadable_bytes", LONG, "Bytes that could not be read; see quarantine."),
         Column("gap_offset", LONG, "Highest base offset that does not follow the batch before it."),
+        Column("segment_gap_offset", LONG, "Of a coordinator: base offset of a segment before which another one may be missing."),
         Column("overlap_offset", LONG, "Lowest offset from which segments overlap; NULL if none do."),
         Column("damaged_offset", LONG, "Highest offset below which something was unreadable."),
         Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN or CORRUPT."),

@@ -114,6 +114,9 @@ def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
         return [
             f"{name} is damaged{' at its end' if damaged >= LOG_END else f' below offset {damaged}'}: copy another replica of it"
         ]
+    if best.segment_gap_offset is not None:
+        lacks = f"may lack a segment before offset {best.segment_gap_offset}"
+        return [f"the copy of {name} {lacks}: copy the cleaner-offset-checkpoint of broker {best.leader} after it"]
     if not best.begins_at_start:
         return [f"the copy of {name} lacks its first segments: copy the whole folder"]
     if not coordinator.shows_absence:
