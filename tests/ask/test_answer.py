@@ -92,13 +92,13 @@ def test_every_number_of_a_verdict_is_what_sql_says(root):
 
 def test_it_says_who_blocks_what_who_waits_and_when_something_is_safe(root):
     assert answer(summarise(open_run(open_tables(str(root))))).lines == [
-        "3 HANGING: nobody will ever end them: 2 hold 2 partitions (t-3 from offset 40, t-0 from offset 10), the longest for 0 s "
+        "3 HANGING, nobody will ever end them: 2 hold 2 partitions (t-3 from offset 40, t-0 from offset 10), the longest for 0 s "
         "by its client's clock; 21 offsets wait; 1 waits behind others",
-        "1 LATE: its coordinator still expects it, and it is overdue: holds t-1 from offset 20 for 0 s by its client's clock; "
+        "1 LATE, its coordinator still expects it, and it is overdue: holds t-1 from offset 20 for 0 s by its client's clock; "
         "10 offsets wait",
-        "2 LOOKS LATE: their clients' timestamps are old, but their coordinators still wait: 2 hold 2 partitions "
+        "2 LOOKS LATE, their clients' timestamps are old, but their coordinators still wait: 2 hold 2 partitions "
         "(t-4 from offset 50, t-2 from offset 30), the longest for 0 s by its client's clock; 24 offsets wait",
-        "1 OPEN: in time",
+        "1 OPEN, in time",
         "first: no abort is safe yet: t-0 from offset 15 will be at 2024-03-11 01:21:31Z, if it is still open",
     ]
 

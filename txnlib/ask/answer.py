@@ -85,7 +85,7 @@ class Answer:
     @property
     def lines(self) -> list[str]:
         """All of it, a line each."""
-        counted = [f"{each.number} {each.words}: {each.says}" for each in self.counted]
+        counted = [f"{each.number} {each.words}, {each.says}" for each in self.counted]
         first = [f"first: {self.first}"] if self.first else []
         return [*([f"{CALM}  {self.calm}"] if self.calm else []), *counted, *first, *self.urgent, *([self.new] if self.new else [])]
 

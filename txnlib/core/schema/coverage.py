@@ -80,7 +80,7 @@ COVERAGE: Final = Table(
         Column(
             "hidden_below",
             LONG,
-            "Offset from which the copy was read, if nothing shows what was open there: no producer snapshot, no answer.",
+            "Offset from which it was read, if no snapshot or answer shows what was open there.",
         ),
         Column(
             "high_watermark",

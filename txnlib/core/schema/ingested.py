@@ -302,7 +302,7 @@ LIVE_TRANSACTIONS: Final = Table(
 )
 
 CHECKPOINTS: Final = Table(
-    comment="What the checkpoint files of each log directory contain, and a row without a partition for each file of the cleaner.",
+    comment="What the checkpoint files of each log directory contain.",
     columns=(
         Column("source", STRING, "Log directory of the checkpoint file."),
         Column("path", STRING, "Checkpoint file."),
