@@ -63,7 +63,7 @@ def bodies(receiver: Receiver) -> list[dict[str, Any]]:
         (
             3,
             None,
-            "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n2 HANGING: nobody will ever end them\n1 OPEN: in time\n"
+            "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n2 HANGING, nobody will ever end them\n1 OPEN, in time\n"
             "HANGING payments-0 offset 24 producer 1 payments-7, safe to abort: yes",
         ),
         (1, "the disk is full", "txnlib: blue: the audit failed (exit code 1)\nthe disk is full"),
