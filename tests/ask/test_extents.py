@@ -53,7 +53,7 @@ def run(tmp_path) -> StoredRun:
     # The second transaction of partition 1, which is older there, holds it; nobody holds 2 but the late one.
     holds = [(0, 1, "HANGING"), (1, 2, "HANGING"), (2, 3, "LATE")]
     columns = ("partition", "blocking_producer_id", "blocking_verdict")
-    write(tmp_path, "partitions", *[{"topic": "t", **dict(zip(columns, row, strict=True))} for row in holds])
+    write(tmp_path, "partitions", *[{"topic": "t", "lag_offsets": 1, **dict(zip(columns, row, strict=True))} for row in holds])
     write(
         tmp_path,
         "findings",
@@ -73,9 +73,9 @@ def summary(run: StoredRun) -> Summary:
 def test_transactions_and_partitions_are_counted_once(summary):
     reasons, applications = (("R1", 1), ("R2", 1)), (("app", 1), ("other", 1))
     safe = {"safe": 1, "safe_rows": 1, "safe_later": 2, "safe_from_ms": NOW + 20}
-    held = {"held": 2, "holding": 2, "since_ms": NOW - 90, "is_since_proven": True}
+    held = {"held": 2, "holding": 2, "held_offsets": 2, "since_ms": NOW - 90, "is_since_proven": True}
     hanging = VerdictExtent(3, 2, 2, 1, **held, **safe, reasons=reasons, applications=applications)
-    late = {"held": 1, "holding": 1, "since_ms": NOW - 60}
+    late = {"held": 1, "holding": 1, "held_offsets": 1, "since_ms": NOW - 60}
     assert {name: [row["partition"] for row in extent.places] for name, extent in summary.extents.items()} == {
         "HANGING": [0, 1],
         "LATE": [2],
@@ -116,7 +116,9 @@ def test_what_only_looks_late_is_counted_apart(run, tmp_path):
         opened(8, 20, NOW - 300, **old),
         opened(8, 21, NOW - 10, verdict="LATE", reason="OVERDUE"),
     )
-    holds = [{"topic": "t", "partition": n, "blocking_producer_id": 20, "blocking_verdict": "LATE"} for n in (7, 8)]
+    holds = [
+        {"topic": "t", "partition": n, "blocking_producer_id": 20, "lag_offsets": 1, "blocking_verdict": "LATE"} for n in (7, 8)
+    ]
     write(tmp_path, "partitions", *holds)
     summary = summarise(open_run(open_tables(str(tmp_path))))
     late, looks_late = summary.extents["LATE"], summary.extents["LOOKS_LATE"]
@@ -131,7 +133,11 @@ def test_what_only_looks_late_is_counted_apart(run, tmp_path):
 
 def test_an_age_is_that_of_the_oldest_transaction_that_holds_a_partition(run, tmp_path):
     write(tmp_path, "open_transactions", opened(5, 9, NOW - 100), opened(6, 8, NOW - 95))
-    write(tmp_path, "partitions", {"topic": "t", "partition": 6, "blocking_producer_id": 8, "blocking_verdict": "HANGING"})
+    write(
+        tmp_path,
+        "partitions",
+        {"topic": "t", "partition": 6, "blocking_producer_id": 8, "lag_offsets": 1, "blocking_verdict": "HANGING"},
+    )
     summary = summarise(open_run(open_tables(str(tmp_path))))
     extent = summary.extents["HANGING"]
     assert (extent.held, extent.holding, extent.since_ms, extent.is_since_proven) == (3, 3, NOW - 95, False)

@@ -159,7 +159,7 @@ def _summed(rows: Sequence[Row]) -> Row:
 
 _PLACE: Final = ("topic", "partition", "producer_id")
 _HOLDER: Final = ("topic", "partition", "blocking_producer_id")
-_IS_HELD: Final[Sequence[Filter]] = [("blocking_producer_id", "IS NOT", None)]
+_IS_HELD: Final[Sequence[Filter]] = [("blocking_producer_id", "IS NOT", None), ("lag_offsets", ">", 0)]
 _SUMS: Final = {
     "held": "count(*)",
     "holding": 'count(DISTINCT "blocking_producer_id")',

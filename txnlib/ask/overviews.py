@@ -8,13 +8,13 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import TABLE
-from txnlib.ask.rows import Row, StoredRun, among
-from txnlib.ask.subject import equal
+from txnlib.ask.rows import Row, StoredRun
+from txnlib.ask.subject import equal, holders_of
 from txnlib.core.display import counted
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.schema import shown
-from txnlib.errors import MissingTableError, UsageError, meant
+from txnlib.errors import UsageError, meant
 
 
 def late_transactions(run: StoredRun) -> list[Row]:
@@ -33,20 +33,11 @@ def open_transactions(
     columns = tuple(dict.fromkeys(name for name in (*shown("open"), "producer_id") if name != "holds"))
     order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
     rows = run.rows("open_transactions", columns, equal(verdict=verdict, topic=topic), order=order, limit=limit)
-    holders = _holders(run, rows)
+    holders = holders_of(run, rows)
     for row in rows:
         holder = holders.get((row["topic"], row["partition"]))
         row["holds"] = None if holder is None else holder == row["producer_id"]
     return sorted(({name: row[name] for name in shown("open")} for row in rows), key=lambda row: row["holds"] is not True)
-
-
-def _holders(run: StoredRun, rows: Sequence[Row]) -> dict[tuple[str, int], int | None]:
-    """Partition -> the producer whose transaction holds it."""
-    try:
-        found = run.rows("partitions", ("topic", "partition", "blocking_producer_id"), among(rows, "topic", "partition"))
-    except MissingTableError:  # of a run that was killed
-        return {}
-    return {(row["topic"], row["partition"]): row["blocking_producer_id"] for row in found}
 
 
 def findings(

@@ -74,7 +74,7 @@ def entry(section: str, rows: Sequence[Row], summary: Summary) -> Entry:
     is_news = section in IN_ONE_CARD and began != utc_time(_oldest(rows)["blocks_since"])
     facts = [
         ("why", told(first["explanation"])),
-        *_effects_on_consumers(rows),
+        *_effects_on_consumers(rows, is_placed=section not in IN_ONE_CARD),
         *[("waiting", text) for row in rows if (text := waiting(row))],
         *[("cause", f"{each['likelihood'].lower()}: {told(each['cause'])}") for each in (first["causes"] or ())[:SHOWN_CAUSES]],
         *([("began", f"{began} by its coordinator")] if is_news else []),
@@ -208,10 +208,10 @@ def _extent(row: Row) -> tuple[int, int | None]:
     return row["blocked_offsets"] or 0, row["blocked_bytes"]
 
 
-def _effects_on_consumers(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """What consumers do not get, since when; and what comes next there."""
+def _effects_on_consumers(rows: Sequence[Row], *, is_placed: bool) -> list[tuple[str, str]]:
+    """What consumers do not get, since when; and what comes next there. `is_placed`: whether the title names the only partition."""
     holders, others = [row for row in rows if is_holder(row)], [row for row in rows if not is_holder(row)]
-    if len(rows) > 1:
+    if len(rows) > 1 or not is_placed:
         known = len(rows[0]["places"] or ())
         held = [("holds", f"{_listed(holders)}; since {since(_oldest(holders))}")] if holders else []
         waits = [("waits", f"{_listed(others)}; behind {ahead(others[0])}")] if others else []

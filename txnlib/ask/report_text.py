@@ -166,9 +166,8 @@ def _section(section: str, summary: Summary) -> list[Line]:
     in_full = IN_FULL_URGENT if section in _URGENT and is_roomy else IN_FULL
     shown = [row for group in groups[: in_full + IN_BRIEF] for row in group]
     hidden = total - len(shown)
-    names = [name for name in names_of(section) if name in summary.extents]
-    lines: list[Line] = ["", " AND ".join(names).replace("_", " ") or section]
-    reach = [summary.extents[name] for name in names]
+    lines: list[Line] = ["", section_title(section, summary)]
+    reach = [summary.extents[name] for name in names_of(section) if name in summary.extents]
     if hidden:
         lines += [line for extent in reach for line in _in_all(extent)]
     for number, group in enumerate(groups[:in_full]):
@@ -181,6 +180,11 @@ def _section(section: str, summary: Summary) -> list[Line]:
     if hidden:
         lines.append(f"  and {_more(hidden, shown, reach)} (open --verdict {verdict_of_section(section)})")
     return lines
+
+
+def section_title(section: str, summary: Summary) -> str:
+    """What the transactions of a section count as: for instance LATE, LOOKS LATE, or both."""
+    return " AND ".join(name for name in names_of(section) if name in summary.extents).replace("_", " ") or section
 
 
 def names_of(verdict: str) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from txnlib.ask.own_command import own_command
-from txnlib.ask.rows import Filter, Row, StoredRun
-from txnlib.errors import UsageError, meant
+from txnlib.ask.rows import Filter, Row, StoredRun, among
+from txnlib.errors import MissingTableError, UsageError, meant
 
 _DIGITS: Final = "[0-9]{1,18}"
 _NUMBER: Final = re.compile(_DIGITS)
@@ -110,17 +110,29 @@ def known_subject(run: StoredRun, words: Sequence[str]) -> Row:
 def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
     """Topic, partition and first offset of an open transaction that words name: one there, or of an id.
 
-    Of several, the one with the lowest offset, which blocks its partition. Raises UsageError if none is open there.
+    Of several, one that holds its partition, and of these, one behind which most offsets wait. Raises UsageError if none is open
+    there.
     """
-    order = '"start_offset", "topic", "partition"'
+    order = '"blocked_offsets" DESC NULLS LAST, "start_offset", "topic", "partition"'
     for reading in readings(words):
-        if found := run.rows("open_transactions", _COLUMNS, equal(**reading), order=order, limit=1):
-            return found[0]["topic"], found[0]["partition"], found[0]["start_offset"]
+        if found := run.rows("open_transactions", (*_COLUMNS, "producer_id"), equal(**reading), order=order, limit=_MOST_NAMES):
+            holders = holders_of(run, found)
+            chosen = min(found, key=lambda row: holders.get((row["topic"], row["partition"])) != row["producer_id"])
+            return chosen["topic"], chosen["partition"], chosen["start_offset"]
     known = known_subject(run, words)
     if "start_offset" in known:
         return known["topic"], known["partition"], known["start_offset"]  # and `explain` says what is open there
     where = f"on {known['topic']}-{known['partition']}" if "topic" in known else f"of {' '.join(words)}"
     raise UsageError(f"nothing is open {where}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
+
+
+def holders_of(run: StoredRun, rows: Sequence[Row]) -> dict[tuple[str, int], int | None]:
+    """Of the partitions of these rows, the producer whose transaction holds each."""
+    try:
+        found = run.rows("partitions", ("topic", "partition", "blocking_producer_id"), among(rows, "topic", "partition"))
+    except MissingTableError:  # of a run that was killed
+        return {}
+    return {(row["topic"], row["partition"]): row["blocking_producer_id"] for row in found}
 
 
 def _transactional_ids(run: StoredRun) -> list[str]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.ask.answer import Answer, Counted, answer, headline
+from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.extents import LOOKS_LATE, verdict_of
 from txnlib.ask.report_entries import Entry, entry
-from txnlib.ask.report_text import names_of
+from txnlib.ask.report_text import names_of, section_title
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS, Summary
 from txnlib.core.display import printable
@@ -140,9 +141,19 @@ def _anchor(section: str, page: Page) -> str | None:
     return "acknowledged" if acknowledged_pieces(section, page) else None
 
 
+def title_of(section: str, page: Page) -> str:
+    """The title of a section: LATE, LOOKS LATE, or both."""
+    return section_title(section, page.summary)
+
+
 def shown_sections(page: Page) -> list[str]:
     """The verdicts with a section of their own."""
     return [name for name in SECTIONS if page.summary.transactions.get(name)]
+
+
+def split(page: Page) -> list[TransactionOnPartitions]:
+    """The transactions that are split or half-marked, but for those of which a marker is only pending."""
+    return [each for each in page.summary.broken if not each.is_only_pending]
 
 
 def new_since(page: Page) -> dict[str, int]:
@@ -157,8 +168,8 @@ def navigation(page: Page) -> list[NavigationEntry]:
     read = f"{summary.partitions_read} of {summary.partitions_known}"
     entries = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
-        *((name.lower(), name.capitalize(), counted(name, page), True) for name in shown_sections(page)),
-        ("split", "Split", len(page.summary.broken), bool(page.summary.broken)),
+        *((name.lower(), title_of(name, page).capitalize(), counted(name, page), True) for name in shown_sections(page)),
+        ("split", "Split", len(split(page)), bool(split(page))),
         ("plan", "Action plan", sum(page.summary.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
         ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),

@@ -554,6 +554,8 @@ def test_a_due_marker_is_described_by_its_fields():
     row = judged(dossier={"decisions": (DECISION, LOST)})
     fields = "type COMMIT, producer id 132, producer epoch 5, coordinator epoch 19, transaction version not known"
     assert fields in row.do_not_abort_because
+    seen = judged(dossier={"decisions": (DECISION, LOST)}, span={"coordinator_epoch": 99})
+    assert fields.replace("coordinator epoch 19", "coordinator epoch 99") in seen.do_not_abort_because, "a lower one is refused"
     versioned = replace(LOST, transaction_version=1, decided_epoch=None)
     row = judged(dossier={"decisions": (DECISION, versioned)}, coordinator={"newest_coordinator_epoch": None})
     assert "producer epoch not known, coordinator epoch 19, transaction version 1" in row.do_not_abort_because

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.copies import Role
+from txnlib.core.copies import Role, highest
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import is_from
@@ -318,21 +318,23 @@ def _commit_due(case: Case, due: Decided) -> str:
         return f"{decided}, and {unknown}: first look for its marker in another replica"
     return (
         "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look for a "
-        f"replica or an old leader that has it (a marker would need {marker_fields(case.evidence.on_partition.producer_id, due)})"
+        f"replica or an old leader that has it (a marker would need {_marker_fields(case.evidence.on_partition, due)})"
     )
 
 
-def marker_fields(producer_id: int, due: Decided) -> str:
-    """The fields of a marker for a decision, in words."""
+def _marker_fields(partition: PartitionSide, due: Decided) -> str:
+    """The fields of a marker for a decision, in words. A partition accepts no lower epochs than those that it has seen."""
     version = "not known" if due.transaction_version is None else due.transaction_version
+    epoch = _at_least(due.producer_epoch, partition.producer_epoch)
+    coordinator_epoch = _at_least(due.coordinator_epoch, partition.coordinator_epoch)
     return (
-        f"type {due.type}, producer id {producer_id}, producer epoch {_shown(due.producer_epoch)}, coordinator epoch "
-        f"{_shown(due.coordinator_epoch)}, transaction version {version}"
+        f"type {due.type}, producer id {partition.producer_id}, producer epoch {epoch}, coordinator epoch {coordinator_epoch}, "
+        f"transaction version {version}"
     )
 
 
-def _shown(value: int | None) -> str:
-    return "not known" if value is None else str(value)
+def _at_least(epoch: int | None, seen: int | None) -> str:
+    return "not known" if epoch is None else str(highest((epoch, seen)))
 
 
 # ---- 4. It is old enough: docs/rules/abort.md#age-by-broker-clocks
