@@ -221,6 +221,7 @@ DOUBTFUL = [
     (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, {"end": End.SHORT, "is_record_committed": False}),
     (Reason.CAPTURE_SKEW, {}, {"ended_ms": ONE + 1}),
     (Reason.COORDINATOR_RECORDS_COMPACTED, {}, {"compacted_ms": ONE + 1}),
+    (Reason.PARTITION_COPY_NOT_CURRENT, {"is_begin_gone": True, "role": Role.OTHER}, {}),
     (Reason.PARTITION_COPY_NOT_CURRENT, OLD, {}),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, OLD),
     (Reason.CAPTURE_SKEW, {"known_until_ms": NOON + 10 * MINUTE, "is_capture_instant_assumed": True}, {}),

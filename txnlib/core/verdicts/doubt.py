@@ -282,16 +282,13 @@ def _kept_its_epoch(evidence: Evidence) -> bool:
     )
 
 
-def _is_older_or_a_followers(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    """Only the time since the copy would make it old; or the leader need not have it open.
+def _is_a_followers(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+    """Only the snapshot of a follower shows it, and no coordinator lists it, so the leader need not have it open.
 
-    That is so if only the snapshot of another replica shows it, and no coordinator lists it
-    (docs/rules/copies.md#snapshots-and-holes).
+    Source: docs/rules/copies.md#snapshots-and-holes.
     """
     partition = evidence.on_partition
-    if partition.is_begin_gone and partition.role == Role.OTHER and reason not in EXPECTED:
-        return True
-    return not partition.is_current and _ages_since(evidence, reason, thresholds)
+    return partition.is_begin_gone and partition.role == Role.OTHER and reason not in EXPECTED
 
 
 def _is_undated(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
@@ -336,8 +333,9 @@ DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.COORDINATOR_COPY_NOT_CURRENT, _coordinator_is_stale),
     (Reason.CAPTURE_SKEW, _is_skewed),
     (Reason.COORDINATOR_RECORDS_COMPACTED, _is_compacted),
-    (Reason.PARTITION_COPY_NOT_CURRENT, _is_older_or_a_followers),
+    (Reason.PARTITION_COPY_NOT_CURRENT, _is_a_followers),
     # Only the time since a copy would make it old, and there may have been writes since.
+    (Reason.PARTITION_COPY_NOT_CURRENT, lambda evidence, *of: not evidence.on_partition.is_current and _ages_since(evidence, *of)),
     (
         Reason.COORDINATOR_COPY_NOT_CURRENT,
         lambda evidence, *of: not evidence.at_coordinator.is_log_current and _ages_since(evidence, *of),
