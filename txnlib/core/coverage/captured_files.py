@@ -213,10 +213,11 @@ class _Segment:
         self.is_twice = sum(file.kind == RAW for file in files) > 1
         self.is_skipped = all(file.kind == SKIPPED for file in files)
         self.is_printed = any(file.kind == PRINTED for file in files)
-        #: The first offset; None for printed records, whose offsets only give an order. And the end; None if it was not read.
+        #: The first offset; None for printed records, whose offsets only give an order.
         self.begins = base_offset if self.first_offset is None else self.first_offset
         #: The base offset; of a text that does not name it, the first offset, because what was before that may be lost.
         self.named = self.begins if base_offset is None else base_offset
+        #: The offset after the last batch; of an empty segment, its base offset. None if it was not read.
         self.ends = base_offset if self.end_offset is None and not self.is_skipped else self.end_offset
 
 

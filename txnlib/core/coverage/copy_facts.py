@@ -30,12 +30,12 @@ class CopyFacts:
         newest_snapshot: int | None,
         is_checkpoint_older: bool,
     ) -> None:
-        self.source, self.broker = source, broker_of(source)
+        self.source, self.broker, self.is_coordinator = source, broker_of(source), noted.topic == TRANSACTION_STATE_TOPIC
         #: Of a coordinator: where nothing shows that the cleaner took the end of a segment. It takes none from its checkpoint on,
         #: but may have gone on since that was copied. Kafka: `LogCleanerManager`.
         gap, cleaned = extent.named_gap, checkpoints.cleaner_offset
         is_cleaned = gap is None or (cleaned is not None and gap <= cleaned)
-        self.segment_gap_offset = None if is_cleaned or noted.topic != TRANSACTION_STATE_TOPIC else gap
+        self.segment_gap_offset = gap if self.is_coordinator and not is_cleaned else None
         self.lacks_segment = self.segment_gap_offset is not None and cleaned is not None and not is_checkpoint_older
         if self.lacks_segment:
             extent = replace(extent, damaged_offset=highest((extent.damaged_offset, extent.named_gap)))
@@ -57,10 +57,14 @@ class CopyFacts:
 
     @property
     def hidden_below(self) -> int | None:
-        """The offset from which the copy was read, if nothing shows what was open there. A snapshot from there on would."""
+        """The offset from which the copy was read, if nothing shows what was open there. A snapshot from there on would.
+
+        None for a coordinator, in which nothing is open.
+        """
         since, start = self.extent.read_from_offset, self.log_start_offset
         begins_at = since if is_above(since, start) else lowest((start, self.extent.first_offset))
-        return None if not begins_at or (self._shown_from or 0) >= begins_at else begins_at
+        is_shown = self.is_coordinator or not begins_at or (self._shown_from or 0) >= begins_at
+        return None if is_shown else begins_at
 
     @property
     def is_damaged(self) -> bool:
@@ -100,9 +104,9 @@ def begin_by_choice(copy: CopyFacts) -> str | None:
     return f"read from the snapshot at {since} on" if is_above(since, copy.log_start_offset) else None
 
 
-def problems_of(topic: str, copy: CopyFacts) -> Iterator[str]:
+def problems_of(copy: CopyFacts) -> Iterator[str]:
     """What the copy lacks, in words."""
-    extent, is_coordinator = copy.extent, topic == TRANSACTION_STATE_TOPIC
+    extent, is_coordinator = copy.extent, copy.is_coordinator
     begins_at = highest((copy.log_start_offset, extent.read_from_offset))
     # Compaction leaves holes everywhere below its progress; a hole only between segments is a missing segment.
     has_gap = extent.boundary_gap is not None and extent.last_gap_offset is None

@@ -267,7 +267,7 @@ def _of_copy(
 ) -> CoverageRow:
     copy, role = judged
     is_known = is_current(role.role, copy.end)
-    problems = "; ".join(problems_of(place[0], copy))
+    problems = "; ".join(problems_of(copy))
     return row_of(
         CoverageRow,
         role,
@@ -281,7 +281,6 @@ def _of_copy(
         is_deleted=False,
         is_current=is_known,
         truncated=copy.epochs.truncated or None,
-        hidden_below=None if place[0] == TRANSACTION_STATE_TOPIC else copy.hidden_below,
         ends=copy.end,
         high_watermark=copy.checkpoints.high_watermark,
         checkpointed_at_ms=None if copy.checkpoints.high_watermark is None else instants.of_checkpoint(copy.broker),

@@ -186,7 +186,7 @@ def _by_offset(epochs: Iterable[EpochOfSegment], high_watermark: int | None, *, 
         if base is not None:
             last_of[base] = max(last_of.get(base, each), each, key=_order)
     bases: Sequence[int] = sorted(last_of)
-    for base, following in zip(bases, [*bases[1:], None], strict=False):
+    for base, following in zip(bases, [*bases, None][1:], strict=True):
         last = last_of[base]
         gap = last.offset_gap
         if following is not None:
