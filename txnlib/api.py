@@ -254,7 +254,7 @@ def audit(
     Tables: docs/tables.md. Source of the verdicts: docs/rules/reference.md.
     """
     inputs = tuple(map(str, (capture,) if isinstance(capture, str | Path) else capture or ()))
-    if not all(inputs or [""]):
+    if not inputs or not all(inputs):
         raise UsageError("--input names nothing: give a folder or file of a capture")
     folder = _temporary_folder() if output is None and schema is None else None
     request = AuditRequest(

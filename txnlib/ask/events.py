@@ -151,14 +151,11 @@ def gone_batch(place: Row) -> Row:
     return {**known, **dict.fromkeys(unknown)}
 
 
-def _is_gone(batch: Row) -> bool:
-    return not batch["is_control"] and batch["records_count"] is None
-
-
 def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row]) -> Iterator[Event]:
     opened: int | None = None
     for batch, (lowest, highest) in zip(batches, _limits(place, batches, records), strict=True):
         first, last, is_marker = batch["base_offset"], batch["last_offset"], batch["is_control"]
+        is_gone = not is_marker and batch["records_count"] is None  # see `gone_batch`
         if is_marker:
             opened = None
         elif batch["is_transactional"] and opened is None:
@@ -174,7 +171,7 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
             offset=first,
             last_offset=last,
             event=f"{batch['control_type'] or 'transaction'} marker" if is_marker else "batch",
-            detail=_epochs(batch) if is_marker else "first batch, which is gone" if _is_gone(batch) else "",
+            detail=_epochs(batch) if is_marker else "first batch, which is gone" if is_gone else "",
             at_ms=at,
             clock=BROKER if is_stamped(batch) else CLIENT,
             after_ms=after,
@@ -184,7 +181,7 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
             state_after="closed" if opened is None else f"open from {opened}",
             mark=place["verdict"] if is_open else "",
             key=(*min(max((ms, DATA), lowest), highest), first),
-            batch=None if is_marker or _is_gone(batch) else batch,
+            batch=None if is_marker or is_gone else batch,
         )
 
 

@@ -24,7 +24,7 @@ NARROWEST: Final = 60
 
 
 def text_width(terminal: int | None) -> int:
-    """The width of text: that of the terminal, within limits; fixed if there is none."""
+    """The width of text for a terminal of a width, within limits. Without a terminal, it is fixed."""
     return WIDTH if terminal is None else max(NARROWEST, min(WIDTH, terminal))
 
 

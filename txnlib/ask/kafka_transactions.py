@@ -270,7 +270,7 @@ def describe_producers_output(producers: Producers) -> CommandOutput:
 
 def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutput:
     """`find-hanging`. Notes name a searched broker without copies, and the number of undecided transactions. `tables`: where."""
-    notes = [*_unknown_broker(search)]
+    notes = _unknown_broker(search)
     if search.undecided:
         missing = f"coordinator partitions are missing ({own_command(tables, 'coverage')})"
         notes.append(f"{counted(search.undecided, 'open transaction')} could not be judged: {missing}")

@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import TABLE
 from txnlib.ask.rows import Row, StoredRun
-from txnlib.ask.subject import equal, holders_of
+from txnlib.ask.subject import equal, holders_of, holds
 from txnlib.core.display import counted
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.application import application_of, compiled
@@ -34,10 +34,8 @@ def open_transactions(
     order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
     rows = run.rows("open_transactions", columns, equal(verdict=verdict, topic=topic), order=order, limit=limit)
     holders = holders_of(run, rows)
-    for row in rows:
-        holder = holders.get((row["topic"], row["partition"]))
-        row["holds"] = None if holder is None else holder == row["producer_id"]
-    return sorted(({name: row[name] for name in shown("open")} for row in rows), key=lambda row: row["holds"] is not True)
+    held = [row | {"holds": holds(row, holders)} for row in rows]
+    return sorted(({name: row[name] for name in shown("open")} for row in held), key=lambda row: row["holds"] is not True)
 
 
 def findings(

@@ -246,7 +246,7 @@ def _next(row: Row) -> str:
 
 
 def behind_holder(row: Row) -> str:
-    """Of a transaction that waits: behind which one. `row`: a row of `partitions`, with or without that of the transaction."""
+    """Behind which transaction others wait. `row`: has the columns of `partitions`."""
     return f"behind {ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
 
 

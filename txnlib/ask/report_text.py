@@ -50,7 +50,7 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
     for section in SECTIONS:
         lines += _section(section, summary)
     lines += [
-        *broken_lines([each for each in summary.broken if not each.is_only_pending]),
+        *broken_lines(summary.split),
         *_ended(summary),
         *acknowledged_lines(summary.known),
         *_findings(summary),
@@ -112,10 +112,9 @@ def _read(summary: Summary) -> list[Line]:
         said = f"what was open before the first record of {hidden} is not known: no producer snapshot of that was captured"
         lines.append((f"  {said} (coverage)", 4))
     if summary.missing_partitions:
-        lost = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
-        unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
-        more = f" and {unread - len(lost)} more (coverage)" if unread > len(lost) else ""
-        lines.append((f"  not read, because no copy was captured: {', '.join(lost)}{more}", 4))
+        lost, left = uncopied(summary)
+        others = f" and {left} more (coverage)" if left else ""
+        lines.append((f"  not read, because no copy was captured: {lost}{others}", 4))
     if summary.missing_coordinators:
         named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
         more = "" if len(summary.missing_coordinators) <= 20 else ", …"
@@ -126,6 +125,13 @@ def _read(summary: Summary) -> list[Line]:
     if not DECISIVE.isdisjoint(summary.assumed):
         lines.append((f"  assumed, because nothing in the capture shows them: Kafka's defaults of {', '.join(summary.assumed)}", 4))
     return lines
+
+
+def uncopied(summary: Summary) -> tuple[str, int]:
+    """The first partitions without a copy, but for coordinators, and how many more there are."""
+    named = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
+    unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
+    return ", ".join(named), max(unread - len(named), 0)
 
 
 def unreadable(summary: Summary) -> str:

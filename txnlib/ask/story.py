@@ -13,7 +13,7 @@ from txnlib.ask.events import Stamps, gone_batch, is_stamped, story_events
 from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story_text import Explained
-from txnlib.ask.subject import check_captured, open_place
+from txnlib.ask.subject import check_captured, holders_of, holds, open_place
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
 from txnlib.core.broker_logs.kafka_lines import logs_of_cause
 from txnlib.core.broker_logs.log_line import grep_commands
@@ -59,6 +59,7 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
     stamps = logs.stamps(batches)
     records = logs.records(_start_ms(start_offset, batches, stamps))
     events = story_events(logs.verdict, batches, stamps, records, logs.changes(batches, records))
+    holders = holders_of(run, [logs.verdict])
     likely = next(iter(logs.verdict["causes"] or ()), None)
     told = None if likely is None else logs_of_cause(likely["cause"], logs.verdict)
     outcome = Explained(
@@ -68,7 +69,7 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
         copies=logs.copies(),
         searches=() if told is None else grep_commands(told, logs.verdict, run.settings.get("kafka_version")),
         not_logged=None if told is None else told.silent_because,
-        holder=logs.holder(),
+        holder=next((each for each in holders.values() if not holds(logs.verdict, holders)), None),
     )
     return Episode(run.cluster, run.run_id, run.as_of_ms, events, outcome)
 
@@ -211,15 +212,6 @@ class _Logs:
         order = '"known_until" NULLS FIRST, "partition", "source"'
         copies += self.run.rows("coverage", _COPY, of_coordinator, order=order, limit=COPIES)
         return [row | {"known_until": ms(row["known_until"])} for row in copies]
-
-    def holder(self) -> Row | None:
-        """The row of `partitions`, if another transaction holds the partition."""
-        columns = ("topic", "partition", "blocking_producer_id", "blocking_transactional_id", "last_stable_offset")
-        try:
-            rows = self.run.rows("partitions", columns, self.here)
-        except MissingTableError:
-            return None
-        return next((row for row in rows if row["blocking_producer_id"] not in (None, self.verdict["producer_id"])), None)
 
     def printed(self, evidence: Row) -> list[str]:
         """A record as the dump tool prints it, or as stored with the verdict if it is not in the tables."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from txnlib.ask.own_command import own_command
@@ -117,7 +117,7 @@ def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
     for reading in readings(words):
         if found := run.rows("open_transactions", (*_COLUMNS, "producer_id"), equal(**reading), order=order, limit=_MOST_NAMES):
             holders = holders_of(run, found)
-            chosen = min(found, key=lambda row: holders.get((row["topic"], row["partition"])) != row["producer_id"])
+            chosen = min(found, key=lambda row: holds(row, holders) is not True)
             return chosen["topic"], chosen["partition"], chosen["start_offset"]
     known = known_subject(run, words)
     if "start_offset" in known:
@@ -126,13 +126,20 @@ def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
     raise UsageError(f"nothing is open {where}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
 
 
-def holders_of(run: StoredRun, rows: Sequence[Row]) -> dict[tuple[str, int], int | None]:
-    """Of the partitions of these rows, the producer whose transaction holds each."""
+def holders_of(run: StoredRun, rows: Sequence[Row]) -> dict[tuple[str, int], Row]:
+    """Of the partitions of these rows, the rows of `partitions` that name the transaction that holds each."""
+    columns = ("topic", "partition", "blocking_producer_id", "blocking_transactional_id", "last_stable_offset")
     try:
-        found = run.rows("partitions", ("topic", "partition", "blocking_producer_id"), among(rows, "topic", "partition"))
+        found = run.rows("partitions", columns, among(rows, "topic", "partition"))
     except MissingTableError:  # of a run that was killed
         return {}
-    return {(row["topic"], row["partition"]): row["blocking_producer_id"] for row in found}
+    return {(row["topic"], row["partition"]): row for row in found if row["blocking_producer_id"] is not None}
+
+
+def holds(row: Row, holders: Mapping[tuple[str, int], Row]) -> bool | None:
+    """Whether an open transaction holds its partition, by `holders_of`; None if that is not known."""
+    holder = holders.get((row["topic"], row["partition"]))
+    return None if holder is None else bool(holder["blocking_producer_id"] == row["producer_id"])
 
 
 def _transactional_ids(run: StoredRun) -> list[str]:

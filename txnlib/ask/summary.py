@@ -128,6 +128,11 @@ class Summary:
     metadata_ms: int | None = None
     metadata_basis: str | None = None
 
+    @property
+    def split(self) -> list[TransactionOnPartitions]:
+        """The broken transactions, without those of which a marker is only pending."""
+        return [each for each in self.broken if not each.is_only_pending]
+
 
 def summarise(
     run: StoredRun,

@@ -129,20 +129,23 @@ class Store:
         """A table with the rows of all runs. A column that the stored table lacks is NULL. Raises MissingTableError."""
         if (folder := self.driver_folder_of(name)) is not None:
             if not local_tables.exists(folder):
-                raise MissingTableError(name, "audit", str(self.output or self.schema))
+                raise self._missing(name)
             if (rows := local_tables.read(folder, name)) is not None:
                 return local_relation(self.spark, rows, stored_schema(name))
         try:
             table = self._load(name)
             known = table.columns  # Spark Connect looks up the table only here
         except AnalysisException as error:
-            raise MissingTableError(name, "audit", str(self.output or self.schema)) from error
+            raise self._missing(name) from error
         return table.select(
             *[
                 field.name if field.name in known else F.lit(None).cast(field.dataType).alias(field.name)
                 for field in stored_schema(name)
             ]
         )
+
+    def _missing(self, name: str) -> MissingTableError:
+        return MissingTableError(name, "audit", str(self.output or self.schema))
 
     def is_older(self, name: str) -> bool:
         """Whether the table exists and lacks columns."""

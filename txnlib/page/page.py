@@ -23,7 +23,7 @@ from txnlib.ask.answer import captured
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.own_command import program
-from txnlib.ask.report_text import unreadable
+from txnlib.ask.report_text import section_title, unreadable
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
 from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
@@ -279,6 +279,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "timed": timed,
     "transaction_command": transaction_command,
     "utc_time": utc_time,
+    "section_title": section_title,
     "unreadable": unreadable,
     "with_placeholder": with_placeholder,
     "words": words,

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.ask.answer import Answer, Counted, answer, headline
-from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.extents import LOOKS_LATE, verdict_of
 from txnlib.ask.report_entries import Entry, entry
-from txnlib.ask.report_text import names_of, section_title
+from txnlib.ask.report_text import names_of, section_title, uncopied
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS, Summary
 from txnlib.core.display import printable
@@ -141,19 +140,9 @@ def _anchor(section: str, page: Page) -> str | None:
     return "acknowledged" if acknowledged_pieces(section, page) else None
 
 
-def title_of(section: str, page: Page) -> str:
-    """The title of a section: LATE, LOOKS LATE, or both."""
-    return section_title(section, page.summary)
-
-
 def shown_sections(page: Page) -> list[str]:
     """The verdicts with a section of their own."""
     return [name for name in SECTIONS if page.summary.transactions.get(name)]
-
-
-def split(page: Page) -> list[TransactionOnPartitions]:
-    """The transactions that are split or half-marked, but for those of which a marker is only pending."""
-    return [each for each in page.summary.broken if not each.is_only_pending]
 
 
 def new_since(page: Page) -> dict[str, int]:
@@ -168,8 +157,8 @@ def navigation(page: Page) -> list[NavigationEntry]:
     read = f"{summary.partitions_read} of {summary.partitions_known}"
     entries = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
-        *((name.lower(), title_of(name, page).capitalize(), counted(name, page), True) for name in shown_sections(page)),
-        ("split", "Split", len(split(page)), bool(split(page))),
+        *((name.lower(), section_title(name, summary).capitalize(), counted(name, page), True) for name in shown_sections(page)),
+        ("split", "Split", len(summary.split), bool(summary.split)),
         ("plan", "Action plan", sum(page.summary.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
         ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),
@@ -205,9 +194,9 @@ def _unseen(page: Page) -> list[str]:
     """What the audit did not see, as the end of the sentence."""
     summary = page.summary
     unseen = []
-    if lost := [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]:
-        unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
-        unseen.append(f"no copy of {', '.join(lost)}{', …' if unread > len(lost) else ''}")
+    if summary.missing_partitions:
+        lost, left = uncopied(summary)
+        unseen.append(f"no copy of {lost}{', …' if left else ''}")
     if summary.missing_coordinators:
         more = ", …" if len(summary.missing_coordinators) > 20 else ""
         named = ", ".join(map(str, summary.missing_coordinators[:20]))

@@ -303,7 +303,7 @@ class _Indexed:
     def without_segment(self, listed: Iterable[CaptureFile]) -> list[FolderEntry]:
         """The segments that are not listed themselves."""
         missing = self._segments.keys() - {file.path for file in listed}
-        return [FolderEntry(self._segments[path], path, 0) for path in missing]
+        return [FolderEntry(self._segments[path], path, 0) for path in sorted(missing)]
 
 
 def _root(given: str) -> tuple[str, bool]:
