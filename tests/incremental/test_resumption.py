@@ -10,7 +10,7 @@ from txnlib.incremental.resumption import MIN_RESUMED_BYTES, Resumption
 
 
 def resumption(resumed_bytes: int) -> SimpleNamespace:
-    """A run that resumes so many bytes of an earlier one, and that fails if it reads a table."""
+    """A run that resumes a number of bytes. It fails if it reads a table."""
     earlier = SimpleNamespace(run=SimpleNamespace(producer_id_expiration_ms=1), tables=None)
     capture = SimpleNamespace(size=resumed_bytes, size_to_read=0)
     return SimpleNamespace(earlier=earlier, capture=capture, tables=None, appended=())

@@ -27,7 +27,7 @@ def survives(leader_epoch: str, offset: str) -> str:
 
 
 def epochs_of_segments(record_batches: DataFrame) -> DataFrame:
-    """One row per segment and leader epoch. Columns: those of `core.coverage.leader_epochs.EpochOfSegment`."""
+    """One row per segment and leader epoch. Columns: the fields of `core.coverage.leader_epochs.EpochOfSegment`."""
     # The last batch of a segment, and the only one of an epoch, are never part of a run.
     text = f"""
     SELECT * EXCEPT (last), last.*

@@ -384,7 +384,7 @@ def test_no_segment_is_missing_below_what_a_cleaner_has_cleaned():
     found = [covered(*HOLED, checkpoints=[checkpoint("cleaner_offset", at, TRANSACTION_STATE_TOPIC)])[0] for at in (9, 10, 11)]
     assert [row.segment_gap_offset for row in found] == [10, None, None]
     assert covered(*HOLED)[0].segment_gap_offset == 10, "no checkpoint of the cleaner was copied"
-    assert covered(captured(end=8), captured(base=10))[0].segment_gap_offset is None, "the gap of a partition is told by gap_offset"
+    assert covered(captured(end=8), captured(base=10))[0].segment_gap_offset is None, "any other partition has gap_offset"
 
 
 def test_a_row_has_every_column_of_its_table() -> None:

@@ -58,7 +58,7 @@ WITH {_COORDINATORS}, history AS (
 ), timed AS (
   SELECT producer_id, topic, partition, at_ms, owner, decision, NULL AS marker, NULL AS clocks_differ_ms FROM decided
   UNION ALL
-  -- Only markers of producers with decisions can be odd. Sorting those of all others would be most of the work of a report.
+  -- Only markers of producers with decisions can be odd. To sort all others, too, would be most of the work of a report.
   SELECT producer_id, topic, partition, at_ms - clock_offset_ms, NULL, NULL, marker, clocks_differ_ms
   FROM {{markers}} JOIN clocks USING (producer_id, topic, partition)
 ), beside AS (
