@@ -25,7 +25,7 @@ from txnlib.pipeline.given_rows import Given, rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.step_plans import tuned_for
 from txnlib.readers.typed_rows import arrow_rows
-from txnlib.spark.core_rows import answers, rows_by_core, rows_of
+from txnlib.spark.core_rows import Suspects, answers, rows_by_core, rows_of
 from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES
 
@@ -54,17 +54,14 @@ class RunChange:
 Step = TableStep | RunChange
 
 
-def table_of(
-    transform: Callable[..., Any], *, name: str | None = None, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]
-) -> TableStep:
-    """The table of the transform's name. Each parameter gets the table of its name, or else the setting of its name.
+def called(transform: Callable[..., Any], **arguments: Callable[[Run], object]) -> Given:
+    """What a transform returns. Each parameter gets the table of its name, or else the setting of its name.
 
     Its type says how it gets a table: as DataFrame, or, if the table grows with the cluster, as rows in the driver
-    (`Sequence[Copy]`, where Copy is a dataclass of the columns that are needed). It returns a frame, or rows as dataclasses.
-    `arguments`: what parameters get instead; for a sequence, the rows of a frame; for a function, what a transform answers to rows
-    of questions (`core_rows.answers`). `name`: of a table that several transforms make. `after`: other steps to wait for.
+    (`Sequence[Copy]`, where Copy is a dataclass of the columns that are needed). `arguments`: what parameters get instead; for a
+    sequence, the rows of a frame; for a function, what a transform answers to rows of questions (`core_rows.answers`).
     """
-    hints, names, table = get_type_hints(transform), signature(transform).parameters.keys(), name or transform.__name__
+    hints, names = get_type_hints(transform), signature(transform).parameters.keys()
     kinds = {name: get_args(hints[name])[0] for name in names if get_origin(hints[name]) is Sequence}
     reads = tuple(name for name in names if name in TABLES and name not in arguments)
     also = (name for given in arguments.values() if isinstance(given, Given) for name in given.reads)
@@ -79,34 +76,58 @@ def table_of(
             return rows_of(given, kinds[name])
         return answers(run.spark, given, hints[name]) if callable(given) else given
 
+    return Given((*reads, *also), lambda run: transform(**{name: argument(run, name) for name in names}))
+
+
+def table_of(
+    transform: Callable[..., Any], *, name: str | None = None, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]
+) -> TableStep:
+    """The table of the transform's name. The transform returns a frame, or rows as dataclasses. `arguments`: as for `called`.
+
+    `name`: of a table that has another name. `after`: other steps to wait for.
+    """
+    call, table = called(transform, **arguments), name or transform.__name__
+
     def made(run: Run) -> DataFrame | pa.Table:
-        rows = transform(**{name: argument(run, name) for name in names})
+        rows = call(run)
         return rows if isinstance(rows, DataFrame | pa.Table) else arrow_rows(table, rows)
 
-    return TableStep(table, tuple(dict.fromkeys((*reads, *also, *after))), made)
+    return TableStep(table, tuple(dict.fromkeys((*call.reads, *after))), made)
 
 
-def of_selected(name: str, select: Callable[..., DataFrame], judge: Callable[[Iterable[Any]], Iterable[object]]) -> TableStep:
-    """A table of which a function of the core makes the rows, each from one that Spark selects.
+def table_of_rules(
+    name: str,
+    rules: Iterable[tuple[Callable[..., DataFrame], Callable[..., Iterable[object]]]],
+    others: Iterable[Callable[..., Suspects | Iterable[object]]],
+    *,
+    after: tuple[str, ...] = (),
+) -> TableStep:
+    """The table of the rows that functions of the core make, mostly from what Spark selects.
 
-    These are dataclasses, which the type of the function's only parameter names: `Iterable[OddMarker]`. See `table_of`.
+    `rules`: what selects, and the function that judges each row; the type of its only parameter names their dataclass:
+    `Iterable[OddMarker]`. `others`: functions that return suspects, or rows as dataclasses.
     """
-    ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
-    selected = table_of(select)
-    return TableStep(name, selected.reads, lambda run: rows_by_core(name, selected.transform(run), of, judge))
-
-
-def of_parts(*parts: TableStep, after: tuple[str, ...] = ()) -> TableStep:
-    """The table that all parts are of, with the rows of each."""
-    (name,) = {part.name for part in parts}
+    calls = [called(other) for other in others]
+    selects = [(called(select), _judged_by(judge), judge) for select, judge in rules]
 
     def made(run: Run) -> DataFrame | pa.Table:
-        rows = [part.transform(run) for part in parts]
+        answered = [call(run) for call in calls]
+        suspects = [each for each in answered if isinstance(each, Suspects)]
+        suspects += [Suspects(select(run), of, judge) for select, of, judge in selects]
+        rows = [arrow_rows(name, each) for each in answered if not isinstance(each, Suspects)]
+        rows += rows_by_core(name, suspects)
         few = pa.concat_tables([each for each in rows if isinstance(each, pa.Table)])
         many = [each for each in rows if isinstance(each, DataFrame)]
         return reduce(DataFrame.union, many, local_relation(run.spark, few, TABLES[name])) if many else few
 
-    return TableStep(name, tuple(dict.fromkeys([*(read for part in parts for read in part.reads), *after])), made)
+    reads = (read for call in (*calls, *(select for select, *_ in selects)) for read in call.reads)
+    return TableStep(name, tuple(dict.fromkeys([*reads, *after])), made)
+
+
+def _judged_by(judge: Callable[..., object]) -> Any:
+    """The dataclass of the rows that a function judges."""
+    ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
+    return of
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

@@ -45,7 +45,7 @@ from txnlib.pipeline.given_rows import (
 )
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings, know_metadata
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.scheduler import RunChange, Step, TableStep, of_parts, of_selected, table_of
+from txnlib.pipeline.scheduler import RunChange, Step, TableStep, table_of, table_of_rules
 from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE
 from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
@@ -176,10 +176,8 @@ INGEST: Final[tuple[Step, ...]] = (
 # Reconstruct
 
 
-FINDINGS: Final = of_parts(
-    *[table_of(part, name="findings") for part in (metadata_findings, *findings.OTHERS)],
-    *[of_selected("findings", select, judge) for select, judge in findings.RULES],
-    after=("infer_settings", "lower_coverage"),
+FINDINGS: Final = table_of_rules(
+    "findings", findings.RULES, (metadata_findings, *findings.OTHERS), after=("infer_settings", "lower_coverage")
 )
 
 RECONSTRUCT: Final[tuple[Step, ...]] = (

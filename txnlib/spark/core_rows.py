@@ -6,13 +6,15 @@ The fields of a class are listed once, in the class (`readers.typed_rows`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final, get_args, get_origin
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
 
 from txnlib.readers.typed_rows import Typed, arrow_rows, columns_read, hints_of, of_optional, plain, typed_rows
@@ -80,29 +82,49 @@ def answers(
     return answer
 
 
-def rows_by_core(
-    name: str,
-    selected: DataFrame,
-    of: Callable[..., Typed],
-    make: Callable[[Iterable[Typed]], Iterable[object]],
-    *,
-    most_on_driver: int = MOST_ON_DRIVER,
-) -> pa.Table | DataFrame:
-    """Rows of a table that a function of the core makes from what Spark selected: on the driver, or in tasks if that is much.
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Rows of a frame that may be odd, the dataclass that each is, and the function of the core that judges each by itself."""
 
-    So `make` may not compare rows with each other. `most_on_driver`: above it, tasks do it.
+    rows: DataFrame
+    of: Callable[..., Any]
+    judge: Callable[[Iterable[Any]], Iterable[object]]
+
+
+def rows_by_core(name: str, selected: Sequence[Suspects], *, most_on_driver: int = MOST_ON_DRIVER) -> list[pa.Table | DataFrame]:
+    """For each selection, the rows of a table that the core makes of it. One query selects all of them.
+
+    The driver judges them, or tasks do if a selection has more rows than `most_on_driver`.
     """
-    selected = _read_by(of, selected)
-    rows = selected.limit(most_on_driver + 1).toArrow()
-    if rows.num_rows <= most_on_driver:
-        return arrow_rows(name, make(typed_rows(rows, of)))
+    frames = [_read_by(each.of, each.rows) for each in selected]
+    few, structs = [frame.limit(most_on_driver + 1) for frame in frames], [frame.schema for frame in frames]
+    together = reduce(DataFrame.union, (_as_structs(frame, number, structs) for number, frame in enumerate(few)))
+    rows = relaxed(together).toArrow()
+    made: list[pa.Table | DataFrame] = []
+    for number, each in enumerate(selected):
+        own = rows.filter(pc.field("number") == number).column(number + 1).combine_chunks()
+        if len(own) > most_on_driver:
+            made.append(_in_tasks(name, frames[number], each))
+        else:
+            made.append(arrow_rows(name, each.judge(typed_rows(pa.Table.from_struct_array(own), each.of))))
+    return made
+
+
+def _as_structs(frame: DataFrame, number: int, structs: Sequence[StructType]) -> DataFrame:
+    """The number of the frame, and a column for each frame: its row as a struct, NULL for all others."""
+    columns = [F.struct("*") if place == number else F.lit(None).cast(struct) for place, struct in enumerate(structs)]
+    return frame.select(F.lit(number).alias("number"), *[each.alias(f"row_{place}") for place, each in enumerate(columns)])
+
+
+def _in_tasks(name: str, frame: DataFrame, selected: Suspects) -> DataFrame:
+    of, judge = selected.of, selected.judge
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
         for batch in batches:
-            yield from arrow_rows(name, make(typed_rows(pa.Table.from_batches([batch]), of))).to_batches()
+            yield from arrow_rows(name, judge(typed_rows(pa.Table.from_batches([batch]), of))).to_batches()
 
-    return selected.mapInArrow(made, TABLES[name])
+    return frame.mapInArrow(made, TABLES[name])
 
 
 def _read_by(of: Any, selected: DataFrame) -> DataFrame:

@@ -13,16 +13,18 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.live_answers import LiveProducer, LiveTransaction, ToldSpan, answers_of, lost_transactions
 from txnlib.core.findings.producer_batches import (
     SUSPECTS_KEPT,
+    CorruptBatch,
     NewestSpan,
     OddProducer,
     ProducerChecks,
+    of_corrupt_batches,
     of_producers,
 )
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.readers.typed_rows import arrow_rows
-from txnlib.spark.core_rows import rows_by_core, rows_of
+from txnlib.spark.core_rows import Suspects, rows_by_core, rows_of
 from txnlib.spark.findings.live_answer_findings import asked_ids, explained, told_spans
-from txnlib.spark.findings.producer_findings import odd_producers
+from txnlib.spark.findings.producer_findings import corrupt_batches, odd_producers
 from txnlib.spark.schemas import TABLES
 
 NOW, HIGHEST = 1_700_000_000_000, 40
@@ -74,13 +76,19 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
     assert (kept.suspects_count, kept.newest) == (SUSPECTS_KEPT + 2, None)
 
 
-def test_tasks_find_what_the_driver_finds(spark):
+def test_tasks_find_what_the_driver_finds_and_each_selection_is_judged_apart(spark):
     spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
-    find = partial(rows_by_core, "findings", odd_producers(spans, CHECKS), OddProducer, partial(of_producers, checks=CHECKS))
-    on_driver, in_tasks = find(), find(most_on_driver=0)
+    suspects = Suspects(odd_producers(spans, CHECKS), OddProducer, partial(of_producers, checks=CHECKS))
+    batch = PLACE | {"producer_id": 7, "path": "a.log", "position": 61, "size": 90, "base_offset": 5, "is_crc_valid": False}
+    checked = frame(spark, TABLES["checked_batches"], batch | {"start_offset": 5, "source": "raw:1"})
+    corrupt = Suspects(corrupt_batches(checked), CorruptBatch, of_corrupt_batches)
+    on_driver, one = rows_by_core("findings", [suspects, corrupt])
     assert on_driver.num_rows > 100
+    assert one.column("name").to_pylist() == ["CORRUPT_MESSAGE"]
+    in_tasks, still_one = rows_by_core("findings", [suspects, corrupt], most_on_driver=1)
     assert sorted(map(str, in_tasks.toArrow().to_pylist())) == sorted(map(str, on_driver.to_pylist()))
     assert in_tasks.toArrow().schema.names == arrow_rows("findings", []).schema.names
+    assert still_one == one
 
 
 #: First offset and marker of a span of a producer whose transaction was open from 10, or from 2, by its leader's answer.

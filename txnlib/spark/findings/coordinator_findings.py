@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from txnlib.core.copies import CoverageRow
@@ -28,7 +27,7 @@ from txnlib.core.kafka.transaction_state import ACTIVE_STATES
 from txnlib.core.metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT, last_records
-from txnlib.spark.core_rows import rows_by_core
+from txnlib.spark.core_rows import Suspects
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select, with_columns
 
@@ -47,8 +46,8 @@ def id_findings(
     *,
     coordinator_partitions: int,
     transaction_max_timeout_ms: int,
-) -> DataFrame | pa.Table:
-    """Findings about transactional ids, from the last record of each: of all of them, because the core computes their hashes."""
+) -> Suspects:
+    """The last record of each transactional id: of all of them, because the core computes their hashes."""
     is_refused = (
         f"NOT {IS_TWO_PHASE_COMMIT} AND (transaction_timeout_ms <= 0 OR transaction_timeout_ms > {transaction_max_timeout_ms})"
     )
@@ -57,13 +56,13 @@ def id_findings(
     deleted = deleted_partitions(coverage, partition_assignments)
     judge = partial(of_ids, coordinator_partitions=coordinator_partitions, deleted=deleted)
     listed = {"partitions": f"if(state IN {_ACTIVE}, partitions, NULL)"}
-    return rows_by_core("findings", with_columns(logged, listed), LoggedId, judge)
+    return Suspects(with_columns(logged, listed), LoggedId, judge)
 
 
 def owner_findings(
     producer_id_owners: DataFrame, producer_id_blocks: Sequence[ProducerIdBlock], *, whole_metadata_ms: int | None
-) -> DataFrame | pa.Table:
-    """Findings about producer ids with several owners, and about those above the highest that was handed out, if that is known."""
+) -> Suspects:
+    """The producer ids with several owners, and those above the highest that was handed out, if that is known."""
     highest = highest_producer_id(producer_id_blocks, whole_metadata_ms)
     judge = partial(of_owners, highest=highest, whole_metadata_ms=whole_metadata_ms)
     text = f"""
@@ -72,7 +71,7 @@ def owner_findings(
     FROM {{owners}} GROUP BY producer_id
     HAVING size(collect_set(transactional_id)) > 1 OR producer_id > {"NULL" if highest is None else highest}
     """
-    return rows_by_core("findings", select(text, owners=producer_id_owners), ClaimedProducerId, judge)
+    return Suspects(select(text, owners=producer_id_owners), ClaimedProducerId, judge)
 
 
 def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -> DataFrame:

@@ -10,7 +10,6 @@ from dataclasses import fields
 from functools import partial
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from txnlib.core.copies import CoverageRow
@@ -28,7 +27,7 @@ from txnlib.core.findings.producer_batches import (
 )
 from txnlib.core.metadata import ProducerIdBlock
 from txnlib.readers.typed_rows import columns_read
-from txnlib.spark.core_rows import rows_by_core
+from txnlib.spark.core_rows import Suspects
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select
 from txnlib.spark.local_rows import local_rows
@@ -45,8 +44,8 @@ def producer_findings(
     as_of_ms: int,
     clock_tolerance_ms: int,
     whole_metadata_ms: int | None,
-) -> DataFrame | pa.Table:
-    """Findings about suspect batches, and about the newest span of each producer."""
+) -> Suspects:
+    """The producers with suspect batches, or whose newest span may be odd."""
     checks = ProducerChecks(
         as_of_ms=as_of_ms,
         clock_tolerance_ms=clock_tolerance_ms,
@@ -55,7 +54,7 @@ def producer_findings(
         highest=highest_producer_id(producer_id_blocks, whole_metadata_ms),
         answers=answers_of(live_producers, coverage),
     )
-    return rows_by_core("findings", odd_producers(producer_spans, checks), OddProducer, partial(of_producers, checks=checks))
+    return Suspects(odd_producers(producer_spans, checks), OddProducer, partial(of_producers, checks=checks))
 
 
 def odd_producers(producer_spans: DataFrame, checks: ProducerChecks) -> DataFrame:
