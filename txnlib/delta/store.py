@@ -58,6 +58,9 @@ again_after_conflicts: Final = retry(
 #: third of a large write.
 NOTED = ("chain", "night", "topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
 
+#: Tables whose transforms return a frame only if the rows are too many to collect: to try it would make them twice.
+FRAMES_IF_MANY: Final = frozenset({"open_transactions"})
+
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
 
 #: Error message of Delta if a table has other partition columns.
@@ -280,12 +283,12 @@ class RunStore:
         self._changes[name] += 1
 
     def _write_rows(self, name: str, rows: pa.Table) -> None:
-        held = local_relation(self.store.spark, rows, TABLES[name])
-        if not self._commit_rows(name, rows, self._replaced(name)):
-            self._save(name, held, "overwrite")
+        is_committed = self._commit_rows(name, rows, self._replaced(name))
+        if rows.num_rows <= KEPT_ROWS or not is_committed:
+            self._held[name] = local_relation(self.store.spark, rows, TABLES[name])
+        if not is_committed:
+            self._save(name, self._held[name], "overwrite")
         self._commits[name] = Commit(rows.num_rows, 1, rows.nbytes)
-        if rows.num_rows <= KEPT_ROWS:
-            self._held[name] = held
         if rows.nbytes <= MAX_BYTES:
             self._rows[name] = rows
 
@@ -297,7 +300,7 @@ class RunStore:
 
     def _collected(self, name: str, frame: DataFrame) -> pa.Table | None:
         """The rows of a frame, in the driver; None if they are too many."""
-        is_small = self.store.is_small and name not in self.store.large
+        is_small = self.store.is_small and name not in self.store.large | FRAMES_IF_MANY
         return collect(conform(frame, TABLES[name])) if is_small else None
 
     def _commit_rows(self, name: str, rows: pa.Table, replaced: str | None, note: str = "") -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-#: Most rows to collect, and most bytes of them. Both are far below what a driver of 2 GiB can hold for every table of a run.
+#: Most rows to collect, and most bytes of them to keep. A driver of 2 GiB can hold as many for every table of a run.
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32 << 20
 #: Most rows to keep in plans. Spark holds each as objects, once for each use in a plan, of which the largest has fifty.
@@ -55,7 +55,7 @@ def collect(frame: DataFrame, most_rows: int | None = None) -> pa.Table | None:
         if _TOO_LARGE in str(error):
             return None
         raise
-    return None if rows.num_rows > most or rows.nbytes > MAX_BYTES else rows
+    return None if rows.num_rows > most else rows
 
 
 def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
@@ -79,7 +79,8 @@ def settled(frame: DataFrame) -> DataFrame:
         return frame
     nullable = relaxed(frame)
     rows = collect(nullable, KEPT_ROWS)
-    return frame if rows is None else local_relation(frame.sparkSession, rows, nullable.schema)
+    is_much = rows is None or rows.nbytes > MAX_BYTES
+    return frame if is_much else local_relation(frame.sparkSession, rows, nullable.schema)
 
 
 def relaxed(frame: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ are few, else in Python tasks. Both run the same function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,16 +26,15 @@ from txnlib.core.verdicts.cluster_facts import (
 )
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Thresholds
-from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
+from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
-from txnlib.readers.typed_rows import plain, typed
-from txnlib.spark.core_rows import rows_of, struct_of
-from txnlib.spark.instants import instant, latest_ms
+from txnlib.readers.typed_rows import arrow_rows, typed
+from txnlib.spark.core_rows import rows_of
+from txnlib.spark.instants import latest_ms
 from txnlib.spark.joins import select, with_columns
-from txnlib.spark.local_rows import arrow_schema, local_relation
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.reports.dossiers import ALARMING_FINDINGS, dossiers, open_now
-from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION, conform
+from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION
 
 
 def open_transactions(
@@ -60,8 +59,8 @@ def open_transactions(
     hides_elections: bool = False,
     application_patterns: tuple[str, ...] = (),
     earlier: DataFrame | None = None,
-) -> DataFrame:
-    """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS.
+) -> DataFrame | pa.Table:
+    """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS. A frame only if they are many.
 
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were taken.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
@@ -96,8 +95,7 @@ def open_transactions(
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
     )
-    judged = judged_rows(gathered, facts, application_patterns, is_small=places is not None)
-    return conform(with_columns(judged, _INSTANTS), TABLES["open_transactions"])
+    return judged_rows(gathered, facts, application_patterns, is_small=places is not None)
 
 
 #: One row per coordinator partition with records. Columns: those of CoordinatorLog.
@@ -108,32 +106,28 @@ FROM {{states}} GROUP BY coordinator_partition
 """
 
 
+#: Tasks that judge more open transactions than the driver does, even in a session that is tuned for few rows.
+JUDGING_TASKS: Final = 16
+
+
 def judged_rows(
     gathered: DataFrame, facts: ClusterFacts, application_patterns: tuple[str, ...] = (), *, is_small: bool = True
-) -> DataFrame:
-    """The dossiers, judged: on the driver if they are few, else in tasks. Columns: those of JudgedTransaction."""
-    judge, returns = _judge(facts, application_patterns), struct_of(JudgedTransaction)
-    if not is_small:
-        return gathered.mapInArrow(judge, returns)
-    judged = pa.Table.from_batches(judge(iter(gathered.toArrow().to_batches())), arrow_schema(returns))
-    return local_relation(gathered.sparkSession, judged, returns)
-
-
-def _judge(
-    facts: ClusterFacts, application_patterns: tuple[str, ...]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    schema = arrow_schema(struct_of(JudgedTransaction))
+) -> DataFrame | pa.Table:
+    """The dossiers, judged: on the driver if they are few, else in tasks. Columns: OPEN_TRANSACTIONS."""
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
         patterns = compiled(application_patterns)
         for batch in batches:
-            gathered = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
-            judged = [each for dossier in gathered for each in judge_dossier(dossier, facts)]
-            rows = [plain(replace(each, application=_application(each.transactional_id, patterns))) for each in judged]
-            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+            dossiers = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
+            judged = [each for dossier in dossiers for each in judge_dossier(dossier, facts)]
+            rows = [replace(each, application=_application(each.transactional_id, patterns)) for each in judged]
+            yield from arrow_rows("open_transactions", rows).to_batches()
 
-    return judge
+    if not is_small:
+        return gathered.repartition(JUDGING_TASKS).mapInArrow(judge, TABLES["open_transactions"])
+    none = arrow_rows("open_transactions", ())
+    return pa.Table.from_batches(judge(iter(gathered.toArrow().to_batches())), none.schema)
 
 
 def _application(transactional_id: str | None, patterns: Any) -> str | None:
@@ -144,12 +138,6 @@ def _application(transactional_id: str | None, patterns: Any) -> str | None:
 MOST_IN_PLAN: Final = 100_000
 #: Verdicts on which nobody acts before the next audit.
 _NO_ACTION: Final = (Verdict.OPEN.value, Verdict.SUSPECT.value, Verdict.UNKNOWN.value)
-
-#: Columns of the table that differ from the fields of a judged row.
-_INSTANTS: Final = {
-    name: instant(f"{name}_ms")
-    for name in ("as_of", "last_timestamp", "transaction_start", "blocks_since", "first_seen", "safe_from", "copied_at")
-}
 
 
 def foremost(open_transactions: DataFrame, *, most: int = MOST_IN_PLAN) -> DataFrame:
