@@ -111,11 +111,14 @@ def typed(of: type[Typed], row: Mapping[str, Any]) -> Typed:
 def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
     """Rows of the core as rows of a table of the catalogue. A column without a field is NULL.
 
-    Raises ValueError for a field without a column.
+    A field `last_timestamp_ms` makes the columns of both names, if there are both. Raises ValueError for a field without a column.
     """
     columns, made = TABLES[name].columns, list(rows)
-    known = [column.name for column in columns]
-    getters = {_column_of(field.name, known): attrgetter(field.name) for field in fields(cast(Any, made[0]))} if made else {}
+    of = {field.name for field in fields(cast(Any, made[0]))} if made else set()
+    sources = {column.name: next((each for each in (column.name, f"{column.name}{MS}") if each in of), None) for column in columns}
+    if unknown := of - set(sources.values()):
+        raise ValueError(f"no column for the field {', '.join(sorted(unknown))}")
+    getters = {column: attrgetter(field) for column, field in sources.items() if field}
     schema = commented_schema(columns)
     arrays = [
         pa.array([_stored(column.type, get(row)) for row in made], schema.field(column.name).type)

@@ -165,3 +165,6 @@ def test_the_driver_and_tasks_judge_alike(spark):
     }
     assert len({row["verdict"] for row in found[0]}) >= 3
     assert {row["application"] for row in found[0]} == {None, "bar"}
+    written = [(row["last_timestamp"], row["last_timestamp_ms"]) for row in found[0]]
+    assert [ms if at is None else round(at.timestamp() * 1_000) for at, ms in written] == [ms for _, ms in written]
+    assert any(at is not None for at, _ in written)
