@@ -6,6 +6,7 @@ All other files are listed as unknown, so that the audit can report what it did 
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -205,6 +206,9 @@ _SILENT_ENDINGS: Final = (
 )
 #: Problem of a segment that has indexes and is not there itself.
 MISSING_SEGMENT: Final = "MISSING_SEGMENT: its index is here, and it is not: copy it, too"
+#: Problem of text that PowerShell redirected into a file.
+UTF_16: Final = "UTF_16: text of Kafka's tools in UTF-16, as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
+_UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HEAD_BYTES: Final = 65_536
 
 
@@ -340,15 +344,22 @@ def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
             return CaptureFile(path, kind, source, size, topic, partition, int(match[1]))
         if match and _PARTITION_FOLDER.fullmatch(folder.name):
             return _refused(entry, base, "NAME_OUT_OF_RANGE: the number of its folder is above those that Kafka has (int32)")
-    kind_of_text = _kind_of_text(_head(path))
-    if kind_of_text is FileKind.DUMP:
-        topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
-        source = _source("text", folder, base)
-        return CaptureFile(path, FileKind.DUMP, source, size, topic, partition)
-    if kind_of_text is FileKind.CONSOLE:
-        partition = partition_in_name(name)
-        where = (_source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition)
-        return CaptureFile(path, FileKind.CONSOLE, *where)
+    return _of_text(entry, base)
+
+
+def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
+    """A file that may contain what Kafka's tools print."""
+    path, size, head = entry.path, entry.size, _head(entry.path)
+    name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
+    if head.startswith(_UTF_16_MARKS) and _kind_of_text(head.decode("utf-16", "ignore").encode()):
+        return _refused(entry, base, UTF_16)
+    match _kind_of_text(head):
+        case FileKind.DUMP:
+            topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
+            return CaptureFile(path, FileKind.DUMP, _source("text", folder, base), size, topic, partition)
+        case FileKind.CONSOLE:
+            where = (_source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition_in_name(name))
+            return CaptureFile(path, FileKind.CONSOLE, *where)
     return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
 
 
