@@ -86,6 +86,7 @@ def find_deleted_copies(run: Run) -> set[CopyKey]:
         {broker_of(row["source"]) for row in with_metadata},
         is_metadata_whole=names_every_topic,
         is_metadata_confirmed=run.settings.is_metadata_confirmed,
+        metadata_known_ms=run.settings.metadata_known_ms,
     )
 
 

@@ -45,8 +45,35 @@ def test_which_copies_are_of_deleted_topics(own, now, past, has_log, is_whole, i
         {"1"} if has_log else set(),
         is_metadata_whole=is_whole,
         is_metadata_confirmed=is_confirmed,
+        metadata_known_ms=90,
     )
     assert found == ({("t", 0, source)} if expected else set())
+
+
+#: Topic ids that the log has, newest stamp of a copy with id "now", end of the log (None: it has no time) -> whether it is deleted.
+OUTLIVED = {
+    "an older id": ([], 90, 90, True),
+    "without a stamp": ([], None, 90, True),
+    "written after the end of the log: the record of its topic is lost": ([], 91, 90, False),
+    "the same, of a topic that was deleted before": (["old"], 91, 90, False),
+    "a known id that is deleted, by a clock that is ahead": (["now"], 91, 90, True),
+}
+
+
+@pytest.mark.parametrize(("past", "stamp", "end", "expected"), OUTLIVED.values(), ids=OUTLIVED)
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_a_log_that_ends_before_a_copy_was_written_says_nothing_of_its_topic(past, stamp, end, expected, is_confirmed):
+    found = deleted_copies(
+        [captured(source="raw:1", newest_broker_ms=stamp)],
+        of_copies([checkpoint("topic_id", "now")]),
+        [assigned("t", 1, topic_id=each, is_current=False) for each in past],
+        (),
+        {"1"},
+        is_metadata_whole=True,
+        is_metadata_confirmed=is_confirmed,
+        metadata_known_ms=end,
+    )
+    assert found == ({("t", 0, "raw:1")} if expected else set())
 
 
 #: Copies of one partition without a metadata log: source -> topic id, newest stamp. The leader by capture.json. -> Deleted copies.
@@ -72,5 +99,6 @@ def test_topic_ids_separate_logs_without_a_metadata_log(copies, leader, expected
         (),
         is_metadata_whole=False,
         is_metadata_confirmed=False,
+        metadata_known_ms=None,
     )
     assert found == {("t", 0, source) for source in expected}

@@ -215,16 +215,19 @@ def deleted_copies(
     *,
     is_metadata_whole: bool,
     is_metadata_confirmed: bool,
+    metadata_known_ms: int | None,
 ) -> set[CopyKey]:
     """The copies of deleted topics, usually none.
 
     The topic id in `partition.metadata` shows it. A broker makes the folder of a partition after it has stored the topic's record
     in its own metadata log. So an id that a metadata log with beginning and end (`is_metadata_whole`) does not contain is older
-    than its snapshot, if the log of that broker was captured, or if the log is confirmed. Text shows no topic id: it counts as
-    deleted if a confirmed log has no topic of its name. Without such a log, copies with different topic ids are of different logs,
+    than its snapshot, if the log of that broker was captured, or if the log is confirmed. But if the copy was written after the
+    log ends (`metadata_known_ms`), the log has lost its end. Text shows no topic id: it counts as deleted if a confirmed log has
+    no topic of its name. Without such a log, copies with different topic ids are of different logs,
     and one of them lives. `partition_notes`: of capture.json. Kafka: `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
     """
     ids = {copy: noted.topic_id for copy, noted in checkpoints.items() if noted.topic_id is not None}
+    newest_ms: dict[CopyKey | None, int] = highest_of((file.copy, clock_ms(file.newest_broker_ms)) for file in segments)
     known_ids: dict[str | None, set[str]] = defaultdict(set)
     current_ids: dict[str | None, str] = {}
     for each in partition_assignments:
@@ -239,23 +242,23 @@ def deleted_copies(
             return is_metadata_whole and is_metadata_confirmed and current_id is None
         if topic_id in known_ids.get(topic, ()):
             return topic_id != current_id
-        return is_metadata_whole and (is_metadata_confirmed or broker_of(source) in brokers_with_metadata)
+        is_outlived = is_above(newest_ms.get(copy), metadata_known_ms)
+        return is_metadata_whole and not is_outlived and (is_metadata_confirmed or broker_of(source) in brokers_with_metadata)
 
     copies = {file.copy for file in segments if file.kind in (RAW, TEXT, SKIPPED) and file.topic != CLUSTER_METADATA_TOPIC}
     deleted = {copy for copy in copies if copy is not None and is_deleted(copy)}
     unsettled = {copy: topic_id for copy, topic_id in ids.items() if copy not in deleted}
-    return deleted | _of_other_ids(segments, unsettled, partition_notes)
+    return deleted | _of_other_ids(newest_ms, unsettled, partition_notes)
 
 
 def _of_other_ids(
-    segments: Iterable[CapturedFile], ids: Mapping[CopyKey, str], partition_notes: Iterable[NotedPartition]
+    newest_ms: Mapping[CopyKey | None, int], ids: Mapping[CopyKey, str], partition_notes: Iterable[NotedPartition]
 ) -> set[CopyKey]:
     """Copies whose topic id is not that of the living topic, which leaders' copies have, else the copy with the newest stamp.
 
-    `ids`: those that no metadata log has settled.
+    `newest_ms`: the newest stamp of each copy. `ids`: those that no metadata log has settled.
     """
     leaders = {each.place: each.leader for each in partition_notes if each.leader is not None}
-    newest_ms = highest_of((file.copy, clock_ms(file.newest_broker_ms)) for file in segments)
     stamped_ms = highest_of(((copy[0], topic_id), newest_ms.get(copy, -1)) for copy, topic_id in ids.items())
     led: dict[tuple[str, str], int] = defaultdict(int)
     for copy, topic_id in ids.items():
