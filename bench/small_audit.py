@@ -6,7 +6,9 @@ eval "$(./bootstrap.sh run)" && PYTHONPATH=. .venv/bin/python bench/small_audit.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -14,6 +16,7 @@ from tempfile import TemporaryDirectory
 from generate import generate
 from processes import ROOT, Watched, spark_python, watched
 from ratio_table import Ratio, Table
+from whole_audits import audit
 
 SAMPLE, FLOOR = ROOT / "examples" / "quickstart" / "brokers", ROOT / "bench" / "trivial_tables.py"
 #: The JVM of a light audit in spark-submit.sh.
@@ -22,9 +25,12 @@ LATER = "2099-01-01T00:00:00Z"
 FEW = 1_000
 RUNS, TABLES = 3, 25
 MOST, MOST_OVER_START, MOST_CPU_SECONDS = 0.7, 2, 35
+#: The tables that grow with the log, and the queries that each of them may take.
+OF_LOG, QUERIES_OF_TABLE = 14, 2
 ABOUT = f"""Seconds from start to end, JVM included, of an audit of 0.2 MiB, of a night after it without news, and of an audit
 of {FEW:,} batches of 500 bytes; beside a session that writes {TABLES} Delta tables of one row, and one that only starts. "All
-cores" are CPU seconds. Medians of {RUNS}."""
+cores" are CPU seconds. Medians of {RUNS}. The last line counts what Spark carries out for the sample, except that it names frames,
+beside {QUERIES_OF_TABLE} queries for each of the {OF_LOG} tables that grow with the log."""
 
 
 def main() -> None:
@@ -38,7 +44,25 @@ def main() -> None:
 
 def measure(runs: int = RUNS) -> Table:
     """The table. What the audits write is removed."""
-    return _table([list(taken) for taken in zip(*[_measured() for _ in range(runs)], strict=True)])
+    table = _table([list(taken) for taken in zip(*[_measured() for _ in range(runs)], strict=True)])
+    return replace(table, ratios=[*table.ratios, Ratio("queries of the sample", queries(), OF_LOG * QUERIES_OF_TABLE, at_most=1)])
+
+
+def queries() -> int:
+    """The number of queries that an audit of the sample carries out, by Spark's event log."""
+    with TemporaryDirectory(prefix="txnlib-bench-") as name:
+        logs, out = Path(name, "events"), str(Path(name, "out"))
+        logs.mkdir()
+        logged = {"enabled": "true", "compress": "false", "rolling.enabled": "false", "dir": logs.as_uri()}
+        submit = [part for key, value in logged.items() for part in ("--conf", f"spark.eventLog.{key}={value}")]
+        audit(SAMPLE, out, Path(name, "log"), submit=submit)
+        (log,) = logs.iterdir()
+        events = map(json.loads, log.read_text().splitlines())
+        return sum(
+            event["Event"].endswith("SparkListenerSQLExecutionStart")
+            and "CreateViewCommand" not in event["physicalPlanDescription"]
+            for event in events
+        )
 
 
 def _measured() -> list[Watched]:
@@ -46,13 +70,13 @@ def _measured() -> list[Watched]:
     with TemporaryDirectory(prefix="txnlib-bench-") as name:
         folder = Path(name)
         generate(folder / "few", FEW, 500, 1, is_mixed=True)
-        audit = [str(ROOT / "spark-submit.sh"), "audit", "--input"]
-        sample = [*audit, str(SAMPLE), "--output", str(folder / "out")]
+        submitted = [str(ROOT / "spark-submit.sh"), "audit", "--input"]
+        sample = [*submitted, str(SAMPLE), "--output", str(folder / "out")]
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         taken = [
             watched(sample, environment, folder / "sample.log"),
             watched([*sample, "--mode", "incremental", "--as-of", LATER], environment, folder / "night.log"),
-            watched([*audit, str(folder / "few"), "--output", str(folder / "few-out")], environment, folder / "few.log"),
+            watched([*submitted, str(folder / "few"), "--output", str(folder / "few-out")], environment, folder / "few.log"),
         ]
         for tables in (TABLES, 0):
             arguments = (str(FLOOR), str(folder / f"floor-{tables}"), str(tables))
