@@ -293,6 +293,7 @@ def until(ms, after=None, leader=3):
 
 FIRST, AGAIN = elected(-9_000, topic_id="a"), elected(5_000, topic_id="b", is_first=True)
 REMOVED, CREATED = "an unclean election removed", "deleted and created again"
+AHEAD_OF, COORDINATOR_LOST = Reason.EPOCH_AHEAD_OF_COORDINATOR, "removed the coordinator's newest records"
 #: Reason, coordinator, what the metadata log shows, likelihood and words of the cause; None: it is not named.
 PROOFS = {
     "an unclean election after a completed decision": (LOSS, DECIDED, of(UNCLEAN), "PROVEN", REMOVED),
@@ -316,6 +317,9 @@ PROOFS = {
         led(until(-7_000), elected(-7_000, leader=1), fenced=(replace(FENCED, at_ms=DECIDED_MS - 7_000),)),
         *(None, "was fenced"),
     ),
+    "an unclean election of the coordinator": (AHEAD_OF, OPENED, led(UNCLEAN), "PROVEN", COORDINATOR_LOST),
+    "one before the transaction began": (AHEAD_OF, OPENED, led(elected(-5_000, is_unclean=True)), None, COORDINATOR_LOST),
+    "a clean election of the coordinator": (AHEAD_OF, OPENED, led(elected(5_000)), None, COORDINATOR_LOST),
     "a producer id that nobody handed out": (ORPHAN, NOBODY, of(is_never_allocated=True), "PROVEN", "no coordinator made the"),
 }
 

@@ -362,6 +362,18 @@ def test_nothing_else_gets_a_command(coordinator):
     assert found.do_not_abort_because
 
 
+def test_an_agreed_abort_that_the_partition_refuses_gets_a_command_and_is_not_safe():
+    refusing = replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1)
+    agreed, due = (
+        cure(refusing, replace(PREPARED, state=state))
+        for state in (TransactionState.PREPARE_ABORT, TransactionState.PREPARE_COMMIT)
+    )
+    assert (agreed.safe_to_abort, agreed.do_not_abort_because) == (False, None)
+    assert agreed.abort_command.endswith("abort --topic foo --partition 5 --start-offset 29384")
+    assert (due.safe_to_abort, due.abort_command) == (False, None), "an abort would contradict a COMMIT"
+    assert due.do_not_abort_because
+
+
 @pytest.mark.parametrize("coordinator", [replace(ONGOING, transaction_start_ms=0), replace(ONGOING, transaction_timeout_ms=-1)])
 @pytest.mark.parametrize(
     ("version", "way"),
