@@ -10,8 +10,10 @@ from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.extents import counted_as
 from txnlib.ask.grid import folded
 from txnlib.ask.rows import Row, StoredRun
+from txnlib.ask.subject import equal
 from txnlib.core.display import instant, printable, told
 from txnlib.core.reports.abort_plan import Condition, after, before, obstacle
 from txnlib.core.schema import shown
@@ -25,7 +27,7 @@ def abort_plan(
     run: StoredRun, *, topic: str | None = None, action: str | None = None, verdict: str | None = None, limit: int | None = None
 ) -> list[Row]:
     """The rows of abort_plan, in order, with this topic, action and verdict. Columns: the view `abort-plan`, and CHECKS."""
-    where = [(name, "=", value) for name, value in {"topic": topic, "action": action, "verdict": verdict}.items() if value]
+    where = [*counted_as(verdict), *equal(topic=topic, action=action)]
     return run.rows("abort_plan", (*shown("abort-plan"), *CHECKS), where, order='"number"', limit=limit)
 
 
