@@ -13,11 +13,13 @@ from txnlib.errors import MissingTableError, UsageError, meant
 
 _DIGITS: Final = "[0-9]{1,18}"
 _NUMBER: Final = re.compile(_DIGITS)
-_PRODUCER: Final = re.compile(rf"(?:producer (?:id )?)?({_DIGITS})")
-#: A partition, and an offset of it, as answers print them: `payments-0`, `payments-0 @24`, `payments-0 from offset 24`.
+_PRODUCER: Final = re.compile(rf"(?:producer (?:id )?)?({_DIGITS})(?: epoch {_DIGITS})?(?: \(.+\))?")
+#: A partition, and an offset of it, as answers print them: `payments-0`, `payments-0 @24`, `payments-0 from offset 24 on`.
 _PARTITION: Final = rf"(?P<topic>\S+)[- ](?P<partition>{_DIGITS})"
-_OFFSET: Final = rf"(?:(?: ?[@:]|(?: from)? offset | )(?P<start_offset>{_DIGITS}))"
-_PLACES: Final = (re.compile(_PARTITION), re.compile(_PARTITION + _OFFSET))
+_OFFSET: Final = rf"(?:(?: ?[@:]|(?: from)? offset | )(?P<start_offset>{_DIGITS}))(?: on)?"
+#: Anchors of the report page, and whole addresses with one: `#payments-0-24`, `#plan:payments-0-24`, `#lag:payments-0`.
+_ANCHORS: Final = (rf".*#(?:plan:)?{_PARTITION}-(?P<start_offset>{_DIGITS})", rf".*#lag:{_PARTITION}")
+_PLACES: Final = tuple(map(re.compile, (*_ANCHORS, _PARTITION, _PARTITION + _OFFSET)))
 #: What is copied with a name, from JSON, a path or a sentence.
 _AROUND: Final = " \t\"'`/:,;"
 #: What follows a partition, whether it is an offset or not.
