@@ -46,8 +46,9 @@ SENTENCES: Final = frozenset({"detail", "evidence", "message", "explanation", "r
 _TOLD: Final = frozenset({"detail", "evidence", "explanation", "do_not_abort_because", "says", "why"})
 #: Columns that are wrapped between words. All other cells stay whole, because ids and times are copied.
 WRAPPED: Final = SENTENCES | {"reason", "verdicts", "partitions", "input", "where", "what", "written by", "state after"}
-#: Least width of a wrapped column, if its words are not longer.
+#: Least width of a wrapped column, if its words are not longer; evidence is sentences, and dates and JSON in them.
 LEAST_WRAPPED: Final = 24
+_LEAST: Final = {"evidence": 48}
 #: Spaces between two columns.
 GAP: Final = 2
 
@@ -116,9 +117,9 @@ def _fitting(columns: Sequence[str], least: Mapping[str, int], width: int) -> li
 
 def least_width(column: str, cells: Sequence[str]) -> int:
     """The least width of a column: of its longest cell, or of its longest word if it is wrapped, or in its heading."""
-    longest = max(map(len, cells), default=0)
-    if column in WRAPPED and longest > LEAST_WRAPPED:
-        longest = max(LEAST_WRAPPED, *(len(word) for text in cells for _, word in _words(text)))
+    longest, least = max(map(len, cells), default=0), _LEAST.get(column, LEAST_WRAPPED)
+    if column in WRAPPED and longest > least:
+        longest = max(least, *(len(word) for text in cells for _, word in _words(text)))
     return max(longest, longest_word(heading(column)))
 
 
