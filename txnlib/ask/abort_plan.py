@@ -49,22 +49,19 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
 
 
 def _groups(rows: Sequence[Row], width: int) -> str:
-    """The steps of all rows; rows that need no command are grouped by their action and reason."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    """The steps of all rows in their order; those that need no command, and for the same reason, where the first one stands."""
+    groups: dict[object, list[Row]] = {}
     for row in rows:
-        if row["command"] is None:
-            groups.setdefault((row["action"], row["reason"]), []).append(row)
-    lines = [line for row in rows if row["command"] is not None for line in _steps(row, width)]
-    lines += [line for names, each in groups.items() for line in _group(*names, each, width)]
-    return "".join(f"{line}\n" for line in lines)
+        groups.setdefault((row["action"], row["reason"]) if row["command"] is None else row["number"], []).append(row)
+    return "".join(f"{line}\n" for each in groups.values() for line in _group(each, width))
 
 
-def _group(action: str, reason: str, rows: Sequence[Row], width: int) -> list[str]:
-    """Rows that need no command, and for the same reason: what they say is said once."""
+def _group(rows: Sequence[Row], width: int) -> list[str]:
+    """Rows that are alike: what they say is said once."""
     if len(rows) == 1:
         return _steps(rows[0], width)
     titles = [f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}" for row in rows]
-    lines = ["", f"{action}  {len(rows)} steps: {reason}"]
+    lines = ["", f"{rows[0]['action']}  {len(rows)} steps: {rows[0]['reason']}"]
     lines += [line for title in titles for line in folded(printable(title), width)]
     said: dict[str, list[int]] = {}
     for row in rows:
@@ -111,8 +108,10 @@ def _checked(when: str, step: Row, width: int) -> list[str]:
 
 
 def _said(label: str, sentence: str, width: int) -> list[str]:
-    """A sentence behind its label, wrapped between words."""
+    """A sentence behind its label, wrapped between words unless it is a command."""
     line = told(f"   {label:<7} {sentence}")
+    if kafka_commands.TOOL in line:
+        return [line]
     return textwrap.wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
 
 

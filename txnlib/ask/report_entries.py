@@ -12,7 +12,7 @@ from txnlib.ask.rows import Row
 from txnlib.ask.summary import IN_ONE_CARD, Summary
 from txnlib.core.display import counted, duration, printable, size, told, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
-from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE
+from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE, TOOL
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
@@ -281,7 +281,7 @@ def seen(row: Row) -> str:
 
 def _short(command: str) -> str:
     """A command of kafka-transactions.sh without its common prefix."""
-    return printable(command.replace("kafka-transactions.sh --bootstrap-server $BOOTSTRAP ", ""))
+    return printable(command.removeprefix(f"{TOOL} "))
 
 
 def waiting(row: Row) -> str:
@@ -294,7 +294,7 @@ def labelled(label: str, text: str, *, wrap: bool = True) -> list[Line]:
     if not text:
         return []
     line = f"  {label:<{_LABEL}}{text}"
-    return [(line, INDENT)] if wrap else [line]
+    return [(line, INDENT)] if wrap and TOOL not in line else [line]
 
 
 # ---- The acknowledged part of a report: each entry with what it matches
