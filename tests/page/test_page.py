@@ -14,11 +14,13 @@ import pytest
 
 from tests.support.crowded_pages import big_page, crowded_page
 from tests.support.pages import AS_OF, full_page, held, page, tainted, transaction
+from txnlib.ask.answer import answer
 from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.page import render_page, shown
-from txnlib.page.page_head import TO_DO, first_screen
+from txnlib.page.page_head import TO_DO, first_screen, navigation
 from txnlib.page.page_rows import MOST_ROWS
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e\u2028\x00\ud800</title></style>{{7*7}}{%"
@@ -395,3 +397,14 @@ def test_every_colour_can_be_read_on_every_ground(palette):
     weak = {(ink, ground) for ink in INKS for ground in GROUNDS if contrast(colours[ink], colours[ground]) < 4.5}
     assert not weak
     assert PREPARED.lower() in colours
+
+
+def test_sections_stand_as_the_first_lines_name_them_on_the_page_and_in_the_report():
+    reach = {"LOOKS_LATE": VerdictExtent(1, 1, 1), "UNKNOWN": VerdictExtent(1, 1, 1)}
+    counts = {"verdicts": {"LATE": 1, "UNKNOWN": 1}, "transactions": dict.fromkeys(reach, 1)}
+    rows = held("LATE", reason="TIMEOUT_NOT_PASSED"), held("UNKNOWN", start_offset=7)
+    shown = page(*rows, summary={"extents": reach, "counts": counts})
+    order = [each.words for each in answer(shown.summary).counted]
+    assert order == ["UNKNOWN", "LOOKS LATE"]
+    assert [entry.label.upper() for entry in navigation(shown) if entry.label.upper() in order] == order
+    assert re.findall(r"^([A-Z ]+)$", render(shown.summary), re.MULTILINE) == order

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
-from txnlib.ask.answer import captured
+from txnlib.ask.answer import captured, sections_of
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.own_command import program
@@ -141,7 +141,7 @@ def render_page(page: Page) -> str:
         summary=page.summary,
         first=page_head.first_screen(page),
         navigation=page_head.navigation(page),
-        sections=[(name, page.summary.transactions[name]) for name in page_head.shown_sections(page)],
+        sections=[(name, page.summary.transactions[name]) for name in sections_of(page.summary)],
         ids=Ids(),
         style=Markup(style),
         script=Markup(script),

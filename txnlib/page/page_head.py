@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.answer import Answer, Counted, answer, headline
-from txnlib.ask.extents import LOOKS_LATE, verdict_of
+from txnlib.ask.answer import Answer, Counted, answer, headline, sections_of
+from txnlib.ask.extents import LOOKS_LATE, names_of, verdict_of
 from txnlib.ask.report_entries import Entry, entry
-from txnlib.ask.report_text import names_of, section_title, uncopied
+from txnlib.ask.report_text import section_title, uncopied
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS, Summary
 from txnlib.core.display import printable
@@ -140,11 +140,6 @@ def _anchor(section: str, page: Page) -> str | None:
     return "acknowledged" if acknowledged_pieces(section, page) else None
 
 
-def shown_sections(page: Page) -> list[str]:
-    """The verdicts with a section of their own."""
-    return [name for name in SECTIONS if page.summary.transactions.get(name)]
-
-
 def new_since(page: Page) -> dict[str, int]:
     """Verdict -> number of transactions that no earlier audit has seen."""
     new = {name: extent.new for name, extent in page.summary.extents.items()}
@@ -157,7 +152,7 @@ def navigation(page: Page) -> list[NavigationEntry]:
     read = f"{summary.partitions_read} of {summary.partitions_known}"
     entries = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
-        *((name.lower(), section_title(name, summary).capitalize(), counted(name, page), True) for name in shown_sections(page)),
+        *((name.lower(), section_title(name, summary).capitalize(), counted(name, page), True) for name in sections_of(summary)),
         ("split", "Split", len(summary.split), bool(summary.split)),
         ("plan", "Action plan", sum(page.summary.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
