@@ -15,7 +15,8 @@ from txnlib.ask import episode
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode, Event, the_day
 from txnlib.ask.grid import WIDTH, folded, instant_json
-from txnlib.ask.report_entries import AS_DECIDED, behind_holder, by_hand, last_write, since
+from txnlib.ask.own_command import own_command
+from txnlib.ask.report_entries import AS_DECIDED, INDENT, PLACES, behind_holder, by_hand, last_write, since
 from txnlib.ask.rows import Row
 from txnlib.core.broker_logs.log_line import GrepCommand
 from txnlib.core.copies import End, Role
@@ -41,6 +42,10 @@ class Explained:
     searches: Sequence[GrepCommand] = ()
     #: Why the logs do not show the cause itself.
     not_logged: str | None = None
+    #: Where else the transaction is open: topic, partition and start_offset.
+    others: Sequence[Row] = ()
+    #: The folder of the tables, or the URI of one.
+    tables: str = ""
     #: The row of `partitions`, if another transaction holds the partition.
     holder: Row | None = None
 
@@ -135,6 +140,7 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
     ]
     for label, text in says:
         out += _wrapped(width, label, text)
+    out += _others(explained, width)
     out += _remedy(row, width)
     out += [line for text in (*_copies(explained), *_safety(row)) for line in folded(text, width)]
     out += _searches(explained, width)
@@ -144,6 +150,18 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
         out += folded(f"  {place} offset {each['offset']}: {printable(each['says'])}", width)
         out += [f"    {printable(line)}" for line in each["printed"]]
     return "".join(f"{line}\n" for line in out)
+
+
+def _others(explained: Explained, width: int) -> list[str]:
+    """Where else the transaction is open, and the command that shows it whole."""
+    places = [f"{printable(row['topic'])}-{row['partition']}@{row['start_offset']}" for row in explained.others]
+    if not places:
+        return []
+    more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
+    named = _wrapped(width, "also", f"open on {', '.join(places[:PLACES])}{more}")
+    if "/" not in explained.tables:  # txn-audit cannot read the tables of a catalog
+        return named
+    return [*named, f"{'':{INDENT}}{own_command(explained.tables, 'transaction', [str(explained.verdict['producer_id'])])}"]
 
 
 def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
@@ -164,6 +182,7 @@ def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
             for event in story.events
         ],
         "left_out": list(explained.left_out),
+        "also_open": list(explained.others),
         "evidence": [dict(each) for each in explained.evidence],
         "copies": [_with_instants(each) for each in explained.copies],
         "broker_logs": [
