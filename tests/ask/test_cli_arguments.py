@@ -114,6 +114,10 @@ def test_an_argument_is_understood_as_people_paste_it(tables, pasted, meant):
 NOTHING = {
     "explain payment-0": "no captured log has payment-0; did you mean payments-0?",
     "explain orders-9": "no captured log has orders-9; did you mean orders-2?",
+    "explain pay": f"no captured log has pay; did you mean payments-0 or {ID}?",
+    "explain PAYMENTS-B": f"no captured log has PAYMENTS-B; did you mean {ID}?",
+    "timeline ord": "no captured log has ord; did you mean orders-0?",
+    "explain test-": f"no captured log has test-; did you mean --run test-{NOW}?",
     "explain paymints 0 24": "no copy of paymints-0 was audited in this run; did you mean payments-0?",
     "explain orders-1": "nothing is open on orders-1; ",
     "explain PAYMENTS-0@95": "no captured log has PAYMENTS-0@95; did you mean payments-0@95?",
