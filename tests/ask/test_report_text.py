@@ -9,10 +9,12 @@ from dataclasses import replace
 import pytest
 
 from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
 from txnlib.ask.report import terminal_report
 from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS, FindingPlaces, Summary
+from txnlib.core.verdicts.kafka_commands import TOOL
 
 AS_OF = 1_795_243_361_000
 ROW = {
@@ -417,3 +419,18 @@ def test_clocks_that_differ_are_named_with_a_bound(offset_ms, says):
     text = render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}, clocks=(row,)))
     assert f"{says} (± 2 s, by 4 markers)" in " ".join(text.split())
     assert "clocks:" not in render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}))
+
+
+@pytest.mark.parametrize("width", [80, 120, 132, 200])
+def test_a_command_wider_than_its_terminal_is_broken_where_a_shell_goes_on(width):
+    command = f"{TOOL} forceTerminateTransaction --transactionalId '{'a --b ' * 6}'"
+    row = {**ROW, "number": 1, "action": "END_AT_COORDINATOR", "command": command, "do_not_abort_because": "it is so"}
+    text = render(Summary("c", AS_OF, "given", "/out", transactions={"LATE": [row]}), width)
+    shown = re.search(r"^  do       ((?:.*\\\n)?.*)$", text, re.MULTILINE)
+    assert ("\\\n" in shown[1]) == (width < WIDTH)
+    assert shlex.split(shown[1].replace("\\\n", " ")) == shlex.split(command)
+
+
+def test_the_tables_are_named_once():
+    assert render(Summary("c", AS_OF, "given", "/out", transactions={"LATE": [ROW]})).count("/out") == 1
+    assert "tables in /out (Delta)" in render(Summary("c", AS_OF, "given", "/out"))

@@ -54,8 +54,8 @@ COPIED = re.compile(
     r"kafka-[a-z-]+\.sh|txn-audit (explain|open) |^  (before|after|do)  +[a-z]|  grep -E|^ +(\| )?(baseO|o)ffset: "
     r"|scripts/|  request  "
 )
-#: The words of what only a terminal says: that columns are left out.
-LEFT_OUT = {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}
+#: The words of what only a terminal says: that columns are left out, and that a command goes on in the next line.
+LEFT_OUT = {"\\"} | {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}
 #: Command -> the columns that a terminal of any width has.
 KEPT = {
     "explain": ("offset", "written by", "record", "state after"),

@@ -29,7 +29,7 @@ from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, elapsed, not_before, printable, size, utc_time
-from txnlib.core.verdicts.kafka_commands import refusal
+from txnlib.core.verdicts.kafka_commands import TOOL, refusal
 
 #: How a line points to the command that shows more, which stands whole at the end of the report.
 _POINTER: Final = re.compile(r"[( ](open --verdict \w+|diff|coverage|collect-plan)\)")
@@ -45,7 +45,10 @@ _FEW: Final = 2
 
 
 def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
-    """The report as text, wrapped to a width if words allow it. Commands are never wrapped. `program`: what calls txn-audit."""
+    """The report as text, wrapped to a width if words allow it, and a command only where a shell goes on.
+
+    `program`: what calls txn-audit.
+    """
     lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
     for section in sections_of(summary):
         lines += _section(section, summary)
@@ -55,19 +58,20 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
         *acknowledged_lines(summary.known),
         *_findings(summary),
         *_incomplete(summary),
-        "",
-        f"tables in {printable(summary.output)} (Delta)",
     ]
-    lines += _further(lines, summary, program)
+    lines += ["", *(_further(lines, summary, program) or [f"tables in {printable(summary.output)} (Delta)"])]
     return "\n".join(each for line in lines for each in _wrapped(line, width))
 
 
 def _wrapped(line: Line, width: int) -> list[str]:
     if isinstance(line, str):
-        command, sign, shows = line.partition("   must show: ")
-        if not sign or not len(line) > width < WIDTH:
+        if not len(line) > width < WIDTH:
             return [line]
-        return [command, *_wrapped((f"{'':{INDENT}}must show: {shows}", INDENT), width)]
+        command, sign, shows = line.partition("   must show: ")
+        if sign:
+            return [command, *_wrapped((f"{'':{INDENT}}must show: {shows}", INDENT), width)]
+        label, tool, rest = line.partition(TOOL)  # nothing in quotes stands before the rest
+        return [f"{label}{tool} \\", f"{'':{INDENT}}{rest.lstrip()}"] if tool else [line]
     text, indent = line
     return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
 
