@@ -43,9 +43,9 @@ STEPS: Final[Mapping[str, str]] = {
     "END_AT_COORDINATOR": "{owner}: its application, or its coordinator, ends it; no abort by hand",
     "REVIVE_COORDINATOR": "{owner}: get its coordinator __transaction_state-{coordinator} going; no abort by hand",
     "DO_NOT_ABORT": "do not abort {place} by hand: its entry says why",
-    "CHECK_TIMESTAMPS": "{owner}: look at the timestamps that it writes; nothing is to be ended",
     "WAIT": "{place} is too young to be called hanging: audit again later",
     "CAPTURE_MORE": "{place} could not be judged: copy what is missing, and audit again",
+    "CHECK_TIMESTAMPS": "{owner}: look at the timestamps that it writes; nothing is to be ended",
 }
 #: Verdicts that mean that something is wrong, and those that are at least odd.
 _ALARMS: Final = ("HANGING", "STUCK")

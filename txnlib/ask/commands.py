@@ -80,9 +80,9 @@ _ACTIONS: Final = (
     "END_AT_COORDINATOR",
     "REVIVE_COORDINATOR",
     "DO_NOT_ABORT",
-    "CHECK_TIMESTAMPS",
     "WAIT",
     "CAPTURE_MORE",
+    "CHECK_TIMESTAMPS",
 )
 #: What `names` lists.
 NAMES: Final = ("runs", "topics", "ids")

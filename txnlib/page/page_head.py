@@ -31,9 +31,9 @@ TO_DO: Final = {
     "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no abort by hand", ("LATE", PREPARED)),
     "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no abort by hand", ("STUCK",)),
     "DO_NOT_ABORT": ("hanging or stuck, and not to be aborted by hand: each entry says why", ("HANGING", "STUCK")),
-    "CHECK_TIMESTAMPS": ("late by old timestamps alone: look at what writes them", ("LATE",)),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
+    "CHECK_TIMESTAMPS": ("late by old timestamps alone: look at what writes them", ("LATE",)),
 }
 #: Section -> its anchor on the page.
 ANCHORS: Final = {**{name: verdict_of(name).lower() for name in (*SECTIONS, LOOKS_LATE)}, "OPEN": "transactions"}

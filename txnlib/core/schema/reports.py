@@ -139,8 +139,8 @@ ABORT_PLAN: Final = Table(
             "action",
             STRING,
             "ABORT, ABORT_LATER (not safe yet), ABORT_AS_DECIDED (the coordinator's ABORT is refused), END_AT_COORDINATOR, "
-            "REVIVE_COORDINATOR, DO_NOT_ABORT (an abort by hand would be wrong, or is not proven right), CHECK_TIMESTAMPS, WAIT "
-            "or CAPTURE_MORE.",
+            "REVIVE_COORDINATOR, DO_NOT_ABORT (an abort by hand would be wrong, or is not proven right), WAIT, CAPTURE_MORE "
+            "or CHECK_TIMESTAMPS.",
         ),
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
