@@ -292,7 +292,8 @@ def _styled(least: Mapping[str, int], below: Sequence[str], rows: Sequence[Mappi
                 made.append(text.ljust(widths[name]), STYLES.get(cells[name].removeprefix("<-- "), ""))
             made.rstrip()
             yield made
-        yield from (Text(f"    {text}") for name in below for text in wrapped(cells[name], width - 4) if text)
+        said = (cells[name] for name in below if cells[name] != cell(None))
+        yield from (Text(f"    {text}") for each in said for text in wrapped(each, width - 4) if text)
 
     names = {name: heading(name) for name in (*widths, *below)}
     with console.capture() as captured:

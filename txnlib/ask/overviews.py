@@ -68,9 +68,9 @@ def coverage(run: StoredRun) -> list[Row]:
 # ---- The commands
 
 
-def _listed(view: str, rows: list[Row]) -> CommandOutput:
+def _listed(view: str, rows: list[Row], kept: Sequence[str] = ()) -> CommandOutput:
     """The rows of a view of the catalogue (`core.schema.shown`)."""
-    return CommandOutput(shown(view), rows, shown=shown(view, is_wide=False))
+    return CommandOutput(shown(view), rows, shown=shown(view, is_wide=False), kept=kept)
 
 
 def answer_open(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -135,4 +135,4 @@ def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:
 
 def answer_coverage(run: StoredRun, options: Namespace) -> CommandOutput:
     """What was captured of each partition, and which copy is judged."""
-    return _listed("coverage", coverage(run))
+    return _listed("coverage", coverage(run), ("topic", "partition", "broker", "status", "is_judged", "detail"))
