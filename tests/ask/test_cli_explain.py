@@ -152,6 +152,14 @@ def test_the_other_partitions_of_the_transaction_are_named_with_the_command_for_
     assert [(row["topic"], row["partition"], row["start_offset"]) for row in told] == [("orders", n, 9) for n in range(8)]
 
 
+def test_what_would_settle_it_is_said_with_the_command_that_lists_it(tables):
+    reason = {"verdict": "UNKNOWN", "reason": "COORDINATOR_LOG_DAMAGED", "abort_command": None, "do_not_abort_because": "x"}
+    write(tables, "open_transactions", verdict(40, **reason))
+    lines = txn_audit(tables, "explain", "payments-0@40")[1].splitlines()
+    at = lines.index("  capture  __transaction_state-3 from its leader, after the partitions")
+    assert shlex.split(lines[at + 1])[1:] == ["collect-plan", "--tables", str(tables)]
+
+
 def test_programs_get_instants_and_offsets(tables):
     code, out, _ = txn_audit(tables, "explain", "payments", 0, 27, "--format", "json")
     told = json.loads(out)

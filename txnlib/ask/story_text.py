@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from txnlib.ask import episode
+from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode, Event, the_day
 from txnlib.ask.grid import WIDTH, folded, instant_json
@@ -141,7 +142,7 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
     for label, text in says:
         out += _wrapped(width, label, text)
     out += _others(explained, width)
-    out += _remedy(row, width)
+    out += _remedy(explained, width)
     out += [line for text in (*_copies(explained), *_safety(row)) for line in folded(text, width)]
     out += _searches(explained, width)
     out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if explained.evidence else []
@@ -159,9 +160,12 @@ def _others(explained: Explained, width: int) -> list[str]:
         return []
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     named = _wrapped(width, "also", f"open on {', '.join(places[:PLACES])}{more}")
-    if "/" not in explained.tables:  # txn-audit cannot read the tables of a catalog
-        return named
-    return [*named, f"{'':{INDENT}}{own_command(explained.tables, 'transaction', [str(explained.verdict['producer_id'])])}"]
+    return [*named, *_further(explained, "transaction", str(explained.verdict["producer_id"]))]
+
+
+def _further(explained: Explained, command: str, *places: str) -> list[str]:
+    """A command of txn-audit, in one piece; none for the tables of a catalog, which it cannot read."""
+    return [f"{'':{INDENT}}{own_command(explained.tables, command, places)}"] if "/" in explained.tables else []
 
 
 def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
@@ -263,9 +267,15 @@ _LIVE: Final[Mapping[bool | None, str]] = {
 }
 
 
-def _remedy(row: Row, width: int) -> list[str]:
+def _remedy(explained: Explained, width: int) -> list[str]:
+    row = explained.verdict
     if row["abort_command"] is None:
-        return _wrapped(width, "do not", by_hand(row["do_not_abort_because"]))
+        needed, listed, _ = needed_for(row).partition(" (collect-plan)")
+        settles = [
+            *(_wrapped(width, "capture", needed) if needed else []),
+            *(_further(explained, "collect-plan") if listed else []),
+        ]
+        return [*_wrapped(width, "do not", by_hand(row["do_not_abort_because"])), *settles]
     if row["do_not_abort_because"] is not None:
         return [
             *_wrapped(width, "not yet", told(row["do_not_abort_because"])),
