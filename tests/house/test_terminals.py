@@ -51,7 +51,7 @@ LISTED = [
 ]
 #: What is copied stays in one piece, however wide: commands, requests and records.
 COPIED = re.compile(
-    r"kafka-[a-z-]+\.sh|txn-audit (explain|open) |^  (before|after|do)  +[a-z]|  grep -E|^ +(\| )?(baseO|o)ffset: "
+    r"kafka-[a-z-]+\.sh|txn-audit (collect-plan|explain|open|transaction) |^  (before|after|do)  +[a-z]|  grep -E|^ +(\| )?(baseO|o)ffset: "
     r"|scripts/|  request  "
 )
 #: The words of what only a terminal says: that columns are left out, and that a command goes on in the next line.
