@@ -51,8 +51,8 @@ LISTED = [
 ]
 #: What is copied stays in one piece, however wide: commands, requests and records.
 COPIED = re.compile(
-    r"kafka-[a-z-]+\.sh|txn-audit (collect-plan|explain|open|transaction) |^  (before|after|do)  +[a-z]|  grep -E|^ +(\| )?(baseO|o)ffset: "
-    r"|scripts/|  request  "
+    r"kafka-[a-z-]+\.sh|txn-audit (collect-plan|explain|open|transaction) |^  (before|after|do)  +[a-z]|  grep -E"
+    r"|^ +(\| )?(baseO|o)ffset: |scripts/|  request  "
 )
 #: The words of what only a terminal says: that columns are left out, and that a command goes on in the next line.
 LEFT_OUT = {"\\"} | {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}

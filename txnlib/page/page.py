@@ -35,9 +35,9 @@ from txnlib.page.page_rows import Page, Story
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is quoted text.
 _BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
 _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
-#: In an escaped text: an instant, a name with a number at its end, and a name of ours in capitals.
+#: In an escaped text: an instant, a word with a hyphen, and a name of ours in capitals.
 _PIECE: Final = re.compile(
-    r"(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d(?:\.\d{3})?Z)|(?<![\w.&#-])(?P<name>[\w.-]+-\d+)(?![\w-])"
+    r"(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d(?:\.\d{3})?Z)|(?<![\w.&#-])(?P<name>\(?(?:--)?[\w.]+(?:-[\w.]+)+)(?![\w-])"
     r"|\b[A-Z]+(?:_[A-Z]+)+\b"
 )
 _TIME: Final = Markup('<time datetime="{0}T{1}">{0} {1}</time>')

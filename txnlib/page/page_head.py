@@ -169,20 +169,27 @@ def navigation(page: Page) -> list[NavigationEntry]:
 def _headline(found: Answer, summary: Summary) -> str:
     """The counts as a sentence. The title of the page is the same."""
     verdicts = {each.name: each.number for each in found.counted}
-    counted = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
-    phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in counted.items()]
+    wrong = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
+    phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in wrong.items()]
     is_calm = not phrases
     if is_calm:
         phrases = ["Nothing hangs, nothing is late, nothing is stuck"]
     elif not verdicts.get("HANGING"):
         phrases[0] = f"Nothing hangs, but {phrases[0]}"
-    if old := verdicts.get(LOOKS_LATE, 0):
-        phrases.append(f"{old} only look{'s' if old == 1 else ''} late")
-    if critical := sum(each.count for each in summary.findings if each.severity == "CRITICAL"):
-        phrases.append(f"{critical} finding{'' if critical == 1 else 's'} CRITICAL")
-    if unknown := verdicts.get("UNKNOWN", 0):
-        phrases.append(f"{'but' if is_calm else 'and'} {unknown} could not be judged")
-    return f"{', '.join(phrases)}."
+    old = verdicts.get(LOOKS_LATE, 0)
+    critical = sum(each.count for each in summary.findings if each.severity == "CRITICAL")
+    unknown = verdicts.get("UNKNOWN", 0)
+    more = {
+        f"{unknown} could not be judged": unknown,
+        f"{old} only look{'s' if old == 1 else ''} late": old,
+        f"{critical} finding{'' if critical == 1 else 's'} CRITICAL": critical,
+    }
+    also = [said for said, number in more.items() if number]
+    if also and is_calm:
+        also[0] = f"but {also[0]}"
+    if len(also) > is_calm:
+        also[-1] = f"and {also[-1]}"
+    return f"{', '.join([*phrases, *also])}."
 
 
 def _unseen(page: Page) -> list[str]:
