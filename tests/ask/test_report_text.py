@@ -14,7 +14,7 @@ from txnlib.ask.own_command import program
 from txnlib.ask.report import terminal_report
 from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS, FindingPlaces, Summary
-from txnlib.core.verdicts.kafka_commands import TOOL
+from txnlib.core.verdicts.kafka_commands import TOOL, describe_producers
 
 AS_OF = 1_795_243_361_000
 ROW = {
@@ -88,7 +88,13 @@ def test_the_checks_stand_around_the_command():
     text = rendered(abort_command="abort it", safe_to_abort=True)
     labels = [part.split()[0] for part in text.splitlines() if part.strip().startswith(("before", "do ", "after"))]
     assert labels == ["before", "do", "after"]
-    assert line(text, "before").endswith("describe   must show: this")
+    assert re.findall(r"^  before   (.*)\n +must show: (.*)$", text, re.MULTILINE) == [("describe", "this")]
+
+
+def test_a_check_can_be_pasted_as_it_stands():
+    check = {"command": describe_producers("orders", 3), "must_print": "this"}
+    text = rendered(abort_command="abort it", safe_to_abort=True, before=[check])
+    assert line(text, "before") == f"before   {check['command']}"
 
 
 def test_what_blocks_next_is_named_where_this_one_blocks_now():

@@ -149,7 +149,8 @@ def entry_lines(section: str, rows: Sequence[Row], summary: Summary) -> list[Lin
             old = "   (brokers before 3.0)" if step.label == "or" else ""
             lines += labelled(step.label, f"{printable(step.command)}{old}", wrap=False)
         elif shown.is_by_hand:
-            lines += labelled(step.label, f"{_short(step.command)}   must show: {step.must_print}", wrap=False)
+            lines += labelled(step.label, printable(step.command), wrap=False)
+            lines += labelled("", f"must show: {step.must_print}")
     return lines
 
 
@@ -228,7 +229,7 @@ def _effects_on_consumers(rows: Sequence[Row], *, is_placed: bool) -> list[tuple
 
 
 def _listed(rows: Sequence[Row]) -> str:
-    named = [f"{where(row)} from offset {row['start_offset']} ({counted(_extent(row)[0], 'offset')})" for row in rows[:PLACES]]
+    named = [f"{where(row)}@{row['start_offset']} ({counted(_extent(row)[0], 'offset')})" for row in rows[:PLACES]]
     return ", ".join(named) + (f" and {len(rows) - PLACES} more" if len(rows) > PLACES else "")
 
 
@@ -277,11 +278,6 @@ def seen(row: Row) -> str:
     runs = row["runs_seen"]
     audits = "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {utc_time(row['first_seen'])}"
     return f"last write {last_write(row)}; {audits}"
-
-
-def _short(command: str) -> str:
-    """A command of kafka-transactions.sh without its common prefix."""
-    return printable(command.removeprefix(f"{TOOL} "))
 
 
 def waiting(row: Row) -> str:

@@ -65,13 +65,9 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
 
 def _wrapped(line: Line, width: int) -> list[str]:
     if isinstance(line, str):
-        if not len(line) > width < WIDTH:
-            return [line]
-        command, sign, shows = line.partition("   must show: ")
-        if sign:
-            return [command, *_wrapped((f"{'':{INDENT}}must show: {shows}", INDENT), width)]
         label, tool, rest = line.partition(TOOL)  # nothing in quotes stands before the rest
-        return [f"{label}{tool} \\", f"{'':{INDENT}}{rest.lstrip()}"] if tool else [line]
+        is_broken = tool and len(line) > width < WIDTH
+        return [f"{label}{tool} \\", f"{'':{INDENT}}{rest.lstrip()}"] if is_broken else [line]
     text, indent = line
     return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
 
