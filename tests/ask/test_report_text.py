@@ -14,7 +14,7 @@ from txnlib.ask.own_command import program
 from txnlib.ask.report import terminal_report
 from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS, FindingPlaces, Summary
-from txnlib.core.verdicts.kafka_commands import TOOL, describe_producers
+from txnlib.core.verdicts.kafka_commands import abort, describe_producers, force_terminate
 
 AS_OF = 1_795_243_361_000
 ROW = {
@@ -205,11 +205,11 @@ def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
 
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
 def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
-    fields = {"abort_command": "abort " + "x" * 200, "safe_to_abort": True}
+    fields = {"abort_command": abort("x" * 200, 3, 41), "safe_to_abort": True}
     text = render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
-    kept = ("  do ", "  before ", "  after ", "for details: ")
+    kept = ("  do ", "           abort ", "  before ", "  after ", "for details: ")
     assert [found for found in text.splitlines() if len(found) > width and not found.startswith(kept)] == []
-    assert f"  do       {fields['abort_command']}\n" in text, "a command stays in one piece"
+    assert f"  do       {fields['abort_command']}\n" in text.replace(f"\\\n{'':11}", ""), "a command stays in one piece"
 
 
 @pytest.mark.parametrize(
@@ -429,7 +429,7 @@ def test_clocks_that_differ_are_named_with_a_bound(offset_ms, says):
 
 @pytest.mark.parametrize("width", [80, 120, 132, 200])
 def test_a_command_wider_than_its_terminal_is_broken_where_a_shell_goes_on(width):
-    command = f"{TOOL} forceTerminateTransaction --transactionalId '{'a --b ' * 6}'"
+    command = force_terminate("a --b " * 6)
     row = {**ROW, "number": 1, "action": "END_AT_COORDINATOR", "command": command, "do_not_abort_because": "it is so"}
     text = render(Summary("c", AS_OF, "given", "/out", transactions={"LATE": [row]}), width)
     shown = re.search(r"^  do       ((?:.*\\\n)?.*)$", text, re.MULTILINE)

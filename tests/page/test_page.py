@@ -164,9 +164,7 @@ def test_what_one_command_settles_is_one_card_and_one_line_of_the_plan():
     rows.append(held(start_offset=2, number=2, topic="orders", places=["orders-0 offset 2"]))
     html = render_page(page(*rows))
     assert words(by_id(html, "payments-0-1")).count("forceTerminateTransaction") == 1
-    assert "payments-0@1 (187 offsets), orders-0@2 (187 offsets); behind producer 1001" in words(
-        by_id(html, "payments-0-1")
-    )
+    assert "payments-0@1 (187 offsets), orders-0@2 (187 offsets); behind producer 1001" in words(by_id(html, "payments-0-1"))
     (line,) = next(by_id(html, "plan").iter("tbody")).iter("tr")
     cells = [words(cell) for cell in line]
     assert cells[:2] == ["1, 2", "payments-0 from offset 1orders-0 from offset 2fraud-detectorWRITTEN_AFTER_MARKER"]

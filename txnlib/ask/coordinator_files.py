@@ -9,7 +9,9 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import wrapped
+from txnlib.ask.grid import command_lines
 from txnlib.ask.rows import Row
+from txnlib.core.display import BOOTSTRAP
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.errors import UsageError
@@ -53,7 +55,7 @@ def _what_to_copy(partitions: list[int], width: int) -> str:
         "",
         *_wrapped(width, "copy", f"{' '.join(FILES)} of {folders} and {' '.join(CHECKPOINTS)} from the root of the log directory"),
         *_wrapped(width, "from", "the leader of the partition, else any broker that has the folder, on its disk if it is down"),
-        f"  leader   kafka-topics.sh --bootstrap-server $BOOTSTRAP --describe --topic {TRANSACTION_STATE_TOPIC}",
+        *command_lines(f"  leader   kafka-topics.sh {BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}", width, 11),
         "  or       scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has",
     ]
     return "".join(f"{line}\n" for line in lines)

@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from txnlib.ask.rows import Row
-from txnlib.core.display import printable, told
+from txnlib.core.display import BOOTSTRAP, printable, told
 
 #: Largest width, and that of text in a pipe or a file.
 WIDTH: Final = 132
@@ -152,6 +152,16 @@ def folded(line: str, width: int) -> list[str]:
     """A line wrapped between words, indented as it is and by two spaces more."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) or [""]
+
+
+def command_lines(line: str, width: int, indent: int) -> list[str]:
+    """A line with a command of Kafka's tools, whole; on a terminal too narrow for it, broken where a shell goes on.
+
+    The command must be printable, and nothing else of it is changed.
+    """
+    begun, sign, rest = line.partition(f"{BOOTSTRAP} ")
+    is_broken = sign and len(line) > width < WIDTH
+    return [f"{begun}{sign}\\", f"{'':{indent}}{rest}"] if is_broken else [line]
 
 
 def longest_word(text: str) -> int:

@@ -10,9 +10,9 @@ from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import IN_ONE_CARD, Summary
-from txnlib.core.display import counted, duration, printable, size, told, utc_time
+from txnlib.core.display import BOOTSTRAP, counted, duration, printable, size, told, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
-from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE, TOOL
+from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
@@ -147,9 +147,9 @@ def entry_lines(section: str, rows: Sequence[Row], summary: Summary) -> list[Lin
     for step in shown.steps:
         if not step.must_print:
             old = "   (brokers before 3.0)" if step.label == "or" else ""
-            lines += labelled(step.label, f"{printable(step.command)}{old}", wrap=False)
+            lines += labelled(step.label, f"{printable(step.command)}{old}")
         elif shown.is_by_hand:
-            lines += labelled(step.label, printable(step.command), wrap=False)
+            lines += labelled(step.label, printable(step.command))
             lines += labelled("", f"must show: {step.must_print}")
     return lines
 
@@ -286,11 +286,11 @@ def waiting(row: Row) -> str:
     return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {where(row)}" if groups else ""
 
 
-def labelled(label: str, text: str, *, wrap: bool = True) -> list[Line]:
+def labelled(label: str, text: str) -> list[Line]:
     if not text:
         return []
     line = f"  {label:<{_LABEL}}{text}"
-    return [(line, INDENT)] if wrap and TOOL not in line else [line]
+    return [line] if BOOTSTRAP in line else [(line, INDENT)]
 
 
 # ---- The acknowledged part of a report: each entry with what it matches

@@ -12,7 +12,7 @@ from typing import Final
 
 from txnlib.ask.answer import CALM, HEADLINES, answer, captured, sections_of
 from txnlib.ask.extents import VerdictExtent, names_of
-from txnlib.ask.grid import WIDTH
+from txnlib.ask.grid import WIDTH, command_lines
 from txnlib.ask.own_command import PROGRAM, own_command
 from txnlib.ask.report_entries import (
     INDENT,
@@ -29,7 +29,7 @@ from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, elapsed, not_before, printable, size, utc_time
-from txnlib.core.verdicts.kafka_commands import TOOL, refusal
+from txnlib.core.verdicts.kafka_commands import refusal
 
 #: How a line points to the command that shows more, which stands whole at the end of the report.
 _POINTER: Final = re.compile(r"[( ](open --verdict \w+|diff|coverage|collect-plan)\)")
@@ -65,9 +65,7 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
 
 def _wrapped(line: Line, width: int) -> list[str]:
     if isinstance(line, str):
-        label, tool, rest = line.partition(TOOL)  # nothing in quotes stands before the rest
-        is_broken = tool and len(line) > width < WIDTH
-        return [f"{label}{tool} \\", f"{'':{INDENT}}{rest.lstrip()}"] if is_broken else [line]
+        return command_lines(line, width, INDENT)
     text, indent = line
     return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
 

@@ -15,7 +15,7 @@ from txnlib.ask import episode
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode, Event, the_day
-from txnlib.ask.grid import WIDTH, folded, instant_json
+from txnlib.ask.grid import WIDTH, command_lines, folded, instant_json
 from txnlib.ask.own_command import own_command
 from txnlib.ask.report_entries import AS_DECIDED, INDENT, PLACES, behind_holder, by_hand, last_write, since
 from txnlib.ask.rows import Row
@@ -279,7 +279,11 @@ def _remedy(explained: Explained, width: int) -> list[str]:
     if row["do_not_abort_because"] is not None:
         return [
             *_wrapped(width, "not yet", told(row["do_not_abort_because"])),
-            f"  {'then':<{_LABEL}}{printable(row['abort_command'])}",
+            *_command("then", row, width),
         ]
     decided = [] if row["safe_to_abort"] else _wrapped(width, "as", AS_DECIDED)
-    return [*decided, f"  {'do':<{_LABEL}}{printable(row['abort_command'])}"]
+    return [*decided, *_command("do", row, width)]
+
+
+def _command(label: str, row: Row, width: int) -> list[str]:
+    return command_lines(f"  {label:<{_LABEL}}{printable(row['abort_command'])}", width, INDENT)

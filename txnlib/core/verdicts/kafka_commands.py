@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.display import BOOTSTRAP
 from txnlib.core.instants import long_difference
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
 from txnlib.errors import UsageError
@@ -63,9 +64,7 @@ def _escaped(character: str) -> str:
 # ---- Commands of Kafka's tools
 
 
-_BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
-#: How commands of the tool begin.
-TOOL: Final = f"kafka-transactions.sh {_BOOTSTRAP}"
+_TOOL: Final = f"kafka-transactions.sh {BOOTSTRAP}"
 #: First version of brokers that describe producers and transactions, so a start offset identifies a transaction (KIP-664).
 _DESCRIBES_PRODUCERS: Final = (3, 0)
 #: First version of the tool with forceTerminateTransaction (KIP-939). It works with all brokers: it is `Admin.fenceProducers`.
@@ -93,14 +92,14 @@ def cannot_name(topic: str, transactional_id: str | None = None) -> str | None:
 
 def abort(topic: str, partition: int, start_offset: int) -> str:
     """Aborts the open transaction that begins at an offset. The tool looks up its producer. Brokers 3.0 and newer."""
-    return f"{TOOL} abort {option('--topic', topic)} --partition {partition} --start-offset {start_offset}"
+    return f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --start-offset {start_offset}"
 
 
 def abort_on_old_brokers(topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int | None) -> str:
     """The same for brokers that cannot describe producers. An unknown coordinator epoch is 0, as in the tool."""
     epoch = 0 if coordinator_epoch is None or coordinator_epoch < 0 else coordinator_epoch
     return (
-        f"{TOOL} abort {option('--topic', topic)} --partition {partition} --producer-id {producer_id} "
+        f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --producer-id {producer_id} "
         f"--producer-epoch {producer_epoch} --coordinator-epoch {epoch}"
     )
 
@@ -127,33 +126,33 @@ def tool_version() -> str:
 
 def describe_producers(topic: str, partition: int) -> str:
     """Prints the producers of a partition, each with the start offset of its open transaction. Brokers 3.0 and newer."""
-    return f"{TOOL} describe-producers {option('--topic', topic)} --partition {partition}"
+    return f"{_TOOL} describe-producers {option('--topic', topic)} --partition {partition}"
 
 
 def describe(transactional_id: str) -> str:
     """Prints the state of a transactional id at its coordinator. Brokers 3.0 and newer."""
-    return f"{TOOL} describe {option('--transactional-id', transactional_id)}"
+    return f"{_TOOL} describe {option('--transactional-id', transactional_id)}"
 
 
 def find_hanging(topic: str, partition: int) -> str:
     """Prints the hanging transactions of one partition. Brokers 3.0 and newer."""
-    return f"{TOOL} find-hanging {option('--topic', topic)} --partition {partition}"
+    return f"{_TOOL} find-hanging {option('--topic', topic)} --partition {partition}"
 
 
 def force_terminate(transactional_id: str) -> str:
     """Makes the coordinator abort the open transaction of a transactional id. Tool 4.1 or newer, any brokers."""
-    return f"{TOOL} forceTerminateTransaction {option('--transactionalId', transactional_id)}"
+    return f"{_TOOL} forceTerminateTransaction {option('--transactionalId', transactional_id)}"
 
 
 def describe_coordinators() -> str:
     """Prints the leader of every coordinator partition."""
-    return f"kafka-topics.sh {_BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}"
+    return f"kafka-topics.sh {BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}"
 
 
 def move_coordinator(coordinator_partition: int) -> str:
     """Makes the preferred replica the leader of a coordinator partition. The new leader loads the log and resends its markers."""
     return (
-        f"kafka-leader-election.sh {_BOOTSTRAP} --election-type PREFERRED --topic {TRANSACTION_STATE_TOPIC} "
+        f"kafka-leader-election.sh {BOOTSTRAP} --election-type PREFERRED --topic {TRANSACTION_STATE_TOPIC} "
         f"--partition {coordinator_partition}"
     )
 
