@@ -107,7 +107,10 @@ def test_people_are_told_what_is_left_out_and_where_it_stands(tables):
     out = txn_audit(tables, "timeline", "orders", 0, "--last", 2)[1]
     assert "left out: 2 transactions" in out
     assert "begins  <-- HANGING" in out
-    assert out.endswith("last stable offset 35, 27 offsets and 9 s behind the high watermark 62; held by producer 8, HANGING\n")
+    assert " ".join(out.split()).endswith(
+        "last stable offset 35, 27 offsets behind the high watermark 62; its record is 9 s old by its own time; "
+        "held by producer 8, HANGING"
+    )
 
 
 @pytest.mark.parametrize("argv", [("wal",), ("orders", 0)], ids=["of the id", "of the partition"])

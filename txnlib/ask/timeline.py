@@ -356,8 +356,8 @@ def _offsets(row: Row | None, as_of_ms: int) -> str:
     end = f"the high watermark {row['high_watermark']}"
     if row["blocking_producer_id"] is None:
         return f"{line}, {end}; {'what holds it is not known' if row['lag_offsets'] else 'nothing holds it'}\n"
-    lag = f"{counted(row['lag_offsets'], 'offset')} and {elapsed(row['lag_ms'])} behind {end}"
-    return f"{line}, {lag}; held by {ahead(row)}, {row['blocking_verdict']}\n"
+    age = "" if row["lag_ms"] is None else f"; its record is {elapsed(row['lag_ms'])} old by its own time"
+    return f"{line}, {counted(row['lag_offsets'], 'offset')} behind {end}{age}; held by {ahead(row)}, {row['blocking_verdict']}\n"
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
