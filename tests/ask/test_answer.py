@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_run
-from txnlib.ask.answer import STEPS, answer
+from txnlib.ask.answer import HEADLINES, STEPS, answer
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.report import terminal_report
@@ -15,7 +15,7 @@ from txnlib.ask.report_text import render
 from txnlib.ask.rows import ms
 from txnlib.ask.sql import ask
 from txnlib.ask.summary import FindingPlaces, Summary, summarise
-from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.abort_plan import IDLE, Action
 
 IN_SQL = """
 WITH opened AS (
@@ -158,3 +158,9 @@ def test_only_what_was_read_is_green_and_what_cannot_wait_is_red(monkeypatch):
 
 def test_the_first_step_of_every_action_has_words():
     assert list(STEPS) == [action.name for action in Action]
+
+
+def test_the_plan_and_the_first_lines_have_one_order_for_what_nobody_ends():
+    idle = {"SUSPECT": Action.WAIT, "UNKNOWN": Action.CAPTURE_MORE, "LOOKS_LATE": Action.CHECK_TIMESTAMPS}
+    assert sorted(idle, key=idle.__getitem__) == [name for name in HEADLINES if name in idle]
+    assert set(idle.values()) == IDLE

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from dataclasses import replace
 
 from tests.support.delta_tables import txn_audit
 from tests.support.planned import HANGING, row_of, write_plan
+from txnlib.ask.abort_plan import abort_plan, abort_plan_output
+from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.core.display import printable
+from txnlib.core.verdicts import kafka_commands
+from txnlib.core.verdicts.judged import REFUSALS_BY_REASON
 
 
 def written(root):
@@ -44,6 +52,39 @@ def test_a_command_that_must_wait_is_not_told_to_be_done(tmp_path):
         code, out, _ = txn_audit(tmp_path, "abort-plan", "--format", form)
         (line,) = [line for line in out.splitlines() if line.endswith(row["command"])]
         assert (code, line) == (0, f"{label}{row['command']}"), form
+
+
+def test_steps_stand_in_the_order_of_the_plan_those_alike_at_the_place_of_the_first(tmp_path):
+    _, row = row_of(HANGING)
+    none = row | {"command": None, "command_for_old_brokers": None, "before": [], "after": [], "notes": None}
+    later = [none | {"number": n, "action": "DO_NOT_ABORT"} for n in (2, 4)]
+    write_plan(tmp_path, row | {"number": 1}, later[0], row | {"number": 3}, later[1], none | {"number": 5, "action": "WAIT"})
+    lines = txn_audit(tmp_path, "abort-plan")[1].partition("\n\n")[2].splitlines()
+    assert re.findall(r"^ *(\d)\. ", "\n".join(lines), re.MULTILINE) == ["1", "2", "4", "3", "5"]
+
+
+def test_a_command_wider_than_its_terminal_goes_on_where_a_shell_does(tmp_path):
+    found = written(tmp_path)
+    run = open_run(open_tables(str(tmp_path)))
+    output = abort_plan_output(abort_plan(run), "run", "now")
+    steps = [each.command for each in (*found.before, *found.after)]
+    for width in (60, 80, 400, None):
+        shown = re.findall(r"^   (?:before|do|after) +((?:.*\\\n)?.*)$", output.text("table", width=width), re.MULTILINE)
+        assert {shlex.join(shlex.split(each.replace("\\\n", ""))) for each in shown} == {
+            shlex.join(shlex.split(printable(each))) for each in (*steps, found.command)
+        }
+        assert any("\\\n" in each for each in shown) == (width in (60, 80))
+
+
+def test_a_note_that_is_a_command_stays_in_one_line(tmp_path):
+    ahead = replace(HANGING, transactional_id="pay", reason="EPOCH_AHEAD_OF_COORDINATOR", abort_command=None, safe_to_abort=False)
+    found, row = row_of(ahead)
+    write_plan(tmp_path, row | {"notes": list(found.notes)})
+    run = open_run(open_tables(str(tmp_path)))
+    text = abort_plan_output(abort_plan(run), "run", "now").text("table")
+    command = kafka_commands.abort(row["topic"], row["partition"], row["start_offset"])
+    assert f"   note    2. {command}\n" in text
+    assert "see abort-plan" not in " ".join(REFUSALS_BY_REASON.values())
 
 
 def test_a_note_of_some_steps_names_them(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import shlex
 import socket
@@ -17,6 +19,9 @@ from txnlib.ask.main import main
 ID = "payments-batch-7"
 OWNED = {"transactional_id": ID, "coordinator_partition": 3}
 OPENED = {**OWNED, "topic": "payments", "producer_id": 7, "producer_epoch": 0, "reason": "SO"}
+#: It only looks late: its timestamps are old.
+OLD = {**OPENED, "producer_id": 21, "transactional_id": None, "reason": "TIMEOUT_NOT_PASSED"}
+PLANNED = {"topic": "payments", "partition": 1}
 
 
 @pytest.fixture(scope="module")
@@ -24,18 +29,24 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two transactions open on payments-0; nothing open on orders-0 to orders-2."""
     root = tmp_path_factory.mktemp("tables")
     write_run(root)
-    captured = [("payments", 0), ("orders", 0), ("orders", 1), ("orders", 2), ("__transaction_state", 3)]
+    captured = [("payments", 0), ("payments", 1), ("orders", 0), ("orders", 1), ("orders", 2), ("__transaction_state", 3)]
     rows = {
         "coverage": [{"topic": topic, "partition": number, "status": "COMPLETE"} for topic, number in captured],
         "open_transactions": [
             {**OPENED, "partition": 0, "start_offset": 24, "verdict": "HANGING"},
             {**OPENED, "partition": 0, "start_offset": 40, "verdict": "OPEN", "producer_id": 8, "transactional_id": None},
+            {**OLD, "partition": 1, "start_offset": 5, "verdict": "LATE"},
+            {**OLD, "partition": 1, "start_offset": 6, "verdict": "LATE", "reason": "OVERDUE", "producer_id": 22},
         ],
         "transactional_ids": [{**OWNED, "producer_id": 7, "state": "CompleteAbort"}],
         "producer_id_owners": [{**OWNED, "producer_id": 7, "last_record_offset": 4}],
         "producer_states": [{"topic": "payments", "partition": 0, "producer_id": number} for number in (7, 8)],
         "coordinator_states": [{**OWNED, "offset": 4, "timestamp_ms": NOW, "state": "Empty"}],
-        "abort_plan": [{"number": 1, "action": "ABORT_LATER", "topic": "payments", "partition": 0, "verdict": "HANGING"}],
+        "abort_plan": [
+            {"number": 1, "action": "ABORT_LATER", "topic": "payments", "partition": 0, "verdict": "HANGING"},
+            {"number": 2, "action": "CHECK_TIMESTAMPS", "verdict": "LATE", **PLANNED, "reason": "TIMEOUT_NOT_PASSED"},
+            {"number": 3, "action": "END_AT_COORDINATOR", "verdict": "LATE", **PLANNED, "reason": "OVERDUE"},
+        ],
         "findings": [{"name": "MARKER_MISSING", "severity": "ERROR", "topic": "payments", "partition": 0}],
     }
     for name in READ_BY_COMMANDS:
@@ -61,6 +72,14 @@ SAME = {
     f"explain '{ID} of payments'": "explain payments 0 24",
     "explain producer 8": "explain payments 0 40",
     "explain producer id 8": "explain payments 0 40",
+    "explain 'producer 8 (app-7)'": "explain payments 0 40",
+    "explain 'producer 8 epoch 0'": "explain payments 0 40",
+    "explain payments-0 from offset 40 on": "explain payments 0 40",
+    "explain '#payments-0-40'": "explain payments 0 40",
+    "explain 'file:///tmp/a%20b/report.html#payments-0-40'": "explain payments 0 40",
+    "explain 'https://host/x?y#plan:payments-0-40'": "explain payments 0 40",
+    "timeline '#lag:payments-0'": "timeline payments 0",
+    "describe-producers '#payments-0-40'": "describe-producers payments 0",
     "explain payments-0@40/": "explain payments 0 40",
     "explain payments-0@40:": "explain payments 0 40",
     "explain payments-0@40,": "explain payments 0 40",
@@ -75,6 +94,8 @@ SAME = {
     "timeline payments 0 24": "timeline payments 0",
     "timeline 7": f"timeline {ID}",
     "open --verdict hanging": "open --verdict HANGING",
+    "open --verdict looks-late": "open --verdict LOOKS_LATE",
+    "open --verdict 'LOOKS LATE'": "open --verdict LOOKS_LATE",
     "findings --severity Error": "findings --severity ERROR",
     "findings --name marker_missing": "findings --name MARKER_MISSING",
     "abort-plan --action abort-later": "abort-plan --action ABORT_LATER",
@@ -93,9 +114,14 @@ def test_an_argument_is_understood_as_people_paste_it(tables, pasted, meant):
 NOTHING = {
     "explain payment-0": "no captured log has payment-0; did you mean payments-0?",
     "explain orders-9": "no captured log has orders-9; did you mean orders-2?",
+    "explain pay": f"no captured log has pay; did you mean payments-0 or {ID}?",
+    "explain PAYMENTS-B": f"no captured log has PAYMENTS-B; did you mean {ID}?",
+    "timeline ord": "no captured log has ord; did you mean orders-0?",
+    "explain test-": f"no captured log has test-; did you mean --run test-{NOW}?",
     "explain paymints 0 24": "no copy of paymints-0 was audited in this run; did you mean payments-0?",
     "explain orders-1": "nothing is open on orders-1; ",
     "explain PAYMENTS-0@95": "no captured log has PAYMENTS-0@95; did you mean payments-0@95?",
+    "explain '#payment-0-24'": "no captured log has #payment-0-24; did you mean payments-0@24?",
     "explain payments-0@-1": "no captured log has payments-0@-1; did you mean payments-0?",
     "explain paymints-0 offset 95/": "no captured log has paymints-0 offset 95/; did you mean payments-0@95?",
     "explain orders": "orders is a topic; name a partition of it, such as orders-0",
@@ -123,6 +149,7 @@ NOTHING = {
     "abort-plan --topic paymints": "no copy of paymints was audited in this run; did you mean payments?",
     "findings --name MARKER_MISING": "there is no finding MARKER_MISING; did you mean MARKER_MISSING?",
     "open --verdict hangin": "did you mean HANGING?",
+    "open --verdict looks_lat": "did you mean LOOKS_LATE?",
     "open --limit -1": "argument --limit: -1: expected a whole number from 1 on",
     "findings --limit many": "argument --limit: many: expected a whole number from 1 on",
     f"open --run test-{NOW + 1}": f"no such run: test-{NOW + 1}; did you mean test-{NOW}?",
@@ -135,6 +162,13 @@ def test_a_name_that_nothing_has_is_said_with_the_one_that_may_be_meant(tables, 
     code, out, err = txn_audit(tables, *shlex.split(asked))
     assert (code, out) == (2, "")
     assert said in err
+
+
+@pytest.mark.parametrize(("verdict", "offsets", "steps"), [("looks_late", ["5"], ["2"]), ("LATE", ["5", "6"], ["2", "3"])])
+def test_what_only_looks_late_is_listed_alone_and_among_all_that_are_late(tables, verdict, offsets, steps):
+    for command, column, shown in (("open", "start_offset", offsets), ("abort-plan", "number", steps)):
+        out = txn_audit(tables, command, "--verdict", verdict, "--format", "csv")[1]
+        assert [row[column] for row in csv.DictReader(io.StringIO(out))] == shown
 
 
 EMPTY = ["open --topic orders", "findings --topic orders", "open --verdict STUCK", "findings --name CORRUPT_MESSAGE"]

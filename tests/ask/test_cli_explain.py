@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,26 @@ def test_evidence_is_printed_as_the_dump_tool_would_print_it(tables):
     assert shown[2].endswith("headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 0")
     assert shown[4].startswith(f"    | offset: 4 CreateTime: {NOW + 150} keySize: 20 valueSize: 35 ")
     assert shown[6] == "    as the audit noted it", "a record that the tables do not hold is shown as the verdict notes it"
+
+
+def test_the_other_partitions_of_the_transaction_are_named_with_the_command_for_them(tables):
+    assert "also" not in txn_audit(tables, "explain", "payments-0")[1]
+    others = [verdict(9, topic="orders", partition=number) for number in range(8)]
+    write(tables, "open_transactions", *others, verdict(9, topic="a", producer_id=8), verdict(9, topic="a", transactional_id="b"))
+    out = txn_audit(tables, "explain", "payments-0")[1]
+    assert "\n  also     open on orders-0@9, orders-1@9, orders-2@9, orders-3@9, orders-4@9, orders-5@9 and 2 more\n" in out
+    (command,) = re.findall(r"^           (\S*txn-audit transaction .*)$", out, re.MULTILINE)
+    assert shlex.split(command)[1:] == ["transaction", "7", "--tables", str(tables)]
+    told = json.loads(txn_audit(tables, "explain", "payments-0", "--format", "json")[1])["also_open"]
+    assert [(row["topic"], row["partition"], row["start_offset"]) for row in told] == [("orders", n, 9) for n in range(8)]
+
+
+def test_what_would_settle_it_is_said_with_the_command_that_lists_it(tables):
+    reason = {"verdict": "UNKNOWN", "reason": "COORDINATOR_LOG_DAMAGED", "abort_command": None, "do_not_abort_because": "x"}
+    write(tables, "open_transactions", verdict(40, **reason))
+    lines = txn_audit(tables, "explain", "payments-0@40")[1].splitlines()
+    at = lines.index("  capture  __transaction_state-3 from its leader, after the partitions")
+    assert shlex.split(lines[at + 1])[1:] == ["collect-plan", "--tables", str(tables)]
 
 
 def test_programs_get_instants_and_offsets(tables):

@@ -11,6 +11,7 @@ import pytest
 
 from txnlib import __version__
 from txnlib.ask.commands import COMMANDS
+from txnlib.ask.coordinator_files import coordinator_files, coordinator_files_output
 from txnlib.ask.main import answer_of, main
 from txnlib.core.kafka.coordinator_partition import partition_for
 
@@ -35,6 +36,15 @@ def test_several_ids_make_one_list_of_what_to_copy(capsys):
     assert main(["locate"]) == 2
     assert "locate needs a transactional id" in capsys.readouterr().err
     assert "\x1b" not in printed(capsys, "locate", "--transactional-id", "\x1b[2J")
+
+
+def test_what_to_copy_is_wrapped_and_commands_are_not():
+    text = coordinator_files_output(coordinator_files([str(number) for number in range(9)], 50)).text("table", width=80)
+    assert [
+        line for line in text.splitlines() if len(line) > 80 and "scripts/capture.sh" not in line and "kafka-" not in line
+    ] == []
+    command = "kafka-topics.sh --bootstrap-server $BOOTSTRAP --describe --topic __transaction_state\n"
+    assert command in text.replace(f"\\\n{'':11}", "")
 
 
 def test_no_partitions_is_bad_usage(capsys):

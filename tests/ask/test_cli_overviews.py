@@ -12,6 +12,7 @@ import pytest
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.ask.commands import COMMANDS, parser
 from txnlib.ask.delta_rows import TABLES_VARIABLE
+from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.main import main
 from txnlib.core.finding_catalogue import Severity
 from txnlib.core.verdicts.abort_plan import Action
@@ -152,7 +153,7 @@ def test_options_offer_all_names_of_the_core():
     offered = {
         option: how["choices"] for command in COMMANDS.values() for option, how in command.options.items() if "choices" in how
     }
-    assert offered["--verdict"] == tuple(Verdict.__members__)
+    assert offered["--verdict"] == (*Verdict.__members__, LOOKS_LATE)
     assert offered["--action"] == tuple(Action.__members__)
     assert offered["--severity"] == tuple(Severity.__members__)
 

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
+from txnlib.ask.collect_plan import COLUMNS, collect_plan_output
+from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.grid import grid, heading
+from txnlib.ask.overviews import _FINDING, _KEPT, answer_coverage
 
 EVIL = "pay\nHANGING  all is well\x1b[2J\u202e\u2028<b>[red]"
 
@@ -227,6 +231,36 @@ def test_a_single_row_that_does_not_fit_is_a_list(monkeypatch):
     assert lines[1:3] == ["when                  07:19:36.427Z", f"transactional id      {'x' * 40}"]
     assert " ".join(" ".join(line.split()) for line in lines).count("words") == 7
     assert max(map(len, lines)) <= 62, "an id is not broken"
+
+
+@pytest.mark.parametrize(("width", "has_date"), [(80, False), (100, True), (120, False), (160, True)])
+def test_evidence_has_its_room_before_the_date_of_a_forecast(monkeypatch, width, has_date):
+    monkeypatch.setenv("NO_COLOR", "1")
+    date, evidence = "2026-11-21 07:32:42Z", "words of it " * 9
+    rows = [{"severity": "WARNING", "name": "TRANSACTIONAL_ID_EXPIRES", "where": "w" * 24, "evidence": evidence}] * 2
+    rows = [{**row, "expected": date} for row in rows]
+    lines = grid(_FINDING, rows, "table", width=width, kept=_KEPT).splitlines()
+    assert (date in "\n".join(lines), max(map(len, lines)) <= width) == (has_date, True)
+    assert max(line.count("words of it") for line in lines) > 3
+
+
+WHY = "its records above offset 7 are lost: copy another replica of it, and audit again"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("made", ["coverage", "collect-plan"])
+def test_why_is_said_at_every_width_and_only_where_there_is_something_to_say(tmp_path, monkeypatch, made, width):
+    monkeypatch.setenv("NO_COLOR", "1")
+    rows = [{"topic": "t" * 20, "partition": number, "broker": "1", "status": "DAMAGED"} for number in (0, 1)]
+    if made == "coverage":
+        write_run(tmp_path)
+        write(tmp_path, "coverage", {**rows[0], "detail": WHY}, {**rows[1], "detail": None})
+        output = answer_coverage(open_run(open_tables(str(tmp_path))), Namespace())
+    else:
+        output = collect_plan_output([dict.fromkeys(COLUMNS, 1) | row | {"why": WHY, "need": "PARTITION"} for row in rows])
+    text = output.text("table", width=width)
+    assert " ".join(text.split()).count(WHY) or set(WHY.split()) <= set(text.split())
+    assert [line for line in text.splitlines() if line.strip() == "-"] == []
 
 
 def test_no_jvm_and_no_spark_are_needed(repository):

@@ -9,10 +9,12 @@ from dataclasses import replace
 import pytest
 
 from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
 from txnlib.ask.report import terminal_report
 from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS, FindingPlaces, Summary
+from txnlib.core.verdicts.kafka_commands import abort, describe_producers, force_terminate
 
 AS_OF = 1_795_243_361_000
 ROW = {
@@ -86,7 +88,13 @@ def test_the_checks_stand_around_the_command():
     text = rendered(abort_command="abort it", safe_to_abort=True)
     labels = [part.split()[0] for part in text.splitlines() if part.strip().startswith(("before", "do ", "after"))]
     assert labels == ["before", "do", "after"]
-    assert line(text, "before").endswith("describe   must show: this")
+    assert re.findall(r"^  before   (.*)\n +must show: (.*)$", text, re.MULTILINE) == [("describe", "this")]
+
+
+def test_a_check_can_be_pasted_as_it_stands():
+    check = {"command": describe_producers("orders", 3), "must_print": "this"}
+    text = rendered(abort_command="abort it", safe_to_abort=True, before=[check])
+    assert line(text, "before") == f"before   {check['command']}"
 
 
 def test_what_blocks_next_is_named_where_this_one_blocks_now():
@@ -197,11 +205,11 @@ def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
 
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
 def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
-    fields = {"abort_command": "abort " + "x" * 200, "safe_to_abort": True}
+    fields = {"abort_command": abort("x" * 200, 3, 41), "safe_to_abort": True}
     text = render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
-    kept = ("  do ", "  before ", "  after ", "for details: ")
+    kept = ("  do ", "           abort ", "  before ", "  after ", "for details: ")
     assert [found for found in text.splitlines() if len(found) > width and not found.startswith(kept)] == []
-    assert f"  do       {fields['abort_command']}\n" in text, "a command stays in one piece"
+    assert f"  do       {fields['abort_command']}\n" in text.replace(f"\\\n{'':11}", ""), "a command stays in one piece"
 
 
 @pytest.mark.parametrize(
@@ -417,3 +425,18 @@ def test_clocks_that_differ_are_named_with_a_bound(offset_ms, says):
     text = render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}, clocks=(row,)))
     assert f"{says} (± 2 s, by 4 markers)" in " ".join(text.split())
     assert "clocks:" not in render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}))
+
+
+@pytest.mark.parametrize("width", [80, 120, 132, 200])
+def test_a_command_wider_than_its_terminal_is_broken_where_a_shell_goes_on(width):
+    command = force_terminate("a --b " * 6)
+    row = {**ROW, "number": 1, "action": "END_AT_COORDINATOR", "command": command, "do_not_abort_because": "it is so"}
+    text = render(Summary("c", AS_OF, "given", "/out", transactions={"LATE": [row]}), width)
+    shown = re.search(r"^  do       ((?:.*\\\n)?.*)$", text, re.MULTILINE)
+    assert ("\\\n" in shown[1]) == (width < WIDTH)
+    assert shlex.split(shown[1].replace("\\\n", " ")) == shlex.split(command)
+
+
+def test_the_tables_are_named_once():
+    assert render(Summary("c", AS_OF, "given", "/out", transactions={"LATE": [ROW]})).count("/out") == 1
+    assert "tables in /out (Delta)" in render(Summary("c", AS_OF, "given", "/out"))

@@ -49,13 +49,10 @@ LISTED = [
     *([name] for name in ("report", "open", "groups", "list", "find-hanging", "find-late", "abort-plan", "coverage", "runs")),
     *(["collect-plan"], ["findings"], ["findings", "--severity", "INFO"]),
 ]
-#: What is copied stays in one piece, however wide: commands, requests and records.
-COPIED = re.compile(
-    r"kafka-[a-z-]+\.sh|txn-audit (explain|open) |^  (before|after|do)  +[a-z]|  grep -E|^ +(\| )?(baseO|o)ffset: "
-    r"|scripts/|  request  "
-)
-#: The words of what only a terminal says: that columns are left out.
-LEFT_OUT = {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}
+#: What is copied stays in one piece, however wide: commands of ours, requests and records.
+COPIED = re.compile(r"txn-audit (collect-plan|explain|open|transaction) |  grep -E|^ +(\| )?(baseO|o)ffset: |scripts/|  request  ")
+#: The words of what only a terminal says: that columns are left out, and that a command goes on in the next line.
+LEFT_OUT = {"\\"} | {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}
 #: Command -> the columns that a terminal of any width has.
 KEPT = {
     "explain": ("offset", "written by", "record", "state after"),

@@ -14,11 +14,13 @@ import pytest
 
 from tests.support.crowded_pages import big_page, crowded_page
 from tests.support.pages import AS_OF, full_page, held, page, tainted, transaction
+from txnlib.ask.answer import answer
 from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.page import render_page, shown
-from txnlib.page.page_head import TO_DO, first_screen
+from txnlib.page.page_head import TO_DO, first_screen, navigation
 from txnlib.page.page_rows import MOST_ROWS
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e\u2028\x00\ud800</title></style>{{7*7}}{%"
@@ -162,9 +164,7 @@ def test_what_one_command_settles_is_one_card_and_one_line_of_the_plan():
     rows.append(held(start_offset=2, number=2, topic="orders", places=["orders-0 offset 2"]))
     html = render_page(page(*rows))
     assert words(by_id(html, "payments-0-1")).count("forceTerminateTransaction") == 1
-    assert "payments-0 from offset 1 (187 offsets), orders-0 from offset 2 (187 offsets); behind producer 1001" in words(
-        by_id(html, "payments-0-1")
-    )
+    assert "payments-0@1 (187 offsets), orders-0@2 (187 offsets); behind producer 1001" in words(by_id(html, "payments-0-1"))
     (line,) = next(by_id(html, "plan").iter("tbody")).iter("tr")
     cells = [words(cell) for cell in line]
     assert cells[:2] == ["1, 2", "payments-0 from offset 1orders-0 from offset 2fraud-detectorWRITTEN_AFTER_MARKER"]
@@ -395,3 +395,17 @@ def test_every_colour_can_be_read_on_every_ground(palette):
     weak = {(ink, ground) for ink in INKS for ground in GROUNDS if contrast(colours[ink], colours[ground]) < 4.5}
     assert not weak
     assert PREPARED.lower() in colours
+
+
+def test_sections_stand_as_the_first_lines_name_them_on_the_page_and_in_the_report():
+    reach = {"LOOKS_LATE": VerdictExtent(1, 1, 1), "UNKNOWN": VerdictExtent(1, 1, 1)}
+    counts = {"verdicts": {"LATE": 1, "UNKNOWN": 1}, "transactions": dict.fromkeys(reach, 1)}
+    rows = held("LATE", reason="TIMEOUT_NOT_PASSED"), held("UNKNOWN", start_offset=7)
+    shown = page(*rows, summary={"extents": reach, "counts": counts})
+    order = [each.words for each in answer(shown.summary).counted]
+    assert order == ["UNKNOWN", "LOOKS LATE"]
+    assert first_screen(shown).headline == (
+        "Nothing hangs, nothing is late, nothing is stuck, but 1 could not be judged, and 1 only looks late."
+    )
+    assert [entry.label.upper() for entry in navigation(shown) if entry.label.upper() in order] == order
+    assert re.findall(r"^([A-Z ]+)$", render(shown.summary), re.MULTILINE) == order

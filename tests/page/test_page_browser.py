@@ -11,7 +11,7 @@ from selenium.webdriver.common.keys import Keys
 from tests.page.test_page import EVIL
 from tests.support.browser import DESKTOP, PHONE
 from tests.support.crowded_pages import big_page, crowded_page
-from tests.support.pages import full_page, page, tainted, transaction
+from tests.support.pages import full_page, held, page, tainted, transaction
 from txnlib.core.verdicts.reason import Reason
 from txnlib.page.page import render_page
 from txnlib.page.page_rows import MOST_ROWS
@@ -25,6 +25,12 @@ PAGES = {
     "crowded": crowded_page,
     "reasons": lambda: page(*[transaction(reason=each, start_offset=n) for n, each in enumerate(sorted(Reason, key=len)[-2:])]),
 }
+
+NAMES = {"topic": "eu-central-payments-settled", "transactional_id": "eu-central-settlement-batch-worker-17"}
+PAGES["names"] = lambda: page(
+    *[make(start_offset=n, number=n, **NAMES) for n, make in enumerate((transaction, held) * 9)],
+    lags=[{**crowded_page().lags[0], "topic": NAMES["topic"], "blocking_transactional_id": NAMES["transactional_id"]}] * 3,
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +66,23 @@ def test_a_command_breaks_between_its_words_and_a_reason_stays_in_its_column(chr
     assert size == PHONE or chromium.ask(frame) == 0
     steps = "[...document.querySelectorAll('.group .scroll')].filter(each => each.scrollWidth > each.clientWidth).length"
     assert chromium.ask(steps) == 0, "a command is in sight, on a phone, too"
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_name_in_a_table_stays_in_one_line(chromium, files, size):
+    """A topic or an id in two lines, broken at a hyphen, is read as two."""
+    chromium.open(files["names"], size)
+    chromium.ask(UNFOLD)
+    broken = """[...document.querySelectorAll('td, th[scope=row]')].filter(each => !each.matches('.wide, .reason')).map(each => {
+      const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT), found = [];
+      for (let node; (node = walker.nextNode());) for (const word of node.data.matchAll(/[^\\s]*\\w-\\w[^\\s]*/g)) {
+        const range = document.createRange();
+        range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map(each => Math.round(each.top))).size > 1) found.push(word[0]);
+      }
+      return found;
+    }).flat()"""
+    assert chromium.ask(broken) == []
 
 
 def test_the_policy_is_in_force(chromium, files):

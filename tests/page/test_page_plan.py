@@ -120,6 +120,9 @@ def test_a_command_that_does_not_begin_like_ours_has_no_place_to_fill_in():
 
 
 def test_names_in_a_text_break_only_where_a_reader_expects_it():
+    assert timed("(ledger-1 is, find-hanging --start-offset 2") == (
+        '<span class="word">(ledger-1</span> is, <span class="word">find-hanging</span> <span class="word">--start-offset</span> 2'
+    )
     assert timed("pay-0 and wal-b-0: <MARKER_REFUSED>, x_y") == (
         '<span class="word">pay-0</span> and <span class="word">wal-b-0</span>: &lt;MARKER_<wbr>REFUSED&gt;, x_y'
     )

@@ -10,9 +10,11 @@ from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.grid import folded
+from txnlib.ask.extents import counted_as
+from txnlib.ask.grid import command_lines, folded
 from txnlib.ask.rows import Row, StoredRun
-from txnlib.core.display import instant, printable, told
+from txnlib.ask.subject import equal
+from txnlib.core.display import BOOTSTRAP, instant, printable, told
 from txnlib.core.reports.abort_plan import Condition, after, before, obstacle
 from txnlib.core.schema import shown
 from txnlib.core.verdicts import kafka_commands
@@ -25,7 +27,7 @@ def abort_plan(
     run: StoredRun, *, topic: str | None = None, action: str | None = None, verdict: str | None = None, limit: int | None = None
 ) -> list[Row]:
     """The rows of abort_plan, in order, with this topic, action and verdict. Columns: the view `abort-plan`, and CHECKS."""
-    where = [(name, "=", value) for name, value in {"topic": topic, "action": action, "verdict": verdict}.items() if value]
+    where = [*counted_as(verdict), *equal(topic=topic, action=action)]
     return run.rows("abort_plan", (*shown("abort-plan"), *CHECKS), where, order='"number"', limit=limit)
 
 
@@ -47,22 +49,19 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
 
 
 def _groups(rows: Sequence[Row], width: int) -> str:
-    """The steps of all rows; rows that need no command are grouped by their action and reason."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    """The steps of all rows in their order; those that need no command, and for the same reason, where the first one stands."""
+    groups: dict[object, list[Row]] = {}
     for row in rows:
-        if row["command"] is None:
-            groups.setdefault((row["action"], row["reason"]), []).append(row)
-    lines = [line for row in rows if row["command"] is not None for line in _steps(row, width)]
-    lines += [line for names, each in groups.items() for line in _group(*names, each, width)]
-    return "".join(f"{line}\n" for line in lines)
+        groups.setdefault((row["action"], row["reason"]) if row["command"] is None else row["number"], []).append(row)
+    return "".join(f"{line}\n" for each in groups.values() for line in _group(each, width))
 
 
-def _group(action: str, reason: str, rows: Sequence[Row], width: int) -> list[str]:
-    """Rows that need no command, and for the same reason: what they say is said once."""
+def _group(rows: Sequence[Row], width: int) -> list[str]:
+    """Rows that are alike: what they say is said once."""
     if len(rows) == 1:
         return _steps(rows[0], width)
     titles = [f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}" for row in rows]
-    lines = ["", f"{action}  {len(rows)} steps: {reason}"]
+    lines = ["", f"{rows[0]['action']}  {len(rows)} steps: {rows[0]['reason']}"]
     lines += [line for title in titles for line in folded(printable(title), width)]
     said: dict[str, list[int]] = {}
     for row in rows:
@@ -82,21 +81,20 @@ def _where(row: Row) -> str:
 
 
 def _steps(row: Row, width: int) -> list[str]:
-    """The steps of one row. Sentences are wrapped, and commands are not, so that they can be copied."""
+    """The steps of one row."""
     title = f"{row['number']}. {row['action']}  {_where(row)}, producer {row['producer_id']}"
-    lines = ["", *folded(printable(title), width)]
-    because = row["do_not_abort_because"]
-    if because is not None:
-        lines += _said("no abort now, because", because, width)
-    lines += [line for step in row["before"] or () for line in _checked("before", step, width)]
-    if row["command"] is not None:
-        lines.append(printable(f"   {_when(row):<7} {row['command']}"))
-    if row["command_for_old_brokers"] is not None:
-        lines.append(printable(f"   or      {row['command_for_old_brokers']}   (brokers before 3.0)"))
-    if row["effect"] is not None:
-        lines += _said("effect", row["effect"], width)
-    lines += [line for step in row["after"] or () for line in _checked("after", step, width)]
-    return lines + [line for note in row["notes"] or () if note != because for line in _said("note", note, width)]
+    because, old = row["do_not_abort_because"], row["command_for_old_brokers"]
+    said = [
+        ("no abort now, because", because),
+        *(each for step in row["before"] or () for each in _checked("before", step)),
+        (_when(row), row["command"]),
+        ("or", None if old is None else f"{old}   (brokers before 3.0)"),
+        ("effect", row["effect"]),
+        *(each for step in row["after"] or () for each in _checked("after", step)),
+        *(("note", note) for note in row["notes"] or () if note != because),
+    ]
+    of_labels = [line for label, text in said if text is not None for line in _said(label, text, width)]
+    return ["", *folded(printable(title), width), *of_labels]
 
 
 def _when(row: Row) -> str:
@@ -104,13 +102,15 @@ def _when(row: Row) -> str:
     return "do" if row["do_not_abort_because"] is None else "then"
 
 
-def _checked(when: str, step: Row, width: int) -> list[str]:
-    return [printable(f"   {when:<7} {step['command']}"), *_said("", f"must show: {step['must_print']}", width)]
+def _checked(when: str, step: Row) -> list[tuple[str, str]]:
+    return [(when, step["command"]), ("", f"must show: {step['must_print']}")]
 
 
-def _said(label: str, sentence: str, width: int) -> list[str]:
-    """A sentence behind its label, wrapped between words."""
-    line = told(f"   {label:<7} {sentence}")
+def _said(label: str, text: str, width: int) -> list[str]:
+    """A command behind its label, or a sentence, wrapped between words."""
+    if BOOTSTRAP in text:
+        return command_lines(printable(f"   {label:<7} {text}"), width, 11)
+    line = told(f"   {label:<7} {text}")
     return textwrap.wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
 
 
@@ -176,8 +176,7 @@ def abort_plan_script(rows: Sequence[Row], run_id: str, as_of: str) -> str:
 
 
 def _step(row: Row) -> str:
-    where = ", ".join(row["places"] or [f"{row['topic']}-{row['partition']} offset {row['start_offset']}"])
-    title = f"{row['number']}. {row['action']} {where}, producer {row['producer_id']}"
+    title = f"{row['number']}. {row['action']} {_where(row)}, producer {row['producer_id']}"
     problem = obstacle(row)
     if problem is not None:
         steps = [step["command"] for step in row["before"] or ()]

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
+from txnlib.ask.extents import LOOKS_LATE, VerdictExtent, names_of
 from txnlib.ask.report_entries import clock, owner, where
 from txnlib.ask.rows import in_transactions
-from txnlib.ask.summary import PREPARED, Summary, places_of
+from txnlib.ask.summary import PREPARED, SECTIONS, Summary, places_of
 from txnlib.core.display import counted, duration, elapsed, not_before, utc_time
 
 CALM: Final = "nothing hangs, nothing is late, nothing is stuck."
@@ -43,9 +43,9 @@ STEPS: Final[Mapping[str, str]] = {
     "END_AT_COORDINATOR": "{owner}: its application, or its coordinator, ends it; no abort by hand",
     "REVIVE_COORDINATOR": "{owner}: get its coordinator __transaction_state-{coordinator} going; no abort by hand",
     "DO_NOT_ABORT": "do not abort {place} by hand: its entry says why",
-    "CHECK_TIMESTAMPS": "{owner}: look at the timestamps that it writes; nothing is to be ended",
     "WAIT": "{place} is too young to be called hanging: audit again later",
     "CAPTURE_MORE": "{place} could not be judged: copy what is missing, and audit again",
+    "CHECK_TIMESTAMPS": "{owner}: look at the timestamps that it writes; nothing is to be ended",
 }
 #: Verdicts that mean that something is wrong, and those that are at least odd.
 _ALARMS: Final = ("HANGING", "STUCK")
@@ -107,6 +107,14 @@ def answer(summary: Summary) -> Answer:
         urgent=(*critical, *([unread] if unread else [])),
         new=_new(summary, alarming),
     )
+
+
+def sections_of(summary: Summary) -> list[str]:
+    """The sections with transactions, in the order in which the first lines name what is in them."""
+    named = {section: [name for name in names_of(section) if name in summary.extents] or [section] for section in SECTIONS}
+    order = [*HEADLINES]
+    shown = (section for section in SECTIONS if summary.transactions.get(section))
+    return sorted(shown, key=lambda section: order.index(named[section][0]))
 
 
 def unread_coordinators(summary: Summary) -> str:

@@ -226,7 +226,8 @@ def collect_plan_output(rows: Sequence[Row]) -> CommandOutput:
         return CommandOutput(COLUMNS, rows, page=lambda _: _NOTHING, whole=list)
     more = f"and {len(rows) - SHOWN} more (--format csv has all)\n" if len(rows) > SHOWN else ""
     text = "".join(f"{line}\n" for line in commands(rows))
-    return CommandOutput(COLUMNS, rows, people=rows[:SHOWN], tail=f"{more}\n{text}", whole=lambda: rows)
+    kept = ("need", "topic", "partition", "broker", "why")
+    return CommandOutput(COLUMNS, rows, kept=kept, people=rows[:SHOWN], tail=f"{more}\n{text}", whole=lambda: rows)
 
 
 def commands(rows: Sequence[Row]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Action, ArgumentError, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 def _constant(given: str) -> str:
     """The name of a verdict, an action, a severity or a finding, in any case."""
-    return given.upper().replace("-", "_")
+    return re.sub("[ -]", "_", given.upper())
 
 
 def _at_least_one(given: str) -> int:
@@ -70,8 +71,8 @@ _SOME: Final[Mapping[str, dict[str, Any]]] = {
     "--topic": _ONLY_TOPIC,
     "--limit": {"type": _at_least_one, "metavar": "N", "help": "Only the first N"},
 }
-# The names of Verdict, Action and Severity. Their modules take longer to load than some answers.
-_VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN")
+# The names of Verdict (and `extents.LOOKS_LATE`), Action and Severity. Their modules take longer to load than some answers.
+_VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN", "LOOKS_LATE")
 _ACTIONS: Final = (
     "ABORT",
     "ABORT_LATER",
@@ -79,14 +80,15 @@ _ACTIONS: Final = (
     "END_AT_COORDINATOR",
     "REVIVE_COORDINATOR",
     "DO_NOT_ABORT",
-    "CHECK_TIMESTAMPS",
     "WAIT",
     "CAPTURE_MORE",
+    "CHECK_TIMESTAMPS",
 )
 #: What `names` lists.
 NAMES: Final = ("runs", "topics", "ids")
 _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
-_ONLY_VERDICT: Final = {"type": _constant, "choices": _VERDICTS, "help": "Only transactions with this verdict"}
+_OF_VERDICT: Final = "Only transactions with this verdict; LOOKS_LATE: LATE only by old timestamps of their clients"
+_ONLY_VERDICT: Final = {"type": _constant, "choices": _VERDICTS, "help": _OF_VERDICT}
 #: A partition as answers print it, instead of --topic and --partition.
 _PARTITION: Final = {"nargs": "*", "metavar": "PARTITION", "help": "payments-0, payments-0@24 or payments 0: this partition"}
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.episode import wrapped
+from txnlib.ask.grid import command_lines
 from txnlib.ask.rows import Row
+from txnlib.core.display import BOOTSTRAP
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.errors import UsageError
@@ -16,6 +20,7 @@ from txnlib.errors import UsageError
 FILES: Final = ("*.log", "*.snapshot", "leader-epoch-checkpoint")
 #: Files in the root of the log directory.
 CHECKPOINTS: Final = ("replication-offset-checkpoint", "log-start-offset-checkpoint")
+_wrapped: Final = partial(wrapped, room=9)
 COLUMNS: Final = ("transactional_id", "coordinator_partition", "folder", "files")
 
 
@@ -40,19 +45,18 @@ def _row(transactional_id: str, partition: int) -> Row:
 
 def coordinator_files_output(rows: Sequence[Row]) -> CommandOutput:
     """One row per transactional id, then what to copy."""
-    tail = _what_to_copy(sorted({row["coordinator_partition"] for row in rows}))
+    tail = partial(_what_to_copy, sorted({row["coordinator_partition"] for row in rows}))
     return CommandOutput(COLUMNS, rows, shown=COLUMNS[:3], tail=tail)
 
 
-def _what_to_copy(partitions: list[int]) -> str:
+def _what_to_copy(partitions: list[int], width: int) -> str:
     folders = ", ".join(f"{TRANSACTION_STATE_TOPIC}-{partition}/" for partition in partitions)
     lines = [
         "",
-        f"copy     {' '.join(FILES)} of {folders}",
-        f"         and {' '.join(CHECKPOINTS)} from the root of the log directory",
-        "from     the leader of the partition, else any broker that has the folder; a broker that is down has it still on its disk",
-        f"leader   kafka-topics.sh --bootstrap-server $BOOTSTRAP --describe --topic {TRANSACTION_STATE_TOPIC}",
-        "or       scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has",
+        *_wrapped(width, "copy", f"{' '.join(FILES)} of {folders} and {' '.join(CHECKPOINTS)} from the root of the log directory"),
+        *_wrapped(width, "from", "the leader of the partition, else any broker that has the folder, on its disk if it is down"),
+        *command_lines(f"  leader   kafka-topics.sh {BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}", width, 11),
+        "  or       scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has",
     ]
     return "".join(f"{line}\n" for line in lines)
 

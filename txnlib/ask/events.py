@@ -285,12 +285,13 @@ def span_events(
     started: Mapping[int, Key],
     exact_from: int | None,
     verdicts: Mapping[int, str],
+    log_start: int = 0,
 ) -> Iterator[Event]:
     """Beginnings and markers of one partition, by offset, with the last stable offset after each.
 
     `spans` are rows of producer_spans, with None for times that no clock shows; `started` maps a first offset to the key behind
     its Ongoing record, `verdicts` to the verdict. Below `exact_from`, not all transactions are loaded, so the last stable
-    offset is unknown; it is unknown everywhere if that is None.
+    offset is unknown; it is unknown everywhere if that is None. It is never below `log_start`.
     """
     ends = [(row[name], row, name == "first_offset") for name in ("first_offset", "marker_offset") for row in spans]
     ends = sorted((each for each in ends if each[0] is not None), key=lambda each: each[0])
@@ -316,6 +317,7 @@ def span_events(
             epoch = row.get("marker_epoch", epoch)
             event = f"{row['marker_type']} marker" if row["marker_type"] else "marker"
             detail = "nothing was open" if first is None else f"ends the transaction from offset {first}"
+        is_known = exact_from is not None and offset >= max(exact_from, log_start)
         yield Event(
             log=log,
             offset=offset,
@@ -329,7 +331,7 @@ def span_events(
             transactional_id=owners.get(row["producer_id"]),
             producer_id=row["producer_id"],
             producer_epoch=epoch,
-            last_stable_offset=None if exact_from is None or offset < exact_from else min(opened, default=offset + 1),
+            last_stable_offset=max(min(opened, default=offset + 1), log_start) if is_known else None,
             mark=verdicts.get(offset, "") if is_begin else "",
             key=key,
         )

@@ -74,6 +74,17 @@ def verdict_of(name: str) -> str:
     return "LATE" if name == LOOKS_LATE else name
 
 
+def names_of(verdict: str) -> tuple[str, ...]:
+    """What the transactions of a verdict count as."""
+    return (verdict, LOOKS_LATE) if verdict == "LATE" else (verdict,)
+
+
+def counted_as(name: str | None) -> list[Filter]:
+    """Filters for the transactions that count as this; None: all. LATE has those that only look late, too."""
+    wanted = {"verdict": None if name is None else verdict_of(name), "reason": _OLD_TIMESTAMPS if name == LOOKS_LATE else None}
+    return [(column, "=", value) for column, value in wanted.items() if value is not None]
+
+
 def extents(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, VerdictExtent]:
     """The extent of each verdict, and of what only looks late. `numbers`: of the rows of each (`name_of`)."""
     if not numbers:

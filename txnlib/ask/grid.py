@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from txnlib.ask.rows import Row
-from txnlib.core.display import printable, told
+from txnlib.core.display import BOOTSTRAP, printable, told
 
 #: Largest width, and that of text in a pipe or a file.
 WIDTH: Final = 132
@@ -46,8 +46,9 @@ SENTENCES: Final = frozenset({"detail", "evidence", "message", "explanation", "r
 _TOLD: Final = frozenset({"detail", "evidence", "explanation", "do_not_abort_because", "says", "why"})
 #: Columns that are wrapped between words. All other cells stay whole, because ids and times are copied.
 WRAPPED: Final = SENTENCES | {"reason", "verdicts", "partitions", "input", "where", "what", "written by", "state after"}
-#: Least width of a wrapped column, if its words are not longer.
+#: Least width of a wrapped column, if its words are not longer; evidence is sentences, and dates and JSON in them.
 LEAST_WRAPPED: Final = 24
+_LEAST: Final = {"evidence": 48}
 #: Spaces between two columns.
 GAP: Final = 2
 
@@ -116,9 +117,9 @@ def _fitting(columns: Sequence[str], least: Mapping[str, int], width: int) -> li
 
 def least_width(column: str, cells: Sequence[str]) -> int:
     """The least width of a column: of its longest cell, or of its longest word if it is wrapped, or in its heading."""
-    longest = max(map(len, cells), default=0)
-    if column in WRAPPED and longest > LEAST_WRAPPED:
-        longest = max(LEAST_WRAPPED, *(len(word) for text in cells for _, word in _words(text)))
+    longest, least = max(map(len, cells), default=0), _LEAST.get(column, LEAST_WRAPPED)
+    if column in WRAPPED and longest > least:
+        longest = max(least, *(len(word) for text in cells for _, word in _words(text)))
     return max(longest, longest_word(heading(column)))
 
 
@@ -151,6 +152,16 @@ def folded(line: str, width: int) -> list[str]:
     """A line wrapped between words, indented as it is and by two spaces more."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) or [""]
+
+
+def command_lines(line: str, width: int, indent: int) -> list[str]:
+    """A line with a command of Kafka's tools, whole; on a terminal too narrow for it, broken where a shell goes on.
+
+    The command must be printable, and nothing else of it is changed.
+    """
+    begun, sign, rest = line.partition(f"{BOOTSTRAP} ")
+    is_broken = sign and len(line) > width < WIDTH
+    return [f"{begun}{sign}\\", f"{'':{indent}}{rest}"] if is_broken else [line]
 
 
 def longest_word(text: str) -> int:
@@ -291,7 +302,8 @@ def _styled(least: Mapping[str, int], below: Sequence[str], rows: Sequence[Mappi
                 made.append(text.ljust(widths[name]), STYLES.get(cells[name].removeprefix("<-- "), ""))
             made.rstrip()
             yield made
-        yield from (Text(f"    {text}") for name in below for text in wrapped(cells[name], width - 4) if text)
+        said = (cells[name] for name in below if cells[name] != cell(None))
+        yield from (Text(f"    {text}") for each in said for text in wrapped(each, width - 4) if text)
 
     names = {name: heading(name) for name in (*widths, *below)}
     with console.capture() as captured:

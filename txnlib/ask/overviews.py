@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.extents import counted_as
 from txnlib.ask.grid import TABLE
 from txnlib.ask.rows import Row, StoredRun
 from txnlib.ask.subject import equal, holders_of, holds
@@ -25,14 +26,16 @@ def late_transactions(run: StoredRun) -> list[Row]:
 def open_transactions(
     run: StoredRun, *, verdict: str | None = None, topic: str | None = None, limit: int | None = None
 ) -> list[Row]:
-    """The open transactions with a verdict, of a topic: those that hold a partition first, then those that block the most offsets.
+    """The open transactions that count as a verdict (`counted_as`), of a topic.
+
+    Those that hold a partition come first, then those that block the most offsets.
 
     Column `holds`: whether it determines the last stable offset; NULL if that is not known. It blocks more offsets than any other
     of its partition, so a limit leaves out those that wait before it.
     """
     columns = tuple(dict.fromkeys(name for name in (*shown("open"), "producer_id") if name != "holds"))
     order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
-    rows = run.rows("open_transactions", columns, equal(verdict=verdict, topic=topic), order=order, limit=limit)
+    rows = run.rows("open_transactions", columns, [*counted_as(verdict), *equal(topic=topic)], order=order, limit=limit)
     holders = holders_of(run, rows)
     held = [row | {"holds": holds(row, holders)} for row in rows]
     return sorted(({name: row[name] for name in shown("open")} for row in held), key=lambda row: row["holds"] is not True)
@@ -65,9 +68,9 @@ def coverage(run: StoredRun) -> list[Row]:
 # ---- The commands
 
 
-def _listed(view: str, rows: list[Row]) -> CommandOutput:
+def _listed(view: str, rows: list[Row], kept: Sequence[str] = ()) -> CommandOutput:
     """The rows of a view of the catalogue (`core.schema.shown`)."""
-    return CommandOutput(shown(view), rows, shown=shown(view, is_wide=False))
+    return CommandOutput(shown(view), rows, shown=shown(view, is_wide=False), kept=kept)
 
 
 def answer_open(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -132,4 +135,4 @@ def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:
 
 def answer_coverage(run: StoredRun, options: Namespace) -> CommandOutput:
     """What was captured of each partition, and which copy is judged."""
-    return _listed("coverage", coverage(run))
+    return _listed("coverage", coverage(run), ("topic", "partition", "broker", "status", "is_judged", "detail"))

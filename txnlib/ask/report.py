@@ -51,7 +51,7 @@ def _results(run: StoredRun, summary: Summary) -> dict[str, Any]:
 _HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^  (\S.*?)   producer \d+ epoch", re.MULTILINE)
 _LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
-_COMMAND: Final = re.compile(r"^  (?:do|then)  +(.*)$", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^  (?:do|then)  +(.*\\\n.*|.*)$", re.MULTILINE)
 _CRITICAL: Final = re.compile(r"^  (CRITICAL: .*)$", re.MULTILINE)
 _UNREAD: Final = re.compile(r"^  (0 of \d+ coordinator partitions? read: .*)$", re.MULTILINE)
 _CALM: Final = re.compile(rf"^  ({re.escape(CALM)})", re.MULTILINE)

@@ -10,7 +10,7 @@ from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import IN_ONE_CARD, Summary
-from txnlib.core.display import counted, duration, printable, size, told, utc_time
+from txnlib.core.display import BOOTSTRAP, counted, duration, printable, size, told, utc_time
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
 from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE
 
@@ -147,9 +147,10 @@ def entry_lines(section: str, rows: Sequence[Row], summary: Summary) -> list[Lin
     for step in shown.steps:
         if not step.must_print:
             old = "   (brokers before 3.0)" if step.label == "or" else ""
-            lines += labelled(step.label, f"{printable(step.command)}{old}", wrap=False)
+            lines += labelled(step.label, f"{printable(step.command)}{old}")
         elif shown.is_by_hand:
-            lines += labelled(step.label, f"{_short(step.command)}   must show: {step.must_print}", wrap=False)
+            lines += labelled(step.label, printable(step.command))
+            lines += labelled("", f"must show: {step.must_print}")
     return lines
 
 
@@ -228,7 +229,7 @@ def _effects_on_consumers(rows: Sequence[Row], *, is_placed: bool) -> list[tuple
 
 
 def _listed(rows: Sequence[Row]) -> str:
-    named = [f"{where(row)} from offset {row['start_offset']} ({counted(_extent(row)[0], 'offset')})" for row in rows[:PLACES]]
+    named = [f"{where(row)}@{row['start_offset']} ({counted(_extent(row)[0], 'offset')})" for row in rows[:PLACES]]
     return ", ".join(named) + (f" and {len(rows) - PLACES} more" if len(rows) > PLACES else "")
 
 
@@ -279,22 +280,17 @@ def seen(row: Row) -> str:
     return f"last write {last_write(row)}; {audits}"
 
 
-def _short(command: str) -> str:
-    """A command of kafka-transactions.sh without its common prefix."""
-    return printable(command.replace("kafka-transactions.sh --bootstrap-server $BOOTSTRAP ", ""))
-
-
 def waiting(row: Row) -> str:
     groups = row["groups"] or []
     more = f" and {len(groups) - SHOWN_GROUPS} more" if len(groups) > SHOWN_GROUPS else ""
     return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {where(row)}" if groups else ""
 
 
-def labelled(label: str, text: str, *, wrap: bool = True) -> list[Line]:
+def labelled(label: str, text: str) -> list[Line]:
     if not text:
         return []
     line = f"  {label:<{_LABEL}}{text}"
-    return [(line, INDENT)] if wrap else [line]
+    return [line] if BOOTSTRAP in line else [(line, INDENT)]
 
 
 # ---- The acknowledged part of a report: each entry with what it matches

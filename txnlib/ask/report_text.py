@@ -10,9 +10,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from txnlib.ask.answer import CALM, HEADLINES, answer, captured
-from txnlib.ask.extents import LOOKS_LATE, VerdictExtent
-from txnlib.ask.grid import WIDTH
+from txnlib.ask.answer import CALM, HEADLINES, answer, captured, sections_of
+from txnlib.ask.extents import VerdictExtent, names_of
+from txnlib.ask.grid import WIDTH, command_lines
 from txnlib.ask.own_command import PROGRAM, own_command
 from txnlib.ask.report_entries import (
     INDENT,
@@ -26,7 +26,7 @@ from txnlib.ask.report_entries import (
     where,
 )
 from txnlib.ask.rows import Row
-from txnlib.ask.summary import PREPARED, SECTIONS, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
+from txnlib.ask.summary import PREPARED, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, elapsed, not_before, printable, size, utc_time
 from txnlib.core.verdicts.kafka_commands import refusal
@@ -45,9 +45,12 @@ _FEW: Final = 2
 
 
 def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
-    """The report as text, wrapped to a width if words allow it. Commands are never wrapped. `program`: what calls txn-audit."""
+    """The report as text, wrapped to a width if words allow it, and a command only where a shell goes on.
+
+    `program`: what calls txn-audit.
+    """
     lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
-    for section in SECTIONS:
+    for section in sections_of(summary):
         lines += _section(section, summary)
     lines += [
         *broken_lines(summary.split),
@@ -55,19 +58,14 @@ def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
         *acknowledged_lines(summary.known),
         *_findings(summary),
         *_incomplete(summary),
-        "",
-        f"tables in {printable(summary.output)} (Delta)",
     ]
-    lines += _further(lines, summary, program)
+    lines += ["", *(_further(lines, summary, program) or [f"tables in {printable(summary.output)} (Delta)"])]
     return "\n".join(each for line in lines for each in _wrapped(line, width))
 
 
 def _wrapped(line: Line, width: int) -> list[str]:
     if isinstance(line, str):
-        command, sign, shows = line.partition("   must show: ")
-        if not sign or not len(line) > width < WIDTH:
-            return [line]
-        return [command, *_wrapped((f"{'':{INDENT}}must show: {shows}", INDENT), width)]
+        return command_lines(line, width, INDENT)
     text, indent = line
     return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
 
@@ -163,9 +161,7 @@ UNPROVEN: Final[Mapping[str | None, str]] = {
 
 
 def _section(section: str, summary: Summary) -> list[Line]:
-    rows = summary.transactions.get(section, [])
-    if not rows:
-        return []
+    rows = summary.transactions[section]
     total = len(rows) if section == PREPARED else _unknown(section, summary, len(rows))
     groups = cards(section, rows)
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
@@ -191,11 +187,6 @@ def _section(section: str, summary: Summary) -> list[Line]:
 def section_title(section: str, summary: Summary) -> str:
     """What the transactions of a section count as: for instance LATE, LOOKS LATE, or both."""
     return " AND ".join(name for name in names_of(section) if name in summary.extents).replace("_", " ") or section
-
-
-def names_of(verdict: str) -> tuple[str, ...]:
-    """What the transactions of a section count as in the first lines."""
-    return ("LATE", LOOKS_LATE) if verdict == "LATE" else (verdict,)
 
 
 def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> str:

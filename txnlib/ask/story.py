@@ -13,7 +13,7 @@ from txnlib.ask.events import Stamps, gone_batch, is_stamped, story_events
 from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story_text import Explained
-from txnlib.ask.subject import check_captured, holders_of, holds, open_place
+from txnlib.ask.subject import check_captured, equal, holders_of, holds, open_place
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
 from txnlib.core.broker_logs.kafka_lines import logs_of_cause
 from txnlib.core.broker_logs.log_line import grep_commands
@@ -30,6 +30,8 @@ EARLIER_BATCHES: Final = 200
 OPEN_BATCHES: Final = 5_000
 #: Number of coordinator records to show up to the start, after it, and at the end of the log.
 RECORDS_BEFORE, RECORDS_AFTER, RECORDS_LAST = 8, 6, 2
+#: Most places where the transaction is open.
+OTHERS: Final = 1_000
 #: Number of copies of a partition to show.
 COPIES: Final = 5
 #: Range of offsets that is first searched for the nearest broker-stamped batches.
@@ -45,6 +47,7 @@ _OF_RUNS: Final = ("base_offset", "last_offset", "offset_gap", "base_sequence", 
 #: Number of batches in rows.
 _COUNT: Final = 'sum(coalesce("batches_count", 1))'
 _COPY: Final = ("topic", "partition", "source", "role", "ends", "known_until", "leader", "is_judged")
+_PLACE: Final = ("topic", "partition", "start_offset")
 _LOGGED: Final = column_names(
     "offset timestamp_ms transactional_id is_tombstone value_version producer_id previous_producer_id next_producer_id "
     "producer_epoch next_producer_epoch last_producer_epoch transaction_timeout_ms state partitions last_update_ms start_ms "
@@ -69,6 +72,8 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
         copies=logs.copies(),
         searches=() if told is None else grep_commands(told, logs.verdict, run.settings.get("kafka_version")),
         not_logged=None if told is None else told.silent_because,
+        others=logs.others(),
+        tables=run.tables.root,
         holder=next((each for each in holders.values() if not holds(logs.verdict, holders)), None),
     )
     return Episode(run.cluster, run.run_id, run.as_of_ms, events, outcome)
@@ -212,6 +217,13 @@ class _Logs:
         order = '"known_until" NULLS FIRST, "partition", "source"'
         copies += self.run.rows("coverage", _COPY, of_coordinator, order=order, limit=COPIES)
         return [row | {"known_until": ms(row["known_until"])} for row in copies]
+
+    def others(self) -> list[Row]:
+        """Where else the transaction is open."""
+        same = equal(**{name: self.verdict[name] for name in ("producer_id", "transactional_id")})
+        found = self.run.rows("open_transactions", _PLACE, same, order='"topic", "partition", "start_offset"', limit=OTHERS)
+        own = {name: self.verdict[name] for name in _PLACE}
+        return [row for row in found if row != own]
 
     def printed(self, evidence: Row) -> list[str]:
         """A record as the dump tool prints it, or as stored with the verdict if it is not in the tables."""

@@ -12,10 +12,12 @@ from functools import partial
 from typing import Any, Final
 
 from txnlib.ask import episode
+from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import Episode, Event, the_day
-from txnlib.ask.grid import WIDTH, folded, instant_json
-from txnlib.ask.report_entries import AS_DECIDED, behind_holder, by_hand, last_write, since
+from txnlib.ask.grid import WIDTH, command_lines, folded, instant_json
+from txnlib.ask.own_command import own_command
+from txnlib.ask.report_entries import AS_DECIDED, INDENT, PLACES, behind_holder, by_hand, last_write, since
 from txnlib.ask.rows import Row
 from txnlib.core.broker_logs.log_line import GrepCommand
 from txnlib.core.copies import End, Role
@@ -41,6 +43,10 @@ class Explained:
     searches: Sequence[GrepCommand] = ()
     #: Why the logs do not show the cause itself.
     not_logged: str | None = None
+    #: Where else the transaction is open: topic, partition and start_offset.
+    others: Sequence[Row] = ()
+    #: The folder of the tables, or the URI of one.
+    tables: str = ""
     #: The row of `partitions`, if another transaction holds the partition.
     holder: Row | None = None
 
@@ -135,7 +141,8 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
     ]
     for label, text in says:
         out += _wrapped(width, label, text)
-    out += _remedy(row, width)
+    out += _others(explained, width)
+    out += _remedy(explained, width)
     out += [line for text in (*_copies(explained), *_safety(row)) for line in folded(text, width)]
     out += _searches(explained, width)
     out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if explained.evidence else []
@@ -144,6 +151,21 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
         out += folded(f"  {place} offset {each['offset']}: {printable(each['says'])}", width)
         out += [f"    {printable(line)}" for line in each["printed"]]
     return "".join(f"{line}\n" for line in out)
+
+
+def _others(explained: Explained, width: int) -> list[str]:
+    """Where else the transaction is open, and the command that shows it whole."""
+    places = [f"{printable(row['topic'])}-{row['partition']}@{row['start_offset']}" for row in explained.others]
+    if not places:
+        return []
+    more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
+    named = _wrapped(width, "also", f"open on {', '.join(places[:PLACES])}{more}")
+    return [*named, *_further(explained, "transaction", str(explained.verdict["producer_id"]))]
+
+
+def _further(explained: Explained, command: str, *places: str) -> list[str]:
+    """A command of txn-audit, in one piece; none for the tables of a catalog, which it cannot read."""
+    return [f"{'':{INDENT}}{own_command(explained.tables, command, places)}"] if "/" in explained.tables else []
 
 
 def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
@@ -164,6 +186,7 @@ def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
             for event in story.events
         ],
         "left_out": list(explained.left_out),
+        "also_open": list(explained.others),
         "evidence": [dict(each) for each in explained.evidence],
         "copies": [_with_instants(each) for each in explained.copies],
         "broker_logs": [
@@ -244,13 +267,23 @@ _LIVE: Final[Mapping[bool | None, str]] = {
 }
 
 
-def _remedy(row: Row, width: int) -> list[str]:
+def _remedy(explained: Explained, width: int) -> list[str]:
+    row = explained.verdict
     if row["abort_command"] is None:
-        return _wrapped(width, "do not", by_hand(row["do_not_abort_because"]))
+        needed, listed, _ = needed_for(row).partition(" (collect-plan)")
+        settles = [
+            *(_wrapped(width, "capture", needed) if needed else []),
+            *(_further(explained, "collect-plan") if listed else []),
+        ]
+        return [*_wrapped(width, "do not", by_hand(row["do_not_abort_because"])), *settles]
     if row["do_not_abort_because"] is not None:
         return [
             *_wrapped(width, "not yet", told(row["do_not_abort_because"])),
-            f"  {'then':<{_LABEL}}{printable(row['abort_command'])}",
+            *_command("then", row, width),
         ]
     decided = [] if row["safe_to_abort"] else _wrapped(width, "as", AS_DECIDED)
-    return [*decided, f"  {'do':<{_LABEL}}{printable(row['abort_command'])}"]
+    return [*decided, *_command("do", row, width)]
+
+
+def _command(label: str, row: Row, width: int) -> list[str]:
+    return command_lines(f"  {label:<{_LABEL}}{printable(row['abort_command'])}", width, INDENT)

@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from txnlib.ask.own_command import own_command
-from txnlib.ask.rows import Filter, Row, StoredRun, among
+from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among
 from txnlib.errors import MissingTableError, UsageError, meant
 
 _DIGITS: Final = "[0-9]{1,18}"
 _NUMBER: Final = re.compile(_DIGITS)
-_PRODUCER: Final = re.compile(rf"(?:producer (?:id )?)?({_DIGITS})")
-#: A partition, and an offset of it, as answers print them: `payments-0`, `payments-0 @24`, `payments-0 from offset 24`.
+_PRODUCER: Final = re.compile(rf"(?:producer (?:id )?)?({_DIGITS})(?: epoch {_DIGITS})?(?: \(.+\))?")
+#: A partition, and an offset of it, as answers print them: `payments-0`, `payments-0 @24`, `payments-0 from offset 24 on`.
 _PARTITION: Final = rf"(?P<topic>\S+)[- ](?P<partition>{_DIGITS})"
-_OFFSET: Final = rf"(?:(?: ?[@:]|(?: from)? offset | )(?P<start_offset>{_DIGITS}))"
-_PLACES: Final = (re.compile(_PARTITION), re.compile(_PARTITION + _OFFSET))
+_OFFSET: Final = rf"(?:(?: ?[@:]|(?: from)? offset | )(?P<start_offset>{_DIGITS}))(?: on)?"
+#: Anchors of the report page, and whole addresses with one: `#payments-0-24`, `#plan:payments-0-24`, `#lag:payments-0`.
+_ANCHORS: Final = (rf".*#(?:plan:)?{_PARTITION}-(?P<start_offset>{_DIGITS})", rf".*#lag:{_PARTITION}")
+_PLACES: Final = tuple(map(re.compile, (*_ANCHORS, _PARTITION, _PARTITION + _OFFSET)))
 #: What is copied with a name, from JSON, a path or a sentence.
 _AROUND: Final = " \t\"'`/:,;"
 #: What follows a partition, whether it is an offset or not.
@@ -104,7 +106,21 @@ def known_subject(run: StoredRun, words: Sequence[str]) -> Row:
         raise UsageError(f"{first.rpartition('-')[0]} is a topic; name a partition of it, such as {first}")
     if place is not None and "start_offset" in place:
         like, at = f"{place['topic']}-{place['partition']}", f"@{place['start_offset']}"
-    raise UsageError(f"no captured log has {named}{meant(like, [*partitions, *_transactional_ids(run)], at)}")
+    raise UsageError(f"no captured log has {named}{_meant(run, like, at, partitions)}")
+
+
+def _meant(run: StoredRun, like: str, at: str, partitions: Sequence[str]) -> str:
+    """What a word may mean, as the end of a message: a partition, an id and a run that begin with it, else what is like it."""
+    ids, runs = (
+        [row[name] for row in of.rows(table, (name,), limit=_MOST_NAMES)]
+        for of, table, name in ((run, "transactional_ids", "transactional_id"), (run.tables, RUNS, "run_id"))
+    )
+    begun = [
+        f"{before}{min(found, key=lambda name: (len(name), name))}{after}"
+        for before, names, after in (("", partitions, at), ("", ids, ""), ("--run ", runs, ""))
+        if (found := [name for name in names if like and name.casefold().startswith(like.casefold())])
+    ]
+    return f"; did you mean {' or '.join(begun)}?" if begun else meant(like, [*partitions, *ids], at)
 
 
 def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
@@ -140,11 +156,6 @@ def holds(row: Row, holders: Mapping[tuple[str, int], Row]) -> bool | None:
     """Whether an open transaction holds its partition, by `holders_of`; None if that is not known."""
     holder = holders.get((row["topic"], row["partition"]))
     return None if holder is None else bool(holder["blocking_producer_id"] == row["producer_id"])
-
-
-def _transactional_ids(run: StoredRun) -> list[str]:
-    """The transactional ids among which to seek the one that is meant."""
-    return [row["transactional_id"] for row in run.rows("transactional_ids", ("transactional_id",), limit=_MOST_NAMES)]
 
 
 def _captured(run: StoredRun, *, is_whole: bool) -> list[str]:

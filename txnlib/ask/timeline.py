@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -13,9 +13,9 @@ from txnlib.ask.episode import CLIENT, DATA, Episode, Event, Key, in_order, the_
 from txnlib.ask.events import PREPARED, coordinator_events, leader_events, lists, span_events
 from txnlib.ask.grid import fold
 from txnlib.ask.log_rows import RECORD, leader_changes
-from txnlib.ask.report_entries import named_producer
+from txnlib.ask.report_entries import ahead
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names
-from txnlib.ask.subject import equal, known_subject
+from txnlib.ask.subject import equal, holders_of, holds, known_subject
 from txnlib.core.display import counted, duration, elapsed, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -34,7 +34,7 @@ _SPAN: Final = column_names(
     "producer_id producer_epoch first_offset last_offset is_start_exact marker_offset marker_type marker_epoch marker_ms batches "
     "records first_timestamp_ms is_broker_clock"
 )
-#: The offsets of a partition at the instant of the run.
+_OPEN: Final = ("topic", "partition", "producer_id", "start_offset", "verdict")
 #: Columns with times that a client may have set.
 _TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
 
@@ -95,22 +95,24 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
     decided = decisions(chosen, owners, records)
     records = [row for row in records if _number(row) in decided]
     offsets = {row[name] for row in chosen for name in ("first_offset", "marker_offset")} - {None}
-    verdicts = {row["start_offset"]: row["verdict"] for row in run.rows("open_transactions", ("start_offset", "verdict"), here)}
+    marked = run.rows("open_transactions", _OPEN, here)
+    verdicts = {row["start_offset"]: row["verdict"] for row in marked}
+    offsets_now = next(iter(run.rows("partitions", shown("timeline: partition"), here, limit=1)), None)
     at_coordinator = record_events(records)
     starts = _behind(started(chosen, owners, records), at_coordinator)
-    of_log = span_events(f"{topic}-{partition}", [*opened, *ended], owners, starts, exact_from, verdicts)
+    log_start = (offsets_now and offsets_now["log_start_offset"]) or 0
+    of_log = span_events(f"{topic}-{partition}", [*opened, *ended], owners, starts, exact_from, verdicts, log_start)
     events = [event for event in of_log if event.offset in offsets]
     elections = leader_events(leader_changes(run, topic, partition, _first_ms(events)))
-    offsets_now = run.rows("partitions", shown("timeline: partition"), here, limit=1)
     shown_ended = sum(row["marker_offset"] is not None for row in chosen)
     history = Timeline(
         f"{topic}-{partition}",
         earlier=(run.number("producer_spans", "count(*)", is_ended) or 0) - shown_ended,
         later_open=len(verdicts) - len(opened) if len(verdicts) > OPEN else 0,
-        partition=offsets_now[0] if offsets_now else None,
+        partition=offsets_now,
         is_of_partition=True,
     )
-    return _episode(run, history, elections, at_coordinator, events)
+    return _episode(run, history, elections, at_coordinator, _behind_others(run, marked, events))
 
 
 def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[Timeline]:
@@ -122,8 +124,7 @@ def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[
     records = _timed_rows(run, "coordinator_states", RECORD, [*own, *since], order='"offset" DESC', limit=RECORDS)[::-1]
     logs = _ended_spans(newest, records)
     verdicts: dict[str, dict[int, str]] = {}
-    columns = ("topic", "partition", "producer_id", "start_offset", "verdict")
-    opened = run.rows("open_transactions", columns, own, order='"topic", "partition", "start_offset"', limit=OPEN)
+    opened = run.rows("open_transactions", _OPEN, own, order='"topic", "partition", "start_offset"', limit=OPEN)
     for row in opened:
         where: list[Filter] = [(column, "=", row[column]) for column in ("topic", "partition", "producer_id")]
         spans = _timed_rows(run, "producer_spans", _SPAN, [*where, ("first_offset", "=", row["start_offset"])], limit=1)
@@ -140,7 +141,20 @@ def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[
     since_ms = _first_ms(events)
     elections = leader_events([change for place in sorted(places) for change in leader_changes(run, *place, since_ms)])
     history = Timeline(transactional_id, earlier=(run.number("transactions", "count(*)", own) or 0) - len(newest))
-    return _episode(run, history, elections, events)
+    return _episode(run, history, elections, _behind_others(run, opened, events))
+
+
+def _behind_others(run: StoredRun, opened: Sequence[Row], events: Iterable[Event]) -> Iterator[Event]:
+    """The events; where an open transaction begins that does not hold its partition, with the one that does."""
+    holders = holders_of(run, opened)
+    waiting = {
+        (f"{row['topic']}-{row['partition']}", row["start_offset"]): holders[row["topic"], row["partition"]]
+        for row in opened
+        if holds(row, holders) is False
+    }
+    for event in events:
+        holder = waiting.get((event.log, event.offset)) if event.mark else None
+        yield event if holder is None else replace(event, detail=f"{event.detail}; waits behind {ahead(holder)}")
 
 
 def _episode(run: StoredRun, history: Timeline, *logs: Iterable[Event]) -> Episode[Timeline]:
@@ -341,10 +355,9 @@ def _offsets(row: Row | None, as_of_ms: int) -> str:
     line = f"at {utc_time(as_of_ms)}: last stable offset {row['last_stable_offset']}"
     end = f"the high watermark {row['high_watermark']}"
     if row["blocking_producer_id"] is None:
-        return f"{line}, {end}; nothing blocks\n"
-    named = named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
-    lag = f"{counted(row['lag_offsets'], 'offset')} and {elapsed(row['lag_ms'])} behind {end}"
-    return f"{line}, {lag}; blocked by {named}, {row['blocking_verdict']}\n"
+        return f"{line}, {end}; {'what holds it is not known' if row['lag_offsets'] else 'nothing holds it'}\n"
+    age = "" if row["lag_ms"] is None else f"; its record is {elapsed(row['lag_ms'])} old by its own time"
+    return f"{line}, {counted(row['lag_offsets'], 'offset')} behind {end}{age}; held by {ahead(row)}, {row['blocking_verdict']}\n"
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{3})?Z)")
+#: What commands of Kafka's tools have behind their name. Nothing from a log stands before it.
+BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
 #: An instant in JSON, as epoch ms.
 _JSON_MS: Final = re.compile(r'"(\w+?)(?:_ms|(?<=timestamp))":(\d{13})\b')
 

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from txnlib.ask import report_entries, story_text
 from txnlib.ask.abort_plan import abort_plan_script
-from txnlib.ask.answer import captured
+from txnlib.ask.answer import captured, sections_of
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.own_command import program
@@ -35,13 +35,14 @@ from txnlib.page.page_rows import Page, Story
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is quoted text.
 _BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
 _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
-#: In an escaped text: an instant, a name with a number at its end, and a name of ours in capitals.
+#: In an escaped text: an instant, a word with a hyphen, and a name of ours in capitals.
 _PIECE: Final = re.compile(
-    r"(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d(?:\.\d{3})?Z)|(?<![\w.&#-])(?P<name>[\w.-]+-\d+)(?![\w-])"
+    r"(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d(?:\.\d{3})?Z)|(?<![\w.&#-])(?P<name>\(?(?:--)?[\w.]+(?:-[\w.]+)+)(?![\w-])"
     r"|\b[A-Z]+(?:_[A-Z]+)+\b"
 )
 _TIME: Final = Markup('<time datetime="{0}T{1}">{0} {1}</time>')
 _HYPHENED: Final = re.compile(r"--[^ ]+ (?!-)[^ ]+|[^ ]*-[^ ]*")
+_NAME: Final = re.compile(r"\S*-\S*")
 _COLOUR: Final = re.compile(r"--([\w-]+): (#\w+);")
 _CODE: Final = re.compile(r"`([^`]+)`")
 
@@ -57,6 +58,11 @@ def with_placeholder(command: str) -> Markup:
 def words(command: str) -> Markup:
     """A command whose words with a hyphen are elements, which the style keeps in one piece."""
     return Markup(_HYPHENED.sub(r'<span class="word">\g<0></span>', str(escape(printable(command)))))
+
+
+def name(value: object) -> object:
+    """Text in a table, in which no topic and no id breaks at a hyphen. A short element, because a page may have 40,000."""
+    return Markup(_NAME.sub(r"<bdi>\g<0></bdi>", str(escape(shown(value)))))
 
 
 def time_of(ms: int | None) -> Markup:
@@ -141,7 +147,7 @@ def render_page(page: Page) -> str:
         summary=page.summary,
         first=page_head.first_screen(page),
         navigation=page_head.navigation(page),
-        sections=[(name, page.summary.transactions[name]) for name in page_head.shown_sections(page)],
+        sections=[(name, page.summary.transactions[name]) for name in sections_of(page.summary)],
         ids=Ids(),
         style=Markup(style),
         script=Markup(script),
@@ -270,6 +276,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "in_transactions": in_transactions,
     "instant": time_of,
     "is_offered": is_offered,
+    "name": name,
     "new_rows": new_rows,
     "partition_anchor": partition_anchor,
     "plot": page_timeline.plot,

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.answer import Answer, Counted, answer, headline
-from txnlib.ask.extents import LOOKS_LATE, verdict_of
+from txnlib.ask.answer import Answer, Counted, answer, headline, sections_of
+from txnlib.ask.extents import LOOKS_LATE, names_of, verdict_of
 from txnlib.ask.report_entries import Entry, entry
-from txnlib.ask.report_text import names_of, section_title, uncopied
+from txnlib.ask.report_text import section_title, uncopied
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS, Summary
 from txnlib.core.display import printable
@@ -31,9 +31,9 @@ TO_DO: Final = {
     "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no abort by hand", ("LATE", PREPARED)),
     "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no abort by hand", ("STUCK",)),
     "DO_NOT_ABORT": ("hanging or stuck, and not to be aborted by hand: each entry says why", ("HANGING", "STUCK")),
-    "CHECK_TIMESTAMPS": ("late by old timestamps alone: look at what writes them", ("LATE",)),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
     "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
+    "CHECK_TIMESTAMPS": ("late by old timestamps alone: look at what writes them", ("LATE",)),
 }
 #: Section -> its anchor on the page.
 ANCHORS: Final = {**{name: verdict_of(name).lower() for name in (*SECTIONS, LOOKS_LATE)}, "OPEN": "transactions"}
@@ -140,11 +140,6 @@ def _anchor(section: str, page: Page) -> str | None:
     return "acknowledged" if acknowledged_pieces(section, page) else None
 
 
-def shown_sections(page: Page) -> list[str]:
-    """The verdicts with a section of their own."""
-    return [name for name in SECTIONS if page.summary.transactions.get(name)]
-
-
 def new_since(page: Page) -> dict[str, int]:
     """Verdict -> number of transactions that no earlier audit has seen."""
     new = {name: extent.new for name, extent in page.summary.extents.items()}
@@ -157,7 +152,7 @@ def navigation(page: Page) -> list[NavigationEntry]:
     read = f"{summary.partitions_read} of {summary.partitions_known}"
     entries = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
-        *((name.lower(), section_title(name, summary).capitalize(), counted(name, page), True) for name in shown_sections(page)),
+        *((name.lower(), section_title(name, summary).capitalize(), counted(name, page), True) for name in sections_of(summary)),
         ("split", "Split", len(summary.split), bool(summary.split)),
         ("plan", "Action plan", sum(page.summary.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
@@ -174,20 +169,27 @@ def navigation(page: Page) -> list[NavigationEntry]:
 def _headline(found: Answer, summary: Summary) -> str:
     """The counts as a sentence. The title of the page is the same."""
     verdicts = {each.name: each.number for each in found.counted}
-    counted = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
-    phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in counted.items()]
+    wrong = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
+    phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in wrong.items()]
     is_calm = not phrases
     if is_calm:
         phrases = ["Nothing hangs, nothing is late, nothing is stuck"]
     elif not verdicts.get("HANGING"):
         phrases[0] = f"Nothing hangs, but {phrases[0]}"
-    if old := verdicts.get(LOOKS_LATE, 0):
-        phrases.append(f"{old} only look{'s' if old == 1 else ''} late")
-    if critical := sum(each.count for each in summary.findings if each.severity == "CRITICAL"):
-        phrases.append(f"{critical} finding{'' if critical == 1 else 's'} CRITICAL")
-    if unknown := verdicts.get("UNKNOWN", 0):
-        phrases.append(f"{'but' if is_calm else 'and'} {unknown} could not be judged")
-    return f"{', '.join(phrases)}."
+    old = verdicts.get(LOOKS_LATE, 0)
+    critical = sum(each.count for each in summary.findings if each.severity == "CRITICAL")
+    unknown = verdicts.get("UNKNOWN", 0)
+    more = {
+        f"{unknown} could not be judged": unknown,
+        f"{old} only look{'s' if old == 1 else ''} late": old,
+        f"{critical} finding{'' if critical == 1 else 's'} CRITICAL": critical,
+    }
+    also = [said for said, number in more.items() if number]
+    if also and is_calm:
+        also[0] = f"but {also[0]}"
+    if len(also) > is_calm:
+        also[-1] = f"and {also[-1]}"
+    return f"{', '.join([*phrases, *also])}."
 
 
 def _unseen(page: Page) -> list[str]:

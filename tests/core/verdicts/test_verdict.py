@@ -16,7 +16,7 @@ from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, History, Ow
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.judged import REFUSALS, remedy
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
-from txnlib.core.verdicts.verdict import judge
+from txnlib.core.verdicts.verdict import explain, judge
 
 MINUTE = 60_000
 NOON = 1_710_000_000_000
@@ -405,3 +405,20 @@ def test_an_orphan_with_an_old_coordinator_copy_is_told_without_a_name():
     said = rules.explain(Reason.COORDINATOR_COPY_NOT_CURRENT, Evidence(PARTITION, old), AT_ONE.as_of_ms)
     assert "the copy of a coordinator partition" in said
     assert "an owner of producer 132 may have continued" in said
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ({"producer_epoch": 6}, "producer epoch 6 (its coordinator has 5)"),
+        ({"coordinator_epoch": 99}, "coordinator epoch 99 (its coordinator has 19)"),
+        (
+            {"producer_epoch": 6, "coordinator_epoch": 99},
+            "producer epoch 6 (its coordinator has 5) and coordinator epoch 99 (its coordinator has 19)",
+        ),
+        ({}, "producer epoch 5"),
+    ],
+)
+def test_a_refused_marker_names_both_epochs_where_they_differ(seen, said):
+    evidence = Evidence(replace(PARTITION, **seen), PREPARED)
+    assert explain(Reason.MARKER_REFUSED, evidence, NOON).endswith(f"because it has seen {said}")

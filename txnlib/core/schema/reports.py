@@ -139,8 +139,8 @@ ABORT_PLAN: Final = Table(
             "action",
             STRING,
             "ABORT, ABORT_LATER (not safe yet), ABORT_AS_DECIDED (the coordinator's ABORT is refused), END_AT_COORDINATOR, "
-            "REVIVE_COORDINATOR, DO_NOT_ABORT (an abort by hand would be wrong, or is not proven right), CHECK_TIMESTAMPS, WAIT "
-            "or CAPTURE_MORE.",
+            "REVIVE_COORDINATOR, DO_NOT_ABORT (an abort by hand would be wrong, or is not proven right), WAIT, CAPTURE_MORE "
+            "or CHECK_TIMESTAMPS.",
         ),
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
@@ -306,7 +306,7 @@ PARTITIONS: Final = Table(
         Column("is_late", BOOLEAN, "Whether brokers count the partition in PartitionsWithLateTransactionsCount."),
     ),
     shown={
-        "timeline: partition": "last_stable_offset high_watermark lag_offsets lag_ms blocking_producer_id "
+        "timeline: partition": "last_stable_offset log_start_offset high_watermark lag_offsets lag_ms blocking_producer_id "
         "blocking_transactional_id blocking_verdict",
         "report: partition": "last_stable_offset lag_offsets lag_bytes blocking_producer_id blocking_transactional_id "
         "next_blocking_offset next_blocking_producer_id next_blocking_transactional_id",

@@ -29,11 +29,11 @@ class Action(IntEnum):
     REVIVE_COORDINATOR = 4
     #: A marker by hand would be wrong, or nothing proves that it is right.
     DO_NOT_ABORT = 5
-    #: In time according to its coordinator: check the timestamps that its producer writes.
-    CHECK_TIMESTAMPS = 6
     #: Too young to judge: audit again.
-    WAIT = 7
-    CAPTURE_MORE = 8
+    WAIT = 6
+    CAPTURE_MORE = 7
+    #: In time according to its coordinator: check the timestamps that its producer writes.
+    CHECK_TIMESTAMPS = 8
 
 
 #: Actions that end no transaction. They come last.

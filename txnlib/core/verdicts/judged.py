@@ -68,7 +68,7 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
     ),
     Reason.TIMEOUT_NOT_PASSED: "it is in progress by its coordinator's clock: look at the timestamps that its producer writes",
     Reason.MARKER_REFUSED: (
-        "its coordinator decided, and the partition refuses the marker: getting the coordinator going does not help; see abort-plan"
+        "its coordinator decided, and the partition refuses the marker: getting the coordinator going does not help"
     ),
     Reason.COORDINATOR_PARTITION_NOT_CAPTURED: "coverage is incomplete: a coordinator that was not captured may still end it",
     Reason.COORDINATOR_LOG_DAMAGED: "coverage is incomplete: the newest records of its coordinator are lost",

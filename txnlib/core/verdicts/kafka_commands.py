@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.display import BOOTSTRAP
 from txnlib.core.instants import long_difference
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
 from txnlib.errors import UsageError
@@ -63,8 +64,7 @@ def _escaped(character: str) -> str:
 # ---- Commands of Kafka's tools
 
 
-_BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
-_TOOL: Final = f"kafka-transactions.sh {_BOOTSTRAP}"
+_TOOL: Final = f"kafka-transactions.sh {BOOTSTRAP}"
 #: First version of brokers that describe producers and transactions, so a start offset identifies a transaction (KIP-664).
 _DESCRIBES_PRODUCERS: Final = (3, 0)
 #: First version of the tool with forceTerminateTransaction (KIP-939). It works with all brokers: it is `Admin.fenceProducers`.
@@ -146,13 +146,13 @@ def force_terminate(transactional_id: str) -> str:
 
 def describe_coordinators() -> str:
     """Prints the leader of every coordinator partition."""
-    return f"kafka-topics.sh {_BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}"
+    return f"kafka-topics.sh {BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}"
 
 
 def move_coordinator(coordinator_partition: int) -> str:
     """Makes the preferred replica the leader of a coordinator partition. The new leader loads the log and resends its markers."""
     return (
-        f"kafka-leader-election.sh {_BOOTSTRAP} --election-type PREFERRED --topic {TRANSACTION_STATE_TOPIC} "
+        f"kafka-leader-election.sh {BOOTSTRAP} --election-type PREFERRED --topic {TRANSACTION_STATE_TOPIC} "
         f"--partition {coordinator_partition}"
     )
 

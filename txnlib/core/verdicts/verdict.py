@@ -179,6 +179,7 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
         loss=_loss(partition),
         answer=_answer(evidence),
         missing=_missing(coordinator),
+        ahead=_ahead(evidence),
         leader=_leads(partition.leader),
         coordinator_leader=_leads(coordinator.leader),
         role=ROLES[partition.role],
@@ -211,6 +212,17 @@ def _answer(evidence: Evidence) -> str:
     if owners:
         return f"{owners} has producer {partition.producer_id}, which no captured record shows"
     return f"nothing was open below offset {partition.answered_stable_offset} at {instant(partition.answered_at_ms)}"
+
+
+def _ahead(evidence: Evidence) -> str:
+    """The epochs for which a partition refuses a marker, each with the older one of its coordinator, as the end of a sentence."""
+    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+    epochs = {
+        "producer epoch": (partition.producer_epoch, coordinator.producer_epoch),
+        "coordinator epoch": (partition.coordinator_epoch, coordinator.newest_coordinator_epoch),
+    }
+    seen = [f"{name} {here} (its coordinator has {there})" for name, (here, there) in epochs.items() if is_ahead(here, there)]
+    return " and ".join(seen) or f"producer epoch {partition.producer_epoch}"
 
 
 def _loss(partition: PartitionSide) -> str:
