@@ -33,9 +33,6 @@ SLOW = (
     "tests/jobs/test_kills.py",
 )
 
-#: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
-BESIDE = ("tests/house/", "tests/notebooks/")
-
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.session)
 
 
@@ -91,9 +88,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         # The optimising compiler would take two fifths of the CPU; what it makes is not run often enough. Without room for
-        # classes from the start, each time they need more is a full collection: a tenth of the time.
+        # classes from the start, each time they need more is a full collection: a tenth of the time. So much room for what is
+        # young makes a quarter of the collections, which take half as long: a twentieth of the time.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
-        f"-XX:MetaspaceSize=384m -Dderby.system.home={scratch}",
+        f"-XX:MetaspaceSize=384m -Xms1600m -Xmn1g -Dderby.system.home={scratch}",
         "spark.driver.memory": "4g",
     }
     _remember_classes()
@@ -104,6 +102,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def notebook_of_the_audit(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """audit_a_capture.ipynb after its last cell, run where it lies: `found` and `patient`, of the sample capture."""
+    from tests.support.notebooks import NOTEBOOKS, run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(NOTEBOOKS)
+        return run("audit_a_capture.ipynb", OUTPUT=str(tmp_path_factory.mktemp("audit") / "out" / "quickstart"))
+
+
+@pytest.fixture(scope="session")
+def audited_in_a_notebook(notebook_of_the_audit: Any) -> dict[str, Any]:
+    return dict(notebook_of_the_audit.known)
 
 
 @pytest.fixture(scope="session")
