@@ -33,14 +33,24 @@ SLOW = (
     "tests/jobs/test_kills.py",
 )
 
+#: Folders without a test that asks for a session. The process of the session takes ten seconds less if it does not read them.
+WITHOUT_SESSION = ("tests/ask/", "tests/core/", "tests/deploy/", "tests/page/", "tests/readers/", "tests/scripts/")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    place = f"tests/{collection_path.relative_to(Path(__file__).parent)}/"
+    return True if config.option.markexpr.startswith("session") and place.startswith(WITHOUT_SESSION) else None
+
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
+    """Marks what shares the Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
         if "spark" in getattr(item, "fixturenames", ()):
+            if item.nodeid.startswith(WITHOUT_SESSION):
+                raise pytest.UsageError(f"{item.nodeid} asks for Spark: take its folder out of WITHOUT_SESSION, tests/conftest.py")
             item.add_marker(pytest.mark.session)
 
 
