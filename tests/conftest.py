@@ -33,17 +33,24 @@ SLOW = (
     "tests/jobs/test_kills.py",
 )
 
-#: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
-BESIDE = ("tests/house/", "tests/notebooks/")
+#: Folders without a test that asks for a session. The process of the session takes ten seconds less if it does not read them.
+WITHOUT_SESSION = ("tests/ask/", "tests/core/", "tests/deploy/", "tests/page/", "tests/readers/", "tests/scripts/")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    place = f"tests/{collection_path.relative_to(Path(__file__).parent)}/"
+    return True if config.option.markexpr.startswith("session") and place.startswith(WITHOUT_SESSION) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
+    """Marks what shares the Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
+        if "spark" in getattr(item, "fixturenames", ()):
+            if item.nodeid.startswith(WITHOUT_SESSION):
+                raise pytest.UsageError(f"{item.nodeid} asks for Spark: take its folder out of WITHOUT_SESSION, tests/conftest.py")
             item.add_marker(pytest.mark.session)
 
 
@@ -91,9 +98,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         # The optimising compiler would take two fifths of the CPU; what it makes is not run often enough. Without room for
-        # classes from the start, each time they need more is a full collection: a tenth of the time.
+        # classes from the start, each time they need more is a full collection: a tenth of the time. So much room for what is
+        # young makes a quarter of the collections, which take half as long: a twentieth of the time.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
-        f"-XX:MetaspaceSize=384m -Dderby.system.home={scratch}",
+        f"-XX:MetaspaceSize=384m -Xms1600m -Xmn1g -Dderby.system.home={scratch}",
         "spark.driver.memory": "4g",
     }
     _remember_classes()
@@ -104,6 +112,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def notebook_of_the_audit(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """audit_a_capture.ipynb after its last cell, run where it lies: `found` and `patient`, of the sample capture."""
+    from tests.support.notebooks import NOTEBOOKS, run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(NOTEBOOKS)
+        return run("audit_a_capture.ipynb", OUTPUT=str(tmp_path_factory.mktemp("audit") / "out" / "quickstart"))
+
+
+@pytest.fixture(scope="session")
+def audited_in_a_notebook(notebook_of_the_audit: Any) -> dict[str, Any]:
+    return dict(notebook_of_the_audit.known)
 
 
 @pytest.fixture(scope="session")

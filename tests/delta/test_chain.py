@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
+from tests.support.frames import frame
 from txnlib.core.chains import Chain
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.delta.retention import forget_runs
@@ -12,11 +13,13 @@ from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark.schemas import TABLES
 
 FIRST, NEXT = Chain("eu-1"), Chain("eu-1", 1)
+#: The first run once more, beside its chain.
+ATTEMPT = Chain("eu-1-2", kept=("eu-1",))
 DAY_MS = 86_400_000
 
 #: What Spark writes takes ten times as long. A catalog is written by Spark too, so CI has no time for a folder that is.
 KINDS = ["without Spark", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("by Spark", "catalog"))]
-IN_CI = [*KINDS[:2], "catalog"]
+FORGETTING = ["catalog", pytest.param("without Spark", marks=pytest.mark.slow), KINDS[1]]
 
 
 @pytest.fixture
@@ -29,21 +32,17 @@ def store(request, spark, tmp_path):
     spark.sql("DROP SCHEMA chains CASCADE")
 
 
+ORDERS = {"topic": "orders", "partition": 0, "source": "raw:1"}
+
+
 def batches(spark, *offsets):
-    known = {"topic": "orders", "partition": 0, "source": "raw:1"}
-    given = [F.lit(known.get(field.name)).cast(field.dataType).alias(field.name) for field in TABLES["record_batches"]]
-    offset = F.col("id").cast("long")
-    rows = spark.createDataFrame([(each,) for each in offsets], "id long")
     named = ("segment_base_offset", "base_offset", "last_offset")
-    return rows.select(*given, "id").withColumns(dict.fromkeys(named, offset)).drop("id")
+    return frame(spark, TABLES["record_batches"], *[ORDERS | dict.fromkeys(named, offset) for offset in offsets])
 
 
 def copies(spark, since, first):
-    known = {"topic": "orders", "partition": 0, "source": "raw:1", "status": "COMPLETE", "is_judged": True}
-    known |= {"batches_since": since, "batches_from": first}
-    return spark.range(1).select(
-        *[F.lit(known.get(field.name)).cast(field.dataType).alias(field.name) for field in TABLES["coverage"]]
-    )
+    judged = {"status": "COMPLETE", "is_judged": True, "batches_since": since, "batches_from": first}
+    return frame(spark, TABLES["coverage"], ORDERS | judged)
 
 
 def run_of(store, day, chain):
@@ -92,17 +91,23 @@ def test_a_night_has_its_rows_and_the_earlier_ones_that_count(store):
     assert [read(run_of(store, day, Chain("eu-1", day - 1))) for day in (1, 2, 3, 4)] == [[1, 2], [1, 2, 3], [2, 3, 4], [7]]
 
 
-@pytest.mark.parametrize("store", IN_CI, indirect=True)
-def test_rows_of_a_chain_are_replaced_with_their_night_and_stay_as_long_as_a_run_needs_them(store):
+@pytest.mark.parametrize("store", KINDS, indirect=True)
+def test_rows_of_a_chain_are_replaced_with_their_night(store):
     written(store, 1, FIRST, 1, 2)
     written(store, 2, NEXT, 3, since=0)
     assert offsets(written(store, 2, NEXT, 4, since=0)) == [1, 2, 4], "the night again"
     third = written(store, 3, NEXT, 5, since=0)
     assert (offsets(third), left(store)) == ([1, 2, 5], [1, 2, 5]), "it died, and another run took its place"
-    attempt = Chain("eu-1-2", kept=("eu-1",))
-    again = written(store, 1, attempt, 8, 9)
+    again = written(store, 1, ATTEMPT, 8, 9)
     assert (offsets(again), offsets(RunStore(store, "eu", "eu-3", NEXT))) == ([8, 9], [1, 2, 5])
-    for day, chain in ((1, attempt), (3, NEXT)):
+
+
+@pytest.mark.parametrize("store", FORGETTING, indirect=True)
+def test_rows_of_a_chain_stay_as_long_as_a_run_needs_them(store):
+    for day, chain, *new in ((1, FIRST, 1, 2), (2, NEXT, 3), (3, NEXT, 5), (1, ATTEMPT, 8, 9)):
+        run_of(store, day, chain).write("record_batches", batches(store.spark, *new))
+    assert left(store) == [1, 2, 5, 8, 9], "the second died, and the third took its place"
+    for day, chain in ((1, ATTEMPT), (3, NEXT)):
         note(store, day, chain)
     gone = forget_runs(store, "eu", 2 * DAY_MS)
     assert (gone, left(store)) == (["eu-1"], [1, 2, 5]), "rows of the log go with the last run of their chain"

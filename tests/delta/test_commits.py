@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from tests.support.frames import frame
 from txnlib.delta.commits import MANY_FILES, SMALL_FILE_BYTES, Commit, commit_of, newest_commit
 from txnlib.delta.store import RunStore, Store
 from txnlib.spark.schemas import TABLES
@@ -54,7 +55,7 @@ def test_a_table_without_a_log_tells_nothing(tmp_path):
 
 def test_a_store_is_asked_by_sql_and_says_the_same_as_the_folder(spark, tmp_path):
     name = "aborted_transactions"
-    rows = spark.createDataFrame([(topic, *[None] * (len(TABLES[name]) - 1)) for topic in "ab"], TABLES[name])
+    rows = frame(spark, TABLES[name], {"topic": "a"}, {"topic": "b"})
     store = Store(spark, f"file://{tmp_path}")
     run = RunStore(store, "c", "c-1")
     run.write(name, rows)
@@ -66,7 +67,7 @@ def test_a_store_is_asked_by_sql_and_says_the_same_as_the_folder(spark, tmp_path
 
 def test_small_files_of_a_run_are_put_together_and_its_rows_stay(spark, tmp_path):
     name = "aborted_transactions"
-    rows = spark.createDataFrame([(topic, *[None] * (len(TABLES[name]) - 1)) for topic in "abc"], TABLES[name])
+    rows = frame(spark, TABLES[name], *[{"topic": topic} for topic in "abc"])
     store = Store(spark, str(tmp_path), is_small=True)
     other, run = RunStore(store, "c", "c-1"), RunStore(replace(store, is_small=False), "c", "c-2")
     for _ in range(2):

@@ -7,7 +7,7 @@ import pytest
 from pyarrow.parquet import ParquetFile
 from pyspark.sql import functions as F
 
-from tests.support.frames import empty
+from tests.support.frames import empty, frame
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.delta.local_tables import CONSTRAINTS, options_of
@@ -21,7 +21,8 @@ OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"
 
 
 def rows(spark, *positions):
-    return spark.createDataFrame([("orders", 0, "raw:1", "x.log", p, 1, "why", "", None) for p in positions], TABLES["quarantine"])
+    known = {"topic": "orders", "partition": 0, "source": "raw:1", "path": "x.log", "length": 1, "reason": "why", "sample": ""}
+    return frame(spark, TABLES["quarantine"], *[known | {"position": position} for position in positions])
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_a_table_of_a_catalog_says_what_it_contains(spark):
 def test_times_are_written_as_every_reader_knows_them_and_those_written_before_are_read(spark, store, tmp_path):
     at = datetime(2026, 11, 21, 7, 46, 12, 345_000, tzinfo=UTC)
     given = {"topic": "a", "partition": 0, "producer_id": 7, "producer_epoch": 0, "last_timestamp": at}
-    state = spark.range(1).select(*[F.lit(given.get(f.name)).cast(f.dataType).alias(f.name) for f in TABLES["producer_states"]])
+    state = frame(spark, TABLES["producer_states"], given)
     kinds = []
     with settings_kept(spark):
         for number, prepare in enumerate((lambda: spark.conf.set(OUTPUT_TYPE, "INT96"), lambda: Tuning(spark).tune(Plans.SMALL))):
@@ -126,16 +127,12 @@ def test_a_column_younger_than_the_table_is_not_known(spark, store):
 def test_a_table_of_a_catalog_that_an_older_version_made_gets_its_new_columns_and_keeps_its_layout(spark):
     spark.sql("CREATE DATABASE older")
     try:
-        row = [None] * len(TABLES["producer_spans"])
-        old = spark.createDataFrame([row], TABLES["producer_spans"]).drop("is_newest", "suspects_count")
+        old = frame(spark, TABLES["producer_spans"], {}).drop("is_newest", "suspects_count")
         stamps = [F.lit("eu").alias("cluster"), F.lit("eu-0").alias("run_id")]
         old.select(*stamps, *old.columns).write.format("delta").partitionBy("run_id").saveAsTable("older.producer_spans")
         run = RunStore(Store(spark, schema="older"), "eu", "eu-1")
         for count in (2, 1):
-            run.write(
-                "producer_spans",
-                spark.createDataFrame([row] * count, TABLES["producer_spans"]).withColumn("is_newest", F.lit(True)),
-            )
+            run.write("producer_spans", frame(spark, TABLES["producer_spans"], *[{"is_newest": True}] * count))
             assert [row["is_newest"] for row in run.read("producer_spans").collect()] == [True] * count
         assert run.store.read_all("producer_spans").count() == 2
     finally:
@@ -162,12 +159,12 @@ def test_constraints_are_of_columns_that_the_table_has(spark, name):
 
 
 def test_old_runs_of_a_cluster_go_from_every_table_and_no_others(spark, store):
-    quick = replace(store, is_small=True)
-    runs = [RunStore(quick, cluster, f"{cluster}-{day}") for cluster in ("eu", "us") for day in (1, 5, 9)]
+    store = replace(store, is_small=True)  # a catalog, where Spark alone looks: test_chain.py
+    runs = [RunStore(store, cluster, f"{cluster}-{day}") for cluster in ("eu", "us") for day in (1, 5, 9)]
     for run in runs:
         instant = datetime.fromtimestamp(int(run.run_id[-1]) * 86_400, UTC)
-        row = (instant, instant, instant, "DONE", "", "{}", "0", None, None, None, None)
-        run.write("audit_runs", spark.createDataFrame([row], TABLES["audit_runs"]))
+        row = {"as_of": instant, "started_at": instant, "status": "DONE", "settings": "{}", "version": "0"}
+        run.write("audit_runs", frame(spark, TABLES["audit_runs"], row))
         run.write("quarantine", rows(spark, 1))
     assert forget_runs(store, "eu", before_ms=6 * 86_400_000) == ["eu-1", "eu-5"]
     for name in ("audit_runs", "quarantine"):

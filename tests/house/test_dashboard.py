@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,10 +100,10 @@ def test_what_is_shown_of_tonight_comes_from_the_views(dashboard, datasets):
         assert [table for table in named if not table.startswith("latest_") or table not in VIEWS] == [], name
 
 
-def test_every_widget_has_something_to_show_on_the_sample(spark, repository, demo, dashboard, datasets):
+def test_every_widget_has_something_to_show_on_the_sample(spark, audited_in_a_notebook, dashboard, datasets):
     """But for what the sample does not have: verdicts of two kinds, and an audit before."""
     shown = {}
-    with session_views(spark, repository / "out" / "quickstart"):
+    with session_views(spark, Path(audited_in_a_notebook["found"].location)):
         for widget, query in queries(dashboard):
             fields = [field["expression"] for field in query["query"]["fields"] if field["expression"] != ASSOCIATIVITY]
             grouped = [expression for expression in fields if expression.startswith("`")]

@@ -50,17 +50,16 @@ def rows_of(table):
 
 
 def same_tables(run, full, names=TABLES):
-    """Read while the run lasts, by a later one, and by SQL: the rows of a full audit."""
+    """Read by SQL and, if they are rows of the log, while the run lasts and by a later one: the rows of a full audit."""
     later = RunStore(run.tables.store, run.tables.cluster, run.tables.run_id, run.tables.chain)
     for name in sorted(set(names) - OF_RUNS):
         expected = rows_of(full.made(name))
         # Only rows of the log may be those of an earlier run.
-        for tables in (run.tables, later) if name in OF_LOG else (later,):
+        for tables in (run.tables, later) if name in OF_LOG else ():
             assert rows_of(tables.read(name).toArrow()) == expected, name
-        if name in OF_LOG:
-            shown = [column for column in TABLES[name].names if column not in COLUMNS_OF_RUNS]
-            found = Tables(run.tables.store.output).rows(name, shown, [("run_id", "=", run.tables.run_id)])
-            assert printed(found) == expected, name
+        shown = [column for column in TABLES[name].names if column not in COLUMNS_OF_RUNS]
+        found = Tables(run.tables.store.output).rows(name, shown, [("run_id", "=", run.tables.run_id)])
+        assert printed(found) == expected, name
 
 
 def positions_read(run):

@@ -1,5 +1,6 @@
 """Two audits of one cluster at a time, and their rows of audit_runs."""
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -138,6 +139,17 @@ def test_an_audit_that_ended_since_another_was_opened_refuses_it(spark, tmp_path
     ended(place_of(spark, tmp_path, 3, this_process(), 2))
 
 
+@pytest.fixture(scope="module")
+def ingested(spark, tmp_path_factory):
+    """Tables of a first night that ended, and of a second that was ingested."""
+    out = tmp_path_factory.mktemp("nights")
+    ended(place_of(spark, out, 1, this_process(), 0))
+    second = place_of(spark, out, 2, this_process(), 1)
+    claim(second)
+    second.note("INGESTED")
+    return out
+
+
 @pytest.mark.parametrize(
     ("as_of_ms", "chain", "night", "status", "is_refused"),
     [
@@ -150,11 +162,8 @@ def test_an_audit_that_ended_since_another_was_opened_refuses_it(spark, tmp_path
         pytest.param(2, "c-1", 1, "DONE", False, id="itself"),
     ],
 )
-def test_a_run_is_opened_again_only_in_its_place(spark, tmp_path, as_of_ms, chain, night, status, is_refused):
-    ended(place_of(spark, tmp_path, 1, this_process(), 0))
-    ingested = place_of(spark, tmp_path, 2, this_process(), 1)
-    claim(ingested)
-    ingested.note("INGESTED")
+def test_a_run_is_opened_again_only_in_its_place(spark, ingested, tmp_path, as_of_ms, chain, night, status, is_refused):
+    shutil.copytree(ingested, tmp_path, dirs_exist_ok=True)
     other = place_of(spark, tmp_path, as_of_ms, this_process(), night, chain)
     other.started_at += timedelta(minutes=1)
     claim(other)

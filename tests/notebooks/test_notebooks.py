@@ -65,7 +65,7 @@ def test_the_history_of_three_nights_is_told(run_notebook, spark, tmp_path, comp
 
 
 def test_every_notebook_is_run_here():
-    here = "".join(path.read_text() for path in (Path(__file__), Path(__file__).with_name("conftest.py")))
+    here = "".join(path.read_text() for path in (Path(__file__), ROOT / "tests" / "conftest.py"))
     assert [name for name in ALL if f'"{name}"' not in here] == []
 
 

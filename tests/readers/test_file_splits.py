@@ -85,7 +85,7 @@ def test_a_segment_is_cut_about_where_it_was_asked_to_be(path):
     assert max(part.extent for part in parts) < 4_500
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data(), size=st.integers(40, 3_000), seed=st.integers(0, 2**32))
 def test_parts_of_a_damaged_segment_are_the_segment(path, data, size, seed):
     chance = random.Random(seed)
@@ -107,7 +107,7 @@ def test_an_offset_that_no_crc_covers_makes_no_cut(path):
             same_in_parts(written(path, b"".join([*log[:wrong], bytes(changed), *log[wrong + 1 :]])), 90)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(size=st.integers(60, 2_000), flipped=st.integers(0, 10_000), base=st.sampled_from([0, 3]))
 def test_parts_of_a_coordinator_segment_are_the_segment(path, size, flipped, base):
     entry = rec("O", 7, 2, {"orders-0", "orders-1"}, id="billing")

@@ -20,7 +20,7 @@ from txnlib.spark.reports.batch_evidence import stamps_around
 from txnlib.spark.reports.selections import read_ends, unstable_batches
 from txnlib.spark.schemas import PRODUCER, TABLES, TOPIC_PARTITION
 
-LOGS = 60
+LOGS = 30
 KEPT = ("topic", "partition", "source")
 
 

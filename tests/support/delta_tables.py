@@ -21,7 +21,7 @@ from txnlib.core.schema.views import VIEWS
 from txnlib.delta.store import stored_schema
 from txnlib.pipeline.query_run import SparkRows
 from txnlib.settings import Settings
-from txnlib.spark.local_rows import local_relation
+from txnlib.spark.local_rows import local_relation, no_rows
 from txnlib.spark.schemas import TABLES
 
 NOW = 1_710_120_000_000
@@ -60,11 +60,10 @@ def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
 def session_views(spark: SparkSession, root: Path) -> Iterator[None]:
     """The tables of a folder and the views, as temporary views; from memory: opening dozens of Delta tables takes long."""
     for name in TABLES:
-        rows = spark.createDataFrame([], stored_schema(name))
         stored = DeltaTable(str(root / name)).to_pyarrow_table() if (root / name).exists() else None
-        if stored is not None and stored.num_rows:
-            rows = spark.createDataFrame(stored).to(stored_schema(name))
-        rows.createOrReplaceTempView(name)
+        has_rows = stored is not None and stored.num_rows
+        rows = spark.createDataFrame(stored) if has_rows else no_rows(spark, stored_schema(name))
+        rows.to(stored_schema(name)).createOrReplaceTempView(name)
     for name, view in VIEWS.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
     yield

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.readers.decoded_records import entry_row
+from txnlib.spark.local_rows import local_rows, no_rows
 
 
 def examples(count: int) -> settings:
@@ -33,11 +34,11 @@ def assert_rows(actual: DataFrame, expected: Iterable[Sequence[Any]], *columns: 
 
 def frame(spark: SparkSession, schema: StructType, *rows: Mapping[str, Any]) -> DataFrame:
     """Rows with some of the schema's columns; the others are NULL."""
-    return spark.createDataFrame([[row.get(name) for name in schema.names] for row in rows], schema)
+    return local_rows(spark, [[row.get(name) for name in schema.names] for row in rows], schema)
 
 
 def empty(spark: SparkSession, schema: StructType | str) -> DataFrame:
-    return spark.createDataFrame([], schema)
+    return no_rows(spark, schema)
 
 
 #: Fields of a batch that are columns, too.

@@ -24,8 +24,8 @@ from txnlib.wire_capture.partition_copy import Progress, Taken
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(module, "_TRIES_SECONDS", 2)
-    monkeypatch.setattr(module, "_OPTIONAL_SECONDS", 1)
+    monkeypatch.setattr(module, "_TRIES_SECONDS", 1)
+    monkeypatch.setattr(module, "_OPTIONAL_SECONDS", 0.5)
     return
 
 

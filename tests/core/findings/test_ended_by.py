@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -11,27 +12,14 @@ from txnlib.core.findings.ended_by import ABORTED_BY, Age, EndedBy, Ending, Epoc
 TIMEOUT = 60_000
 
 
-def ending(
-    ongoing=3,
-    prepared=3,
-    *,
-    is_commit=False,
-    version=0,
-    open_ms=1_000,
-    timeout_ms=TIMEOUT,
-    is_reinitialized=False,
-    is_without_ongoing=False,
-):
-    return Ending(
-        is_commit=is_commit,
-        ongoing_epoch=ongoing,
-        prepared_epoch=prepared,
-        client_version=version,
-        is_without_ongoing=is_without_ongoing,
-        open_ms=open_ms,
-        timeout_ms=timeout_ms,
-        is_reinitialized=is_reinitialized,
-    )
+ABORT = Ending(
+    is_commit=False, ongoing_epoch=3, prepared_epoch=3, client_version=0, is_without_ongoing=False, open_ms=1_000,
+    timeout_ms=TIMEOUT, is_reinitialized=False,
+)  # fmt: skip
+
+
+def ending(ongoing, prepared, **changed):
+    return replace(ABORT, ongoing_epoch=ongoing, prepared_epoch=prepared, **changed)
 
 
 #: Who aborted. Columns: age; in each, without a new producer that follows at once, and with one.
@@ -84,7 +72,7 @@ def test_the_table_is_the_grid():
 def test_a_commit_is_always_the_clients_and_an_abort_is_the_grids(step, age, follows, expected):
     for (ongoing, prepared, version), (open_ms, timeout_ms) in itertools.product(STEPS[step], AGES[age]):
         fields = {
-            "version": version,
+            "client_version": version,
             "open_ms": open_ms,
             "timeout_ms": timeout_ms,
             "is_reinitialized": follows,
@@ -103,12 +91,12 @@ def test_M04_an_abort_one_epoch_up_in_time_is_a_new_producers():
 
 
 def test_M05_a_double_bump_of_a_v2_client_is_no_client_abort():
-    assert ended_by(ending(3, 5, version=2)) is EndedBy.NEW_PRODUCER
-    assert ended_by(ending(3, 5, version=2, open_ms=TIMEOUT)) is EndedBy.TIMEOUT
+    assert ended_by(ending(3, 5, client_version=2)) is EndedBy.NEW_PRODUCER
+    assert ended_by(ending(3, 5, client_version=2, open_ms=TIMEOUT)) is EndedBy.TIMEOUT
 
 
 def test_M09_an_abort_of_nothing_is_the_clients():
-    assert ended_by(ending(None, 4, version=2, is_without_ongoing=True)) is EndedBy.CLIENT
+    assert ended_by(ending(None, 4, client_version=2, is_without_ongoing=True)) is EndedBy.CLIENT
 
 
 @pytest.mark.parametrize("timeout_ms", [-1, 2**31 - 1])

@@ -22,34 +22,15 @@ def decision(type="COMMIT", *, at=TS, epoch=0, open_for=SECOND, takes=20, coordi
     )
 
 
-def found(
-    type="COMMIT",
-    at=TS + 10,
-    *,
-    epoch=0,
-    coordinator_epoch=0,
-    ends_data=True,
-    before=None,
-    after=None,
-    is_first=True,
-    since=TS - HOUR,
-    until=TS + HOUR,
-    clocks=CLOCKS_DIFFER_MS,
-):
-    known = {"complete_since_ms": since, "known_until_ms": until, "clocks_differ_ms": clocks}
-    return marker_finding(
-        Marker(
-            type=type,
-            epoch=epoch,
-            coordinator_epoch=coordinator_epoch,
-            ms=at,
-            ends_data=ends_data,
-            before=before,
-            after=after,
-            is_first=is_first,
-            **known,
-        )
-    )
+#: The first marker after complete records, which ends data.
+MARKER = Marker(
+    type="COMMIT", epoch=0, coordinator_epoch=0, ms=TS + 10, ends_data=True, before=None, after=None, is_first=True,
+    complete_since_ms=TS - HOUR, known_until_ms=TS + HOUR,
+)  # fmt: skip
+
+
+def found(type="COMMIT", at=TS + 10, **changed):
+    return marker_finding(replace(MARKER, type=type, ms=at, **changed))
 
 
 @pytest.mark.parametrize("type", ["COMMIT", "ABORT"])
@@ -105,8 +86,8 @@ def test_a_marker_of_an_older_coordinator_epoch_than_its_decision_is_a_deposed_c
     ("at", "since"), [(TS + 10, None), (TS + 10, TS + 10 - CLOCKS_DIFFER_MS + 1), (TS + HOUR - CLOCKS_DIFFER_MS + 1, TS - HOUR)]
 )
 def test_where_records_may_be_missing_they_may_have_decided_it(at, since):
-    assert found("ABORT", at, since=since) is None
-    assert found("ABORT", at, since=since, before=decision("ABORT", epoch=7)) is None
+    assert found("ABORT", at, complete_since_ms=since) is None
+    assert found("ABORT", at, complete_since_ms=since, before=decision("ABORT", epoch=7)) is None
 
 
 def test_a_dump_that_prints_no_type_contradicts_nothing():
@@ -131,9 +112,9 @@ def test_a_marker_by_hand_has_the_decisions_epoch_or_the_one_before(epoch, expec
 
 @pytest.mark.parametrize(("at", "expected"), [(UNCOMPARED - 1, STRAY), (UNCOMPARED, SPLIT)])
 def test_a_clock_that_was_never_compared_has_its_margin(at, expected):
-    assert found("ABORT", TS + at, before=LONG, clocks=UNCOMPARED) is expected
+    assert found("ABORT", TS + at, before=LONG, clocks_differ_ms=UNCOMPARED) is expected
     late = decision("COMMIT", at=TS + HOUR // 2, open_for=HOUR // 2)
-    assert found("ABORT", TS + at, after=late, clocks=UNCOMPARED) is expected
+    assert found("ABORT", TS + at, after=late, clocks_differ_ms=UNCOMPARED) is expected
 
 
 def test_a_marker_inside_a_live_transaction_comes_after_its_start():
@@ -141,8 +122,8 @@ def test_a_marker_inside_a_live_transaction_comes_after_its_start():
     assert found("ABORT", TS, after=live) is SPLIT
     assert found("ABORT", TS - 1, after=live) is STRAY
     # Without a complete history it may be the marker of an earlier transaction.
-    assert found("ABORT", TS + CLOCKS_DIFFER_MS, after=live, since=None) is SPLIT
-    assert found("ABORT", TS + CLOCKS_DIFFER_MS - 1, after=live, since=None) is None
+    assert found("ABORT", TS + CLOCKS_DIFFER_MS, after=live, complete_since_ms=None) is SPLIT
+    assert found("ABORT", TS + CLOCKS_DIFFER_MS - 1, after=live, complete_since_ms=None) is None
     assert found("ABORT", TS, after=live, ends_data=False) is STRAY
     assert found("ABORT", TS, after=replace(live, start_ms=None)) is STRAY
 
@@ -163,13 +144,13 @@ def test_a_marker_by_hand_after_the_end_is_before_the_next_start():
         assert found("ABORT", at, before=before, is_first=False, after=following) is expected
     assert found("ABORT", start, before=before, is_first=False, after=replace(following, start_ms=None)) is STRAY
     assert found("ABORT", end + 1, before=replace(before, completed_ms=None), is_first=False) is None
-    assert found("ABORT", end + 1, before=before, is_first=False, since=None) is None
+    assert found("ABORT", end + 1, before=before, is_first=False, complete_since_ms=None) is None
 
 
 def test_a_history_is_complete_by_more_than_the_difference_of_the_clocks():
     early = TS + 10 - CLOCKS_DIFFER_MS
-    assert found("ABORT", since=early) is STRAY
-    assert found("ABORT", since=early + 1) is None
-    assert found("ABORT", until=TS + 10 + CLOCKS_DIFFER_MS) is STRAY
-    assert found("ABORT", until=TS + 10 + CLOCKS_DIFFER_MS - 1) is None
-    assert found("ABORT", until=None) is None
+    assert found("ABORT", complete_since_ms=early) is STRAY
+    assert found("ABORT", complete_since_ms=early + 1) is None
+    assert found("ABORT", known_until_ms=TS + 10 + CLOCKS_DIFFER_MS) is STRAY
+    assert found("ABORT", known_until_ms=TS + 10 + CLOCKS_DIFFER_MS - 1) is None
+    assert found("ABORT", known_until_ms=None) is None
