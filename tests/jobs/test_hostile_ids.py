@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.test_terminals import Listed, assert_lists_fit, listed_in_a_pipe, run_in
+from tests.house.test_terminals import LIST_WIDTHS, Listed, assert_lists_fit, listed_in_a_pipe, run_in
 from tests.support import live_output
 from tests.support.delta_tables import store
 from tests.support.memory_audits import audited
@@ -19,6 +19,6 @@ def listed(spark, captures: Path, repository: Path, tmp_path_factory: pytest.Tem
     return listed_in_a_pipe(root, run_in(root, repository))
 
 
-@pytest.mark.parametrize("columns", [80, 100, 160])
+@pytest.mark.parametrize("columns", LIST_WIDTHS)
 def test_every_list_fits_into_the_terminal_and_cuts_no_word(listed, repository, tmp_path, columns):
     assert_lists_fit(listed, run_in(tmp_path, repository), columns)

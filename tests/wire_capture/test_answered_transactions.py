@@ -96,8 +96,7 @@ def cluster() -> Racing:
     return Racing(logs, {"DescribeProducers": after_producers, "ListOffsets": logs["busy"].append})
 
 
-#: An audit each. CI has time for the one with less.
-@pytest.fixture(scope="module", params=[OPEN, pytest.param(ALL, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[OPEN, ALL])
 def tables(spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MemoryTables:
     folder: Path = tmp_path_factory.mktemp(request.param)
     taken_by(cluster(), folder, scope=request.param)
