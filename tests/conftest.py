@@ -34,7 +34,7 @@ SLOW = (
 )
 
 #: Folders without a test that asks for a session. The process of the session takes ten seconds less if it does not read them.
-WITHOUT_SESSION = ("tests/ask/", "tests/core/", "tests/deploy/", "tests/page/", "tests/readers/", "tests/scripts/")
+WITHOUT_SESSION = ("tests/ask/", "tests/core/", "tests/deploy/", "tests/page/", "tests/readers/")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
