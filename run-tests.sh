@@ -44,7 +44,7 @@ if (($# > 0)); then
   exec "$VENV/bin/pytest" "$@"            # the exit code is that of pytest; 5 if no tests were found
 fi
 
-# Two processes, one core each: the tests that share a Spark session, and mypy and all other tests.
+# Two processes, one core each: the tests that share the first Spark session, and mypy and all other tests.
 first="$(mktemp)"
 "$VENV/bin/pytest" -m "session and not slow" >"$first" 2>&1 &
 trap 'kill "$!" 2>/dev/null || true; rm -f "$first"' EXIT
@@ -52,6 +52,6 @@ step mypy
 printf '== pytest\n' >&2
 "$VENV/bin/pytest" -m "not session and not slow" && code=0 || code=$?
 wait "$!" || code=$?
-printf '== pytest with the Spark session\n' >&2
+printf '== pytest with the first Spark session\n' >&2
 cat "$first"
 exit "$code"

@@ -33,8 +33,10 @@ SLOW = (
     "tests/jobs/test_kills.py",
 )
 
-#: Folders without a test that asks for a session. The process of the session takes ten seconds less if it does not read them.
-WITHOUT_SESSION = ("tests/ask/", "tests/core/", "tests/deploy/", "tests/page/", "tests/readers/")
+#: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
+BESIDE = ("tests/house/", "tests/notebooks/")
+#: Folders without a test of the first session. Its process takes ten seconds less if it does not read them.
+WITHOUT_SESSION = (*BESIDE, "tests/ask/", "tests/core/", "tests/deploy/", "tests/page/", "tests/readers/")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -44,11 +46,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what shares the Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
+    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        if "spark" in getattr(item, "fixturenames", ()):
+        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
             if item.nodeid.startswith(WITHOUT_SESSION):
                 raise pytest.UsageError(f"{item.nodeid} asks for Spark: take its folder out of WITHOUT_SESSION, tests/conftest.py")
             item.add_marker(pytest.mark.session)

@@ -291,7 +291,8 @@ def span_events(
 
     `spans` are rows of producer_spans, with None for times that no clock shows; `started` maps a first offset to the key behind
     its Ongoing record, `verdicts` to the verdict. Below `exact_from`, not all transactions are loaded, so the last stable
-    offset is unknown; it is unknown everywhere if that is None. It is never below `log_start`.
+    offset is unknown; it is unknown everywhere if that is None. It is never below `log_start`: nobody
+    knows where it was when nothing was open there.
     """
     ends = [(row[name], row, name == "first_offset") for name in ("first_offset", "marker_offset") for row in spans]
     ends = sorted((each for each in ends if each[0] is not None), key=lambda each: each[0])
@@ -317,7 +318,7 @@ def span_events(
             epoch = row.get("marker_epoch", epoch)
             event = f"{row['marker_type']} marker" if row["marker_type"] else "marker"
             detail = "nothing was open" if first is None else f"ends the transaction from offset {first}"
-        is_known = exact_from is not None and offset >= max(exact_from, log_start)
+        is_known = exact_from is not None and offset >= exact_from and (bool(opened) or offset >= log_start)
         yield Event(
             log=log,
             offset=offset,
