@@ -21,7 +21,7 @@ from txnlib.jobs.report_transactions import finish
 from txnlib.jobs.result_files import result_files
 from txnlib.pipeline.scheduler import AT_ONCE, carry_out
 from txnlib.pipeline.tables import RECONSTRUCT, REPORT
-from txnlib.spark.producers.producer_spans import producer_batches
+from txnlib.spark.producers.producer_spans import batches_of, with_snapshot
 from txnlib.spark.producers.producer_steps import with_states
 
 MOST = 1.5
@@ -59,8 +59,8 @@ def main() -> None:
         with ThreadPoolExecutor(AT_ONCE) as workers:
             list(workers.map(lambda name: store_again(run, name, folder), [step.name for step in steps if step.name in TABLES]))
 
-    rows = producer_batches(*map(run.tables.read, ("record_batches", "producer_snapshots", "coverage")))
-    windows = with_states(rows).write.format("noop").mode("overwrite")
+    batches, snapshots, coverage = map(run.tables.read, ("record_batches", "producer_snapshots", "coverage"))
+    windows = with_states(batches_of(batches, snapshots, with_snapshot(coverage, snapshots))).write.format("noop").mode("overwrite")
     with TemporaryDirectory() as folder:
         _, second = [(timed(judge), timed(windows.save), timed(lambda: store(folder))) for _ in range(2)]
     print(*second)

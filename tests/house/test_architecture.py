@@ -5,6 +5,8 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +148,21 @@ def test_the_test_of_a_module_stands_in_the_folder_of_its_name(repository, packa
     for path in (repository / "tests" / package).rglob("test_*.py"):
         folder = folders.get(path.stem.removeprefix("test_"))
         assert folder in (None, path.parent.name), path
+
+
+def test_what_benchmarks_and_scripts_import_of_the_package_exists(repository):
+    """No test runs them, so a changed name would be noticed only by whoever measures next."""
+    named = {
+        (node.module, each.name)
+        for path in sources(repository, "bench", "deploy", "docs", "scripts")
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("txnlib")
+        for each in node.names
+    }
+    assert len(named) > 30
+    assert [names for names in named if not _is_there(*names)] == []
+
+
+def _is_there(module: str, name: str) -> bool:
+    found = import_module(module)
+    return hasattr(found, name) or (hasattr(found, "__path__") and find_spec(f"{module}.{name}") is not None)
