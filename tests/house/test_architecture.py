@@ -151,7 +151,7 @@ def test_the_test_of_a_module_stands_in_the_folder_of_its_name(repository, packa
 
 
 def test_what_benchmarks_and_scripts_import_of_the_package_exists(repository):
-    """No test runs them, so a changed name would be noticed only by whoever measures next."""
+    """Other tests do not run them, and a changed name breaks them."""
     named = {
         (node.module, each.name)
         for path in sources(repository, "bench", "deploy", "docs", "scripts")

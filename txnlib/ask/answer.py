@@ -111,10 +111,14 @@ def answer(summary: Summary) -> Answer:
 
 def sections_of(summary: Summary) -> list[str]:
     """The sections with transactions, in the order in which the first lines name what is in them."""
-    named = {section: [name for name in names_of(section) if name in summary.extents] or [section] for section in SECTIONS}
     order = [*HEADLINES]
     shown = (section for section in SECTIONS if summary.transactions.get(section))
-    return sorted(shown, key=lambda section: order.index(named[section][0]))
+    return sorted(shown, key=lambda section: order.index(next(iter(extents_of(section, summary)), section)))
+
+
+def extents_of(section: str, summary: Summary) -> dict[str, VerdictExtent]:
+    """What the transactions of a section count as: LATE, LOOKS_LATE or both, for instance. Nothing if nobody counted them."""
+    return {name: summary.extents[name] for name in names_of(section) if name in summary.extents}
 
 
 def unread_coordinators(summary: Summary) -> str:

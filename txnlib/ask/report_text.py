@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from txnlib.ask.answer import CALM, HEADLINES, answer, captured, sections_of
-from txnlib.ask.extents import VerdictExtent, names_of
+from txnlib.ask.answer import CALM, HEADLINES, answer, captured, extents_of, sections_of
+from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.grid import WIDTH, command_lines
 from txnlib.ask.own_command import PROGRAM, own_command
 from txnlib.ask.report_entries import (
@@ -169,7 +169,7 @@ def _section(section: str, summary: Summary) -> list[Line]:
     shown = [row for group in groups[: in_full + IN_BRIEF] for row in group]
     hidden = total - len(shown)
     lines: list[Line] = ["", section_title(section, summary)]
-    reach = [summary.extents[name] for name in names_of(section) if name in summary.extents]
+    reach = [*extents_of(section, summary).values()]
     if hidden:
         lines += [line for extent in reach for line in _in_all(extent)]
     for number, group in enumerate(groups[:in_full]):
@@ -185,8 +185,8 @@ def _section(section: str, summary: Summary) -> list[Line]:
 
 
 def section_title(section: str, summary: Summary) -> str:
-    """What the transactions of a section count as: for instance LATE, LOOKS LATE, or both."""
-    return " AND ".join(name for name in names_of(section) if name in summary.extents).replace("_", " ") or section
+    """What the transactions of a section count as, in words."""
+    return " AND ".join(extents_of(section, summary)).replace("_", " ") or section
 
 
 def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> str:

@@ -130,7 +130,7 @@ class Summary:
 
     @property
     def split(self) -> list[TransactionOnPartitions]:
-        """The broken transactions, without those of which a marker is only pending."""
+        """The broken transactions, except those that only wait for a marker."""
         return [each for each in self.broken if not each.is_only_pending]
 
 

@@ -81,6 +81,6 @@ def printable(text: object) -> str:
 
 
 def told(sentence: object) -> str:
-    """A stored sentence as it is printed. Its instants, and those of JSON in it, look like all others on the screen."""
+    """A stored sentence, ready to print. Instants in it, even inside JSON, look like all others on the screen."""
     text = _JSON_MS.sub(lambda found: f'"{found[1]}":"{precise_time(int(found[2]))}"', printable(sentence))
     return _ISO.sub(r"\1 \2", text)

@@ -78,7 +78,7 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
     ),
     Reason.MARKER_PENDING: "its coordinator decided ({state}); the marker is on its way",
     Reason.MARKER_OVERDUE: "its coordinator decided ({state}) long ago, and the marker has not reached this partition",
-    Reason.MARKER_REFUSED: ("its coordinator decided ({state}), but the partition refuses the marker, because it has seen {ahead}"),
+    Reason.MARKER_REFUSED: "its coordinator decided ({state}), but the partition refuses the marker, because it has seen {ahead}",
     Reason.EXPECTED: "{transactional_id} is {state} with this partition, within its time limit",
     Reason.OVERDUE: "{transactional_id} is still {state} with this partition, and its coordinator should have aborted it",
     Reason.TIMEOUT_NOT_PASSED: (

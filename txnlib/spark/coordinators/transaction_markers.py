@@ -111,8 +111,8 @@ _IS_NEAR: Final = "at_ms - before.at_ms <= clocks_differ_ms"
 _IS_OF_PRIOR: Final = f"({agrees('before.marker', 'prior')} AND abs(before.at_ms - prior.at_ms) <= at_ms - before.at_ms)"
 _IS_BEFORE: Final = f"({agrees('before.marker', 'decision')} AND {_IS_NEAR} AND NOT {_IS_OF_PRIOR})"
 _IS_AFTER: Final = f"({agrees('after.marker', 'decision')} AND NOT ({_IS_BEFORE} AND at_ms - before.at_ms < after.at_ms - at_ms))"
-#: A decision has the time of its coordinator's clock. So has a marker, if its clock and that of its producer's coordinator were
-#: compared. Markers without a time come first, because each may be the one that is sought.
+#: Decisions have times of their coordinator's clock. Times of markers are converted to it, if the two clocks were compared. Markers
+#: without a time come first, because each may be the one that is sought.
 _MARKED: Final = f"""
 WITH timed AS (
   SELECT /*+ BROADCAST(clocks) */ producer_id, topic, partition, at_ms, NULL AS marker, decision, clock_offset_ms, clocks_differ_ms
