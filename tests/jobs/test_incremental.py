@@ -3,7 +3,6 @@
 import random
 import shutil
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -64,11 +63,6 @@ def same_tables(run, full, names=TABLES):
 
 def positions_read(run):
     return {segment.path: segment.position for segment in run.capture.resumed}
-
-
-def bytes_written(run, name):
-    files = (Path(run.tables.store.output) / name).rglob(f"run_id={run.tables.run_id}/**/*.parquet")
-    return sum(file.stat().st_size for file in files)
 
 
 def test_two_nights_equal_full_audits(spark, captures, tmp_path):

@@ -111,16 +111,6 @@ def _record_lines(batch: Batch, offset: int, contents: bool, bare: bool) -> Iter
         yield (b"|" + printed if printed else b"") if bare else b"| " + metadata + printed
 
 
-def with_forgeries(forged: int, *places: int, count: int) -> bytes:
-    """A dump of so many batches whose records have header keys; at some places a key imitates perfect batches that are next."""
-    log = [Batch((Record(header_keys=(b"trace",)),)) for _ in range(count)]
-    for place in places:
-        start = place + 1, log[0].size * (place + 1)
-        lines = [line for of_batch in batch_lines(*[Batch(producer_id=666, size=130)] * forged, start=start) for line in of_batch]
-        log[place] = Batch((Record(header_keys=(b"\n".join([b"k", *lines, b"x"]),)),))
-    return print_dump(*log)
-
-
 def lines_in(text: bytes, chunk: int = 1 << 20, longest: int = LONGEST_LINE) -> TextLines:
     """The lines of a text that comes in chunks."""
     return TextLines(iter(partial(io.BytesIO(text).read, chunk), b""), longest=longest)
