@@ -52,18 +52,13 @@ def parse_instant(given: str, option: str = "--as-of") -> int:
     Raises UsageError for anything else, and for an instant before 1970 or after the year 9998.
     """
     try:
-        instant_ms = _epoch_ms(given)
+        if _EPOCH_MS.fullmatch(given):
+            instant_ms = int(given)
+        else:
+            instant = datetime.fromisoformat(given)
+            instant_ms = round((instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{option} {given[:_SHOWN]}: expected ISO-8601 such as 2026-11-21T07:46:12Z, or epoch ms") from error
     if not 0 <= instant_ms <= LAST_INSTANT_MS:
         raise UsageError(f"{option} {given[:_SHOWN]}: expected an instant from 1970 up to the year 9998")
     return instant_ms
-
-
-def _epoch_ms(given: str) -> int:
-    if _EPOCH_MS.fullmatch(given):
-        return int(given)
-    instant = datetime.fromisoformat(given)
-    if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
-    return round(instant.timestamp() * 1000)

@@ -131,10 +131,6 @@ def _opened(folder: str, name: str, statistics: Sequence[str]) -> DeltaTable:
             configuration={"delta.dataSkippingStatsColumns": ",".join(statistics)},
         )
     table = DeltaTable(folder)
-    if table.version() == 0 and not _has_constraints(table):
-        table.alter.add_constraint(dict(constraints_of(name)))
+    if table.version() == 0 and not any(key.startswith("delta.constraints.") for key in table.metadata().configuration):
+        table.alter.add_constraint(constraints_of(name))
     return table
-
-
-def _has_constraints(table: DeltaTable) -> bool:
-    return any(key.startswith("delta.constraints.") for key in table.metadata().configuration)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -88,13 +88,6 @@ def resumed_frame(spark: SparkSession, capture: Capture) -> DataFrame:
     return local_rows(spark, map(astuple, capture.resumed), RESUMED)
 
 
-def resumed_parts(segments: DataFrame, resumed: DataFrame, *, in_driver: bool) -> DataFrame:
-    """What the earlier run has read of each resumed segment, as the first part of it. Columns: SEGMENT_PARTS."""
-    now = resumed.select(*_SEGMENT, F.struct("path", "position", "last_offset").alias("now"))
-    raw = segments.where(F.col("kind") == "raw").join(broadcast(now), on=list(_SEGMENT), how="inner")
-    return mapped(raw.select(*TABLES["segments"].names, "now"), _read_before, SEGMENT_PARTS, in_driver=in_driver)
-
-
 def _read_before(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = [read_before(row, **row.pop("now")) for row in batch.to_pylist()]
@@ -104,18 +97,12 @@ def _read_before(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 # ---- The run to continue
 
 
-class EarlierTables(Protocol):
-    """The tables of one run."""
-
-    def read(self, name: str) -> DataFrame: ...
-
-
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
     """A finished run that another one can continue, and its tables."""
 
     run: FinishedRun
-    tables: EarlierTables
+    tables: RunStore
 
 
 def history_of(store: Store, cluster: str) -> RunHistory:
@@ -127,15 +114,13 @@ def history_of(store: Store, cluster: str) -> RunHistory:
     finished = runs.where((F.col("cluster") == cluster) & (F.col("status") == "DONE"))
     instants = [F.unix_millis("as_of"), F.unix_millis("finished_at")]
     rows = finished.select("run_id", *instants, "chain", "night", "version", "settings").collect()
-    return RunHistory(frozenset(_finished_run(*row) for row in rows))
-
-
-def _finished_run(
-    run_id: str, as_of_ms: int, finished_ms: int, chain: str | None, night: int | None, version: str, settings: str
-) -> FinishedRun:
-    known = json.loads(settings)
-    made = (version, known.get("start"), known.get("detail"))
-    return FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, made, known.get("producer_id_expiration_ms"))
+    found = []
+    for run_id, as_of_ms, finished_ms, chain, night, version, settings in rows:
+        known = json.loads(settings)
+        made = (version, known.get("start"), known.get("detail"))
+        expiration_ms = known.get("producer_id_expiration_ms")
+        found.append(FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, made, expiration_ms))
+    return RunHistory(frozenset(found))
 
 
 def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms: int | None, detail: str) -> list[EarlierRun]:
@@ -148,7 +133,7 @@ def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms:
     return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]
 
 
-def resume_from(spark: SparkSession, capture: Capture, earlier: EarlierTables, *, in_driver: bool) -> Capture | None:
+def resume_from(spark: SparkSession, capture: Capture, earlier: RunStore, *, in_driver: bool) -> Capture | None:
     """The capture, with the segments that an earlier run has already read; None if its tables cannot be used.
 
     `in_driver`: whether the driver looks at the files, which are few; else tasks do.
@@ -161,9 +146,11 @@ def resume_from(spark: SparkSession, capture: Capture, earlier: EarlierTables, *
     return resume_segments(spark, capture, segments, checkpoints.frame("checkpoints"), in_driver=in_driver)
 
 
-def resumed_source(spark: SparkSession, capture: Capture, earlier: EarlierTables, *, is_small: bool) -> CaptureSource:
+def resumed_source(spark: SparkSession, capture: Capture, earlier: RunStore, *, is_small: bool) -> CaptureSource:
     """The rows of a capture, with what an earlier run has already read of its segments."""
     if not capture.resumed:
         return CaptureSource(spark, capture, is_small)
-    parts = resumed_parts(earlier.read("segments"), resumed_frame(spark, capture), in_driver=is_small)
-    return CaptureSource(spark, capture, is_small, parts)
+    now = resumed_frame(spark, capture).select(*_SEGMENT, F.struct("path", "position", "last_offset").alias("now"))
+    raw = earlier.read("segments").where(F.col("kind") == "raw").join(broadcast(now), on=list(_SEGMENT), how="inner")
+    read = mapped(raw.select(*TABLES["segments"].names, "now"), _read_before, SEGMENT_PARTS, in_driver=is_small)
+    return CaptureSource(spark, capture, is_small, read)

@@ -179,15 +179,10 @@ def _only_appended(segments: DataFrame, earlier_segments: DataFrame, complete: D
     is_new = F.col("known_end").isNull() & F.coalesce(F.col("first_offset") >= F.col("appended_from"), F.lit(True))
     is_unchanged = F.col("end_offset") == F.col("known_end")
     fits = F.coalesce(is_newest | is_new | is_unchanged, F.lit(False))
-    copies = joined.groupBy(*COPY).agg(
-        (F.bool_and(fits) & _is_each_once()).alias("fits"), F.max("appended_from").alias("appended_from")
-    )
-    return copies.where("fits").drop("fits")
-
-
-def _is_each_once() -> Column:
-    """Whether each segment of a copy is listed only once, in this run and in the earlier one."""
-    return F.count("*") == F.size(F.collect_set("segment_base_offset"))
+    # Each segment is listed only once, in this run and in the earlier one.
+    is_each_once = F.count("*") == F.size(F.collect_set("segment_base_offset"))
+    every = (F.bool_and(fits) & is_each_once).alias("fits")
+    return joined.groupBy(*COPY).agg(every, F.max("appended_from").alias("appended_from")).where("fits").drop("fits")
 
 
 def _origins(coverage: DataFrame, producer_snapshots: DataFrame) -> DataFrame:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
+from txnlib.delta.store import RunStore
 from txnlib.incremental.earlier_run import EarlierRun, resumed_frame
 from txnlib.incremental.resumed_spans import APPENDED, AppendedPartition, appended_partitions, not_ended_before, resumed_spans
 from txnlib.readers.capture import Capture
@@ -25,18 +26,6 @@ MIN_RESUMED_BYTES: Final = 64 << 20
 _COUNTED: Final = "topic string, partition int, source string, batches_since int, batches_from long"
 
 
-class ContinuedTables(Protocol):
-    """The tables of the run that continues."""
-
-    def read(self, name: str) -> DataFrame: ...
-
-    def read_written(self, name: str) -> DataFrame: ...
-
-    def write(self, name: str, frame: DataFrame) -> None: ...
-
-    def count_earlier_rows(self, name: str, copies: DataFrame) -> None: ...
-
-
 @dataclass(slots=True)
 class Resumption:
     """What a run has of an earlier one. With it, each of its tables has the rows that a full audit would give it."""
@@ -46,7 +35,7 @@ class Resumption:
     capture: Capture
     earlier: EarlierRun
     #: The tables of this run.
-    tables: ContinuedTables
+    tables: RunStore
     #: The partitions to which batches were only appended, once `find_appended_partitions` has found them.
     appended: tuple[AppendedPartition, ...] = ()
     #: The copies of which only appended bytes are read. Columns: COPY, batches_since, batches_from.

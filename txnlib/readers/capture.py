@@ -31,7 +31,7 @@ from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
-from txnlib.readers.storage.files import READ_ERRORS, read_text_head, without_compression
+from txnlib.readers.storage.files import READ_ERRORS, open_text, without_compression
 from txnlib.readers.storage.local_files import FolderEntry, shown
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import find_console_record, looks_like_dump, partition_in_name
@@ -227,8 +227,10 @@ def list_capture(inputs: Iterable[str], *, follow_links: bool = False, say: Call
     """
     roots = [_root(given) for given in inputs]
     bases = {root: PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root) for root, is_file in roots}
-    found, indexed = _Found(), _Indexed()
+    found = _Found()
     notes: list[CaptureNotes] = []
+    #: Path of a segment that has an index -> its root.
+    indexed: dict[str, str] = {}
     listed = files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=_is_partition_folder)
     for count, entry in enumerate(listed, 1):
         if count % REPORTED_FILES == 0:
@@ -238,8 +240,13 @@ def list_capture(inputs: Iterable[str], *, follow_links: bool = False, say: Call
         if entry.problem is None and PurePosixPath(entry.path).name == CAPTURE_JSON:
             notes.append(read_capture_notes(entry.path))
         found.add(entry, _classify(entry, bases[entry.root]))
-        indexed.add(entry)
-    for lost in indexed.without_segment(found.files):
+        folder, _, name = entry.path.rpartition("/")
+        match = _INDEX.fullmatch(name)
+        # A segment that is reached through a link may be listed under its own name.
+        if match is not None and not entry.is_linked and _is_partition_folder(PurePosixPath(folder).name):
+            indexed[f"{folder}/{match[1]}.log"] = entry.root
+    for path in sorted(indexed.keys() - {file.path for file in found.files}):
+        lost = FolderEntry(indexed[path], path, 0)
         found.add(lost, _refused(lost, bases[lost.root], MISSING_SEGMENT))
     if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in found.files):
         refused = next((file for file in found.files if file.kind is FileKind.REFUSED), None)
@@ -288,26 +295,6 @@ class _Found:
             else:
                 self._unnamed[entry.identity] = key
         self._files[key] = file
-
-
-class _Indexed:
-    """The segments that have indexes."""
-
-    def __init__(self) -> None:
-        #: Path of a segment -> its root.
-        self._segments: dict[str, str] = {}
-
-    def add(self, entry: FolderEntry) -> None:
-        folder, _, name = entry.path.rpartition("/")
-        match = _INDEX.fullmatch(name)
-        # A segment that is reached through a link may be listed under its own name.
-        if match is not None and not entry.is_linked and _is_partition_folder(PurePosixPath(folder).name):
-            self._segments[f"{folder}/{match[1]}.log"] = entry.root
-
-    def without_segment(self, listed: Iterable[CaptureFile]) -> list[FolderEntry]:
-        """The segments that are not listed themselves."""
-        missing = self._segments.keys() - {file.path for file in listed}
-        return [FolderEntry(self._segments[path], path, 0) for path in sorted(missing)]
 
 
 def _root(given: str) -> tuple[str, bool]:
@@ -429,7 +416,8 @@ def check_brokers(captured: Iterable[CaptureFile], notes: CaptureNotes) -> None:
 def _head(path: str) -> bytes:
     """The first bytes of a file, unpacked; empty if it cannot be read, because the table readers report that."""
     try:
-        return read_text_head(path, _HEAD_BYTES)
+        with open_text(path, chunk=_HEAD_BYTES) as text:
+            return next(iter(text), b"")[:_HEAD_BYTES]
     except READ_ERRORS as error:
         if isinstance(error, OSError) and may_pass(path, error):
             raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error

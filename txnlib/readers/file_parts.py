@@ -196,7 +196,7 @@ def resumed_copies(
     `found`: segments with an unchanged fingerprint. `read`: the raw segments of the earlier run, each with whether it has batches.
     `first`: see `first_segments`.
     """
-    times = Counter(map(_segment_of, found))
+    times: Counter[Segment] = Counter((each.topic, each.partition, each.source, each.segment_base_offset) for each in found)
     changed: set[Copy] = set()
     first_before: dict[Copy, int] = {}
     for segment, has_batches in read:
@@ -209,10 +209,6 @@ def resumed_copies(
     changed.update(copy for copy, base_offset in first_before.items() if first.get(copy, base_offset) < base_offset)
     kept = (each for each in found if (each.topic, each.partition, each.source) not in changed)
     return tuple(sorted(kept, key=lambda segment: segment.path))
-
-
-def _segment_of(segment: ResumedSegment) -> Segment:
-    return segment.topic, segment.partition, segment.source, segment.segment_base_offset
 
 
 def read_before(segment: Mapping[str, Any], path: str, position: int, last_offset: int) -> dict[str, Any]:

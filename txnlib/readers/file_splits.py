@@ -45,7 +45,9 @@ def start_at_snapshots(capture: Capture) -> Capture:
     segments = grouped(capture.of_kind(FileKind.SEGMENT), _copy)
     snapshots = grouped(capture.of_kind(FileKind.PRODUCER_SNAPSHOT), _copy)
     starts = {copy: _start(files, snapshots[copy]) for copy, files in segments.items() if copy[1] not in READ_WHOLE}
-    return replace(capture, files=tuple(_marked(file, starts.get(_copy(file))) for file in capture.files))
+    skipped = {file for file in capture.of_kind(FileKind.SEGMENT) if file.offset < (starts.get(_copy(file)) or 0)}
+    marked = (replace(file, kind=FileKind.SKIPPED_SEGMENT) if file in skipped else file for file in capture.files)
+    return replace(capture, files=tuple(marked))
 
 
 def _copy(file: CaptureFile) -> _Copy:
@@ -67,12 +69,6 @@ def _is_usable(snapshot: CaptureFile) -> bool:
         return snapshot_problem(files.read_all(snapshot.path, MOST_BYTES)) is None
     except OSError:
         return False
-
-
-def _marked(file: CaptureFile, start: int | None) -> CaptureFile:
-    if start is None or file.kind is not FileKind.SEGMENT or file.offset >= start:
-        return file
-    return replace(file, kind=FileKind.SKIPPED_SEGMENT)
 
 
 # ---- Splits of a large segment
@@ -137,9 +133,23 @@ def reach(chunk: Chunk) -> Reached | None:
     None, too, for a file that cannot be read: it is not split, and the table readers report it.
     """
     try:
-        return _reach(chunk)
+        with files.open_buffer(chunk.file.path) as buffer:
+            segment = open_segment(chunk.file, buffer)
+            at = _boundary(segment, chunk) if chunk.number else AT_START
+            for goal in chunk.later():
+                boundary = _boundary(segment, goal)
+                if at is None:
+                    return None
+                if boundary is None:
+                    continue
+                events = replace(segment, start=at, until=boundary.position).blocks()
+                # The state in which reading ends; None if it reaches the end of the file.
+                at = next((event for event in events if isinstance(event, ReaderState)), None)
+                if at == boundary:
+                    return Reached(goal.number, boundary)
     except READ_ERRORS:
-        return None
+        pass
+    return None
 
 
 def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
@@ -153,32 +163,8 @@ def parts_of(reached: Mapping[int, Reached]) -> tuple[Part, ...]:
     return (*parts, Part(start, None, state))
 
 
-def _reach(chunk: Chunk) -> Reached | None:
-    with files.open_buffer(chunk.file.path) as buffer:
-        segment = open_segment(chunk.file, buffer)
-        at = _boundary(segment, chunk) if chunk.number else AT_START
-        for goal in chunk.later():
-            boundary = _boundary(segment, goal)
-            if at is None:
-                return None
-            if boundary is None:
-                continue
-            at = _pause(replace(segment, start=at, until=boundary.position))
-            if at == boundary:
-                return Reached(goal.number, boundary)
-    return None
-
-
 def _boundary(segment: Segment, chunk: Chunk) -> ReaderState | None:
     return find_boundary(segment.buffer, chunk.start, chunk.end, segment.size, segment.base_offset)
-
-
-def _pause(segment: Segment) -> ReaderState | None:
-    """The state in which reading ends; None if it reaches the end of the file."""
-    for block in segment.blocks():
-        if isinstance(block, ReaderState):
-            return block
-    return None
 
 
 # ---- Files of one task
@@ -200,7 +186,10 @@ def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
     If there are several lists, no list mixes topics that every audit reads in full with others: each task writes its own file, and
     an incremental audit carries over files in which all rows are unchanged.
     """
-    works = [_work(file) for file in files]
+    works = [
+        file.extent if file.kind is not FileKind.SEGMENT or file.topic in ONLY_IN.values() else file.extent // HEADERS_ONLY
+        for file in files
+    ]
     whole = max(sum(works), 1)
     count = -(-whole // min(max(TASK_BYTES, whole // tasks), MOST_TASK_BYTES))
     most_files = min(max(TASK_FILES, len(files) // tasks), MOST_TASK_FILES)
@@ -213,8 +202,3 @@ def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
         bundles[-1].append(file)
         done, last = done + work, kind
     return bundles
-
-
-def _work(file: CaptureFile) -> int:
-    is_decoded = file.kind is not FileKind.SEGMENT or file.topic in ONLY_IN.values()
-    return file.extent if is_decoded else file.extent // HEADERS_ONLY

@@ -226,7 +226,11 @@ class SegmentRow:
         gaps = np.flatnonzero(offset_gaps(block) > 0)
         if len(gaps):
             row["last_gap_offset"] = int(headers["base_offset"][gaps[-1]])
-        stamped = _is_broker_stamped(headers) | segment.is_coordinator | segment.has_metadata
+        # On a broker's clock: markers, everything in LogAppendTime, and what only brokers write.
+        stamped = (headers["attributes"] & CONTROL_FLAG != 0) & (headers["producer_id"] >= 0)
+        stamped |= headers["attributes"] & TIMESTAMP_TYPE_FLAG != 0
+        stamped &= headers["magic"] == 2
+        stamped |= segment.is_coordinator | segment.has_metadata
         stamped &= (headers["max_timestamp"] >= FIRST_MS) & (headers["max_timestamp"] <= LAST_MS)
         if stamped.any():
             row["newest_broker_ms"] = max(int(headers["max_timestamp"][stamped].max()), row["newest_broker_ms"] or 0)
@@ -262,9 +266,3 @@ class SegmentRow:
 
     def _add_unreadable(self, position: int, length: int, sample: bytes, reason: str, next_offset: int | None) -> None:
         self._unreadable.append(unreadable(position, length, reason, sample, next_offset))
-
-
-def _is_broker_stamped(headers: Any) -> Any:
-    """Whether each batch's timestamp is on a broker's clock: markers, and everything in LogAppendTime."""
-    is_marker = (headers["attributes"] & CONTROL_FLAG != 0) & (headers["producer_id"] >= 0)
-    return (headers["magic"] == 2) & (is_marker | (headers["attributes"] & TIMESTAMP_TYPE_FLAG != 0))

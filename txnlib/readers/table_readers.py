@@ -24,7 +24,7 @@ from txnlib.readers.header_columns import AT_START
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage import files
 from txnlib.readers.storage.block_buffer import BlockBuffer
-from txnlib.readers.storage.files import READ_ERRORS, can_be_unpacked, is_compressed, open_text
+from txnlib.readers.storage.files import COMPRESSED, READ_ERRORS, can_be_unpacked, open_text
 from txnlib.readers.storage.local_files import is_link
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import read_located
@@ -169,7 +169,7 @@ def _read_no_content(file: CaptureFile, readers: Readers) -> TableBatches:
 
 def _unknown_file(file: CaptureFile) -> Batches:
     sample = files.read_range(file.path, 0, SAMPLE_BYTES)
-    is_packed = is_compressed(file.path) and not can_be_unpacked(file.path)
+    is_packed = file.path.endswith(COMPRESSED) and not can_be_unpacked(file.path)
     yield from broker_files.read_unreadable_file(file, "CANNOT_UNPACK" if is_packed else "NOT_A_KAFKA_FILE", sample)
 
 
@@ -280,7 +280,8 @@ def read_small_capture(
                     return None
     found["record_batches"] += found.pop(BATCH_RUNS_TABLE, [])
     of_parts = [*earlier_parts, *(row for batch in found.pop(SEGMENT_PARTS_TABLE, []) for row in batch.to_pylist())]
-    found["segments"] += pa.Table.from_pylist(_put_together(of_parts), schema=arrow_schemas.SEGMENTS).to_batches()
+    whole = [put_together(rows) for rows in grouped(of_parts, lambda part: part["path"]).values()]
+    found["segments"] += pa.Table.from_pylist(whole, schema=arrow_schemas.SEGMENTS).to_batches()
     return {table: pa.Table.from_batches(found[table], schema).combine_chunks() for table, schema in _SCHEMAS.items()}
 
 
@@ -288,7 +289,3 @@ def files_of(capture: Capture, file: CaptureFile) -> tuple[CaptureFile, ...]:
     """The parts of a file that are read, or the whole file."""
     parts = capture.parts.get(file.path)
     return (file,) if parts is None else tuple(replace(file, part=part) for part in parts)
-
-
-def _put_together(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [put_together(rows) for rows in grouped(parts, lambda part: part["path"]).values()]

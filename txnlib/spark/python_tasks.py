@@ -64,23 +64,18 @@ def mapped(
     in_driver: bool,
 ) -> DataFrame:
     """What `read` makes of the rows of a frame: in Python tasks, or in the driver, if there are few."""
+
+    def begin_and_read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
+        yield from read(batches)
+
     if not in_driver:
-        return frame.mapInArrow(_begun(read), schema)
+        return frame.mapInArrow(begin_and_read, schema)
     columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
     rows = list(read(iter(frame.toArrow().to_batches())))
     return (
         local_relation(frame.sparkSession, pa.Table.from_batches(rows), columns) if rows else no_rows(frame.sparkSession, columns)
     )
-
-
-def _begun(
-    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def begin_and_read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
-        yield from read(batches)
-
-    return begin_and_read
 
 
 @lru_cache
@@ -93,12 +88,7 @@ def begin_task() -> None:
     gc.freeze()
 
 
-def _quieten_worker() -> None:
-    """Installs the filter of `worker_daemon` in a worker that pyspark's own daemon started."""
-    daemon = sys.modules["__main__"]
-    if getattr(daemon.__spec__, "name", None) == "pyspark.daemon":
-        quieten(daemon)
-
-
-# A worker loads this module with its first task of ours, before it knows whether the task has any rows.
-_quieten_worker()
+# A worker of pyspark's own daemon loads this module with its first task of ours, before it knows whether the task has any rows.
+_daemon = sys.modules["__main__"]
+if getattr(_daemon.__spec__, "name", None) == "pyspark.daemon":
+    quieten(_daemon)

@@ -130,19 +130,16 @@ def _of_newest(producer: OddProducer, span: NewestSpan, checks: ProducerChecks) 
         yield found(Finding.INVALID_TIMESTAMP, unshown(times), producer, offset=known)
     if checks.highest is not None:
         first = span.marker_offset if span.first_offset is None else span.first_offset
-        yield from never_allocated(producer, checks.highest, is_dated=_is_dated(span, checks), offset=first)
+        stamped_ms = clock_ms(span.first_timestamp_ms) if span.is_broker_clock else None
+        stamped_ms = clock_ms(span.marker_ms) if stamped_ms is None else stamped_ms
+        # Only what is older than the end of the metadata log can contradict it.
+        is_dated = stamped_ms is not None and checks.whole_metadata_ms is not None and stamped_ms <= checks.whole_metadata_ms
+        yield from never_allocated(producer, checks.highest, is_dated=is_dated, offset=first)
     answer = checks.answers.get((producer.topic, producer.partition))
     if answer is not None and span.is_open and span.is_start_exact and start is not None:
         yield from of_open_transaction(
             answer, producer, producer.producer_id, start=start, epoch=state.producer_epoch, last_offset=state.last_offset
         )
-
-
-def _is_dated(span: NewestSpan, checks: ProducerChecks) -> bool:
-    """Whether a broker's clock shows that the span is older than the end of the metadata log."""
-    stamped_ms = clock_ms(span.first_timestamp_ms) if span.is_broker_clock else None
-    stamped_ms = clock_ms(span.marker_ms) if stamped_ms is None else stamped_ms
-    return stamped_ms is not None and checks.whole_metadata_ms is not None and stamped_ms <= checks.whole_metadata_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def transition(before: CoordinatorRecord | None, after: CoordinatorRecord, *, is
 
     `is_consecutive`: every offset between the two is present in the log, so nothing between them was compacted away.
     """
-    findings = list(_findings_of_record(after.entry))
+    findings = [finding for finding, is_odd in RECORD_CHECKS.items() if after.entry is not None and is_odd(after.entry)]
     if before is None:
         return Transition(None, tuple(findings))
     if is_ahead(before.partition_leader_epoch, of=after.partition_leader_epoch):
@@ -58,7 +58,7 @@ def transition(before: CoordinatorRecord | None, after: CoordinatorRecord, *, is
     if is_consecutive:
         step = STEPS[_state(before.entry), _state(after.entry)]
         findings += _findings_of_step(before.entry, after.entry, step)
-    elif before.entry and after.entry and _epoch_went_back(before.entry, after.entry):
+    elif before.entry and after.entry and _rose(before.entry, after.entry) < 0:
         findings.append(Finding.PRODUCER_EPOCH_WENT_BACK)
     return Transition(step, tuple(dict.fromkeys(findings)))
 
@@ -67,19 +67,9 @@ def _state(entry: TransactionLogEntry | None) -> TransactionState | None:
     return None if entry is None else entry.transaction_state
 
 
-def _findings_of_record(entry: TransactionLogEntry | None) -> tuple[Finding, ...]:
-    if entry is None:
-        return ()
-    return tuple(finding for finding, is_odd in RECORD_CHECKS.items() if is_odd(entry))
-
-
 def _epoch(entry: TransactionLogEntry) -> int:
     """The producer epoch. No broker writes a record without one; 0 stands in for it."""
     return entry.producer_epoch or 0
-
-
-def _starts(entry: TransactionLogEntry) -> bool:
-    return entry.transaction_state in PREPARED_STATES | COMPLETE_STATES | {_S.ONGOING}
 
 
 def _is_start_known(entry: TransactionLogEntry) -> bool:
@@ -87,17 +77,16 @@ def _is_start_known(entry: TransactionLogEntry) -> bool:
     return entry.start_timestamp_ms is not None or entry.version is not None
 
 
-def _is_with_client(entry: TransactionLogEntry) -> bool:
-    return entry.transaction_state in {_S.EMPTY, _S.ONGOING}
-
-
+_BEGUN: Final = PREPARED_STATES | COMPLETE_STATES | {_S.ONGOING}
 #: Finding -> predicate on one record.
 RECORD_CHECKS: Final[Mapping[Finding, Callable[[TransactionLogEntry], bool]]] = {
     Finding.STATE_NEVER_WRITTEN: lambda e: e.transaction_state in NEVER_WRITTEN_STATES,
-    Finding.START_TIMESTAMP_MISSING: lambda e: _starts(e) and e.start_timestamp_ms is None and _is_start_known(e),
+    Finding.START_TIMESTAMP_MISSING: lambda e: (
+        e.transaction_state in _BEGUN and e.start_timestamp_ms is None and _is_start_known(e)
+    ),
     Finding.START_TIMESTAMP_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and e.start_timestamp_ms is not None,
     Finding.PARTITIONS_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and bool(e.transaction_partitions),
-    Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: _is_with_client(e) and _epoch(e) > EXHAUSTED_EPOCH,
+    Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: e.transaction_state in {_S.EMPTY, _S.ONGOING} and _epoch(e) > EXHAUSTED_EPOCH,
 }
 
 
@@ -111,7 +100,7 @@ def _findings_of_step(before: TransactionLogEntry | None, after: TransactionLogE
         for (states_before, states_after), checks in STEP_CHECKS.items():
             if before.transaction_state in states_before and after.transaction_state in states_after:
                 findings += [finding for finding, is_odd in checks.items() if is_odd(before, after)]
-    if _epoch_went_back(before, after):
+    if _rose(before, after) < 0:
         findings.append(Finding.PRODUCER_EPOCH_WENT_BACK)
     explained = {finding for was_taken_back, of in PHANTOMS.items() if was_taken_back(before, after) for finding in of}
     return [Finding.SUSPICIOUS_PHANTOM_APPEND if finding in explained else finding for finding in findings]
@@ -205,10 +194,6 @@ def _partitions(entry: TransactionLogEntry) -> frozenset[object]:
 def _rose(before: TransactionLogEntry, after: TransactionLogEntry) -> int:
     """The increase of the epoch; 0 if the producer id changed."""
     return _epoch(after) - _epoch(before) if before.producer_id == after.producer_id else 0
-
-
-def _epoch_went_back(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    return _rose(before, after) < 0
 
 
 def _changed_producer_id(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:

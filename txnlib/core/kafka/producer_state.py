@@ -264,17 +264,14 @@ def acceptance(seen_epoch: int, marker_epoch: int, kafka_version: str | None, tr
 
     `transaction_version` is that of the marker, None if unknown.
     """
-    return ACCEPTANCES[_order(seen_epoch, marker_epoch), _brokers(kafka_version), _version(kafka_version, transaction_version)]
+    brokers = {None: Brokers.UNKNOWN, False: Brokers.BEFORE_4_2, True: Brokers.FROM_4_2}[is_from(STRICT_FROM, kafka_version)]
+    return ACCEPTANCES[_order(seen_epoch, marker_epoch), brokers, _version(kafka_version, transaction_version)]
 
 
 def _order(seen_epoch: int, marker_epoch: int) -> MarkerEpoch:
     if marker_epoch > seen_epoch or marker_epoch == seen_epoch == LAST_EPOCH:
         return MarkerEpoch.HIGHER
     return MarkerEpoch.EQUAL if marker_epoch == seen_epoch else MarkerEpoch.LOWER
-
-
-def _brokers(kafka_version: str | None) -> Brokers:
-    return {None: Brokers.UNKNOWN, False: Brokers.BEFORE_4_2, True: Brokers.FROM_4_2}[is_from(STRICT_FROM, kafka_version)]
 
 
 def _version(kafka_version: str | None, transaction_version: int | None) -> MarkerVersion:

@@ -107,8 +107,12 @@ def broker_clocks(coverage: Sequence[CoverageRow], marker_delays: Sequence[Marke
         marked_by = leaders.get((delays.topic, delays.partition))
         if decided_by is not None and marked_by is not None and decided_by != marked_by:
             ways[decided_by, marked_by].append(delays)
-    fastest = {way: least for way, delays in ways.items() if (least := _fastest(delays)) is not None}
-    applied = {way: _applied(ways[way]) for way in fastest}
+    fastest, applied = {}, {}
+    for way, delays_of in ways.items():
+        known = [each.least_ms for each in delays_of if each.least_ms is not None]
+        if known:
+            fastest[way] = Fastest(sum(each.samples for each in delays_of), min(known))
+            applied[way] = max((each.applied_ms for each in delays_of if each.applied_ms is not None), key=abs, default=0)
     for one, other in sorted({(min(way), max(way)) for way in fastest}):
         there, back = fastest.get((one, other)), fastest.get((other, one))
         yield row_of(
@@ -121,16 +125,6 @@ def broker_clocks(coverage: Sequence[CoverageRow], marker_delays: Sequence[Marke
             samples_back=0 if back is None else back.samples,
             applied_ms=applied.get((one, other), 0) or -applied.get((other, one), 0),
         )
-
-
-def _fastest(delays: Sequence[MarkerDelays]) -> Fastest | None:
-    known = [each.least_ms for each in delays if each.least_ms is not None]
-    return Fastest(sum(each.samples for each in delays), min(known)) if known else None
-
-
-def _applied(delays: Sequence[MarkerDelays]) -> int:
-    """The applied offset with the largest absolute value."""
-    return max((each.applied_ms for each in delays if each.applied_ms is not None), key=abs, default=0)
 
 
 # ---- `brokers`

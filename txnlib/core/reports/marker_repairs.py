@@ -157,7 +157,12 @@ def marker_repairs(
     for found in copies_with_markers([_marker_of(each, of) for each, of in due]):
         copies[found.due].add(found.copy)
     coordinators = sorted({each.coordinator_partition for each in lacking})
-    epochs = _newest_epochs(coordinator_epochs([CoordinatorKey(number) for number in coordinators]), coverage)
+    asked = coordinator_epochs([CoordinatorKey(number) for number in coordinators])
+    known = [(each.coordinator_partition, each.coordinator_epoch) for each in asked]
+    # The request must carry the newest one.
+    epochs = highest_of(
+        [*known, *((copy.partition, copy.leader_epoch) for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC)]
+    )
     decisions: dict[_Producer, set[str]] = defaultdict(set)
     for each, _ in due:
         if each.first_offset is not None and each.marker != MarkerState.CONTRADICTING:
@@ -231,13 +236,6 @@ def _fate(lacking: LackingPartition, later: SpanOfProducer | None) -> tuple[Fate
     if lacking.first_offset is not None:
         return Fate.OPEN, first_offset, None
     return Fate(later.marker_type) if later is not None and later.marker_type else Fate.NONE, first_offset, ended_at
-
-
-def _newest_epochs(of_records: Sequence[CoordinatorEpoch], coverage: Sequence[CoverageRow]) -> dict[int, int]:
-    """Coordinator partition -> its newest coordinator epoch, which the request must carry."""
-    known = [(each.coordinator_partition, each.coordinator_epoch) for each in of_records]
-    known += [(copy.partition, copy.leader_epoch) for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC]
-    return highest_of(known)
 
 
 # ---- The repair of a lost marker: its request, its sender, and what consumers saw

@@ -78,11 +78,6 @@ class Output:
             self.values += self.ranges
             self.ranges.clear()
 
-    def type_marker(self, control_type: int, coordinator_epoch: int) -> None:
-        """Adds what its record line says to the waiting batch."""
-        if self.pending is not None:
-            self.pending = self.pending._replace(control_type=control_type, coordinator_epoch=coordinator_epoch)
-
     @property
     def is_corrupt(self) -> bool:
         """Whether nothing believable follows what is unreadable."""
@@ -277,7 +272,3 @@ class FileReader:
             # A digit is wrong here or in the `Dumping` line.
             self.out.unreadable(position, line, UnreadableReason.BROKEN_LINE)
         return True
-
-    def returns_to_file_before(self, batch: DumpedBatch) -> bool:
-        """Whether a batch line after a gap continues the file before: the `Dumping` line between them may be of its payload."""
-        return self.before is not None and self.before.has_text and self.before.continues(batch)

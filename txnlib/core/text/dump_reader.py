@@ -113,7 +113,8 @@ class DumpReader(FileReader):
                 chain.pass_batch(batch)
                 return False
             chain, is_next = self.start_file(position, DumpedFile()), True
-        elif not is_next and self.returns_to_file_before(batch):
+        elif not is_next and self.before is not None and self.before.has_text and self.before.continues(batch):
+            # The `Dumping` line between the two files may be of a payload.
             chain = self.start_file(position, DumpedFile())
         elif chain.open is not None and chain.is_rivalled_at(batch):
             # Either the `Dumping` line of another file is lost, or a payload leads here.
@@ -172,8 +173,8 @@ class DumpReader(FileReader):
                     return True
             if batch.is_control:
                 marker = read_marker(contents)
-                if marker is not None:
-                    self.out.type_marker(*marker)
+                if marker is not None and self.out.pending is not None:
+                    self.out.pending = self.out.pending._replace(control_type=marker[0], coordinator_epoch=marker[1])
                 return marker is not None
             text = contents.removeprefix(KEY)
             if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
@@ -264,9 +265,6 @@ class DumpReader(FileReader):
 
     # ---- Other lines: messages of the tool, payload, or damage
 
-    def skip_empty_line(self, position: int, line: bytes) -> bool:
-        return True
-
     def skip_long_line(self, position: int, line: LongLine) -> None:
         """Reports a line that is too long. If it may be part of contents, the next lines may be, too."""
         self.out.unreadable(position, line.head, UnreadableReason.LINE_TOO_LONG, line.size)
@@ -331,7 +329,7 @@ _OF_LOG: Final[Mapping[str, Action]] = {
 }
 _RECORDS: Final[Mapping[str, Action]] = {"RECORD": DumpReader.read_record, "BARE": DumpReader.read_bare_record}
 _PRODUCERS: Final[Mapping[str, Action]] = {"PRODUCER": DumpReader.read_snapshot_entry}
-_EMPTY: Final[Mapping[str, Action]] = {"EMPTY": DumpReader.skip_empty_line}
+_EMPTY: Final[Mapping[str, Action]] = {"EMPTY": lambda _reader, _position, _line: True}
 #: What to do with a line, by what may come next and by the kind of line. An action returns whether the line is what it looks like.
 #: Otherwise, and where there is no action, the line is a message of the tool, payload, or damage; or in doubt with its file.
 _ACTIONS: Final[Mapping[State, Mapping[str, Action]]] = {

@@ -161,11 +161,6 @@ def _dropped_without_leader(evidence: Evidence) -> bool:
     return none.at_ms is None or none.at_ms <= completed
 
 
-def _is_unexplained(evidence: Evidence) -> bool:
-    """Whether the marker is missing, and the metadata log does not show why."""
-    return _lacks_marker(evidence) and not any(rule.applies(evidence) for rule in _SHOWN_LOSSES)
-
-
 _PROVEN, _L, _P = Likelihood.PROVEN, Likelihood.LIKELY, Likelihood.POSSIBLE
 
 _AFTER_MARKER: Final = "the open batches are after the {marker_type} marker at offset {marker_offset}"
@@ -212,7 +207,7 @@ _LOST_MARKER: Final = CauseRule(
     CauseName.MARKER_LOST,
     _L,
     "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows it here",
-    _is_unexplained,
+    lambda evidence: _lacks_marker(evidence) and not any(rule.applies(evidence) for rule in _SHOWN_LOSSES),
 )
 
 _NO_LEADER: Final = CauseRule(CauseName.NO_LEADER, _PROVEN, "{leaderless}", is_leaderless)

@@ -57,7 +57,9 @@ class CoordinatorPartition(PartitionFacts):
 
     def __post_init__(self) -> None:
         copies = [copy for copy in self.copies if copy.status != "MISSING"]
-        damaged = _lost_below(copies)
+        # Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged one.
+        ends = {copy.damage_ends_at for copy in copies} - {None}
+        damaged = highest(end for end in ends if end is not None and not any(_contains(copy, end, copies) for copy in copies))
         proven = {
             "best": max(
                 copies,
@@ -79,15 +81,6 @@ class CoordinatorPartition(PartitionFacts):
         end = highest(end for copy in self.copies for end in (copy.survives_until, copy.high_watermark))
         last = -1 if self.last_offset is None else self.last_offset
         return end if end is not None and end > last + 1 else self.hole_offset
-
-
-def _lost_below(copies: Sequence[CoverageRow]) -> int | None:
-    """The offset below which records may be lost in every copy; None if nothing is.
-
-    Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged one.
-    """
-    damages = (copy.damage_ends_at for copy in copies)
-    return highest(end for end in damages if end is not None and not any(_contains(copy, end, copies) for copy in copies))
 
 
 def _contains(copy: CoverageRow, end: int, copies: Iterable[CoverageRow]) -> bool:

@@ -15,7 +15,7 @@ from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, 
 from txnlib.core.rows import row_of
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
 from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EarlierAudit, EpochStamps, OpenSpan, SiblingMarkers
-from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Decided, Evidence, Owner, PartitionSide
+from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Evidence, Owner, PartitionSide
 from txnlib.core.verdicts.history import Clocks, Match, began_later_by_epoch, clocks_of, decided_of, history_of, lists, matches_of
 
 #: Owners of a producer id, the best claim first.
@@ -92,7 +92,10 @@ def _coordinator_side(
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
     captures = [each.best.captured_at_ms if each.best else None for each in wanted]
     high_watermark = None if best is None else best.high_watermark
-    side = row_of(
+    version = None if claim is None else claim.client_transaction_version
+    versions = [version, facts.transaction_version, *(each.transaction_version for each in decided)]
+    is_v2_excluded = facts.transaction_version is not None or is_from(V2_FROM, facts.kafka_version) is False
+    return row_of(
         CoordinatorSide,
         claim,
         of_claim,
@@ -101,7 +104,7 @@ def _coordinator_side(
         state=None if claim is None or claim.state is None else BY_KAFKA_NAME[claim.state],
         transaction_start_ms=None if claim is None else claim.start_ms,
         is_listed=claim is not None and lists(claim.partitions, span),
-        transaction_version=None if claim is None else claim.client_transaction_version,
+        transaction_version=version,
         known_until_ms=facts.coordinators_known_until_ms if claim is None else of_claim.known_until_ms if of_claim else None,
         is_capture_instant_assumed=of_claim.is_instant_assumed if of_claim else True,
         missing_partitions=missing,
@@ -120,8 +123,8 @@ def _coordinator_side(
         uncertain_copies=tuple(text for each in wanted for text in uncertainties(each)) or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
+        may_be_v2=any((each or 0) >= 2 for each in versions) or not is_v2_excluded,
     )
-    return replace(side, may_be_v2=_may_be_v2(side, decided, facts))
 
 
 _NONE_CAPTURED: Final = "no partition of __transaction_state was captured"
@@ -146,14 +149,6 @@ def _pending_ids(claims: Sequence[Claim]) -> tuple[str, ...]:
         elif claim.owner == Owner.NEXT.value:
             found.append(f"{claim.transactional_id} will use the producer id next")
     return tuple(found)
-
-
-def _may_be_v2(coordinator: CoordinatorSide, decided: Sequence[Decided], facts: ClusterFacts) -> bool:
-    """Whether the records may be of transactions v2: a record or the cluster's feature says so, or nothing excludes it."""
-    versions = [coordinator.transaction_version, *(each.transaction_version for each in decided), facts.transaction_version]
-    if any((version or 0) >= 2 for version in versions):
-        return True
-    return facts.transaction_version is None and is_from(V2_FROM, facts.kafka_version) is not False
 
 
 def _ended_ms(matches: Sequence[Match], span: OpenSpan, coordinator: CoordinatorPartition | None) -> int | None:
@@ -240,12 +235,15 @@ def _partition_side(
         default=None,
     )
     living = [each for each in span.copies if each.status != "MISSING"]
+    seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first)]
+    begun = span.last_timestamp_ms if span.first_timestamp_ms is None else span.first_timestamp_ms
     return row_of(
         PartitionSide,
         span,
         copy,
         producer_id=dossier.producer_id,
-        first_timestamp_ms=_first_timestamp(span, floor, lag),
+        # A time by a broker's clock that contradicts the stamps around it proves nothing.
+        first_timestamp_ms=latest_bound_ms([begun], floor, lag) if span.is_broker_clock else begun,
         is_start_exact=span.is_start_exact and (is_begin_gone or is_start_proven(span.checks, copy)),
         stamped_before_ms=stamped_before,
         stamped_after_ms=stamped_after,
@@ -262,7 +260,7 @@ def _partition_side(
         is_disputed="COPIES_DISAGREE" in span.alarms and copy.role != Role.LEADER,
         is_start_committed=None if copy.high_watermark is None else span.start_offset < copy.high_watermark,
         crc=_crc(span.checks),
-        first_seen_ms=_seen_ms(span.earlier, copy, first, floor),
+        first_seen_ms=latest_bound_ms(seen, floor, None),
         sibling_commit_ms=_sibling_commit_ms(span.siblings, stamped_before),
         newest_marker_ms=highest(each.newest_unexplained_ms for each in span.siblings),
         newest_commit_ms=commit.newest_unexplained_commit_ms if commit else None,
@@ -310,12 +308,6 @@ def _captured_by(copy: CoverageRow) -> int | None:
     return stamp
 
 
-def _first_timestamp(span: OpenSpan, floor: int | None, lag: int) -> int | None:
-    """Time of the first batch; one by a broker's clock that contradicts the stamps around it proves nothing."""
-    written = span.first_timestamp_ms if span.first_timestamp_ms is not None else span.last_timestamp_ms
-    return latest_bound_ms([written], floor, lag) if span.is_broker_clock else written
-
-
 def _crc(checks: Sequence[CheckedBatch]) -> Crc:
     if any(check.is_crc_valid is False for check in checks):
         return Crc.INVALID
@@ -351,12 +343,6 @@ def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first: Checked
     if not all(known):
         return False
     return True if known else None
-
-
-def _seen_ms(earlier: Sequence[EarlierAudit], copy: CoverageRow, first: CheckedBatch | None, floor: int | None) -> int | None:
-    """The oldest instant at which an earlier audit's copy shows the transaction open."""
-    seen = (each.copied_ms for each in earlier if is_same_transaction(each, copy, first))
-    return latest_bound_ms(seen, floor, None)
 
 
 def _sibling_commit_ms(siblings: Sequence[SiblingMarkers], stamped_before: int | None) -> int | None:

@@ -143,8 +143,10 @@ def known_metadata(
     if log.known_ms is None:
         return None if has_end else KnownMetadata(LeaderBasis.METADATA_LOG_DAMAGED, has_metadata_end=False)
     has_no_ops, is_complete = bool(log.has_no_ops), bool(log.is_complete)
-    copied_ms = _copied_ms(copies, last_offset, copied_at)
-    stamped_ms = _newest_stamp_ms(segments)
+    # A later copy may be a dead broker's.
+    copied_ms = lowest(copied_at(each.source) for each in copies if each.end_offset is not None and each.end_offset > last_offset)
+    others = [each.newest_broker_ms for each in segments if each.topic not in (None, CLUSTER_METADATA_TOPIC)]
+    stamped_ms = highest(map(clock_ms, others))
     basis = leader_basis(
         None if copied_ms is None else copied_ms - log.known_ms,
         has_no_ops=has_no_ops,
@@ -173,16 +175,3 @@ def _behind_all(copies: Sequence[StampedSegment], last_offset: int) -> list[Unre
     """The unreadable ranges with nothing readable behind them, in copies that reach the end of the log that counts."""
     reaching = [each for each in copies if (each.end_offset or 0) > last_offset]
     return [unread for each in reaching for unread in each.unreadable or () if unread.next_offset is None]
-
-
-def _copied_ms(copies: Sequence[StampedSegment], last_offset: int, copied_at: Callable[[str], int | None]) -> int | None:
-    """When the log was copied: the earliest of the copies that contain all of it. A later one may be a dead broker's."""
-    whole = {each.source for each in copies if each.end_offset is not None and each.end_offset > last_offset}
-    return lowest(map(copied_at, whole))
-
-
-def _newest_stamp_ms(segments: Sequence[StampedSegment]) -> int | None:
-    """The newest broker-stamped time in the copies of all other partitions."""
-    others = (each for each in segments if each.topic not in (None, CLUSTER_METADATA_TOPIC))
-    stamps = (clock_ms(each.newest_broker_ms) for each in others if each.newest_broker_ms is not None)
-    return highest(stamps)

@@ -237,7 +237,11 @@ def marker_state(evidence: Evidence, kafka_version: str | None) -> DecisionMarke
         # The epoch of the abort that ends an Ongoing transaction at the latest; under transactions v2, that of any end.
         following = None if coordinator.producer_epoch is None else coordinator.producer_epoch + 1
         return _coming(partition, following, kafka_version, cluster_version(coordinator))
-    return DecisionMarker.WRITTEN if follows_last_transaction(partition, coordinator) else DecisionMarker.NOT_WRITTEN
+    # If the *last* decision of the id about the partition has its marker here, the open batches came too late.
+    is_written = None if coordinator.decision is None else coordinator.decision.is_marked
+    if is_written is None:
+        is_written = partition.marker_offset is not None
+    return DecisionMarker.WRITTEN if is_written else DecisionMarker.NOT_WRITTEN
 
 
 def cluster_version(coordinator: CoordinatorSide) -> int | None:
@@ -273,11 +277,3 @@ def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -
     if marked_ms is not None and updated_ms is not None:
         agrees &= marked_ms >= updated_ms - CLOCKS_DIFFER_MS
     return agrees
-
-
-def follows_last_transaction(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
-    """Whether the *last* decision of the id about the partition has its marker here, so that the open batches came too late."""
-    decision = coordinator.decision
-    if decision is None or decision.is_marked is None:
-        return partition.marker_offset is not None
-    return decision.is_marked

@@ -120,7 +120,8 @@ def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None 
         late_by = lateness(evidence, thresholds, at_ms)
         verdict = Verdict.OPEN if late_by is None else Verdict.LATE
         if late_by is not None:
-            reason = LATE_REASONS[late_by, _is_start_known(evidence.at_coordinator)]
+            start, timeout = evidence.at_coordinator.transaction_start_ms, evidence.at_coordinator.transaction_timeout_ms
+            reason = LATE_REASONS[late_by, clock_ms(start) is not None and timeout is not None]
     else:
         decided = clock_ms(evidence.at_coordinator.record_ms)
         if reason is Reason.MARKER_PENDING and decided is not None and at_ms - decided > thresholds.stuck_after_ms:
@@ -136,10 +137,6 @@ def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None 
         broker_clock_age_ms=proven_age_ms(evidence, at_ms),
         proven_since_ms=proven_since_ms(evidence),
     )
-
-
-def _is_start_known(coordinator: CoordinatorSide) -> bool:
-    return clock_ms(coordinator.transaction_start_ms) is not None and coordinator.transaction_timeout_ms is not None
 
 
 def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | None) -> list[str]:

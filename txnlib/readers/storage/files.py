@@ -386,21 +386,10 @@ def open_text(path: str, size: int = 0, *, chunk: int = CHUNK_BYTES) -> Iterator
         yield Text(path, stream, size, chunk)
 
 
-def read_text_head(path: str, count: int) -> bytes:
-    """The first `count` bytes of the text, or as many as can be unpacked."""
-    with open_text(path, chunk=count) as text:
-        return next(iter(text), b"")[:count]
-
-
 def can_be_unpacked(path: str) -> bool:
     """Whether at least the beginning of a compressed text can be unpacked."""
     with open_text(path, chunk=1) as text:
         return bool(next(iter(text), b"")) or text.problem is None
-
-
-def is_compressed(path: str) -> bool:
-    """Whether a file is compressed text, by its name."""
-    return path.endswith(COMPRESSED)
 
 
 def without_compression(name: str) -> str:

@@ -65,11 +65,9 @@ def shown(path: str) -> str:
 
 def native(path: str) -> str:
     """The path of the operating system for text from `shown`."""
-    return _ESCAPED.sub(lambda escaped: _byte(int(escaped[1], 16)), path) if "\\x" in path else path
-
-
-def _byte(value: int) -> str:
-    return bytes([value]).decode(errors="surrogateescape")
+    if "\\x" not in path:
+        return path
+    return _ESCAPED.sub(lambda escaped: bytes([int(escaped[1], 16)]).decode(errors="surrogateescape"), path)
 
 
 # ---- Opening

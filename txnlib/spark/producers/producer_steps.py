@@ -137,13 +137,9 @@ _IS_NEW: Final = "(is_forgotten OR producer_epoch != epoch_before)"
 _DELTA: Final = "CAST(last_offset - last_batch_offset AS INT)"
 
 
-def _of_data(value: str, reset: int = RESET) -> str:
-    return f"CASE WHEN {_IS_DATA} THEN coalesce({value}, {RESET}) WHEN {_IS_NEW} THEN {reset} END"
-
-
 _CHANGES: Final = {
-    "sequence": _of_data("last_sequence"),
-    "data_offset": _of_data("last_offset"),
+    "sequence": f"CASE WHEN {_IS_DATA} THEN coalesce(last_sequence, {RESET}) WHEN {_IS_NEW} THEN {RESET} END",
+    "data_offset": f"CASE WHEN {_IS_DATA} THEN coalesce(last_offset, {RESET}) WHEN {_IS_NEW} THEN {RESET} END",
     "delta": f"CASE WHEN {_IS_DATA} THEN {_DELTA} WHEN {_IS_NEW} THEN 0 END",
     "coordinator": f"coalesce(coordinator_epoch, if(is_forgotten, {RESET}, NULL))",
     "start": f"CASE WHEN is_marker THEN {RESET} WHEN opens THEN opens_at END",
@@ -171,14 +167,9 @@ def _remembered(batches: DataFrame) -> DataFrame:
         | {f"{name}_here": f"coalesce(CAST({amount} AS BIGINT), 0)" for name, amount in _AMOUNTS.items()},
     )
 
-    def value_before(name: str) -> str:
-        last = f"coalesce(last({name}_change, TRUE) {_SO_FAR}, {earlier(name)})"
-        return f"nullif({last}, {RESET})" if name in RESETTABLE else last
-
-    def sum_before(name: str) -> str:
-        return f"coalesce(sum({name}_here) {_SO_FAR}, 0) + coalesce({earlier(name)}, 0)"
-
-    before = {name: value_before(name) for name in _CHANGES} | {name: sum_before(name) for name in _AMOUNTS}
+    before = {name: f"coalesce(last({name}_change, TRUE) {_SO_FAR}, {earlier(name)})" for name in _CHANGES}
+    before |= {name: f"nullif({before[name]}, {RESET})" for name in _CHANGES if name in RESETTABLE}
+    before |= {name: f"coalesce(sum({name}_here) {_SO_FAR}, 0) + coalesce({earlier(name)}, 0)" for name in _AMOUNTS}
     return with_columns(changed, {f"{name}_before": value for name, value in before.items()})
 
 

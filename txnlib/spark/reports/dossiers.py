@@ -123,11 +123,8 @@ FROM {{spans}} WHERE {IS_OPEN}
 """
 
 
-def _among_places(partitions: str) -> str:
-    """The partitions on which the producer has something open, as SQL; a transaction may have thousands of others."""
-    return f"filter({partitions}, place -> array_contains(places, place))"
-
-
+#: The partitions on which the producer has something open; a transaction may have thousands of others.
+_AMONG_PLACES: Final = "filter(partitions, place -> array_contains(places, place))"
 _MARKER: Final = {name: f"marker_{name}" for name in ("offset", "type", "epoch", "coordinator_epoch", "ms")}
 _MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in _MARKER} | {"first_offset": "NULL"}
 #: The condition on findings that forbid an abort of what they name.
@@ -143,7 +140,7 @@ _EARLIER_AUDIT: Final = {"as_of_ms": "unix_millis(as_of)", "copied_ms": "unix_mi
 _DECISION: Final = {
     "first_epoch": "producer_epoch",
     "coordinator_epoch": "decided_coordinator_epoch",
-    "partitions": _among_places("partitions"),
+    "partitions": _AMONG_PLACES,
     "start_ms": "unix_millis(start)",
     "said_ms": "unix_millis(decided)",
     "prepared_ms": "unix_millis(prepared)",
@@ -272,7 +269,7 @@ claimed AS (
   JOIN places USING (producer_id)
 ),
 claims AS (
-  SELECT producer_id, collect_list({struct(Claim, {"partitions": _among_places("partitions")})}) AS claims
+  SELECT producer_id, collect_list({struct(Claim, {"partitions": _AMONG_PLACES})}) AS claims
   FROM claimed
   LEFT JOIN (
     SELECT transactional_id, coordinator_partition, producer_id, offset AS first_record_offset,

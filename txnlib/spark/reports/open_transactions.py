@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -121,17 +121,16 @@ def judged_rows(
         for batch in batches:
             dossiers = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
             judged = [each for dossier in dossiers for each in judge_dossier(dossier, facts)]
-            rows = [replace(each, application=_application(each.transactional_id, patterns)) for each in judged]
+            rows = [
+                replace(each, application=application_of(each.transactional_id, patterns)) if each.transactional_id else each
+                for each in judged
+            ]
             yield from arrow_rows("open_transactions", rows).to_batches()
 
     if not is_small:
         return gathered.repartition(JUDGING_TASKS).mapInArrow(judge, TABLES["open_transactions"])
     none = arrow_rows("open_transactions", ())
     return pa.Table.from_batches(judge(iter(gathered.toArrow().to_batches())), none.schema)
-
-
-def _application(transactional_id: str | None, patterns: Any) -> str | None:
-    return None if transactional_id is None else application_of(transactional_id, patterns)
 
 
 #: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the next audit.
