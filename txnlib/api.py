@@ -271,7 +271,7 @@ def audit(
         follow_links=follow_links,
     )
     with settings_kept(delta_session("txnlib")):
-        run = open_run(request, _say_to(progress))
+        run = open_run(request, silent if progress is None else progress)
         carry_out_steps(run, AUDIT, take_over=take_over)
         summary = close(run)
     return _audit(replace(run, source=None, resumption=None, tuning=None), summary, folder)
@@ -373,10 +373,6 @@ def _temporary_folder() -> TemporaryDirectory[str]:
     if not str(spark.conf.get("spark.master", "")).startswith("local"):
         raise UsageError("this session's tasks may run on other machines, which share no temporary folder: give output= or schema=")
     return TemporaryDirectory(prefix="txnlib-", ignore_cleanup_errors=True)
-
-
-def _say_to(progress: Callable[[str], object] | None) -> Callable[[str], object]:
-    return silent if progress is None else progress
 
 
 def _text(path: str | Path | None) -> str | None:

@@ -356,17 +356,13 @@ class Settings(_Section):
         return f"{name}-{self.as_of_ms}"
 
 
-def _declared() -> dict[str, Setting]:
-    """Every setting by its field of Settings, in the order of the fields."""
-    return {
-        name: replace(each, default=field.default, kind=Annotated[field.annotation, *field.metadata])
-        for name, field in Settings.model_fields.items()
-        for each in field.metadata
-        if isinstance(each, Setting)
-    }
-
-
-SETTINGS: Final[Mapping[str, Setting]] = _declared()
+#: Every setting by its field of Settings, in the order of the fields.
+SETTINGS: Final[Mapping[str, Setting]] = {
+    name: replace(each, default=field.default, kind=Annotated[field.annotation, *field.metadata])
+    for name, field in Settings.model_fields.items()
+    for each in field.metadata
+    if isinstance(each, Setting)
+}
 #: Setting -> the broker's name of it. Static ones are in `server.properties`, which no log contains.
 BROKER_SETTINGS: Final = {name: each.broker for name, each in SETTINGS.items() if each.broker}
 #: The broker's name of a setting -> its field of capture.json.

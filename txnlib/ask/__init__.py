@@ -9,7 +9,7 @@
 * `abort_plan`, `collect_plan`, `coordinator_files`: what to do, and what else to copy
 * `overviews`, `run_list`, `differences`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool
-* `capture`, `completion` with `names`: logs over the wire, and completion in a shell
+* `capture`, `completion`: logs over the wire, and completion in a shell; `run_list` has the names for that
 * `run_result` with `summary_json`, `metrics`: a run for programs; `atomic_file` writes files
 
 `subject` reads the words of a command that name a partition or an id; `own_command` prints commands that can be pasted anywhere.

@@ -60,20 +60,17 @@ def _group(rows: Sequence[Row], width: int) -> list[str]:
     """Rows that are alike: what they say is said once."""
     if len(rows) == 1:
         return _steps(rows[0], width)
-    titles = [f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{_effect(row)}" for row in rows]
     lines = ["", f"{rows[0]['action']}  {len(rows)} steps: {rows[0]['reason']}"]
-    lines += [line for title in titles for line in folded(printable(title), width)]
     said: dict[str, list[int]] = {}
     for row in rows:
+        effect = "" if row["effect"] is None else f": {row['effect']}"
+        title = f"   {row['number']}. {_where(row)}, producer {row['producer_id']}{effect}"
+        lines += folded(printable(title), width)
         for note in dict.fromkeys((row["do_not_abort_because"], *(row["notes"] or ()))):
             if note is not None:
                 said.setdefault(note, []).append(row["number"])
     of = {note: "" if len(numbers) == len(rows) else f"{', '.join(map(str, numbers))}: " for note, numbers in said.items()}
     return lines + [line for note in said for line in _said("note", f"{of[note]}{note}", width)]
-
-
-def _effect(row: Row) -> str:
-    return "" if row["effect"] is None else f": {row['effect']}"
 
 
 def _where(row: Row) -> str:

@@ -136,9 +136,6 @@ class Acknowledged:
         }
 
 
-NOTHING: Final = Acknowledged()
-
-
 def read_acknowledgements(path: str | None) -> tuple[Acknowledgement, ...]:
     """The entries of a file; none without a file. Raises ConfigError, which names the file, the entry and the remedy."""
     if path is None:

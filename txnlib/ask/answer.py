@@ -94,7 +94,10 @@ def answer(summary: Summary) -> Answer:
     """The answer of a run."""
     verdicts = in_transactions(summary.counts)
     alarming = [name for name in HEADLINES if verdicts.get(name, 0) and name != "OPEN"]
-    unread = unread_coordinators(summary)
+    unread = ""  # of coordinators: then good news is about the partitions alone
+    if summary.coordinators_known and not summary.coordinators_read:
+        coordinators = counted(summary.coordinators_known, "coordinator partition")
+        unread = f"0 of {coordinators} read: what coordinators expect is not known"
     critical = [
         f"CRITICAL: {each.count} {each.name}: {places_of(each)}" for each in summary.findings if each.severity == "CRITICAL"
     ]
@@ -119,14 +122,6 @@ def sections_of(summary: Summary) -> list[str]:
 def extents_of(section: str, summary: Summary) -> dict[str, VerdictExtent]:
     """What the transactions of a section count as: LATE, LOOKS_LATE or both, for instance. Nothing if nobody counted them."""
     return {name: summary.extents[name] for name in names_of(section) if name in summary.extents}
-
-
-def unread_coordinators(summary: Summary) -> str:
-    """That no coordinator was read, if there is one: then good news is about the partitions alone."""
-    if summary.coordinators_read or not summary.coordinators_known:
-        return ""
-    known = counted(summary.coordinators_known, "coordinator partition")
-    return f"0 of {known} read: what coordinators expect is not known"
 
 
 def headline(verdict: str, transactions: int) -> str:

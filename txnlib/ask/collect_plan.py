@@ -75,7 +75,8 @@ def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mappin
     for place, rows in copies.items():
         need, detail = _need(place, rows, waiting, listed, opened)
         if need is not None:
-            needs.append((need, place, _broker(rows), waiting.get(place, 0), detail))
+            leader = next((row["leader"] for row in rows if row["leader"] is not None), None)  # if capture.json names it
+            needs.append((need, place, leader, waiting.get(place, 0), detail))
     needs += [("CHECKPOINTS", (None, None), broker, 0, NEEDS["CHECKPOINTS"]) for broker in _without_checkpoints(coverage)]
     order = list(NEEDS)
     needs.sort(key=lambda each: (-each[3], order.index(each[0]), each[1][0] or "", each[1][1] or 0, each[2] or ""))
@@ -139,11 +140,6 @@ def shows_absence(rows: Iterable[Row]) -> bool:
 def _detail(rows: Sequence[Row]) -> str:
     judged = next((row for row in rows if row["is_judged"]), rows[0])
     return str(judged["detail"] or judged["status"].lower())
-
-
-def _broker(rows: Sequence[Row]) -> str | None:
-    """The leader, if capture.json names it."""
-    return next((row["leader"] for row in rows if row["leader"] is not None), None)
 
 
 def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:

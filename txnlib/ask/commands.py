@@ -315,7 +315,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "names": Command(
         "List the runs, topics or transactional ids in the tables, one to a line. Completion in a shell asks for them",
-        "ask.names:answer",
+        "ask.run_list:answer_names",
         Reads.TABLES,
         {"kinds": {"nargs": "+", "choices": NAMES, "metavar": "KIND", "help": f"What to list: {', '.join(NAMES)}"}},
         "topics",

@@ -31,13 +31,13 @@ def coordinator_files(transactional_ids: Iterable[str], partitions: int) -> list
     """
     if partitions < 1:
         raise UsageError(f"--partitions {partitions}: expected 1 or more (transaction.state.log.num.partitions)")
-    return [_row(name, partition_for(name, partitions)) for name in transactional_ids]
-
-
-def _row(transactional_id: str, partition: int) -> Row:
-    folder = f"{TRANSACTION_STATE_TOPIC}-{partition}"
-    files = [*(f"{folder}/{file}" for file in FILES), *CHECKPOINTS]
-    return {"transactional_id": transactional_id, "coordinator_partition": partition, "folder": folder, "files": files}
+    rows = []
+    for name in transactional_ids:
+        partition = partition_for(name, partitions)
+        folder = f"{TRANSACTION_STATE_TOPIC}-{partition}"
+        files = [*(f"{folder}/{file}" for file in FILES), *CHECKPOINTS]
+        rows.append({"transactional_id": name, "coordinator_partition": partition, "folder": folder, "files": files})
+    return rows
 
 
 # ---- The files of coordinator partitions as text: what to copy, and from which broker

@@ -77,13 +77,13 @@ class Tables(Rows):
         # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
         from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
 
-        if name not in OF_LOG or not all(map(self._has_chains, read := (name, *_SAY_WHAT_COUNTS))):
+        if name not in OF_LOG:
+            return None
+        read = (name, *_SAY_WHAT_COUNTS)
+        columns = [{field.name for field in self._open(table).schema().fields} for table in read]
+        if not all("chain" in names for names in columns):  # an earlier version made it
             return None
         return rows_of_runs(name).format(**{table: table for table in read})
-
-    def _has_chains(self, name: str) -> bool:
-        """Whether the table was written since runs have chains."""
-        return any(field.name == "chain" for field in self._open(name).schema().fields)
 
     def _open(self, name: str) -> DeltaTable:
         if name not in self._opened:
@@ -143,24 +143,16 @@ def open_tables(root: str) -> Tables:
     tables = Tables(root if "://" in root else str(Path(root.removeprefix("file:")).absolute()))
     try:
         tables._open(RUNS)
-    except MissingTableError as error:
-        if _has_begun(tables.root):
+    except (MissingTableError, DeltaError, OSError) as error:
+        is_missing, folder = isinstance(error, MissingTableError) and "://" not in tables.root, Path(tables.root)
+        if is_missing and ((folder / RUNS).is_dir() or any(folder.glob("*/_delta_log"))):
             problem = "no audit has ended there: the first one is at work, or was killed before it could note that it began"
             raise UnreadableInputError(root, problem, "Wait for it; if it was killed, run it again") from error
-        raise _no_tables(root, error) from error
-    except (DeltaError, OSError) as error:
-        raise _no_tables(root, error) from error
+        said = (error.says() if isinstance(error, TxnlibError) else str(error)).strip()
+        first_line = said.splitlines()[0][:200] if said else type(error).__name__
+        problem = f"no tables of an audit can be read there ({first_line})"
+        raise UnreadableInputError(root, problem, "Give --tables the --output of an audit") from error
     return tables
-
-
-def _no_tables(root: str, error: Exception) -> UnreadableInputError:
-    problem = f"no tables of an audit can be read there ({_first_line(error)})"
-    return UnreadableInputError(root, problem, "Give --tables the --output of an audit")
-
-
-def _has_begun(root: str) -> bool:
-    """Whether an audit made tables, or folders for them, in a folder of this machine."""
-    return "://" not in root and (Path(root, RUNS).is_dir() or any(Path(root).glob("*/_delta_log")))
 
 
 def runs(tables: Tables) -> list[Row]:
@@ -199,17 +191,14 @@ def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = N
 
 def _note(shown: Row, rows: Sequence[Row]) -> str:
     """What has not ended: the run that is shown, or a newer one of its cluster among these rows."""
-    if shown["status"] != DONE:
-        lacks = "Its tables may lack rows, or have those of an earlier attempt"
-        return f"run {shown['run_id']} {_unfinished(shown)}. {lacks}"
     newer = [row for row in rows if row["cluster"] == shown["cluster"] and row["as_of"] > shown["as_of"]]
-    if not newer:
+    unfinished = shown if shown["status"] != DONE else next(iter(newer), None)
+    if unfinished is None:
         return ""
-    return f"this is run {shown['run_id']}, the newest that has ended: run {newer[0]['run_id']} {_unfinished(newer[0])}"
-
-
-def _unfinished(row: Row) -> str:
-    return UNFINISHED.get(row["status"], HAS_NOT_ENDED)
+    says = f"run {unfinished['run_id']} {UNFINISHED.get(unfinished['status'], HAS_NOT_ENDED)}"
+    if unfinished is shown:
+        return f"{says}. Its tables may lack rows, or have those of an earlier attempt"
+    return f"this is run {shown['run_id']}, the newest that has ended: {says}"
 
 
 def two_runs(
@@ -277,8 +266,3 @@ def _store_options(root: str) -> dict[str, str] | None:
     if endpoint := os.environ.get("AZURE_STORAGE_SERVICE_ENDPOINT"):
         options |= {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
     return options if "://" in root else None
-
-
-def _first_line(error: Exception) -> str:
-    said = (error.says() if isinstance(error, TxnlibError) else str(error)).strip()
-    return said.splitlines()[0][:200] if said else type(error).__name__

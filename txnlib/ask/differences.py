@@ -93,17 +93,14 @@ def differences(
 ) -> list[Row]:
     """One row per transaction that is new, ended or judged differently. `endings`: how transactions ended. Columns: COLUMNS."""
     before, after = {key_of(row): row for row in then}, {key_of(row): row for row in now}
-    rows = [_row(_began(key, captured_then), None, row) for key, row in after.items() if key not in before]
+    began = {key: "NEW" if key[:2] in captured_then else "SEEN" for key in after if key not in before}
+    rows = [_row(change, None, after[key]) for key, change in began.items()]
     for key, row in before.items():
         if key not in after:
             rows.append(_row("ENDED" if key[:2] in captured_now else "NOT_SEEN", row, None, endings.get(key)))
         elif row["verdict"] != after[key]["verdict"]:
             rows.append(_row("VERDICT", row, after[key]))
     return sorted(rows, key=lambda row: (list(CHANGES).index(row["change"]), *key_of(row)))
-
-
-def _began(key: Key, captured_then: Collection[Place]) -> str:
-    return "NEW" if key[:2] in captured_then else "SEEN"
 
 
 def _row(change: str, then: Row | None, now: Row | None, ended: str | None = None) -> Row:

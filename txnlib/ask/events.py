@@ -166,12 +166,16 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
         low, high = (-NO_INSTANT_MS if after is None else after), (NO_INSTANT_MS if before is None else before)
         # Without a time, or with a wrong one, an open transaction was written as late as possible: nothing says otherwise.
         ms = at if at is not None and low <= at <= high else high if is_open else low
+        detail = "first batch, which is gone" if is_gone else ""
+        if is_marker:
+            epoch = batch["coordinator_epoch"]
+            detail = f"epoch {batch['producer_epoch']}, coordinator epoch {'not printed' if epoch is None else epoch}"
         yield Event(
             log=f"{place['topic']}-{place['partition']}",
             offset=first,
             last_offset=last,
             event=f"{batch['control_type'] or 'transaction'} marker" if is_marker else "batch",
-            detail=_epochs(batch) if is_marker else "first batch, which is gone" if is_gone else "",
+            detail=detail,
             at_ms=at,
             clock=BROKER if is_stamped(batch) else CLIENT,
             after_ms=after,
@@ -183,11 +187,6 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
             key=(*min(max((ms, DATA), lowest), highest), first),
             batch=None if is_marker or is_gone else batch,
         )
-
-
-def _epochs(marker: Row) -> str:
-    coordinator = "not printed" if marker["coordinator_epoch"] is None else marker["coordinator_epoch"]
-    return f"epoch {marker['producer_epoch']}, coordinator epoch {coordinator}"
 
 
 def _folded(events: Iterable[Event]) -> Iterator[Event]:

@@ -120,7 +120,7 @@ def least_width(column: str, cells: Sequence[str]) -> int:
     longest, least = max(map(len, cells), default=0), _LEAST.get(column, LEAST_WRAPPED)
     if column in WRAPPED and longest > least:
         longest = max(least, *(len(word) for text in cells for _, word in _words(text)))
-    return max(longest, longest_word(heading(column)))
+    return max([longest, *map(len, heading(column).split())])  # headings are wrapped, too
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
@@ -162,11 +162,6 @@ def command_lines(line: str, width: int, indent: int) -> list[str]:
     begun, sign, rest = line.partition(f"{BOOTSTRAP} ")
     is_broken = sign and len(line) > width < WIDTH
     return [f"{begun}{sign}\\", f"{'':{indent}}{rest}"] if is_broken else [line]
-
-
-def longest_word(text: str) -> int:
-    """The length of the longest word: headings are wrapped, too."""
-    return max(map(len, text.split()), default=0)
 
 
 def json_text(value: object) -> str:

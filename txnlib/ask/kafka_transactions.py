@@ -62,21 +62,20 @@ def hanging_search(
         if scope.covers(row["topic"], row["partition"], replicas.get((row["topic"], row["partition"]), frozenset()))
     ]
     decisions = _decisions(run, opened, timeout_ms, audited_ms)
+    hanging = [row for row, hangs in zip(opened, decisions, strict=True) if hangs]
+    for row in hanging:
+        has_time = row["last_timestamp"] is not None
+        row["duration_minutes"] = duration_minutes(row["last_timestamp_ms"], run.as_of_ms) if has_time else None
     producers = run.grouped("producer_states", ("topic", "partition"), "count(*)") if with_order else {}
     return HangingSearch(
         scope,
         run.as_of_ms,
-        [_with_duration(row, run.as_of_ms) for row, hangs in zip(opened, decisions, strict=True) if hangs],
+        hanging,
         undecided=decisions.count(None),
         brokers=frozenset().union(*replicas.values()),
         producers={place: producers.get(place, 0) for place in searched},
         candidates=len({row["producer_id"] for row in opened if is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms)}),
     )
-
-
-def _with_duration(row: Row, as_of_ms: int) -> Row:
-    has_time = row["last_timestamp"] is not None
-    return {**row, "duration_minutes": duration_minutes(row["last_timestamp_ms"], as_of_ms) if has_time else None}
 
 
 def _replicas(run: StoredRun) -> dict[TopicPartition, frozenset[int]]:
@@ -121,35 +120,6 @@ def _are_coordinators_complete(run: StoredRun) -> bool:
 
 
 _ID_COLUMNS: Final = tuple(name for name in shown("describe") if name in TABLES["transactional_ids"].names)
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionalIds:
-    """Rows of transactional_ids that pass the filters, each with its `coordinator` and `transaction_start_ms`."""
-
-    rows: Sequence[Row]
-    #: Number of these that pass a filter by duration only because their start is unknown, as on a broker.
-    without_start: int
-    #: Transactional id -> offset of its first record, for Kafka's order: its hash tables keep this order within a bucket.
-    first_offsets: Mapping[str, int]
-
-
-def transactional_ids(
-    run: StoredRun, *, longer_than_ms: int | None = None, pattern: str | None = None, with_order: bool = False
-) -> TransactionalIds:
-    """Every transactional id that has not expired and that passes the filters; `with_order`: also what decides Kafka's order.
-
-    Raises UsageError for an invalid expression.
-    """
-    rows = [row for row in rows_of_ids(run) if runs_longer(row["transaction_start_ms"], run.as_of_ms, longer_than_ms)]
-    matching = matches_whole(pattern, [row["transactional_id"] for row in rows])
-    rows = [row for row, is_match in zip(rows, matching, strict=True) if is_match]
-    first_offsets = run.grouped("coordinator_states", ("transactional_id",), 'min("offset")') if with_order else {}
-    return TransactionalIds(
-        rows,
-        sum(row["transaction_start_ms"] is None for row in rows) if longer_than_ms is not None and longer_than_ms > 0 else 0,
-        {key[0]: offset for key, offset in first_offsets.items()},
-    )
 
 
 def transactional_id(run: StoredRun, name: str) -> Row:
@@ -212,29 +182,6 @@ def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
     return [expression.fullmatch(name) is not None for name in names]
 
 
-# ---- The producers of a partition, as a broker remembers them
-
-
-@dataclass(frozen=True, slots=True)
-class Producers:
-    """Rows of producer_states of one partition, by producer id."""
-
-    rows: Sequence[Row]
-    #: Producer id -> offset of its first batch, for Kafka's order: its hash tables keep this order within a bucket.
-    first_offsets: Mapping[int, int]
-
-
-def producers_of(run: StoredRun, topic: str, partition: int, *, with_order: bool = False) -> Producers:
-    """The producers of a partition; `with_order`: also what decides Kafka's order."""
-    here = equal(topic=topic, partition=partition)
-    rows = run.rows("producer_states", (*shown("describe-producers"), "last_timestamp_ms"), here)
-    for row in rows:
-        row["last_timestamp_ms"] = last_write_ms(row)
-    first_offsets = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if with_order else {}
-    by_id = sorted(rows, key=lambda row: int(row["producer_id"]))
-    return Producers(by_id, {key[0]: offset for key, offset in first_offsets.items()})
-
-
 def last_write_ms(row: Row) -> int | None:
     """The time of the last write as in the log. Tables of older versions contain only valid times."""
     logged_ms: int | None = row["last_timestamp_ms"]
@@ -244,28 +191,8 @@ def last_write_ms(row: Row) -> int | None:
 # ---- The output of the commands that Kafka's own tool has: `list`, `describe`, `describe-producers` and `find-hanging`
 
 
-#: Position of a row whose first record is unknown.
+#: Kafka's hash tables keep the order of first records within a bucket; this is the position of a row whose first one is unknown.
 _LAST: Final = 1 << 62
-
-
-def list_output(ids: TransactionalIds) -> CommandOutput:
-    """`list`. A note counts the ids that pass a filter by duration without a known start."""
-    in_order = sorted(ids.rows, key=lambda row: ids.first_offsets.get(row["transactional_id"], _LAST))
-    notes = []
-    if ids.without_start:
-        notes.append(f"{ids.without_start} of these have no known start, and pass every --duration-filter, as on a broker")
-    return CommandOutput(shown("list"), ids.rows, kafka=lambda: kafka_table.list_table(in_order), notes=notes)
-
-
-def describe_output(row: Row, as_of_ms: int) -> CommandOutput:
-    """`describe`: one transactional id."""
-    return CommandOutput(shown("describe"), [row], kafka=lambda: kafka_table.describe_table(row, as_of_ms))
-
-
-def describe_producers_output(producers: Producers) -> CommandOutput:
-    """`describe-producers`."""
-    in_order = sorted(producers.rows, key=lambda row: producers.first_offsets.get(row["producer_id"], _LAST))
-    return CommandOutput(shown("describe-producers"), producers.rows, kafka=lambda: kafka_table.describe_producers_table(in_order))
 
 
 def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutput:
@@ -296,14 +223,22 @@ def _unknown_broker(search: HangingSearch) -> list[str]:
 
 
 def answer_list(run: StoredRun, options: Namespace) -> CommandOutput:
-    """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression."""
-    ids = transactional_ids(
-        run,
-        longer_than_ms=options.duration_filter,
-        pattern=options.transactional_id_pattern,
-        with_order=_is_in_kafka_order(options),
-    )
-    return list_output(ids)
+    """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression.
+
+    A note counts the ids that pass a filter by duration only because their start is unknown, as on a broker.
+    """
+    least_ms = options.duration_filter
+    rows = [row for row in rows_of_ids(run) if runs_longer(row["transaction_start_ms"], run.as_of_ms, least_ms)]
+    matching = matches_whole(options.transactional_id_pattern, [row["transactional_id"] for row in rows])
+    rows = [row for row, is_match in zip(rows, matching, strict=True) if is_match]
+    is_ordered = _is_in_kafka_order(options)
+    first = run.grouped("coordinator_states", ("transactional_id",), 'min("offset")') if is_ordered else {}
+    in_order = sorted(rows, key=lambda row: first.get((row["transactional_id"],), _LAST))
+    notes = []
+    without_start = sum(row["transaction_start_ms"] is None for row in rows)
+    if without_start and least_ms is not None and least_ms > 0:
+        notes.append(f"{without_start} of these have no known start, and pass every --duration-filter, as on a broker")
+    return CommandOutput(shown("list"), rows, kafka=lambda: kafka_table.list_table(in_order), notes=notes)
 
 
 def answer_describe(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -311,7 +246,8 @@ def answer_describe(run: StoredRun, options: Namespace) -> CommandOutput:
     named = options.id if options.transactional_id is None else options.transactional_id
     if named is None or None not in (options.id, options.transactional_id):
         raise UsageError("describe needs one transactional id")
-    return describe_output(transactional_id(run, named), run.as_of_ms)
+    row = transactional_id(run, named)
+    return CommandOutput(shown("describe"), [row], kafka=lambda: kafka_table.describe_table(row, run.as_of_ms))
 
 
 def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -319,7 +255,15 @@ def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutp
     take_place(options)
     if options.topic is None or options.partition is None:
         raise UsageError("describe-producers needs a partition: payments-0, or --topic and --partition")
-    return describe_producers_output(producers_of(run, options.topic, options.partition, with_order=_is_in_kafka_order(options)))
+    here = equal(topic=options.topic, partition=options.partition)
+    rows = run.rows("producer_states", (*shown("describe-producers"), "last_timestamp_ms"), here)
+    for row in rows:
+        row["last_timestamp_ms"] = last_write_ms(row)
+    rows.sort(key=lambda row: int(row["producer_id"]))
+    is_ordered = _is_in_kafka_order(options)
+    first = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if is_ordered else {}
+    in_order = sorted(rows, key=lambda row: first.get((row["producer_id"],), _LAST))
+    return CommandOutput(shown("describe-producers"), rows, kafka=lambda: kafka_table.describe_producers_table(in_order))
 
 
 def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:

@@ -29,11 +29,11 @@ def leader_changes(run: StoredRun, topic: str, partition: int, since_ms: int | N
         newest = run.rows("partition_assignments", _COLUMNS, here, order='"since_offset" DESC', limit=STATES)
     except MissingTableError:
         return []
-    states = newest[::-1]
-    before = [None, *states]
-    changed = [row | {"at_ms": ms(row["since"])} for row, last in zip(states, before, strict=False) if _is_change(row, last)]
-    return [row for row in changed if row["at_ms"] is not None and row["at_ms"] >= since_ms][-SHOWN:]
-
-
-def _is_change(row: Row, before: Row | None) -> bool:
-    return before is None or any(row[name] != before[name] for name in ("topic_id", "leader", "leader_epoch"))
+    changed: list[Row] = []
+    before: tuple[object, ...] = ()
+    for row in reversed(newest):
+        led, at_ms = (row["topic_id"], row["leader"], row["leader_epoch"]), ms(row["since"])
+        if led != before and at_ms is not None and at_ms >= since_ms:
+            changed.append(row | {"at_ms": at_ms})
+        before = led
+    return changed[-SHOWN:]

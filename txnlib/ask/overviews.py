@@ -18,11 +18,6 @@ from txnlib.core.schema import shown
 from txnlib.errors import UsageError, meant
 
 
-def late_transactions(run: StoredRun) -> list[Row]:
-    """Transactions that their coordinator still expects, but that should have ended by now."""
-    return run.rows("late_transactions", shown("find-late"), order='"transactional_id", "topic", "partition"')
-
-
 def open_transactions(
     run: StoredRun, *, verdict: str | None = None, topic: str | None = None, limit: int | None = None
 ) -> list[Row]:
@@ -53,18 +48,6 @@ def findings(
     return run.rows("findings", shown("findings"), where, order=order, limit=limit)
 
 
-def blocked_groups(run: StoredRun, *, topic: str | None = None) -> list[Row]:
-    """The consumer groups that wait for a transaction, those that lag most first."""
-    return run.rows(
-        "blocked_groups", shown("groups"), equal(topic=topic), order='"lag_offsets" DESC, "group_id", "topic", "partition"'
-    )
-
-
-def coverage(run: StoredRun) -> list[Row]:
-    """What was captured of each partition, and which copy is judged."""
-    return run.rows("coverage", shown("coverage"), order='"topic", "partition", "broker"')
-
-
 # ---- The commands
 
 
@@ -92,13 +75,11 @@ def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
     if not rows and options.name is not None and options.name not in Finding.__members__:
         raise UsageError(f"there is no finding {options.name}{meant(options.name, Finding.__members__)}")
     people = findings_of_applications(rows, run.settings.get("application_patterns", ()))[: options.limit] if is_table else None
-    tail = "" if options.severity or options.name else _left_out(run, options.topic)
+    left_out = None
+    if not options.severity and not options.name:
+        left_out = run.number("findings", "count(*)", equal(topic=options.topic, severity=Severity.INFO.name))
+    tail = f"\nleft out: {left_out} of severity INFO (--severity INFO shows all)\n" if left_out else ""
     return CommandOutput(shown("findings"), rows, shown=_FINDING, kept=_KEPT, people=people, tail=tail)
-
-
-def _left_out(run: StoredRun, topic: str | None) -> str:
-    number = run.number("findings", "count(*)", [*equal(topic=topic), ("severity", "=", Severity.INFO.name)])
-    return f"\nleft out: {number} of severity INFO (--severity INFO shows all)\n" if number else ""
 
 
 def findings_of_applications(rows: Sequence[Row], patterns: Iterable[str]) -> list[Row]:
@@ -124,15 +105,18 @@ def _where(rows: Sequence[Row], application: object) -> str:
 
 
 def answer_groups(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The consumer groups that wait for a transaction to end."""
-    return _listed("groups", blocked_groups(run, topic=options.topic))
+    """The consumer groups that wait for a transaction to end, those that lag most first."""
+    order = '"lag_offsets" DESC, "group_id", "topic", "partition"'
+    return _listed("groups", run.rows("blocked_groups", shown("groups"), equal(topic=options.topic), order=order))
 
 
 def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:
     """Late transactions: their coordinator still expects them, but they should have ended by now."""
-    return _listed("find-late", late_transactions(run))
+    order = '"transactional_id", "topic", "partition"'
+    return _listed("find-late", run.rows("late_transactions", shown("find-late"), order=order))
 
 
 def answer_coverage(run: StoredRun, options: Namespace) -> CommandOutput:
     """What was captured of each partition, and which copy is judged."""
-    return _listed("coverage", coverage(run), ("topic", "partition", "broker", "status", "is_judged", "detail"))
+    rows = run.rows("coverage", shown("coverage"), order='"topic", "partition", "broker"')
+    return _listed("coverage", rows, ("topic", "partition", "broker", "status", "is_judged", "detail"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.answer import CALM
@@ -18,23 +17,11 @@ from txnlib.ask.rows import StoredRun, column_names
 from txnlib.ask.summary import PREPARED, Summary, summarise
 
 if TYPE_CHECKING:
-    from txnlib.ask.acknowledgements import Acknowledged
+    pass
 
 _COLUMNS: Final = column_names(
     "section topic partition start_offset producer_id transactional_id reason explanation blocked_offsets safe_to_abort command"
 )
-
-
-def report_output(run: StoredRun, summary: Summary, notes: Sequence[str] = ()) -> CommandOutput:
-    """The report as text, its results as JSON (`summary_json.Findings`), and as a table the transactions that need action."""
-    rows = [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown]
-    return CommandOutput(
-        _COLUMNS,
-        rows,
-        page=lambda is_terminal: terminal_report(summary, is_terminal=is_terminal),
-        whole=lambda: _results(run, summary),
-        notes=notes,
-    )
 
 
 def _results(run: StoredRun, summary: Summary) -> dict[str, Any]:
@@ -89,22 +76,27 @@ def _styled(text: str, level: str) -> str:
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The report of the run, and with --html a page. Programs get its summary, or as a table its transactions."""
+    """The report of the run, and with --html a page. Programs get its results (`summary_json.Findings`), or its transactions."""
+    if options.html is not None:
+        check_whole_file(options.html)
+    known = None
+    if options.acknowledged is not None:
+        from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements  # imported here, because it loads pydantic
+
+        known = acknowledged(run, read_acknowledgements(options.acknowledged))
     if options.html is None:
-        return report_output(run, summarise(run, _known(run, options.acknowledged)))
-    from txnlib.page.page import write_page
-    from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
+        summary = summarise(run, known)
+    else:
+        from txnlib.page.page import write_page
+        from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
 
-    check_whole_file(options.html)
-    page = page_rows_of(run, tables=run.tables.root, known=_known(run, options.acknowledged))
-    write_page(page, options.html)
-    return report_output(run, page.summary, notes=(f"page: {options.html}",))
-
-
-def _known(run: StoredRun, file: str | None) -> Acknowledged | None:
-    """What is acknowledged in a run; None without a file."""
-    if file is None:
-        return None
-    from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements  # imported here, because it loads pydantic
-
-    return acknowledged(run, read_acknowledgements(file))
+        page = page_rows_of(run, tables=run.tables.root, known=known)
+        write_page(page, options.html)
+        summary = page.summary
+    return CommandOutput(
+        _COLUMNS,
+        [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown],
+        page=lambda is_terminal: terminal_report(summary, is_terminal=is_terminal),
+        whole=lambda: _results(run, summary),
+        notes=() if options.html is None else (f"page: {options.html}",),
+    )

@@ -71,6 +71,7 @@ def entry(section: str, rows: Sequence[Row], summary: Summary) -> Entry:
         title = f"{where(first)} offset {first['start_offset']}"
         who.append(owner(first))
     began = utc_time(first["transaction_start"])
+    because = first["do_not_abort_because"]
     is_news = section in IN_ONE_CARD and began != utc_time(_oldest(rows)["blocks_since"])
     facts = [
         ("why", told(first["explanation"])),
@@ -80,7 +81,9 @@ def entry(section: str, rows: Sequence[Row], summary: Summary) -> Entry:
         *([("began", f"{began} by its coordinator")] if is_news else []),
         ("seen", seen(first)),
         *_safety(first),
-        *_known_before(first),
+        *([] if first["effect"] is None else [("effect", printable(first["effect"]))]),
+        # Without what is already said, and without permissions, which are in the plan.
+        *(("note", told(note)) for note in first["notes"] or () if note != because and not note.startswith(PERMISSIONS)),
     ]
     is_by_hand = first["abort_command"] is not None
     return Entry(title, who, facts, _steps(first), is_by_hand, _is_new(first, summary))
@@ -105,13 +108,6 @@ def _safety(row: Row) -> list[tuple[str, str]]:
     if row["safe_to_abort"]:
         return [("safe", f"yes: open for {duration(row['broker_clock_age_ms'])} by brokers' clocks, and nobody will end it")]
     return [("as", AS_DECIDED)] if because is None else [("not yet", told(because))]
-
-
-def _known_before(row: Row) -> list[tuple[str, str]]:
-    """What to know before a step, without what is already said and without permissions, which are in the plan."""
-    notes = [note for note in row["notes"] or () if note != row["do_not_abort_because"] and not note.startswith(PERMISSIONS)]
-    effect = [] if row["effect"] is None else [("effect", printable(row["effect"]))]
-    return [*effect, *(("note", told(note)) for note in notes)]
 
 
 def _steps(row: Row) -> list[EntryStep]:
@@ -314,13 +310,11 @@ def acknowledged_lines(known: Acknowledged | None) -> list[Line]:
     ]
     ended = [f"  ended on {utc_time(each.until_ms)}, so this counts again: {_entry(each)}" for each in known.ended]
     idle = [f"  matches nothing, and can be removed: {_entry(each)}" for each in known.idle]
-    parts = [line for part in (lines, ended, idle) for line in _first(part)]
-    return ["", "ACKNOWLEDGED", *((line, INDENT) for line in parts)] if parts else []
-
-
-def _first(lines: Sequence[str]) -> list[str]:
-    hidden = len(lines) - SHOWN_ENTRIES
-    return [*lines[:SHOWN_ENTRIES], *([f"  and {hidden} more"] if hidden > 0 else [])]
+    parts: list[Line] = []
+    for part in (lines, ended, idle):
+        more = [f"  and {len(part) - SHOWN_ENTRIES} more"] if len(part) > SHOWN_ENTRIES else []
+        parts += [(line, INDENT) for line in (*part[:SHOWN_ENTRIES], *more)]
+    return ["", "ACKNOWLEDGED", *parts] if parts else []
 
 
 def _transactions(rows: Sequence[Row]) -> str:

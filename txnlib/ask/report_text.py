@@ -137,17 +137,14 @@ def unreadable(summary: Summary) -> str:
     return f"{size(summary.unreadable_bytes) if summary.unreadable_bytes else 'nothing'} unreadable"
 
 
-def _bound(ms: int) -> str:
-    return duration(ms) if ms >= 1_000 else f"{ms} ms"
-
-
 def clocks_line(row: Row) -> str:
     """The difference of two brokers' clocks, with its bound."""
     one, other, offset = row["broker"], row["other_broker"], row["offset_ms"]
     ahead, behind = (other, one) if offset > 0 else (one, other)
-    samples = row["samples"] + row["samples_back"]
+    samples, error = row["samples"] + row["samples_back"], row["error_ms"]
+    bound = duration(error) if error >= 1_000 else f"{error} ms"
     said = f"  clocks: broker {printable(ahead)} is {duration(abs(offset))} ahead of broker {printable(behind)}"
-    return f"{said} (± {_bound(row['error_ms'])}, by {counted(samples, 'marker')}); ages are proven by each broker's own clock"
+    return f"{said} (± {bound}, by {counted(samples, 'marker')}); ages are proven by each broker's own clock"
 
 
 #: Settings on which verdicts depend: if none of them is assumed, the report does not name any.
@@ -162,7 +159,10 @@ UNPROVEN: Final[Mapping[str | None, str]] = {
 
 def _section(section: str, summary: Summary) -> list[Line]:
     rows = summary.transactions[section]
-    total = len(rows) if section == PREPARED else _unknown(section, summary, len(rows))
+    total = len(rows)
+    if section != PREPARED:
+        known = 0 if summary.known is None else len(summary.known.of_verdict(section))
+        total = int(summary.counts.get("verdicts", {}).get(section, total + known)) - known
     groups = cards(section, rows)
     is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
     in_full = IN_FULL_URGENT if section in _URGENT and is_roomy else IN_FULL
@@ -196,12 +196,6 @@ def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> st
     if transactions <= 0:
         return f"{counted(rows, 'more row')} of these" if reach else f"{rows} more, later in the plan"
     return f"{transactions} more, later in the plan" if rows == transactions else f"{transactions} more, {rows} rows"
-
-
-def _unknown(verdict: str, summary: Summary, default: int) -> int:
-    """The number of rows of a verdict that are not acknowledged."""
-    known = 0 if summary.known is None else len(summary.known.of_verdict(verdict))
-    return int(summary.counts.get("verdicts", {}).get(verdict, default + known)) - known
 
 
 def _in_all(extent: VerdictExtent) -> list[Line]:

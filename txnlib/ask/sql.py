@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables
-from txnlib.ask.rows import Row
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.views import VIEWS, named_by
 from txnlib.errors import MissingExtraError, UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class SqlAnswer:
-    """The rows of an answer, with their columns."""
-
-    columns: Sequence[str]
-    rows: Sequence[Row]
+def answer(tables: Tables, options: Namespace) -> CommandOutput:
+    """The rows that answer a query."""
+    return ask(tables, options.query)
 
 
-def ask(tables: Tables, query: str) -> SqlAnswer:
+def ask(tables: Tables, query: str) -> CommandOutput:
     """The answer to a query over the tables and views that it names (docs/tables.md), of all runs.
 
     Raises UsageError for a query that DuckDB refuses, and MissingExtraError without the extra `sql`.
@@ -46,24 +41,9 @@ def ask(tables: Tables, query: str) -> SqlAnswer:
             known = ", ".join([*sorted(TABLES), *VIEWS])
             hint = f". Tables and views: {known}" if isinstance(error, duckdb.CatalogException) else ""
             raise UsageError(f"{str(error).splitlines()[0]}{hint}") from error
-    names = _unique(columns)
-    return SqlAnswer(names, [dict(zip(names, row, strict=True)) for row in values])
-
-
-def _unique(columns: Sequence[str]) -> list[str]:
-    """The names, with a number after each that is there already."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     names = []
-    for column in columns:
-        seen[column] = seen.get(column, 0) + 1
+    for column in columns:  # a number follows each name that is there already
+        seen[column] += 1
         names.append(column if seen[column] == 1 else f"{column}_{seen[column]}")
-    return names
-
-
-# ---- The command
-
-
-def answer(tables: Tables, options: Namespace) -> CommandOutput:
-    """The rows of the answer. Raises UsageError for a query that DuckDB refuses, or without DuckDB."""
-    found = ask(tables, options.query)
-    return CommandOutput(found.columns, found.rows)
+    return CommandOutput(names, [dict(zip(names, row, strict=True)) for row in values])

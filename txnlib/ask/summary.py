@@ -29,6 +29,7 @@ SECTIONS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN")
 IN_ONE_CARD: Final = ("LATE", PREPARED)
 #: Transactions that no earlier audit has seen.
 _IS_NEW: Final = (("runs_seen", "=", 1),)
+_LAGS: Final = (("lag_offsets", ">", 0),)
 #: Number of transactions in each section of a report. The tables have all.
 SHOWN: Final = 20
 SHOWN_COPIES: Final = 10
@@ -148,16 +149,20 @@ def summarise(
     broken transactions, `shown_copies` that of incomplete copies, `shown_places` that of the places of each finding.
     """
     rows, new = _by_name(run), _by_name(run, _IS_NEW)
-    verdicts = _with_all_late(rows)
+    verdicts: Counter[str] = Counter()
+    for name, number in rows.items():
+        verdicts[verdict_of(name)] += number  # those that only look late are LATE, too
     reach = extents(run, rows)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run, shown_copies)
+    worst_first = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC'
+    lags = run.rows("partitions", ("topic", "partition", "lag_offsets", "lag_ms"), _LAGS, order=worst_first, limit=1)
     found = finding_places(run, shown_places)
     severities: Counter[str] = Counter()
     for each in found:
         severities[each.severity] += each.count
     counts = {
-        "verdicts": verdicts,
+        "verdicts": dict(sorted(verdicts.items())),
         "alarms": rows,
         "new": new,
         "transactions": {verdict: extent.transactions for verdict, extent in reach.items()},
@@ -183,7 +188,7 @@ def summarise(
         known=known,
         extents=reach,
         earlier_ms=_earlier_ms(run),
-        worst_lag=_worst_lag(run),
+        worst_lag=lags[0] if lags else None,
         oldest_open_ms=ms(began),
         findings=found,
         ended=run.rows("ended_transactions", (*_KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown),
@@ -200,14 +205,6 @@ def _by_name(run: StoredRun, where: Sequence[Filter] = ()) -> dict[str, int]:
     for (verdict, reason), number in run.grouped("open_transactions", ("verdict", "reason"), "count(*)", where).items():
         numbers[name_of(verdict, reason)] += number
     return dict(sorted(numbers.items()))
-
-
-def _with_all_late(numbers: Mapping[str, int]) -> dict[str, int]:
-    """The number of rows of each verdict: those that only look late are LATE, too."""
-    verdicts: Counter[str] = Counter()
-    for name, number in numbers.items():
-        verdicts[verdict_of(name)] += number
-    return dict(sorted(verdicts.items()))
 
 
 _CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")
@@ -251,20 +248,19 @@ def finding_places(run: StoredRun, shown: int) -> list[FindingPlaces]:
     """All findings of a run, the most severe first. One query for each that has places."""
     counted = run.grouped("findings", ("name", "severity"), "count(*)")
     worst_first = sorted(counted.items(), key=lambda item: (-Severity[item[0][1]], item[0][0]))
-    return [_finding(run, name, severity, count, shown) for (name, severity), count in worst_first]
+    found = []
+    for (name, severity), count in worst_first:
+        rule = FINDINGS[Finding[name]]
+        # A forecast is its date and its arithmetic, whatever its severity.
+        is_context = severity == Severity.INFO.name and rule.topic is not Topic.FORECASTS
+        of_severity: list[Filter] = [("name", "=", name), ("severity", "=", severity)]
+        places = [] if is_context else run.rows("findings", _PLACE, of_severity, order=_BY_PLACE, limit=shown)
+        found.append(FindingPlaces(name, severity, count, rule.meaning, rule.advice, places))
+    return found
 
 
 _PLACE: Final = shown("page: findings")
 _BY_PLACE: Final = '"topic" NULLS LAST, "partition", "offset", "producer_id", "transactional_id"'
-
-
-def _finding(run: StoredRun, name: str, severity: str, count: int, shown: int) -> FindingPlaces:
-    rule = FINDINGS[Finding[name]]
-    # A forecast is its date and its arithmetic, whatever its severity.
-    is_context = severity == Severity.INFO.name and rule.topic is not Topic.FORECASTS
-    of_severity: list[Filter] = [("name", "=", name), ("severity", "=", severity)]
-    places = [] if is_context else run.rows("findings", _PLACE, of_severity, order=_BY_PLACE, limit=shown)
-    return FindingPlaces(name, severity, count, rule.meaning, rule.advice, places)
 
 
 def places_of(finding: FindingPlaces) -> str:
@@ -393,10 +389,3 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
             limit=shown_copies + 1,
         ),
     }
-
-
-def _worst_lag(run: StoredRun) -> Row | None:
-    columns = ("topic", "partition", "lag_offsets", "lag_ms")
-    order = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC'
-    rows = run.rows("partitions", columns, [("lag_offsets", ">", 0)], order=order, limit=1)
-    return rows[0] if rows else None

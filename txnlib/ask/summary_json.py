@@ -66,6 +66,9 @@ class LaggingPartition(_Part):
     blocking_verdict: str | None = Field(description="Verdict on that transaction.")
 
 
+_LAGGING: Final = tuple(name for name in LaggingPartition.model_fields if name != "lag_seconds")
+
+
 class Lag(_Part):
     """How far read_committed consumers lag because of open transactions."""
 
@@ -234,9 +237,19 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
             partitions=results.lag.get("partitions") or 0,
             max_offsets=results.lag.get("offsets") or 0,
             max_seconds=seconds(results.lag.get("ms")),
-            longest=[_lagging(row) for row in results.lags],
+            longest=[
+                LaggingPartition(**{name: row[name] for name in _LAGGING}, lag_seconds=seconds(row["lag_ms"]))
+                for row in results.lags
+            ],
         ),
-        brokers=[_broker(row) for row in results.brokers],
+        brokers=[
+            Broker(
+                broker=row["broker"],
+                partitions_with_late_transactions=row["partitions_with_late_transactions"],
+                active_transaction_open_time_max_seconds=seconds(row["active_transaction_open_time_max_ms"]),
+            )
+            for row in results.brokers
+        ],
         coverage=Coverage(
             partitions_known=summary.partitions_known,
             partitions_quiet=summary.partitions_quiet,
@@ -276,19 +289,6 @@ def _known(known: Acknowledged) -> list[Known]:
         Known(**entry.model_dump(exclude={"until"}), until=instant_json(entry.until_ms), matches=number, is_over=is_over)
         for entry, number, is_over in counted
     ]
-
-
-def _lagging(row: Row) -> LaggingPartition:
-    values = {name: row[name] for name in LaggingPartition.model_fields if name != "lag_seconds"}
-    return LaggingPartition(**values, lag_seconds=seconds(row["lag_ms"]))
-
-
-def _broker(row: Row) -> Broker:
-    return Broker(
-        broker=row["broker"],
-        partitions_with_late_transactions=row["partitions_with_late_transactions"],
-        active_transaction_open_time_max_seconds=seconds(row["active_transaction_open_time_max_ms"]),
-    )
 
 
 def seconds(ms: int | None) -> float | None:

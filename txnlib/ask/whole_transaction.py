@@ -18,10 +18,7 @@ from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.ask.subject import check_captured, equal, known_subject, open_place, place_in, readings
 from txnlib.core.display import counted, precise_time, printable, utc_time
 from txnlib.core.schema import shown
-from txnlib.core.verdicts.transaction_outcome import (
-    MarkerState,
-    whole_outcome,
-)
+from txnlib.core.verdicts.transaction_outcome import MarkerState, whole_outcome
 from txnlib.errors import UsageError
 
 #: Most records of a coordinator, partitions, and partitions that no coordinator's record explains.
@@ -190,7 +187,11 @@ def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
             out += _repair(repair, width)
     if whole.unexplained and whole.partitions:
         out += ["", f"NOT EXPLAINED by any record of its coordinator, newest first: {len(whole.unexplained)}"]
-        out += [line for row in whole.unexplained for line in folded(_unexplained_line(row), width)]
+        for row in whole.unexplained:
+            place = f"{printable(row['topic'])}-{row['partition']} from offset {row['first_offset']}"
+            marker = "no marker" if row["marker_offset"] is None else f"{row['outcome']} marker at offset {row['marker_offset']}"
+            at = "" if row["marked"] is None else f"   {precise_time(row['marked'])}"
+            out += folded(f"  {place}: {marker}{at}", width)
     others = [number for number in whole.numbers if number != whole.number]
     if others:
         span = str(others[0]) if len(others) == 1 else f"{min(others)} to {max(others)}"
@@ -222,12 +223,6 @@ def _repair(repair: Row, width: int) -> list[str]:
         *_wrapped(width, "  sent by", repair["tool"]),
     ]
     return lines if repair["request"] is None else [*lines, f"    {'request':<{_LABEL - 2}}{printable(repair['request'])}"]
-
-
-def _unexplained_line(row: Row) -> str:
-    marker = "no marker" if row["marker_offset"] is None else f"{row['outcome']} marker at offset {row['marker_offset']}"
-    at = "" if row["marked"] is None else f"   {precise_time(row['marked'])}"
-    return f"  {printable(row['topic'])}-{row['partition']} from offset {row['first_offset']}: {marker}{at}"
 
 
 def _plain(row: Row) -> Row:

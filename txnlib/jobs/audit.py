@@ -18,9 +18,8 @@ def job(argv: Sequence[str]) -> int:
     given = options.parse(options.AUDIT, __doc__ or "", argv)
     with result_files(given) as files:
         run = files.run = open_run(options.request_of(given), say)
-        assert run.capture is not None
         if given.dry_run:
-            print(plan_text(run.inputs, run.capture, run.settings))
+            print(plan_text(run))
             return 0
         with progress_reported(run):
             carry_out_steps(run, AUDIT, take_over=given.take_over)

@@ -15,9 +15,8 @@ from txnlib.pipeline.tables import INGEST
 def job(argv: Sequence[str]) -> int:
     given = options.parse(options.INGEST, __doc__ or "", argv)
     run = open_run(options.request_of(given), say)
-    assert run.capture is not None
     if given.dry_run:
-        print(plan_text(run.inputs, run.capture, run.settings))
+        print(plan_text(run))
         return 0
     with progress_reported(run):
         carry_out_steps(run, INGEST, take_over=given.take_over)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -14,8 +15,7 @@ from txnlib.jobs.progress import LINES, set_up
 from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.run import Run
-from txnlib.readers.capture import Capture, FileKind
-from txnlib.settings import Settings
+from txnlib.readers.capture import FileKind
 
 
 def say(text: str) -> None:
@@ -30,7 +30,7 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
     """
     set_up(argv)
     if traces.is_debug(argv):
-        traces.ask_for_whole_log()
+        os.environ.setdefault(*traces.WHOLE_LOG)
     try:
         return job(argv)
     except SystemExit as asked:  # argparse after --help
@@ -80,13 +80,15 @@ def reopen_run(options: Namespace) -> Run:
     return run
 
 
-def plan_text(run_inputs: Sequence[str], capture: Capture, settings: Settings) -> str:
+def plan_text(run: Run) -> str:
     """What an audit would read, for --dry-run."""
+    capture, settings = run.capture, run.settings
+    assert capture is not None
     counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
     files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
     instant = datetime.fromtimestamp(settings.as_of_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return (
         f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
         f"{len(capture.files)} files, {capture.size} bytes: {files}\n"
-        f"from {', '.join(run_inputs)}"
+        f"from {', '.join(run.inputs)}"
     )

@@ -236,7 +236,8 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
                 group.add_argument(option.name, help=option.about, **option.how)
     options = parser.parse_args(argv)
     for name, value in vars(options).items():
-        if name != "input" and isinstance(value, str) and not _is_utf_8(value):
+        # `--input` is exempt: a file name may be any bytes.
+        if name != "input" and isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
             raise UsageError(f"--{name.replace('_', '-')} {shown(value)}: is not UTF-8")
     if job in _READS and not options.input:
         raise UsageError("--input is missing: name the folder with the copies of the logs")
@@ -251,11 +252,6 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
                 check_whole_file(file)
     options.as_of_ms = None if options.as_of in (None, "capture") else parse_instant(options.as_of)
     return options
-
-
-def _is_utf_8(value: str) -> bool:
-    """Whether a command-line argument is valid text. `--input` is exempt: a file name may be any bytes."""
-    return not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def request_of(options: argparse.Namespace) -> AuditRequest:

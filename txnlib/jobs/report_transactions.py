@@ -21,13 +21,6 @@ from txnlib.pipeline.tables import REPORT
 MS_PER_DAY: Final = 86_400_000
 
 
-def forget(run: Run, keep_days: int | None) -> None:
-    """Deletes audits of the cluster more than `keep_days` days older than this one."""
-    if keep_days is not None:
-        gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - keep_days * MS_PER_DAY)
-        say(f"deleted {len(gone)} audits more than {keep_days} days older than this one")
-
-
 def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
     """Closes the run, prints the report, writes the requested files and deletes old audits.
 
@@ -41,7 +34,9 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
     if given.report is not None:
         write_page(run, given.report, summary.known)
         say(f"page: {given.report}")
-    forget(run, given.keep_days)
+    if given.keep_days is not None:
+        gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - given.keep_days * MS_PER_DAY)
+        say(f"deleted {len(gone)} audits more than {given.keep_days} days older than this one")
     remaining = summary.counts if summary.known is None else summary.known.remaining(summary.counts)
     code = 3 if is_failure(given.fail_on, remaining) else 0
     files.write(code, summary)

@@ -19,7 +19,7 @@ from txnlib.version import __version__
 SUFFIX: Final = ".failed.log"
 #: Seconds to wait for the shutdown of Spark's JVM.
 PATIENCE: Final = 20
-#: Makes `conf/log4j2.properties` log messages with their stack traces.
+#: An environment variable: it makes `conf/log4j2.properties` log messages with their stack traces, once a JVM starts.
 WHOLE_LOG: Final = ("TXNLIB_LOG", "whole")
 
 
@@ -70,11 +70,6 @@ def end_spark() -> None:
             context._accumulatorServer.shutdown()  # otherwise it would complain that the JVM is gone
         jvm.stdin.close()  # ends the JVM, which waits for it
         jvm.wait(PATIENCE)
-
-
-def ask_for_whole_log() -> None:
-    """Makes the JVM, once started, log each message with its stack trace."""
-    os.environ.setdefault(*WHOLE_LOG)
 
 
 def _asked(argv: Sequence[str]) -> tuple[str | None, bool]:

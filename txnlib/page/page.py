@@ -65,11 +65,6 @@ def name(value: object) -> object:
     return Markup(_NAME.sub(r"<bdi>\g<0></bdi>", str(escape(shown(value)))))
 
 
-def time_of(ms: int | None) -> Markup:
-    """An instant as `<time>`; as plain text if it is unknown or outside of the calendar."""
-    return timed(utc_time(ms))
-
-
 def timed(text: str) -> Markup:
     """A text in which each instant that we wrote is a `<time>`, and no line ends inside of a name but behind an underscore."""
     return Markup(_PIECE.sub(_piece, str(escape(told(text)))))
@@ -274,7 +269,8 @@ _GLOBALS: Final[dict[str, Any]] = {
     "explain_command": explain_command,
     "folded": folded,
     "in_transactions": in_transactions,
-    "instant": time_of,
+    # An instant as `<time>`; as plain text if it is unknown or outside of the calendar.
+    "instant": lambda ms: timed(utc_time(ms)),
     "is_offered": is_offered,
     "name": name,
     "new_rows": new_rows,

@@ -39,9 +39,10 @@ class Squares:
 def squares(rows: Sequence[Row]) -> Squares:
     """The coverage map of one topic: rows with partition and status, in order."""
     places: dict[str, list[str]] = {}
-    for number, line in enumerate(_lines([row["status"] for row in rows])):
+    statuses = [row["status"] for row in rows]
+    for number, first in enumerate(range(0, len(rows), IN_A_LINE)):
         at = 0
-        for status, run in groupby(line):
+        for status, run in groupby(statuses[first : first + IN_A_LINE]):
             length = len(list(run))
             places.setdefault(status, []).append(f"M{at * CELL} {number * CELL + CELL // 2}h{length * CELL}")
             at += length
@@ -95,11 +96,6 @@ def covered_topics(topics: Mapping[str, Mapping[str, int]], covered: Sequence[Ro
     ]
 
 
-def _lines(statuses: Sequence[str]) -> Iterator[Sequence[str]]:
-    for first in range(0, len(statuses), IN_A_LINE):
-        yield statuses[first : first + IN_A_LINE]
-
-
 @dataclass(frozen=True, slots=True)
 class StackedBar:
     """One run: its bars, from bottom to top."""
@@ -127,10 +123,11 @@ def history(runs: Sequence[Row]) -> HistoryChart:
     most = max([1, *totals])
     unit = (HEIGHT - 12) / most
     each = min(80.0, (WIDTH - LEFT - 1) / max(1, len(runs)))
-    columns = [
-        StackedBar(LEFT + _GAP + i * each, max(1.0, each - _GAP), _column_says(run), list(_bars(run, unit)))
-        for i, run in enumerate(reversed(runs))
-    ]
+    columns = []
+    for i, run in enumerate(reversed(runs)):
+        counted = [f"{run['verdicts'][name]} {name}" for name in STACKED if run["verdicts"].get(name)]
+        says = f"{utc_time(run['as_of_ms'])}: {', '.join(counted) or 'nothing to do'}"
+        columns.append(StackedBar(LEFT + _GAP + i * each, max(1.0, each - _GAP), says, list(_bars(run, unit))))
     step = max(1, -(-most // _LINES))
     dates: list[tuple[float, str]] = []
     for column, run in reversed(list(zip(columns, reversed(runs), strict=True))):
@@ -138,11 +135,6 @@ def history(runs: Sequence[Row]) -> HistoryChart:
         if not dates or dates[-1][0] - middle >= _DATE:
             dates.append((min(middle, WIDTH - _DATE / 2), utc_time(run["as_of_ms"])[:10]))
     return HistoryChart(columns, [(HEIGHT - count * unit, count) for count in range(0, most + 1, step)], dates[::-1])
-
-
-def _column_says(run: Row) -> str:
-    counted = [f"{run['verdicts'][name]} {name}" for name in STACKED if run["verdicts"].get(name)]
-    return f"{utc_time(run['as_of_ms'])}: {', '.join(counted) or 'nothing to do'}"
 
 
 def _bars(run: Row, unit: float) -> Iterator[tuple[str, float, float]]:

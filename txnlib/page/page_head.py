@@ -67,7 +67,8 @@ class FirstScreen:
 def first_screen(page: Page) -> FirstScreen:
     """The first screen of a page."""
     summary = page.summary
-    found = answer(summary)
+    found, hanging = answer(summary), summary.transactions.get("HANGING", ())
+    is_one = len(hanging) == 1 and summary.counts["verdicts"].get("HANGING") == 1
     return FirstScreen(
         answer=found,
         headline=_headline(found, summary),
@@ -77,15 +78,9 @@ def first_screen(page: Page) -> FirstScreen:
             if summary.actions.get(action)
         ],
         tiles=[(each, _anchor(each.name, page)) for each in found.counted],
-        only=_only(summary),
+        only=entry("HANGING", hanging, summary) if is_one and hanging[0]["safe_to_abort"] else None,
         unseen=_unseen(page),
     )
-
-
-def _only(summary: Summary) -> Entry | None:
-    rows = summary.transactions.get("HANGING", ())
-    is_one = len(rows) == 1 and summary.counts["verdicts"].get("HANGING") == 1
-    return entry("HANGING", rows, summary) if is_one and rows[0]["safe_to_abort"] else None
 
 
 def pieces(section: str, page: Page) -> int:

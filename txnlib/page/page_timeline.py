@@ -139,7 +139,7 @@ def plot(story: Story, width: int = WIDE) -> Plot:
         lanes=lanes,
         states=[bar for bar, _ in states],
         labels=labels,
-        batches=[_batch(event, x_of) for event in events if _is_batch(event)],
+        batches=[_batch(event, x_of) for event in events if event.clock != COORDINATOR and not event.is_marker],
         markers=[
             Shape(_span(event, x_of)[1], 0, "marker", _says(event), _LETTERS.get(event.event, "?"))
             for event in events
@@ -180,10 +180,6 @@ def _drawn(events: Sequence[Event]) -> tuple[list[Event], int]:
     chosen = placed[max(0, first - BEFORE) : first + AFTER]
     last = [event for event in placed[first + AFTER :] if event.clock == COORDINATOR][-1:] if chosen else []
     return [*chosen, *last], len(placed) - len(chosen) - len(last)
-
-
-def _is_batch(event: Event) -> bool:
-    return event.clock != COORDINATOR and not event.is_marker
 
 
 # ---- Time
@@ -288,7 +284,11 @@ def _labels(states: Sequence[tuple[Shape, str]], right: float) -> list[Label]:
     A text begins at its line, or ends there if the edge of the plot is near. The former are placed from right to left, the latter
     then from left to right, so that the line of a higher label has no text below it.
     """
-    wanted = [_wanted(bar, name, right) for bar, name in states if not bar.label]
+    wanted = []
+    for bar, name in states:
+        is_at_end = bar.x + len(name) * _LETTER > right
+        if not bar.label:
+            wanted.append(Label(bar.x + bar.width, name, "end") if is_at_end else Label(bar.x, name, "start"))
     ordered = [*(each for each in reversed(wanted) if each.anchor == "start"), *(each for each in wanted if each.anchor == "end")]
     labels: list[Label] = []
     for label in ordered:
@@ -297,11 +297,6 @@ def _labels(states: Sequence[tuple[Shape, str]], right: float) -> list[Label]:
         if fitting is not None:
             labels.append(fitting)
     return labels
-
-
-def _wanted(bar: Shape, name: str, right: float) -> Label:
-    is_at_end = bar.x + len(name) * _LETTER > right
-    return Label(bar.x + bar.width if is_at_end else bar.x, name, "end" if is_at_end else "start")
 
 
 def _batch(event: Event, x_of: _Axis) -> Shape:

@@ -45,23 +45,14 @@ def _partition_notes(run: Run) -> list[NotedPartition]:
     return found
 
 
-def _instants(run: Run) -> CaptureInstants:
-    noted_ms = _notes(run).captured_at_ms
-    return CaptureInstants(noted_ms.get(DEFAULT_INSTANT), noted_ms)
-
-
 def _leaders(run: Run) -> dict[Place, PartitionLeader]:
     notes, basis = _notes(run), run.settings.metadata_basis
-    # With a damaged metadata log, a leader may have changed after older notes, in a record that is lost.
-    is_in_force = basis is not LeaderBasis.METADATA_LOG_DAMAGED or _are_notes_newer(notes)
+    # With a damaged metadata log, a leader may have changed after notes that are older than its copies, in a record that is lost.
+    copied = [ms for name, ms in notes.captured_at_ms.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
+    are_notes_newer = notes.noted_at_ms is None or all(ms <= notes.noted_at_ms for ms in copied)
+    is_in_force = basis is not LeaderBasis.METADATA_LOG_DAMAGED or are_notes_newer
     noted = _partition_notes(run) if is_in_force else []
     return leaders(noted, rows_of_table(run, "partition_assignments", PartitionAssignment), basis, notes.noted_at_ms)
-
-
-def _are_notes_newer(notes: CaptureNotes) -> bool:
-    """Whether the leaders were noted when the metadata log was copied, or later; or no instant says otherwise."""
-    copied = [ms for name, ms in notes.captured_at_ms.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
-    return notes.noted_at_ms is None or all(ms <= notes.noted_at_ms for ms in copied)
 
 
 def _expected(run: Run) -> set[Place]:
@@ -110,7 +101,7 @@ COVERAGE: Final = table_of(
     newest_snapshots=Given(("producer_snapshots",), _newest_snapshots),
     partition_notes=_partition_notes,
     leaders=_leaders,
-    instants=_instants,
+    instants=lambda run: CaptureInstants(_notes(run).captured_at_ms.get(DEFAULT_INSTANT), _notes(run).captured_at_ms),
     expected=_expected,
     deleted_copies=find_deleted_copies,
     resumed_copies=lambda run: () if run.resumption is None else run.resumption.copies,

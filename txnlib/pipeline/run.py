@@ -198,7 +198,9 @@ def _chain_of(settings: Settings, history: RunHistory) -> Chain | None:
 
 
 def _store(request: AuditRequest, spark: SparkSession, scale: Scale = Scale.NONE_NEED) -> Store:
-    output = None if request.output is None else _absolute(request.output)
+    output = request.output
+    if output is not None and "://" not in output:
+        output = str(Path(output.removeprefix("file:")).absolute())
     return _of_scale(Store(spark, output, request.schema), scale)
 
 
@@ -206,10 +208,6 @@ def _of_scale(store: Store, scale: Scale) -> Store:
     """The store, with the tables that are expected to fit in the driver."""
     large = OF_BATCHES if scale is Scale.BATCHES_DO_NOT else frozenset()
     return replace(store, is_small=scale is not Scale.NONE_NEED, large=large)
-
-
-def _absolute(output: str) -> str:
-    return output if "://" in output else str(Path(output.removeprefix("file:")).absolute())
 
 
 def _cluster(request: AuditRequest, given: BaseModel, capture: Capture) -> str:

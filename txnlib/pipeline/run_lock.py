@@ -41,7 +41,7 @@ def claim(run: Run, *, take_over: bool = False) -> None:
 def announce(run: Run) -> None:
     """Adds the row of the run, without replacing other rows."""
     assert isinstance(run.tables, RunStore)
-    run.tables.append("audit_runs", run.noted("RUNNING"), commit_note=_note_of(_holder_of(run), run))
+    run.tables.append("audit_runs", run.noted("RUNNING"), commit_note=_note_of(run))
 
 
 def settle(run: Run, passed_over: frozenset[Holder] = frozenset()) -> None:
@@ -99,7 +99,7 @@ def _first_before(run: Run, others: Sequence[Row]) -> Row | None:
     assert isinstance(run.tables, RunStore)
     later: set[str] = set()
     for note in run.tables.commit_notes("audit_runs"):
-        if note == _note_of(_holder_of(run), run):
+        if note == _note_of(run):
             break
         later.add(note.rpartition(" ")[0])
     else:
@@ -111,17 +111,13 @@ def _claim_of(holder: Holder) -> str:
     return f"claim of {holder[0]} by {holder[1]}"
 
 
-def _note_of(holder: Holder, run: Run) -> str:
+def _note_of(run: Run) -> str:
     """The note on the commit of a claim. It contains the time, because a process may claim a run more than once."""
-    return f"{_claim_of(holder)} {run.started_at.timestamp()}"
+    return f"{_claim_of((run.tables.run_id, run.owner))} {run.started_at.timestamp()}"
 
 
 def _holder(row: Row) -> Holder:
     return row["run_id"], row["owner"]
-
-
-def _holder_of(run: Run) -> Holder:
-    return run.tables.run_id, run.owner
 
 
 def _busy(run: Run, row: Row) -> BusyError:

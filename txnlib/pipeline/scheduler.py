@@ -108,7 +108,10 @@ def table_of_rules(
     `Iterable[OddMarker]`. `others`: functions that return suspects, or rows as dataclasses.
     """
     calls = [called(other) for other in others]
-    selects = [(called(select), _judged_by(judge), judge) for select, judge in rules]
+    selects = []
+    for select, judge in rules:
+        ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
+        selects.append((called(select), of, judge))
 
     def made(run: Run) -> DataFrame | pa.Table:
         answered = [call(run) for call in calls]
@@ -122,12 +125,6 @@ def table_of_rules(
 
     reads = (read for call in (*calls, *(select for select, *_ in selects)) for read in call.reads)
     return TableStep(name, tuple(dict.fromkeys([*reads, *after])), made)
-
-
-def _judged_by(judge: Callable[..., object]) -> Any:
-    """The dataclass of the rows that a function judges."""
-    ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
-    return of
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
@@ -154,13 +151,9 @@ def carry_out(run: Run, steps: Sequence[Step]) -> None:
                     workers.shutdown(cancel_futures=True)
                     if isinstance(error, TxnlibError):
                         raise error
-                    raise _failed(run, step, error) from error
+                    failure = failure_of(texts_of(error))
+                    raise StepError(step.name, failure.says, sorted(run.written), failure.cause.remedy) from error
                 order.done(step.name)
-
-
-def _failed(run: Run, step: Step, error: BaseException) -> StepError:
-    failure = failure_of(texts_of(error))
-    return StepError(step.name, failure.says, sorted(run.written), failure.cause.remedy)
 
 
 def _take(run: Run, step: Step) -> None:
@@ -168,15 +161,11 @@ def _take(run: Run, step: Step) -> None:
         run.begin(step.name)
         if isinstance(step, RunChange):
             step.decide(run)
-        else:
-            _write(run, step)
-
-
-def _write(run: Run, table: TableStep) -> None:
-    begun = now()
-    run.tables.write(table.name, table.transform(run))
-    commit = run.tables.commit(table.name)
-    run.written[table.name] = Written(commit.rows, (now() - begun).total_seconds())
-    if commit.is_scattered:
-        run.scattered.append(table.name)
-    run.say(f"{table.name}: {run.written[table.name]}")
+            return
+        begun = now()
+        run.tables.write(step.name, step.transform(run))
+        commit = run.tables.commit(step.name)
+        run.written[step.name] = Written(commit.rows, (now() - begun).total_seconds())
+        if commit.is_scattered:
+            run.scattered.append(step.name)
+        run.say(f"{step.name}: {run.written[step.name]}")

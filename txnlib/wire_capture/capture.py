@@ -28,7 +28,6 @@ from txnlib.wire_capture.partition_copy import Copier, Pace, Progress, Taken, de
 
 OPEN: Final = "open"
 ALL: Final = "all"
-SCOPES: Final = (OPEN, ALL)
 #: Offsets that are fetched before the earliest open transaction, to show what was before it.
 CONTEXT_OFFSETS: Final = 5_000
 _TRIES: Final = 5
@@ -89,15 +88,16 @@ class _Capture:
         self._earlier: files.Earlier
 
     def run(self) -> Captured:
-        partitions = self._find()
-        if self._wanted.is_dry_run:
+        partitions, wanted = self._find(), self._wanted
+        if wanted.is_dry_run:
             return self._foresee(partitions)
-        self._take_up()
+        self._earlier = files.read_notes(wanted.output, self._metadata.cluster_id).besides({each.folder for each in self._taken})
+        files.follow_leaders(wanted.output, {each.folder: each.leader for each in self._taken if each.leader != NO_LEADER})
         settings = self._settings()
         self._say_what_is_hidden()
         self._write_notes(settings, is_complete=False)
         self._progress.say(
-            f"coordinator partitions: {len(self._coordinators)}, other partitions: {len(partitions)}, scope: {self._wanted.scope}"
+            f"coordinator partitions: {len(self._coordinators)}, other partitions: {len(partitions)}, scope: {wanted.scope}"
         )
         for each, end in cluster.offsets(self._client, self._coordinators, cluster.LATEST).items():
             self._progress.expect(each, end)
@@ -107,9 +107,11 @@ class _Capture:
         self._ask_producers(partitions)
         in_scope = [each for each in partitions if self._is_in_scope(self._taken[each])]
         left_out = set(partitions).difference(in_scope)
-        files.remove_copies(self._wanted.output, {each.folder for each in left_out if self._taken[each].problem is None})
+        files.remove_copies(wanted.output, {each.folder for each in left_out if self._taken[each].problem is None})
         self._plan(in_scope)
-        self._take_each(in_scope, self._take_partition)
+        self._take_each(
+            in_scope, lambda taken: self._copier.fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0)
+        )
         self._ask_coordinators()
         self._take_each(self._coordinators, self._take_coordinator_again)
         self._write_checkpoints()
@@ -186,13 +188,6 @@ class _Capture:
                 return last
         self._progress.say("brokers answer differently what topics there are: those of the last answer are captured")
         return last
-
-    def _take_up(self) -> None:
-        """Goes on in the folder of an earlier call."""
-        leaders = {each.folder: each.leader for each in self._taken if each.leader != NO_LEADER}
-        earlier = files.read_notes(self._wanted.output, self._metadata.cluster_id)
-        self._earlier = earlier.besides({each.folder for each in self._taken})
-        files.follow_leaders(self._wanted.output, leaders)
 
     def _settings(self) -> dict[str, str]:
         failed: Exception | None = None
@@ -310,7 +305,8 @@ class _Capture:
             except TruncatedError as error:
                 taken.problem = str(error)
                 taken.notes.append(f"fetched again: {error}")
-                self._drop(taken)
+                for first in (False, True):
+                    files.remove(self._folder(taken.partition, first=first))
             except (RefusedError, DamagedError, OSError) as error:
                 taken.problem, taken.is_lasting = str(error), not isinstance(error, OSError)
                 break
@@ -335,10 +331,6 @@ class _Capture:
         broker = self._wanted.output / str(partition.leader)
         return (broker / files.FIRST if first else broker) / partition.folder
 
-    def _drop(self, taken: Taken) -> None:
-        for first in (False, True):
-            files.remove(self._folder(taken.partition, first=first))
-
     def _take_coordinator_first(self, taken: Taken) -> None:
         self._copier.fetch(taken, self._folder(taken.partition, first=True), begin=0)
         taken.first_captured_at_ms = taken.captured_at_ms
@@ -350,9 +342,6 @@ class _Capture:
             files.copy(earlier, folder)
         self._copier.fetch(taken, folder, begin=0)
 
-    def _take_partition(self, taken: Taken) -> None:
-        self._copier.fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0)
-
     # ---- The other files
 
     def _ask_coordinators(self) -> None:
@@ -361,7 +350,7 @@ class _Capture:
         for broker in self._metadata.brokers:
             at = self._now_ms()
             try:
-                ids = [each["transactional_id"] for each in cluster.listed_transactions(self._client, broker)]
+                ids = cluster.listed_ids(self._client, broker)
                 described = cluster.described_transactions(self._client, broker, ids)
             except (MovedError, RefusedError, OSError) as error:
                 self._progress.say(f"the coordinators of broker {broker} did not answer: {error}")

@@ -88,11 +88,6 @@ def read_state(folder: Path) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def write_state(folder: Path, state: Mapping[str, Any]) -> None:
-    """Notes how far the fetch of a partition got."""
-    write_json(state_file(folder), state)
-
-
 def state_file(folder: Path) -> Path:
     """The file that says how far a partition was fetched."""
     return folder / _STATE

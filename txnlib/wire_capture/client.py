@@ -286,7 +286,8 @@ class Client:
                 if time.monotonic() >= until:
                     if not is_optional:
                         self._given_up[broker] = time.monotonic()
-                    raise MovedError(f"{self._name(broker)} does not answer: {self._why(error)}") from error
+                    problem, remedy = meaning(error, self._config, is_broker=None)
+                    raise MovedError(f"{self._name(broker)} does not answer: {problem}. {remedy}") from error
             else:
                 self._answered_last = broker
                 return answer
@@ -307,10 +308,6 @@ class Client:
     def _name(self, broker: int) -> str:
         known = self._manager.cluster.broker_metadata(broker)
         return f"broker {broker}" + (f" ({_address(known)})" if known else "")
-
-    def _why(self, error: Exception) -> str:
-        problem, remedy = meaning(error, self._config, is_broker=None)
-        return f"{problem}. {remedy}"
 
     def _run(self, request: Any, broker: int | None, timeout_ms: int | None = None) -> Any:
         self.pause(0)

@@ -191,8 +191,8 @@ def _or_null(value: int) -> int | None:
     return None if value == -1 else int(value)
 
 
-def listed_transactions(client: Client, broker: int) -> list[dict[str, Any]]:
-    """The transactional ids that a broker coordinates, with their states. This user sees only those that it may describe."""
+def listed_ids(client: Client, broker: int) -> list[str]:
+    """The transactional ids that a broker coordinates. This user sees only those that it may describe."""
     from kafka.protocol.admin.transactions import ListTransactionsRequest
 
     if client.version_of(ListTransactionsRequest) < 0:
@@ -201,10 +201,7 @@ def listed_transactions(client: Client, broker: int) -> list[dict[str, Any]]:
     answer = client.ask(request, broker, is_optional=True)
     check(answer.error_code, f"transactions of broker {broker}")
     with reading(f"transactions of broker {broker}"):
-        return [
-            {"transactional_id": each.transactional_id, "producer_id": each.producer_id, "state": each.transaction_state}
-            for each in answer.transaction_states
-        ]
+        return [each.transactional_id for each in answer.transaction_states]
 
 
 def hides_transactional_ids(client: Client) -> bool:

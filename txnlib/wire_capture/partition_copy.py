@@ -226,7 +226,7 @@ class Copier:
 
         def note() -> None:
             log.flush()
-            files.write_state(folder, {name: getattr(log, name) for name in _STATE})
+            files.write_json(files.state_file(folder), {name: getattr(log, name) for name in _STATE})
 
         def count_and_wait(count: int) -> None:
             nonlocal done, counted, noted_bytes
