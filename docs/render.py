@@ -33,7 +33,7 @@ from txnlib.ask.summary_json import Numbers  # noqa: E402
 from txnlib.core.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
-from txnlib.core.kafka.producer_state import ACCEPTANCES, MarkerVersion  # noqa: E402
+from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.ask import story
 from txnlib.ask.abort_plan import abort_plan, abort_plan_output
-from txnlib.ask.differences import differences_of_runs, differences_output
+from txnlib.ask.diff import differences_of_runs, differences_output
 from txnlib.ask.episode import Episode
+from txnlib.ask.explain import explain as story_of
+from txnlib.ask.explain_text import Explained
 from txnlib.ask.grid import TABLE
 from txnlib.ask.report_text import render
-from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import Summary, summarise
 from txnlib.ask.timeline import Timeline, timeline_of
-from txnlib.ask.whole_transaction import ExplainedTransaction, whole_transaction
+from txnlib.ask.transaction import ExplainedTransaction, whole_transaction
 from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
@@ -39,7 +39,7 @@ from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, open_run, reopen_run, silent
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT, REPORT
-from txnlib.pipeline.what_if import UnwrittenTables
+from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.readers.file_splits import BEGINNING
 from txnlib.settings import NUMBERS, GivenNumbers, GivenThresholds, Settings, SettingsFile, decide
 from txnlib.spark.schemas import TABLES
@@ -158,7 +158,7 @@ class Audit:
 
     def explain(self, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
         """The story of one open transaction: `txnlib.explain`. Raises UsageError if none begins at that offset."""
-        return story.explain(query_run(self._run), topic, _whole("partition", partition), _whole("start_offset", start_offset))
+        return story_of(query_run(self._run), topic, _whole("partition", partition), _whole("start_offset", start_offset))
 
     def timeline(self, *where: object, last: int = 10) -> Episode[Timeline]:
         """The history of a topic and partition, or of a transactional id. `print` prints it as `txn-audit timeline` does.

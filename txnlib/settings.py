@@ -16,9 +16,9 @@ from typing import Annotated, Any, Final, TypedDict
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from txnlib.core.application import compiled
 from txnlib.core.batch_runs import BATCHES
 from txnlib.core.copies import LeaderBasis
-from txnlib.core.findings.application import compiled
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.known_metadata import Conclusion, MetadataExtent, holds

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.story import answer, explain
+from txnlib.ask.explain import answer, explain
 
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"

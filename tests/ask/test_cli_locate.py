@@ -11,7 +11,7 @@ import pytest
 
 from txnlib import __version__
 from txnlib.ask.commands import COMMANDS
-from txnlib.ask.coordinator_files import coordinator_files, coordinator_files_output
+from txnlib.ask.locate import coordinator_files, coordinator_files_output
 from txnlib.ask.main import answer_of, main
 from txnlib.core.kafka.coordinator_partition import partition_for
 

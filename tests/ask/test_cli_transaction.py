@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.whole_transaction import whole_transaction
+from txnlib.ask.transaction import whole_transaction
 
 ID = "payments-batch-7"
 OWN = {"transactional_id": ID, "coordinator_partition": 3, "producer_id": 7, "producer_epoch": 0}

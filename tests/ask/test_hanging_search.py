@@ -11,7 +11,7 @@ import pytest
 from tests.support.delta_tables import NOW, at, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.kafka_transactions import HangingSearch, find_hanging_output, hanging_search
-from txnlib.core.verdicts.kafka_commands import SearchScope
+from txnlib.core.kafka_commands import SearchScope
 
 MINUTE = 60_000
 FOO = SearchScope(topic="foo")

@@ -14,7 +14,7 @@ from txnlib.ask.own_command import program
 from txnlib.ask.report import terminal_report
 from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS, FindingPlaces, Summary
-from txnlib.core.verdicts.kafka_commands import abort, describe_producers, force_terminate
+from txnlib.core.kafka_commands import abort, describe_producers, force_terminate
 
 AS_OF = 1_795_243_361_000
 ROW = {

@@ -1,9 +1,10 @@
 """One direction of imports, and habits of the code, read from the source."""
 
 import ast
+import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from txnlib.core.schema import TABLES
 
 #: What the core may import of the standard library: nothing that knows the time, chance, or the machine.
 CORE_MODULES = {
@@ -144,10 +147,20 @@ def test_a_class_name_has_one_meaning(repository):
 
 @pytest.mark.parametrize("package", ["core", "spark"])
 def test_the_test_of_a_module_stands_in_the_folder_of_its_name(repository, package):
-    folders = {path.stem: path.parent.name for path in (repository / "txnlib" / package).glob("*/*.py") if path.stem != "__init__"}
+    folders = defaultdict(set)
+    for path in (repository / "txnlib" / package).glob("*/*.py"):
+        folders[path.stem].add(path.parent.name)
     for path in (repository / "tests" / package).rglob("test_*.py"):
-        folder = folders.get(path.stem.removeprefix("test_"))
-        assert folder in (None, path.parent.name), path
+        found = folders.get(path.stem.removeprefix("test_"))
+        assert found is None or path.parent.name in found, path
+
+
+@pytest.mark.parametrize("package", sorted(Path("txnlib").rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_what_a_package_says_it_contains_exists(package):
+    """Whoever reads on would look for a module that has another name now."""
+    said = re.findall(r"`([a-z_]+)`", ast.get_docstring(ast.parse(package.read_text())) or "")
+    there = {path.stem for path in package.parent.iterdir()} | TABLES.keys() | {"answer"}
+    assert [name for name in said if name not in there] == []
 
 
 def test_what_benchmarks_and_scripts_import_of_the_package_exists(repository):

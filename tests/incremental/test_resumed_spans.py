@@ -11,8 +11,8 @@ from tests.support.log_notation import T
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.incremental.resumed_spans import APPENDED, not_ended_before, resumed_spans
+from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.producers.producer_spans import SUSPECTS_KEPT, producer_spans
-from txnlib.spark.producers.producer_states import partition_transactions
 from txnlib.spark.schemas import TABLES
 
 

@@ -10,7 +10,7 @@ from txnlib.delta.store import RunStore, Store
 from txnlib.incremental import history_of
 from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.what_if import UnwrittenTables
+from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.settings import Settings
 
 NIGHTS = [1_795_053_600_000 + night * DAY_MS for night in range(3)]  # from 2026-11-19T02:00:00Z

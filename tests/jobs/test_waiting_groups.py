@@ -14,7 +14,7 @@ from txnlib.core.kafka.record_batch import Record
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.tables import REPORT
-from txnlib.spark.reports.selections import group_positions
+from txnlib.spark.tables.selections import group_positions
 
 #: Where the clients of the capture left their groups: ten commits, all in transactions, three of them aborted.
 STANDS = {

@@ -14,8 +14,8 @@ import pytest
 
 from tests.support.crowded_pages import big_page, crowded_page
 from tests.support.pages import AS_OF, full_page, held, page, tainted, transaction
-from txnlib.ask.answer import answer
 from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.headline import answer
 from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS
 from txnlib.core.verdicts.abort_plan import Action

@@ -16,7 +16,7 @@ from tests.support.crowded_pages import crowded_page
 from tests.support.pages import full_page, held, page, tainted, transaction
 from txnlib.ask.abort_plan import abort_plan_script
 from txnlib.core.display import instant
-from txnlib.core.verdicts.kafka_commands import force_terminate
+from txnlib.core.kafka_commands import force_terminate
 from txnlib.page.page import render_page
 
 #: A transactional id that would be replaced, or would end a quotation, if commands were handled as text.

@@ -16,9 +16,9 @@ from txnlib.spark.coverage import epochs_of_segments
 from txnlib.spark.findings.copy_findings import differing_batches
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.producer_spans import IS_OPEN, producer_spans
-from txnlib.spark.reports.batch_evidence import stamps_around
-from txnlib.spark.reports.selections import read_ends, unstable_batches
 from txnlib.spark.schemas import PRODUCER, TABLES, TOPIC_PARTITION
+from txnlib.spark.tables.batch_evidence import stamps_around
+from txnlib.spark.tables.selections import read_ends, unstable_batches
 
 LOGS = 30
 KEPT = ("topic", "partition", "source")
@@ -107,7 +107,7 @@ def both(spark, logs):
 @pytest.fixture
 def small_pages(monkeypatch):
     # By name, because a package has its functions under the names of their modules.
-    for module in ("txnlib.spark.producers.checked_batches", "txnlib.spark.reports.batch_evidence"):
+    for module in ("txnlib.spark.producers.checked_batches", "txnlib.spark.tables.batch_evidence"):
         monkeypatch.setattr(import_module(module), "PAGE", 150)
 
 

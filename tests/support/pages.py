@@ -12,8 +12,8 @@ from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, story_events
+from txnlib.ask.explain_text import Explained
 from txnlib.ask.extents import VerdictExtent
-from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import PREPARED, FindingPlaces, Summary
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.transaction_outcome import WholeOutcome

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.delta_tables import write, write_run
+from txnlib.core.kafka_commands import abort
 from txnlib.core.verdicts.abort_plan import OpenTransaction, Plan, PlanCommand, plan
-from txnlib.core.verdicts.kafka_commands import abort
 
 HANGING = OpenTransaction(
     topic="payments", partition=0, producer_id=7, producer_epoch=1, coordinator_epoch=None, start_offset=24,

@@ -2,14 +2,14 @@
 
 `main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each command:
 
-* `report` with `answer`, `report_text` and `report_entries`: what is wrong, why, and what to do; `summary` and `extents` gather it
+* `report` with `headline`, `report_text` and `report_entries`: what is wrong, why, and what to do; `summary` and `extents` gather it
 * `episode` with `events`: what both logs show in order of time, and its outcome; the answer of the three that follow
-* `story` with `story_text`: the story of one open transaction (`explain`)
-* `whole_transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories
-* `abort_plan`, `collect_plan`, `coordinator_files`: what to do, and what else to copy
-* `overviews`, `run_list`, `differences`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
+* `explain` with `explain_text`: the story of one open transaction
+* `transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories
+* `abort_plan`, `collect_plan`, `locate`: what to do, and what else to copy
+* `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool
-* `capture`, `completion`: logs over the wire, and completion in a shell; `run_list` has the names for that
+* `capture`, `completion`: logs over the wire, and completion in a shell; `runs` has the names for that
 * `run_result` with `summary_json`, `metrics`: a run for programs; `atomic_file` writes files
 
 `subject` reads the words of a command that name a partition or an id; `own_command` prints commands that can be pasted anywhere.

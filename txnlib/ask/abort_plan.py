@@ -14,10 +14,10 @@ from txnlib.ask.extents import counted_as
 from txnlib.ask.grid import command_lines, folded
 from txnlib.ask.rows import Row, StoredRun
 from txnlib.ask.subject import equal
+from txnlib.core import kafka_commands
 from txnlib.core.display import BOOTSTRAP, instant, printable, told
-from txnlib.core.reports.abort_plan import Condition, after, before, obstacle
 from txnlib.core.schema import shown
-from txnlib.core.verdicts import kafka_commands
+from txnlib.core.tables.abort_plan import Condition, after, before, obstacle
 
 #: Columns with lists.
 CHECKS: Final = ("before", "after", "notes", "places")

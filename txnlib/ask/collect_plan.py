@@ -13,7 +13,7 @@ from txnlib.ask.rows import Row, StoredRun
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import counted, printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.kafka_commands import option, refusal
+from txnlib.core.kafka_commands import option, refusal
 from txnlib.core.verdicts.reason import Reason
 
 Place = tuple[str, int]

@@ -143,7 +143,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "explain": Command(
         "Explain one open transaction: its records on the partition and at its coordinator, and the verdict",
-        "ask.story:answer",
+        "ask.explain:answer",
         options={
             "where": {
                 "nargs": "+",
@@ -156,7 +156,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "transaction": Command(
         "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing or in doubt",
-        "ask.whole_transaction:answer",
+        "ask.transaction:answer",
         options={
             "where": {
                 "nargs": "+",
@@ -195,7 +195,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "collect-plan": Command("List what else to copy, from which broker, and why", "ask.collect_plan:answer"),
     "locate": Command(
         "Find the partition of __transaction_state of a transactional id, and what to copy. Needs no tables",
-        "ask.coordinator_files:answer",
+        "ask.locate:answer",
         Reads.NOTHING,
         {
             "ids": {"nargs": "*", "metavar": "ID", "help": "The transactional ids"},
@@ -235,10 +235,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "--bootstrap-server broker:9092 --output /backup/capture",
     ),
     "coverage": Command("Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"),
-    "runs": Command("List all runs in the tables, newest first", "ask.run_list:answer_runs", Reads.TABLES),
+    "runs": Command("List all runs in the tables, newest first", "ask.runs:answer_runs", Reads.TABLES),
     "diff": Command(
         "Compare two runs of a cluster: new, ended and re-judged transactions",
-        "ask.differences:answer",
+        "ask.diff:answer",
         Reads.TABLES,
         {
             "runs": {
@@ -315,7 +315,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "names": Command(
         "List the runs, topics or transactional ids in the tables, one to a line. Completion in a shell asks for them",
-        "ask.run_list:answer_names",
+        "ask.runs:answer_names",
         Reads.TABLES,
         {"kinds": {"nargs": "+", "choices": NAMES, "metavar": "KIND", "help": f"What to list: {', '.join(NAMES)}"}},
         "topics",

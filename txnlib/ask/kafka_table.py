@@ -12,7 +12,7 @@ from txnlib.ask.rows import Row, column_names
 from txnlib.core.display import printable
 from txnlib.core.kafka.coordinator_partition import java_string_hash
 from txnlib.core.kafka.wire import on_disk
-from txnlib.core.verdicts.kafka_commands import duration_minutes
+from txnlib.core.kafka_commands import duration_minutes
 
 LIST: Final = ("TransactionalId", "Coordinator", "ProducerId", "TransactionState")
 DESCRIBE: Final = column_names(

@@ -16,8 +16,8 @@ from txnlib.ask.subject import equal, known_subject, take_place
 from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk
+from txnlib.core.kafka_commands import MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
 from txnlib.core.schema import TABLES, shown
-from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
 from txnlib.errors import UsageError
 
 TopicPartition = tuple[str, int]

@@ -11,9 +11,9 @@ from txnlib.ask.extents import counted_as
 from txnlib.ask.grid import TABLE
 from txnlib.ask.rows import Row, StoredRun
 from txnlib.ask.subject import equal, holders_of, holds
+from txnlib.core.application import application_of, compiled
 from txnlib.core.display import counted
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.application import application_of, compiled
 from txnlib.core.schema import shown
 from txnlib.errors import UsageError, meant
 

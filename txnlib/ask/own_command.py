@@ -29,7 +29,7 @@ def own_command(tables: str, command: str, places: Sequence[str] = (), *, called
 
     Raises ValueError for a place that cannot be written on a command line (`kafka_commands.refusal`); such tables are left out.
     """
-    from txnlib.core.verdicts.kafka_commands import option, refusal, with_places  # takes longer to load than some answers
+    from txnlib.core.kafka_commands import option, refusal, with_places  # takes longer to load than some answers
 
     root = anywhere(tables)
     options = "" if refusal(root) else option("--tables", root)

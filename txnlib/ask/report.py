@@ -6,11 +6,11 @@ import re
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.answer import CALM
-from txnlib.ask.answer import answer as answer_of
 from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import STYLES, columns
+from txnlib.ask.headline import CALM
+from txnlib.ask.headline import answer as answer_of
 from txnlib.ask.own_command import program
 from txnlib.ask.report_text import render
 from txnlib.ask.rows import StoredRun, column_names

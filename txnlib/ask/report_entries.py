@@ -11,8 +11,8 @@ from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import IN_ONE_CARD, Summary
 from txnlib.core.display import BOOTSTRAP, counted, duration, printable, size, told, utc_time
+from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.verdicts.abort_plan import PERMISSIONS
-from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement

@@ -10,9 +10,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from txnlib.ask.answer import CALM, HEADLINES, answer, captured, extents_of, sections_of
 from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.grid import WIDTH, command_lines
+from txnlib.ask.headline import CALM, HEADLINES, answer, captured, extents_of, sections_of
 from txnlib.ask.own_command import PROGRAM, own_command
 from txnlib.ask.report_entries import (
     INDENT,
@@ -29,7 +29,7 @@ from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, elapsed, not_before, printable, size, utc_time
-from txnlib.core.verdicts.kafka_commands import refusal
+from txnlib.core.kafka_commands import refusal
 
 #: How a line points to the command that shows more, which stands whole at the end of the report.
 _POINTER: Final = re.compile(r"[( ](open --verdict \w+|diff|coverage|collect-plan)\)")

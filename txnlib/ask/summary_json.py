@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from txnlib.ask.answer import answer
 from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.grid import escaped_json, instant_json
+from txnlib.ask.headline import answer
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.run_result import SEVERITIES, SHOWN_BROKERS, SHOWN_LAGS, SHOWN_TRANSACTIONS, URGENCY, Outcome, Results
 from txnlib.ask.summary import SHOWN, STATUSES

@@ -2,12 +2,16 @@
 
 In reading order:
 
-* `schema`: every table, with its columns and constraints, as plain data
+* `schema`: every table, with its columns and constraints, as plain data; `rows`: its rows as dataclasses
 * `kafka`: what Kafka writes, byte by byte, and the state machines of its brokers
-* `verdicts`: what an open transaction is, why, and what to do about it
-* `findings`: what can be odd in a log; `finding_catalogue` lists it
-* `metadata`: the tables of the cluster's own log
 * `text`: what Kafka's command-line tools print
+* `cluster_metadata`: the tables of the cluster's own log
+* `copies`, `coverage`: what a copy of a log proves
+* `verdicts`: what an open transaction is, why, and whether an abort is safe
+* `findings`: what can be odd in a log; `finding_catalogue` lists it
+* `tables`: the other tables that grow with the cluster, one module each
 * `broker_logs`: what brokers log about causes and findings
-* `instants`, `durations`, `readable`: times as clocks show them, and in words; text that is safe to print
+* `application`, `ended_by`: whose a transactional id is, and who ended a transaction
+* `batch_runs`, `chains`: rows of batches that follow one another, and nights that continue one another
+* `instants`, `display`, `kafka_commands`: times as clocks show them; text that is safe to print; commands of Kafka's tools
 """

@@ -3,8 +3,8 @@
 In reading order:
 
 * `resumption`: what a run has of the run that it continues
-* `earlier_run`, `resumed_segments`: the run to continue, and the segments of which only appended bytes are read
-* `appended_partitions`, `resumed_spans`: the partitions whose windows resume, and how they do
+* `earlier_run`: the run to continue, and the segments of which only appended bytes are read
+* `resumed_spans`: the partitions whose windows resume, and how they do
 """
 
 from __future__ import annotations

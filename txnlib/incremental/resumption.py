@@ -16,7 +16,7 @@ from txnlib.readers.capture import Capture
 from txnlib.readers.file_parts import first_segments
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
-from txnlib.spark.producers.producer_states import partition_transactions
+from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.schemas import COPY
 
 #: Fewest bytes of resumed segments for which resuming the windows pays. Below this, running them over all batches takes no longer

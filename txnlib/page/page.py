@@ -17,17 +17,17 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from txnlib.ask import report_entries, story_text
+from txnlib.ask import explain_text, report_entries
 from txnlib.ask.abort_plan import abort_plan_script
-from txnlib.ask.answer import captured, sections_of
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
+from txnlib.ask.headline import captured, sections_of
 from txnlib.ask.own_command import program
 from txnlib.ask.report_text import section_title, unreadable
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import cards
 from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
-from txnlib.core.verdicts.kafka_commands import option, refusal, with_places
+from txnlib.core.kafka_commands import option, refusal, with_places
 from txnlib.page import page_charts, page_head, page_rows, page_timeline
 from txnlib.page.page_head import is_offered
 from txnlib.page.page_rows import Page, Story
@@ -288,5 +288,5 @@ _GLOBALS: Final[dict[str, Any]] = {
     "words": words,
     "top": page_head,
     "entries": report_entries,
-    "told": story_text,
+    "told": explain_text,
 }

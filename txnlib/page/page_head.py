@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.answer import Answer, Counted, answer, headline, sections_of
 from txnlib.ask.extents import LOOKS_LATE, names_of, verdict_of
+from txnlib.ask.headline import Answer, Counted, answer, headline, sections_of
 from txnlib.ask.report_entries import Entry, entry
 from txnlib.ask.report_text import section_title, uncopied
 from txnlib.ask.rows import Row, in_transactions

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.episode import Episode
+from txnlib.ask.explain import explain
+from txnlib.ask.explain_text import Explained
 from txnlib.ask.own_command import anywhere
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, in_transactions, ms
-from txnlib.ask.story import explain
-from txnlib.ask.story_text import Explained
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, Summary, cards, summarise
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown

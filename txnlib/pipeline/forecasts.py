@@ -16,7 +16,7 @@ from txnlib.pipeline.clock import now
 from txnlib.pipeline.given_rows import Given, earlier_rows_of, selected
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, table_of
-from txnlib.pipeline.what_if import UnwrittenTables
+from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.spark.findings import forecast_findings
 from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES

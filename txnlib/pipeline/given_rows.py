@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from txnlib.pipeline.run import Run
 from txnlib.readers.typed_rows import Typed, columns_read, typed_rows
 from txnlib.spark.joins import broadcast
-from txnlib.spark.reports.open_transactions import foremost
 from txnlib.spark.schemas import TABLES
+from txnlib.spark.tables.open_transactions import foremost
 
 
 def rows_of_table(run: Run, name: str, of: Callable[..., Typed]) -> list[Typed]:

@@ -27,7 +27,7 @@ from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
 from txnlib.pipeline.step_plans import OF_BATCHES, Scale, is_small, scale_of
-from txnlib.pipeline.what_if import UnwrittenTables
+from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.file_splits import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file

@@ -10,10 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.contradictions import metadata_findings
-from txnlib.core.kafka.metadata_records import MetadataType
-from txnlib.core.metadata import (
+from txnlib.core.cluster_metadata import (
     ASSIGNMENT_TYPES,
     BLOCK_TYPES,
     SESSION_TYPES,
@@ -23,11 +20,17 @@ from txnlib.core.metadata import (
     partition_assignments,
     producer_id_blocks,
 )
-from txnlib.core.reports.abort_plan import abort_plan
-from txnlib.core.reports.brokers import broker_clocks, brokers
-from txnlib.core.reports.marker_repairs import LACKING, marker_repairs
-from txnlib.core.reports.partitions import blocked_groups, partitions
-from txnlib.core.reports.transactions import BY_HAND, NOT_CAPTURED, ended_transactions, in_doubt_transactions
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.contradictions import metadata_findings
+from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.tables.abort_plan import abort_plan
+from txnlib.core.tables.blocked_groups import blocked_groups
+from txnlib.core.tables.broker_clocks import broker_clocks
+from txnlib.core.tables.brokers import brokers
+from txnlib.core.tables.ended_transactions import BY_HAND, NOT_CAPTURED, ended_transactions
+from txnlib.core.tables.in_doubt_transactions import in_doubt_transactions
+from txnlib.core.tables.marker_repairs import LACKING, marker_repairs
+from txnlib.core.tables.partitions import partitions
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.errors import MissingTableError
 from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies
@@ -51,15 +54,18 @@ from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
-from txnlib.spark.coordinators.transactional_ids import producer_id_owners, transactional_ids
+from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
+from txnlib.spark.coordinators.transactional_ids import transactional_ids
 from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.local_rows import no_rows
 from txnlib.spark.metadata_log import effective, metadata_log
 from txnlib.spark.producers.checked_batches import checked_batches
+from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.producers.producer_spans import producer_spans
-from txnlib.spark.producers.producer_states import partition_transactions, producer_states
-from txnlib.spark.reports.open_transactions import foremost, open_transactions
-from txnlib.spark.reports.selections import (
+from txnlib.spark.producers.producer_states import producer_states
+from txnlib.spark.schemas import TABLES
+from txnlib.spark.tables.open_transactions import foremost, open_transactions
+from txnlib.spark.tables.selections import (
     coordinator_epochs,
     copies_with_markers,
     decided_markers,
@@ -74,8 +80,7 @@ from txnlib.spark.reports.selections import (
     unstable_offsets,
     whole_transactions,
 )
-from txnlib.spark.reports.transaction_outcomes import transaction_outcomes
-from txnlib.spark.schemas import TABLES
+from txnlib.spark.tables.transaction_outcomes import transaction_outcomes
 
 # Ingest
 

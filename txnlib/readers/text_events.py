@@ -18,7 +18,7 @@ from pyarrow import csv
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import HEADER
-from txnlib.core.text.chain import BatchChain
+from txnlib.core.text.batch_chain import BatchChain
 from txnlib.core.text.console import ECHO_LABEL, read_console_text
 from txnlib.core.text.dump_lines import (
     CODECS,

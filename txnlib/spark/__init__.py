@@ -9,5 +9,5 @@ In reading order:
 * `producers`: the partitions' side
 * `coordinators`: the coordinators' side
 * `findings`: oddities in the logs
-* `reports`: what is open, why, and what to do
+* `tables`: what is open, and how each transaction ended on each partition
 """

@@ -13,10 +13,10 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, StringType
 
-from txnlib.core.findings.application import application_of as application_in
-from txnlib.core.findings.application import compiled
-from txnlib.core.findings.ended_by import Ending
-from txnlib.core.findings.ended_by import ended_by as by_records
+from txnlib.core.application import application_of as application_in
+from txnlib.core.application import compiled
+from txnlib.core.ended_by import Ending
+from txnlib.core.ended_by import ended_by as by_records
 from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
@@ -73,7 +73,7 @@ def is_batch_valid() -> Any:
 
 @lru_cache
 def application_of(own_patterns: tuple[str, ...]) -> Any:
-    """UDF (transactional_id) -> its application, by the operator's patterns and those of `core.findings.application`."""
+    """UDF (transactional_id) -> its application, by the operator's patterns and those of `core.application`."""
     patterns = compiled(own_patterns)
 
     def application(transactional_id: str | None) -> str | None:
@@ -117,7 +117,7 @@ def _record(row: Row) -> CoordinatorRecord:
 
 @lru_cache
 def ended_by() -> Any:
-    """UDF (the fields of `core.findings.ended_by.Ending`) -> who decided the transaction."""
+    """UDF (the fields of `core.ended_by.Ending`) -> who decided the transaction."""
 
     def decided(ending: Row) -> str:
         return by_records(Ending(**ending.asDict())).value

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.coordinator_records import CHECKPOINTED_WITHIN_MS, deleted_partitions, listed_deleted
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.metadata import PartitionAssignment
 
 NOW = 1_700_000_000_000
 GONE = [CoverageRow("gone", partition, is_gone=True, checkpointed_at_ms=NOW) for partition in (0, 1)]

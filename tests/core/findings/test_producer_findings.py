@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.findings.contradictions import SINCE_THEN, highest_producer_id
 from txnlib.core.findings.coordinator_records import (
     FEW,
@@ -28,7 +29,6 @@ from txnlib.core.findings.producer_batches import (
     of_producers,
 )
 from txnlib.core.kafka.producer_state import ProducerState
-from txnlib.core.metadata import ProducerIdBlock
 
 TS = 1_700_000_000_000
 NANOSECONDS = TS * 10**6

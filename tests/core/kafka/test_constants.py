@@ -2,10 +2,10 @@
 
 import pytest
 
+from txnlib.core.ended_by import REINITIALIZED_WITHIN_MS
 from txnlib.core.findings.coordinator_records import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
-from txnlib.core.findings.ended_by import REINITIALIZED_WITHIN_MS
 from txnlib.core.kafka import constants
-from txnlib.core.verdicts.kafka_commands import DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES
+from txnlib.core.kafka_commands import DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES
 
 #: name -> value, with where it stands.
 VALUES = {

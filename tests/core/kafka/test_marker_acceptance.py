@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.kafka.producer_state import (
+from txnlib.core.kafka.marker_acceptance import (
     ACCEPTANCES,
     Acceptance,
     Brokers,

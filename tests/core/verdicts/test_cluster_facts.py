@@ -6,9 +6,9 @@ from dataclasses import replace
 from random import Random
 
 from tests.support.dossier_samples import COPY, DOSSIER, FACTS, SPAN
+from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.verdicts.cluster_facts import (
     MOST_EVENTS,
     ClusterFacts,

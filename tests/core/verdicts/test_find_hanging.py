@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.log_notation import C, T, rec, topic_partition
 from tests.support.partition_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.core.verdicts.kafka_commands import (
+from txnlib.core.kafka_commands import (
     DECISIONS,
     DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES,
     MS_PER_MINUTE,

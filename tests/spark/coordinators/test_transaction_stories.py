@@ -22,8 +22,8 @@ from txnlib.core.findings.odd_markers import (
     of_unmarked,
 )
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transaction_markers import lost_markers
-from txnlib.spark.coordinators.transactional_ids import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.core_rows import rows_by_core, rows_of
 from txnlib.spark.findings.coordinator_findings import owner_findings

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from txnlib.core.kafka.constants import is_from
-from txnlib.core.verdicts.kafka_commands import refusal, word
+from txnlib.core.kafka_commands import refusal, word
 
 #: Major and minor number of a version of Kafka.
 Version = tuple[int, int]

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import NO_LEADER, LeaderBasis, highest_of, is_above, lowest
 from txnlib.core.coverage.captured_files import RAW, SKIPPED, TEXT, CapturedFile, Checkpoints, CopyKey, Place, broker_of
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.metadata import PartitionAssignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from txnlib.core.cluster_metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.found import FindingRow, found, known
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
-from txnlib.core.metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.rows import OfProducer, OnPartition
 
 #: Producer ids that brokers may have been given between the end of the metadata log and the last copy: ten blocks.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding, Severity
@@ -16,7 +17,6 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
-from txnlib.core.metadata import PartitionAssignment
 from txnlib.core.rows import OnPartition, grouped
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)

@@ -9,7 +9,7 @@ from contextlib import closing
 from itertools import chain as joined
 from typing import Final
 
-from txnlib.core.text.chain import BatchChain, FileLine, State
+from txnlib.core.text.batch_chain import BatchChain, FileLine, State
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, read_file_line
 from txnlib.core.text.events import (
     HARMLESS_AT_THE_END,

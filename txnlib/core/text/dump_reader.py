@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from txnlib.core.text.chain import BatchChain, State
+from txnlib.core.text.batch_chain import BatchChain, State
 from txnlib.core.text.coordinator_text import DECODED, METADATA_PAYLOADS, UNDECODED, read_metadata_text, reason_of_undecoded
 from txnlib.core.text.dump_files import FileReader
 from txnlib.core.text.dump_lines import (

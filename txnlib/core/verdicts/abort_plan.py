@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
+from txnlib.core import kafka_commands
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import OfProducer
-from txnlib.core.verdicts import kafka_commands
 from txnlib.core.verdicts.reason import Reason, Verdict
 
 

@@ -15,9 +15,9 @@ from typing import Final
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC, is_ahead, is_from
+from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.verdicts.evidence import Evidence
 from txnlib.core.verdicts.evidence_records import events, is_after_completion, is_coordinator_leaderless, is_leaderless, shown
-from txnlib.core.verdicts.kafka_commands import MS_PER_MINUTE
 from txnlib.core.verdicts.reason import Reason, fields_of
 
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final
 
+from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
-from txnlib.core.metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.rows import grouped, row_of
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds

@@ -1,6 +1,6 @@
 """The dossier of a producer id: the facts on its open transactions.
 
-Spark gathers the facts of logs (`spark.reports.dossiers`), the core adds those of the cluster (`cluster_facts`) and judges them
+Spark gathers the facts of logs (`spark.tables.dossiers`), the core adds those of the cluster (`cluster_facts`) and judges them
 (`judge_dossier`). Each fact is listed once, here: schemas are derived from these classes. Facts are what tables show; what follows
 from them is decided elsewhere. None means "not known". Times are epoch ms.
 """
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.metadata import ProducerIdBlock
 from txnlib.core.verdicts.evidence import Election
 
 #: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).

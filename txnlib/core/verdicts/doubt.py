@@ -15,8 +15,8 @@ from txnlib.core.copies import End, Role, lowest
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka_commands import is_candidate
 from txnlib.core.verdicts.evidence import Crc, Evidence, Owner, Thresholds
-from txnlib.core.verdicts.kafka_commands import is_candidate
 from txnlib.core.verdicts.reason import Reason, cluster_version
 
 

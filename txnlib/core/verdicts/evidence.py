@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.copies import End, Role, is_current
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, PREPARED_STATES, TransactionState
-from txnlib.core.metadata import ProducerIdBlock
 
 
 class Owner(Enum):

@@ -15,7 +15,7 @@ from typing import Final
 from txnlib.core.copies import NO_LEADER, highest, lowest
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
-from txnlib.core.kafka.producer_state import record_epochs
+from txnlib.core.kafka.marker_acceptance import record_epochs
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.rows import row_of
 from txnlib.core.verdicts.cluster_facts import ClusterFacts

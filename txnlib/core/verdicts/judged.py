@@ -9,15 +9,7 @@ from typing import Final
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.rows import row_of
-from txnlib.core.verdicts.cause import Cause, causes
-from txnlib.core.verdicts.cluster_facts import ClusterFacts
-from txnlib.core.verdicts.dossier import Dossier, OpenSpan
-from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of, is_same_transaction
-from txnlib.core.verdicts.doubt import known_at_ms
-from txnlib.core.verdicts.evidence import Evidence, Thresholds
-from txnlib.core.verdicts.evidence_records import EvidenceRecord, evidence_records
-from txnlib.core.verdicts.kafka_commands import (
+from txnlib.core.kafka_commands import (
     MS_PER_MINUTE,
     abort,
     abort_on_old_brokers,
@@ -25,7 +17,15 @@ from txnlib.core.verdicts.kafka_commands import (
     knows_describe_producers,
     knows_force_terminate,
 )
-from txnlib.core.verdicts.proof import Case, Proof, Statement, proofs, safe_from_ms
+from txnlib.core.rows import row_of
+from txnlib.core.verdicts.abort_proof import Case, Proof, Statement, proofs, safe_from_ms
+from txnlib.core.verdicts.cause import Cause, causes
+from txnlib.core.verdicts.cluster_facts import ClusterFacts
+from txnlib.core.verdicts.dossier import Dossier, OpenSpan
+from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of, is_same_transaction
+from txnlib.core.verdicts.doubt import known_at_ms
+from txnlib.core.verdicts.evidence import Evidence, Thresholds
+from txnlib.core.verdicts.evidence_records import EvidenceRecord, evidence_records
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import Judgement, judge
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, is_ahead
-from txnlib.core.kafka.producer_state import Acceptance, acceptance
+from txnlib.core.kafka.marker_acceptance import Acceptance, acceptance
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, PartitionSide
 

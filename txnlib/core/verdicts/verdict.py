@@ -15,7 +15,8 @@ from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.kafka.producer_state import LAST_EPOCH
+from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
+from txnlib.core.kafka_commands import is_candidate, is_printed
 from txnlib.core.verdicts.doubt import (
     NOBODY_ENDS_IT,
     LateBy,
@@ -28,7 +29,6 @@ from txnlib.core.verdicts.doubt import (
     proven_since_ms,
 )
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
-from txnlib.core.verdicts.kafka_commands import is_candidate, is_printed
 from txnlib.core.verdicts.reason import (
     EXPLANATIONS,
     LastRecord,

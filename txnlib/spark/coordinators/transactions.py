@@ -8,11 +8,11 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.ended_by import REINITIALIZED_WITHIN_MS, Ending
+from txnlib.core.cluster_metadata import ClusterSetting
+from txnlib.core.ended_by import REINITIALIZED_WITHIN_MS, Ending
 from txnlib.core.instants import FIRST_MS, NO_INSTANT_MS
 from txnlib.core.kafka.constants import TRANSACTION_VERSION
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
-from txnlib.core.metadata import ClusterSetting
 from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT

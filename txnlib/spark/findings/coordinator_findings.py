@@ -11,6 +11,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from txnlib.core.cluster_metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.contradictions import highest_producer_id
 from txnlib.core.findings.coordinator_records import (
@@ -24,7 +25,6 @@ from txnlib.core.findings.coordinator_records import (
     of_records,
 )
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES
-from txnlib.core.metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT, last_records
 from txnlib.spark.core_rows import Suspects

@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from txnlib.core.findings.ended_by import EndedBy
+from txnlib.core.ended_by import EndedBy
 from txnlib.core.findings.forecasts import CALLED, FEW_PRODUCERS, FORECAST_FROM_EPOCH, STILL_RUNS, UNENDED
 from txnlib.core.kafka.transaction_state import EXPIRATION_ALLOWED_STATES
 from txnlib.core.schema.rows_of_runs import quoted, quoted_list

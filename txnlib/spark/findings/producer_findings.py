@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.contradictions import highest_producer_id
 from txnlib.core.findings.coordinator_records import LEFT_BEHIND_AFTER_MS, of_abandoned_producers
@@ -25,7 +26,6 @@ from txnlib.core.findings.producer_batches import (
     of_corrupt_batches,
     of_producers,
 )
-from txnlib.core.metadata import ProducerIdBlock
 from txnlib.readers.typed_rows import columns_read
 from txnlib.spark.core_rows import Suspects
 from txnlib.spark.instants import clock_ms, is_shown

@@ -1,7 +1,4 @@
-"""Each producer at the end of a log, and its transactions.
-
-The tables `producer_states` and `partition_transactions`.
-"""
+"""`producer_states`: each producer at the end of a log."""
 
 from __future__ import annotations
 
@@ -29,20 +26,3 @@ def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_exp
       OR coalesce(try_subtract({as_of_ms}, coalesce(state.last_timestamp, -1)) < {producer_id_expiration_ms}, TRUE))
     """
     return conform(select(text, spans=producer_spans), TABLES["producer_states"])
-
-
-def partition_transactions(producer_spans: DataFrame) -> DataFrame:
-    """One row per transaction on a partition, and how it ended. Columns: PARTITION_TRANSACTIONS.
-
-    Markers that ended nothing are no transactions (2.8 and later). Kafka: `ProducerAppendInfo.appendEndTxnMarker`.
-    """
-    # A separate part, written by its own tasks: an incremental run carries over files in which every transaction has ended.
-    ended = producer_spans.where("marker_offset IS NOT NULL")
-    rows = ended.unionByName(producer_spans.where(f"{IS_NEWEST} AND marker_offset IS NULL"))
-    text = f"""
-    SELECT *, if(marker_offset IS NULL, 'OPEN', marker_type) AS outcome, marker_coordinator_epoch AS coordinator_epoch,
-      {instant("marker_ms")} AS completed, {instant("first_timestamp_ms")} AS first_timestamp,
-      {instant("last_timestamp_ms")} AS last_timestamp
-    FROM {{rows}} WHERE first_offset IS NOT NULL
-    """
-    return conform(select(text, rows=rows), TABLES["partition_transactions"])

@@ -1,0 +1,622 @@
+"""Safe to abort: each of the five statements alone, with and without its witnesses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.dossier_samples import (
+    CLAIM,
+    COMPACTED,
+    COORDINATOR,
+    COPY,
+    DECISION,
+    DOSSIER,
+    FOO,
+    LOST,
+    MARKER,
+    MINUTE,
+    NOON,
+    ONE,
+    ORPHAN,
+    SPAN,
+    failing,
+    judged,
+)
+from txnlib.core.copies import TruncatedEpoch
+from txnlib.core.verdicts.abort_proof import STATEMENTS, Statement
+from txnlib.core.verdicts.dossier import SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.evidence import Election, Thresholds
+
+#: Statement of docs/rules/abort.md, in order -> words that only this statement has.
+IN_ORDER = {
+    "IS_OPEN_NOW": "it is open now",
+    "NO_COORDINATOR_ENDS_IT": "no coordinator will end it",
+    "NO_COMMIT_INCLUDES_IT": "no COMMIT includes it",
+    "IS_OLD_ENOUGH": "older than the timeout",
+    "NOTHING_ELSE_IS_WRONG": "ERROR or CRITICAL",
+}
+
+
+def test_the_five_statements_are_proven_in_order_each_with_a_witness():
+    row = judged()
+    assert (row.verdict, row.reason, row.safe_to_abort) == ("HANGING", "WRITTEN_AFTER_MARKER", True)
+    assert [proof.name.value for proof in row.safety] == list(IN_ORDER) == [each.value for each in STATEMENTS]
+    assert all(proof.holds and proof.witnesses for proof in row.safety)
+    for statement, words in IN_ORDER.items():
+        assert [name for name, text in STATEMENTS.items() if words in text] == [statement]
+    assert row.abort_command.endswith("abort --topic foo --partition 5 --start-offset 50")
+    assert row.do_not_abort_because is None
+
+
+def test_an_orphan_is_proven_by_every_coordinator():
+    row = judged(dossier=ORPHAN)
+    assert (row.reason, row.safe_to_abort) == ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", True)
+    assert "every coordinator partition" in row.safety[1].witnesses[0]
+
+
+def only(row, statement: str, said: str) -> None:
+    """Exactly one statement fails, and this is what would settle it."""
+    assert not row.safe_to_abort
+    assert failing(row) == [statement]
+    assert said in row.do_not_abort_because
+    assert (row.abort_command is not None) == (statement == "IS_OLD_ENOUGH")
+
+
+CHECK = SPAN.checks[1]
+#: What is changed in the copy, in the span -> what is said.
+NOT_OPEN = [
+    ({"leader_basis": None}, {}, "the leader of the partition is not known for certain"),
+    ({"leader_basis": "METADATA_LOG_UNCONFIRMED"}, {}, "is not known for certain"),
+    ({"leader": "-1"}, {}, "has no leader"),
+    ({"role": "FURTHEST"}, {}, "is not known to be current"),
+    ({"role": "LAST_LEADER"}, {}, "is not known to be current"),
+    ({"role": "OTHER"}, {}, "is not known to be current"),
+    ({"ends": "TORN"}, {}, "is not known to be current"),
+    ({"high_watermark": None}, {}, "replication-offset-checkpoint"),
+    ({"high_watermark": 50}, {}, "at or above the high watermark"),
+    ({}, {"is_start_exact": False}, "its true start offset is not known"),
+    ({}, {"checks": (replace(CHECK, is_crc_valid=None),)}, "audit the raw segments"),
+    ({}, {"checks": ()}, "audit the raw segments"),
+    ({"read_from_offset": 60, "log_start_offset": 0}, {"checks": ()}, "its first batch is gone: only a producer snapshot"),
+]
+
+
+@pytest.mark.parametrize(("copy", "span", "said"), NOT_OPEN)
+def test_it_is_open_now_only_by_the_whole_copy_of_a_certain_leader(copy, span, said):
+    row = judged(copy=copy, span=span)
+    assert "IS_OPEN_NOW" in failing(row)
+    assert said in row.safety[0].says
+    assert row.abort_command is None
+
+
+@pytest.mark.parametrize(
+    ("copy", "reason"),
+    [
+        ({"answered_stable_offset": 51, "answered_at_ms": ONE}, "BROKER_ANSWERED_OTHERWISE"),
+        ({"gap_offset": 60}, "PARTITION_LOG_INCOMPLETE"),
+        ({"damaged_offset": 60}, "PARTITION_LOG_INCOMPLETE"),
+        ({"ends": "SHORT"}, "PARTITION_LOG_INCOMPLETE"),
+    ],
+)
+def test_what_contradicts_that_it_is_open_makes_it_unknown(copy, reason):
+    row = judged(copy=copy)
+    assert (row.verdict, row.reason) == ("UNKNOWN", reason)
+    assert not row.safety[0].holds
+
+
+def test_an_answer_below_its_first_batch_is_a_witness():
+    row = judged(copy={"answered_stable_offset": 50, "answered_at_ms": ONE})
+    assert row.safe_to_abort
+    assert "answered a last stable offset of 50" in row.safety[0].witnesses[-1]
+
+
+# ---- 2. No coordinator will end it.
+
+#: Changes -> what is said.
+NOT_DECIDED = [
+    ({"facts": {"count_basis": "DEFAULT"}}, "the number of coordinator partitions is assumed"),
+    ({"facts": {"count_basis": "ASSUMED"}}, "the number of coordinator partitions is assumed"),
+    ({"coordinator_copy": {"leader_basis": None}}, "is not known for certain"),
+    ({"coordinator_copy": {"high_watermark": None}}, "is not confirmed"),
+    ({"coordinator_copy": {"role": "FURTHEST"}}, "is not known to be current"),
+    ({"coordinator_copy": {"damaged_offset": 20}}, "damaged below offset 20"),
+    ({"coordinator_copy": {"log_start_offset": 5}}, "lacks its first segments"),
+    (
+        {"dossier": replace(DOSSIER, claims=(CLAIM, replace(CLAIM, transactional_id="baz", owner="ROTATED", state="Ongoing")))},
+        "baz",
+    ),
+    ({"claim": {"owner": "NEXT"}}, "will use the producer id next"),
+    ({"facts": {"kafka_version": "2.8.2"}}, "brokers before 3.0"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), NOT_DECIDED)
+def test_no_coordinator_ends_it_only_by_copies_that_show_all_of_them(changes, said):
+    row = judged(**changes)
+    assert "NO_COORDINATOR_ENDS_IT" in failing(row)
+    assert said in row.safety[1].says
+    assert row.abort_command is None
+
+
+@pytest.mark.parametrize("state", ["Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"])
+def test_an_id_in_a_transaction_may_still_include_it(state):
+    row = judged(claim={"state": state})
+    assert not row.safety[1].holds
+    assert f"bar is {state}" in row.safety[1].says
+
+
+@pytest.mark.parametrize("state", ["Empty", "CompleteCommit", "CompleteAbort", None])
+def test_an_id_between_transactions_ends_nothing(state):
+    assert judged(claim={"state": state, "owner": "CURRENT" if state else "EXPIRED"}).safe_to_abort
+
+
+def test_before_3_0_only_an_id_that_is_gone_for_good_is_safe():
+    assert judged(claim={"owner": "EXPIRED", "state": None}, facts={"kafka_version": "2.8.2"}).safe_to_abort
+
+
+def test_the_last_write_precedes_the_coordinators_copy():
+    older = {"captured_at_ms": ONE - 10 * MINUTE, "known_until_ms": ONE - 10 * MINUTE, "newest_stamp_ms": NOON}
+    row = judged(coordinator_copy=older)
+    assert row.safe_to_abort  # a stamp behind the last batch is older than that copy
+    late = replace(SPAN.stamps[0], behind_last_ms=ONE - MINUTE)
+    only(judged(coordinator_copy=older, span={"stamps": (late,)}), "NO_COORDINATOR_ENDS_IT", "may have been written to after")
+    # By any clock, a write since then may be of a transaction that the copy cannot show.
+    written = {"last_timestamp_ms": ONE - 5 * MINUTE, "stamps": (late,)}
+    assert judged(coordinator_copy=older, span=written).reason == "CAPTURE_SKEW"
+
+
+def test_a_broker_that_names_an_owner_is_believed():
+    row = judged(dossier=replace(ORPHAN, answered_owners=("qux",)))
+    assert (row.verdict, row.reason) == ("UNKNOWN", "BROKER_ANSWERED_OTHERWISE")
+    assert "qux" in row.explanation
+    assert not row.safe_to_abort
+
+
+# ---- 3. No COMMIT includes it.
+
+CHANGED = {"copy": {"leader_epoch": 4}}
+
+
+def test_by_the_whole_history_every_commit_has_its_own_marker():
+    assert judged(**CHANGED).safe_to_abort
+    only(judged(dossier={"decisions": (DECISION, LOST)}), "NO_COMMIT_INCLUDES_IT", "a COMMIT marker is due here")
+    later = replace(LOST, partitions=())  # of another partition
+    assert judged(dossier={"decisions": (DECISION, later)}).safe_to_abort
+    aborted = replace(LOST, outcome="ABORT", state="CompleteAbort")
+    assert judged(dossier={"decisions": (DECISION, aborted)}).safe_to_abort
+
+
+#: Retention removed all before the first batch, which has the oldest stamp that is left.
+DELETED = {"copy": {"log_start_offset": 50, "leader_epoch": 4}, "span": {"stamps": (replace(SPAN.stamps[0], before_ms=None),)}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said_ms", "said"),
+    [
+        (DELETED, NOON - MINUTE, "the part of the log that may have had its marker is deleted"),
+        (DELETED, NOON + MINUTE, "the part of the log that may have had its marker is deleted"),
+        (DELETED, NOON + MINUTE + 1, "a COMMIT marker is due here"),
+        ({"copy": {"log_start_offset": 40}}, NOON + 1_000, "a COMMIT marker is due here"),
+        ({"copy": {"first_offset": 50}, "span": DELETED["span"]}, NOON, "is deleted"),
+        ({"copy": {"gap_offset": 45}}, NOON + MINUTE, "is deleted"),
+        ({"copy": {"gap_offset": 45}}, NOON + MINUTE + 1, "a COMMIT marker is due here"),
+    ],
+)
+def test_a_marker_that_may_have_been_deleted_is_not_called_due(changes, said_ms, said):
+    """Only a decision that is younger than all that is left before the first batch must have its marker there."""
+    lost = replace(LOST, start_ms=said_ms - 1, said_ms=said_ms, prepared_ms=said_ms, completed_ms=said_ms)
+    row = judged(dossier={"decisions": (DECISION, lost)}, **changes)
+    assert "NO_COMMIT_INCLUDES_IT" in failing(row)
+    assert said in row.safety[2].says
+    assert any("the marker is gone" in each.cause for each in row.causes) == (said == "a COMMIT marker is due here")
+
+
+def test_a_commit_before_the_first_batch_does_not_include_it():
+    old = replace(DECISION, first_record_offset=20, last_record_offset=22, said_ms=NOON - 9 * MINUTE, prepared_ms=None)
+    old = replace(old, start_ms=NOON - 10 * MINUTE, completed_ms=NOON - 8 * MINUTE)
+    assert judged(dossier={"decisions": (old,)}).safe_to_abort
+    unstamped = {"stamps": (replace(SPAN.stamps[0], before_ms=None),)}
+    assert "NO_COMMIT_INCLUDES_IT" in failing(judged(dossier={"decisions": (old,)}, span=unstamped))
+
+
+#: What compaction left beside a change of the leader epoch -> nothing is left that proves it.
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"state": "Empty", "producer_epoch": 6, "record_offset": 95},
+        {"state": "CompleteAbort", "producer_epoch": 6, "record_offset": 95},
+        {"state": None, "owner": "EXPIRED", "record_offset": 95},
+    ],
+)
+@pytest.mark.parametrize(("change", "is_safe"), [({}, True), (CHANGED, False)])
+def test_after_compaction_only_an_unchanged_leader_epoch_proves_it(claim, change, is_safe):
+    row = judged(dossier={"decisions": ()}, claim=claim, coordinator=COMPACTED, **change)
+    assert (row.verdict, row.safe_to_abort) == ("HANGING", is_safe)
+    if not is_safe:
+        only(row, "NO_COMMIT_INCLUDES_IT", "a COMMIT may include it")
+
+
+def compacted(**changes):
+    """Nothing is left of the decisions, so that only the leader epochs can prove it."""
+    changes = {"dossier": {"decisions": ()}, "claim": {"record_offset": 95}, "coordinator": COMPACTED} | changes
+    return judged(**changes)
+
+
+CUT = (TruncatedEpoch(leader_epoch=3, from_offset=60),)
+TAIL = replace(COPY, source="raw:2", broker="2", is_judged=False, truncated=CUT, end_offset=70)
+#: Changes beside a compacted history -> what is said.
+LOSS = [
+    ({"copy": {"leader_epoch": 4}}, "leaders changed since"),
+    ({"copy": {"leader_epoch": None}}, "is not known"),
+    ({"copy": {"checkpoint_leader_epoch": None}, "facts": {"has_epoch_checkpoints": True}}, "leader-epoch-checkpoint"),
+    ({"span": {"checks": (SPAN.checks[0], replace(CHECK, partition_leader_epoch=None))}}, "is not known"),
+    ({"span": {"copies": (COPY, TAIL)}}, "truncated tail above its first batch"),
+    ({"span": {"truncated_markers": (TruncatedMarker(broker="2", offset=60, type="COMMIT"),)}}, "COMMIT marker at offset 60"),
+    ({"span": {"elections": (Election(leader_epoch=4, leader=2, is_unclean=True),)}}, "unclean election"),
+    ({"span": {"elections": (Election(leader_epoch=4, leader=2),)}}, "leaders changed since"),
+    ({"facts": {"transaction_version": 2}, "claim": {"record_offset": 95, "producer_epoch": 6}}, "under transactions v2"),
+    ({"facts": {"transaction_version": None, "kafka_version": "4.0.0"}, "claim": {"producer_epoch": 6}}, "under transactions v2"),
+    ({"dossier": {"decisions": (LOST,)}}, "a COMMIT marker is due here"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), LOSS)
+def test_a_marker_may_be_lost_where_nothing_excludes_it(changes, said):
+    row = compacted(**changes)
+    assert "NO_COMMIT_INCLUDES_IT" in failing(row)
+    assert said in row.safety[2].says
+
+
+def test_nothing_can_be_lost_under_one_leader_epoch():
+    assert compacted().safe_to_abort
+    assert compacted(copy={"checkpoint_leader_epoch": None}).safe_to_abort
+    # A tail that ends below the first batch was lost before.
+    assert compacted(span={"copies": (COPY, replace(TAIL, end_offset=50))}).safe_to_abort
+    assert compacted(facts={"transaction_version": 2}, claim={"record_offset": 95, "producer_epoch": 5}).safe_to_abort
+
+
+def test_an_election_may_be_lost_in_a_damaged_metadata_log() -> None:
+    """The checkpoint of the copy shows every leader epoch; without one, only the metadata log does."""
+    hidden = {"facts": {"hides_elections": True}}
+    assert compacted(**hidden).safe_to_abort
+    row = compacted(copy={"checkpoint_leader_epoch": None}, **hidden)
+    assert not row.safe_to_abort
+    assert "an election may be among them" in row.safety[2].says
+
+
+def elected(*elections: Election, version: str = "3.9.1", confirmed: bool = True):
+    facts = {"is_metadata_confirmed": confirmed, "kafka_version": version, "transaction_version": 0}
+    return compacted(copy={"leader_epoch": 5}, span={"elections": elections}, facts=facts)
+
+
+CLEAN = (Election(offset=7, leader_epoch=4, leader=2), Election(offset=9, leader_epoch=5, leader=1))
+LEADERLESS = (Election(offset=7, leader_epoch=4, leader=None), Election(offset=9, leader_epoch=5, leader=1))
+
+
+def test_clean_elections_lose_nothing_if_the_metadata_log_shows_all_of_them():
+    assert "every election" in elected(*CLEAN).safety[2].says
+    assert elected(*CLEAN).safe_to_abort
+    assert not elected(*CLEAN, confirmed=False).safe_to_abort
+    assert not elected(CLEAN[1]).safe_to_abort
+    assert not elected(CLEAN[0]).safe_to_abort
+    assert not elected(CLEAN[0], replace(CLEAN[1], is_unclean=True)).safe_to_abort
+    assert not elected(CLEAN[0], replace(CLEAN[1], offset=None)).safe_to_abort, "a snapshot shows who led, not since when or how"
+
+
+@pytest.mark.parametrize(("version", "is_safe"), [("3.9.1", True), ("4.1.1", True), ("4.2.0", False), (None, False)])
+def test_coordinators_from_4_2_on_complete_without_the_marker_of_a_leaderless_partition(version, is_safe):
+    assert elected(*LEADERLESS, version=version).safe_to_abort is is_safe
+    assert elected(*CLEAN, version=version).safe_to_abort
+
+
+def test_a_commit_whose_partitions_are_gone_is_suspected_only_without_a_checkpoint():
+    """In real logs, one that was written under the same leader left its marker, so it was a commit elsewhere."""
+    gone = replace(LOST, partitions=None, first_record_offset=95, last_record_offset=95, decided_epoch=None)
+    assert compacted(dossier={"decisions": (gone,)}).safe_to_abort
+    bare = {"copy": {"checkpoint_leader_epoch": None}}
+    assert not compacted(dossier={"decisions": (gone,)}, **bare).safe_to_abort
+    later = replace(gone, start_ms=NOON + 20 * MINUTE, said_ms=NOON + 21 * MINUTE, completed_ms=NOON + 21 * MINUTE)
+    assert compacted(dossier={"decisions": (later,)}, **bare).safe_to_abort
+
+
+def test_a_commit_elsewhere_is_suspected_only_without_a_checkpoint():
+    sibling = SiblingMarkers(topic="baz", partition=0, is_committed=True, unexplained_commit_ms=NOON + MINUTE)
+    assert compacted(span={"siblings": (sibling,)}).safe_to_abort
+    row = compacted(span={"siblings": (sibling,)}, copy={"checkpoint_leader_epoch": None})
+    assert "committed on another partition" in row.safety[2].says
+    assert not row.safe_to_abort
+
+
+def test_an_abort_of_exactly_this_transaction_proves_it():
+    aborted = replace(LOST, outcome="ABORT", state="CompleteAbort", first_record_offset=92, last_record_offset=94)
+    begun = {"stamps": (replace(SPAN.stamps[0], before_ms=NOON - 500),)}
+    cut = {"coordinator": COMPACTED, "copy": {"leader_epoch": 4}, "claim": {"record_offset": 95}}
+    row = judged(dossier={"decisions": (aborted,)}, span=begun, **cut)
+    assert row.safe_to_abort
+    assert "decided ABORT" in row.safety[2].says
+    # It may have begun before that transaction did, or records before its decision may be gone.
+    assert not judged(dossier={"decisions": (aborted,)}, **cut).safe_to_abort
+    # A later one has no marker here, either: which of them includes it is not known.
+    again = replace(
+        aborted, first_record_offset=95, last_record_offset=97, partitions=None, start_ms=NOON + 2_000, said_ms=NOON + 3_000
+    )
+    again = replace(again, prepared_ms=NOON + 3_000, completed_ms=NOON + 3_020)
+    later = {**cut, "claim": {"record_offset": 97}}
+    assert not judged(dossier={"decisions": (aborted, again)}, span=begun, **later).safe_to_abort
+    early = replace(aborted, first_record_offset=80)
+    assert not judged(dossier={"decisions": (early,)}, span=begun, **cut).safe_to_abort
+
+
+def test_under_transactions_v2_the_next_epoch_is_the_end_of_exactly_this_one():
+    ended = replace(LOST, outcome="ABORT", state="CompleteAbort", decided_epoch=6, transaction_version=2)
+    cut = {"coordinator": COMPACTED, "facts": {"transaction_version": 2}, "claim": {"producer_epoch": 6, "record_offset": 95}}
+    assert judged(dossier={"decisions": (ended,)}, **cut).safe_to_abort
+    assert not judged(dossier={"decisions": (replace(ended, decided_epoch=7),)}, **cut).safe_to_abort
+    assert not judged(dossier={"decisions": (replace(ended, transaction_version=1),)}, **cut).safe_to_abort
+    committed = replace(ended, outcome="COMMIT", state="CompleteCommit")
+    assert not judged(dossier={"decisions": (committed,)}, **cut).safe_to_abort
+
+
+# What makes a history whole, although compaction removed records.
+
+WHOLE = [
+    ({"coordinator": replace(COMPACTED, hole_offset=62)}, True),
+    ({"coordinator": replace(COMPACTED, hole_offset=63)}, True),  # its last record, which compaction keeps
+    ({"coordinator": replace(COMPACTED, hole_offset=63), "claim": {"record_offset": 95}}, False),
+    ({"coordinator": replace(COMPACTED, hole_offset=10), "claim": {"record_offset": 95, "is_first_assigned": True}}, True),
+    ({"coordinator": replace(COMPACTED, hole_offset=63), "claim": {"record_offset": 95, "is_first_assigned": True}}, False),
+    ({"coordinator": replace(COMPACTED, hole_ms=NOON - MINUTE), "claim": {"record_offset": 95}}, True),
+    ({"coordinator": replace(COMPACTED, hole_ms=NOON), "claim": {"record_offset": 95}}, False),
+    ({"coordinator": replace(COORDINATOR, last_offset=98), "claim": {"record_offset": 95}}, False),
+    ({"coordinator": replace(COORDINATOR, last_offset=None), "claim": {"record_offset": 95}}, False),
+]
+
+
+#: The same for a producer id without a decision, by the record that assigned it at offset 10, or by the age of the hole.
+ASSIGNED = [
+    ({"hole_offset": 10}, {"is_first_assigned": True}, True),
+    ({"hole_offset": 11}, {"is_first_assigned": True}, False),
+    ({"hole_offset": 10}, {"is_first_assigned": False}, False),
+    ({"hole_offset": 10}, {"is_first_assigned": True, "first_record_offset": None}, False),
+    ({"hole_offset": 90, "hole_ms": NOON - MINUTE + 9}, {}, True),
+    ({"hole_offset": 90, "hole_ms": NOON - MINUTE + 10}, {}, False),
+    ({"hole_offset": 90, "hole_ms": None}, {}, False),
+]
+
+
+@pytest.mark.parametrize(("coordinator", "claim", "is_whole"), ASSIGNED)
+def test_a_history_is_whole_from_the_record_that_assigned_the_producer_id(coordinator, claim, is_whole):
+    changes = {"coordinator": replace(COMPACTED, **coordinator), "claim": {"record_offset": 95} | claim}
+    row = judged(dossier={"decisions": ()}, **changes, **CHANGED)
+    assert row.safety[2].holds is is_whole
+
+
+def test_the_history_of_an_orphan_is_that_of_every_coordinator():
+    other = replace(COORDINATOR, partition=4)
+    assert judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, other)}, **CHANGED).safe_to_abort
+    cut = replace(other, hole_offset=90, hole_ms=NOON + 10 * MINUTE)
+    row = judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, cut)}, **CHANGED)
+    assert "every coordinator partition below offset 90" in row.safety[2].says
+    assert "logs are not whole" in judged(coordinator_copy={"is_decoded": False}, **CHANGED).safety[2].says
+    assert "logs are not whole" in judged(facts={"coordinators": ()}, **CHANGED).safety[2].says
+
+
+def test_a_decision_of_another_coordinator_partition_makes_no_history_whole():
+    elsewhere = replace(DECISION, coordinator_partition=4)
+    row = judged(
+        dossier={"decisions": (elsewhere,)}, coordinator=replace(COMPACTED, hole_offset=60), claim={"record_offset": 95}, **CHANGED
+    )
+    assert not row.safety[2].holds
+
+
+@pytest.mark.parametrize(("changes", "is_whole"), WHOLE)
+def test_a_history_is_whole_from_a_witness_before_the_first_batch_on(changes, is_whole):
+    assert judged(**changes, **CHANGED).safe_to_abort is is_whole
+
+
+def test_as_many_markers_as_decisions_are_those_of_the_decisions_whatever_the_clocks_say():
+    far = {"copy": {"leader": "1", "leader_epoch": 4}, "coordinator_copy": {"leader": "2"}}
+    early = (replace(MARKER, ms=NOON - 3 * MINUTE),)
+    assert judged(span={"markers": early}, **far).safe_to_abort
+    second = replace(DECISION, first_record_offset=64, last_record_offset=66, partitions=(FOO,))
+    assert not judged(dossier={"decisions": (DECISION, second)}, span={"markers": early}, **far).safe_to_abort
+
+
+# ---- 4. It is old enough.
+
+
+@pytest.mark.parametrize("behind", [None, ONE - 15 * MINUTE, NOON - 30 * MINUTE])
+def test_brokers_clocks_prove_the_age(behind):
+    stamps = (replace(SPAN.stamps[0], behind_ms=behind),)
+    row = judged(span={"stamps": stamps})
+    only(row, "IS_OLD_ENOUGH", "brokers' clocks prove only 15 min" if behind == ONE - 15 * MINUTE else "no broker's clock")
+
+
+def test_a_clock_that_is_behind_makes_it_younger():
+    only(judged(span={"clock_lag_ms": -50 * MINUTE}), "IS_OLD_ENOUGH", "only 9 min")
+    assert judged(span={"clock_lag_ms": 50 * MINUTE}).safe_to_abort
+
+
+def test_not_yet_safe_says_from_when_on():
+    half = {"stamps": (replace(SPAN.stamps[0], behind_ms=ONE - 10 * MINUTE),)}
+    row = judged(span=half)
+    assert row.safe_from_ms == ONE + 5 * MINUTE + 1
+    assert "safe from 2024-03-09T17:05:01Z on" in row.do_not_abort_because
+    # If another statement fails, too, time settles nothing.
+    assert judged(span=half, facts={"count_basis": "DEFAULT"}).safe_from_ms is None
+    assert judged().safe_from_ms is None
+
+
+def test_this_audit_proves_the_age_for_the_next_unless_it_wrote_since():
+    unproven = {"stamps": (replace(SPAN.stamps[0], behind_ms=None),)}
+    assert judged(span=unproven).safe_from_ms == ONE + 15 * MINUTE + 1
+    young = {"last_timestamp_ms": ONE - MINUTE}
+    row = judged(span=young)
+    assert (row.verdict, row.safe_to_abort, row.safe_from_ms) == ("SUSPECT", False, ONE + 14 * MINUTE + 1)
+    assert failing(row) == ["IS_OLD_ENOUGH"]
+
+
+def test_the_timeout_is_the_limit():
+    row = judged(facts={"thresholds": Thresholds(as_of_ms=ONE, max_transaction_timeout_ms=59 * MINUTE)})
+    only(row, "IS_OLD_ENOUGH", "brokers' clocks prove only 59 min")
+    assert judged(facts={"thresholds": Thresholds(as_of_ms=ONE, max_transaction_timeout_ms=59 * MINUTE - 1)}).safe_to_abort
+
+
+# ---- 5. Nothing else is wrong with it.
+
+
+def test_a_finding_about_the_partition_the_producer_or_its_id_forbids_it():
+    for changes in ({"span": {"alarms": ("X",)}}, {"dossier": {"alarms": ("X",)}}):
+        only(judged(**changes), "NOTHING_ELSE_IS_WRONG", "findings name it or its partition: X")
+
+
+@pytest.mark.parametrize(
+    ("dossier", "alarm", "is_safe"),
+    [(DOSSIER, "ANY", True), (DOSSIER, "COPIES_DISAGREE", False), (ORPHAN, "ANY", False), (ORPHAN, "COPIES_DISAGREE", False)],
+)
+def test_a_finding_about_a_coordinator_partition_forbids_it_for_an_orphan(dossier, alarm, is_safe):
+    assert judged(dossier=dossier, coordinator={"alarms": (alarm,)}).safe_to_abort is is_safe
+
+
+# ---- Together.
+
+
+def test_the_first_that_fails_is_named_and_a_commit_is_never_hidden():
+    row = judged(copy={"leader_basis": None}, dossier={"decisions": (DECISION, LOST)}, facts={"count_basis": "DEFAULT"})
+    first, *rest = row.do_not_abort_because.split("; ")
+    assert "not known for certain" in first
+    assert "a COMMIT marker is due here" in rest[0]
+    assert len(failing(row)) == 3
+
+
+def test_a_topic_that_no_command_line_can_name_is_not_safe():
+    row = judged(span={"topic": "a\x00b"}, dossier=ORPHAN)
+    assert not row.safe_to_abort
+    assert row.abort_command is None
+    assert row.do_not_abort_because.startswith("no command line can carry its topic")
+
+
+def test_every_statement_has_a_function_that_names_it():
+    assert [proof.name for proof in judged().safety] == list(Statement)
+
+
+# ---- Limits and words.
+
+
+def test_what_its_coordinator_cannot_end_is_aborted_only_once_its_application_is_stopped():
+    row = judged(span={"producer_epoch": 7}, claim={"state": "Ongoing", "partitions": (FOO,)})
+    assert row.reason == "EPOCH_AHEAD_OF_COORDINATOR"
+    assert row.safety[1].says.startswith("its coordinator still lists the partition")
+
+
+def test_a_verdict_other_than_hanging_fails_the_second_statement_without_a_witness():
+    row = judged(claim={"state": "Ongoing", "partitions": (FOO,), "start_ms": ONE - 1_000})
+    assert (row.safety[1].holds, row.safety[1].says, row.safety[1].witnesses) == (
+        False,
+        "a coordinator may still end it: the verdict is LATE",
+        (),
+    )
+
+
+@pytest.mark.parametrize(("written", "is_safe"), [(ONE - 10 * MINUTE, True), (ONE - 10 * MINUTE + 1, False), (None, False)])
+def test_a_write_is_older_than_a_copy_of_the_same_instant(written, is_safe):
+    older = {"captured_at_ms": ONE - 10 * MINUTE, "known_until_ms": ONE - 10 * MINUTE, "newest_stamp_ms": NOON}
+    row = judged(coordinator_copy=older, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=written),)})
+    assert row.safety[1].holds is is_safe
+
+
+def test_without_the_instant_of_a_coordinators_copy_nothing_precedes_it():
+    assert not judged(coordinator_copy={"captured_at_ms": None}).safety[1].holds
+    undated = replace(COORDINATOR, partition=4, copies=(replace(COPY, captured_at_ms=None),))
+    assert not judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, undated)}).safety[1].holds
+    assert (
+        judged(coordinator_copy={"captured_at_ms": ONE}, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)})
+        .safety[1]
+        .holds
+    )
+
+
+def test_witnesses_say_by_what_the_last_write_precedes_the_copies():
+    assert "its last write is older than that" in judged().safety[1].witnesses[-1]
+    unstamped = {"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)}
+    assert judged(span=unstamped).safety[1].witnesses[-1] == "the partition was not copied later"
+    assert "expired" in judged(claim={"owner": "EXPIRED", "state": None}).safety[1].witnesses[1]
+
+
+def test_only_the_first_problem_of_the_first_statement_is_named():
+    row = judged(copy={"leader_basis": None, "high_watermark": None})
+    assert "high watermark" not in row.safety[0].says
+
+
+def test_a_due_marker_is_described_by_its_fields():
+    row = judged(dossier={"decisions": (DECISION, LOST)})
+    fields = "type COMMIT, producer id 132, producer epoch 5, coordinator epoch 19, transaction version not known"
+    assert fields in row.do_not_abort_because
+    seen = judged(dossier={"decisions": (DECISION, LOST)}, span={"coordinator_epoch": 99})
+    assert fields.replace("coordinator epoch 19", "coordinator epoch 99") in seen.do_not_abort_because, "a lower one is refused"
+    versioned = replace(LOST, transaction_version=1, decided_epoch=None)
+    row = judged(dossier={"decisions": (DECISION, versioned)}, coordinator={"newest_coordinator_epoch": None})
+    assert "producer epoch not known, coordinator epoch 19, transaction version 1" in row.do_not_abort_because
+
+
+def test_a_commit_that_began_later_elsewhere_is_no_due_one():
+    later = replace(LOST, partitions=None, start_ms=NOON + 20 * MINUTE, said_ms=NOON + 21 * MINUTE, completed_ms=NOON + 22 * MINUTE)
+    row = compacted(dossier={"decisions": (later,)}, copy={"leader_epoch": 4})
+    assert row.safety[2].says.startswith("a COMMIT may include it")
+    gone = replace(later, start_ms=NOON - 1_000)
+    assert "compaction removed the records" in compacted(dossier={"decisions": (gone,)}, copy={"leader_epoch": 4}).safety[2].says
+
+
+@pytest.mark.parametrize(("end", "is_safe"), [(50, True), (51, False)])
+def test_a_truncated_tail_counts_from_the_first_batch_on(end, is_safe):
+    assert compacted(span={"copies": (COPY, replace(TAIL, end_offset=end))}).safe_to_abort is is_safe
+    # The tail of another copy that ends nowhere is below every batch.
+    assert compacted(span={"copies": (COPY, replace(TAIL, end_offset=None))}).safe_to_abort
+
+
+def test_elections_up_to_the_epoch_of_the_first_batch_do_not_count():
+    unclean = Election(leader_epoch=3, leader=2, is_unclean=True)
+    assert compacted(span={"elections": (unclean, Election(leader=None), Election(leader_epoch=2, leader=None))}).safe_to_abort
+    assert elected(unclean, *CLEAN).safe_to_abort
+
+
+def test_the_witness_of_an_unchanged_leader_epoch_says_where_it_was_seen():
+    assert compacted().safety[2].witnesses == (
+        "leader epoch 3 of its first batch is still the newest in the log and in its checkpoint",
+    )
+    bare = compacted(copy={"checkpoint_leader_epoch": None})
+    assert bare.safety[2].witnesses == ("leader epoch 3 of its first batch is still the newest in the log",)
+
+
+def test_an_age_is_an_interval():
+    assert judged().safety[3].says == "it has been open for at least 59 min, and at most 1 h, by brokers' clocks"
+    same = judged(span={"stamps": (replace(SPAN.stamps[0], before_ms=ONE - 60 * MINUTE + 1_000),)})
+    assert same.safety[3].says == "it has been open for 59 min, by brokers' clocks"
+    unbounded = judged(span={"stamps": (replace(SPAN.stamps[0], before_ms=None),)}, dossier=ORPHAN)
+    assert unbounded.safety[3].says == "it has been open for at least 59 min, by brokers' clocks"
+    # Its coordinator's clock is behind: it began before what stands before it.
+    begun = judged(claim={"state": "Ongoing", "partitions": (FOO,), "start_ms": NOON - 2 * MINUTE})
+    assert begun.safety[3].says == "it has been open for at least 1 h 2 min, by brokers' clocks"
+    future = {"stamps": (replace(SPAN.stamps[0], before_ms=None, behind_ms=ONE + 5 * MINUTE),)}
+    assert "only 0 s" in judged(span=future).safety[3].says
+
+
+@pytest.mark.parametrize("written", [ONE - MINUTE, ONE, ONE + 5 * MINUTE])
+def test_a_promise_counts_from_the_last_write(written):
+    assert judged(span={"last_timestamp_ms": written}).safe_from_ms == written + 15 * MINUTE + 1
+
+
+@pytest.mark.parametrize(("stamp", "is_promised"), [(ONE + 1_000, True), (ONE + 1_001, False)])
+def test_a_copy_that_was_taken_after_its_noted_instant_promises_no_time(stamp, is_promised):
+    """What it shows may have begun after that instant."""
+    unproven = {"stamps": (replace(SPAN.stamps[0], behind_ms=None),)}
+    later = {"captured_at_ms": stamp, "known_until_ms": stamp}
+    row = judged(span=unproven, copy={"newest_stamp_ms": stamp}, coordinator_copy=later)
+    assert (row.safe_from_ms is not None) is is_promised
+    assert failing(row) == ["IS_OLD_ENOUGH"]
+
+
+def test_a_write_that_a_client_dated_ahead_delays_nothing():
+    assert judged(span={"last_timestamp_ms": ONE + 5 * MINUTE + 1}).safe_to_abort

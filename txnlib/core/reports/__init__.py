@@ -1,1 +1,0 @@
-"""Tables of a run about what is open, blocked, late or ended."""

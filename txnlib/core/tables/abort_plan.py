@@ -1,0 +1,196 @@
+"""`abort_plan`: the steps that end the open transactions, in order.
+
+Also the checks of a script that carries them out.
+
+`core.verdicts.abort_plan` has the content of a step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from txnlib.core import kafka_commands
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.rows import IdKey, row_of
+from txnlib.core.schema import row_class
+from txnlib.core.verdicts.abort_plan import (
+    IDLE,
+    OF_WHOLE_TRANSACTION,
+    Action,
+    OpenTransaction,
+    Plan,
+    WholeTransaction,
+    hanging_row,
+    needs_somebody,
+    plan,
+)
+
+PlannedStep: Final = row_class("abort_plan")
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanCandidate:
+    """An open transaction that somebody must end, and its plan."""
+
+    of: OpenTransaction
+    plan: Plan
+    is_holder: bool
+
+    @property
+    def step(self) -> tuple[object, ...]:
+        """What one step ends: a coordinator ends a transaction on all its partitions at once."""
+        place = () if self.plan.action in OF_WHOLE_TRANSACTION else (self.of.topic, self.of.partition, self.of.start_offset)
+        return (self.plan.action, self.of.transactional_id, self.of.producer_id, *place)
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Sorts the transactions of a step: first what determines the last stable offset of a partition, and blocks most."""
+        blocks = self.of.blocked_offsets is None, -(self.of.blocked_offsets or 0)
+        return not self.is_holder, blocks, self.of.topic, self.of.partition, self.of.start_offset
+
+    @property
+    def order_in_plan(self) -> tuple[object, ...]:
+        """Sorts the steps: those that unblock consumers come first."""
+        is_waiting, blocks, *_ = self.order
+        of = self.of
+        first = self.plan.action in IDLE, is_waiting, self.plan.action, blocks, of.blocks_since_ms or 0
+        return *first, of.topic, of.partition, of.producer_id, of.start_offset
+
+
+def abort_plan(
+    open_transactions: Sequence[OpenTransaction],
+    whole_transactions: Callable[[Sequence[IdKey]], Sequence[WholeTransaction]],
+    *,
+    as_of_ms: int,
+    transaction_max_timeout_ms: int,
+    kafka_version: str | None,
+) -> Iterator[Any]:
+    """A row for each step; steps that unblock consumers come first.
+
+    A step that the coordinator takes for all partitions of a transaction at once is one row. On each partition, the open
+    transaction with the lowest start offset determines the last stable offset. The others are waiting for it to end.
+    """
+    lowest: dict[tuple[str, int], int] = {}
+    for each in open_transactions:
+        place = each.topic, each.partition
+        lowest[place] = min(lowest.get(place, each.start_offset), each.start_offset)
+    needy = [
+        each
+        for each in open_transactions
+        if needs_somebody(
+            each.verdict, each.reason, each.transaction_start_ms, each.blocks_since_ms, as_of_ms, transaction_max_timeout_ms
+        )
+    ]
+    ids = sorted({each.transactional_id for each in needy if each.transactional_id is not None})
+    ordered = sorted(
+        whole_transactions(list(map(IdKey, ids))), key=lambda whole: (whole.transaction_number, whole.coordinator_partition)
+    )
+    # Transactional id, partition and producer id -> the newest transaction that holds the partition.
+    wholes: dict[tuple[str | None, str, int, int], WholeTransaction] = {
+        (whole.transactional_id, at.topic, at.partition, at.producer_id): whole for whole in ordered for at in whole.held
+    }
+    steps: dict[tuple[object, ...], list[_PlanCandidate]] = defaultdict(list)
+    for each in needy:
+        planned = plan(each, kafka_version, wholes.get((each.transactional_id, each.topic, each.partition, each.producer_id)))
+        if planned is not None:
+            candidate = _PlanCandidate(each, planned, each.start_offset == lowest[each.topic, each.partition])
+            steps[candidate.step].append(candidate)
+    firsts = [(min(members, key=lambda each: each.order), members) for members in steps.values()]
+    for number, (first, members) in enumerate(sorted(firsts, key=lambda step: step[0].order_in_plan), 1):
+        places = {f"{each.of.topic}-{each.of.partition} offset {each.of.start_offset}" for each in members}
+        yield row_of(
+            PlannedStep,
+            first.of,
+            first.plan,
+            as_of_ms=as_of_ms,
+            number=number,
+            action=first.plan.action.name,
+            is_holder=first.is_holder,
+            places=tuple(sorted(places)),
+        )
+
+
+# ---- Checks of a script before and after it ends a transaction
+#
+# They are conditions on what Kafka's tool prints, and say the same as `must_print` of the plan, for a program. A script runs only
+# steps that leave no question to a person: all others are comments.
+
+
+#: Kafka: `org.apache.kafka.common.internals.Topic`. Conditions contain the name as it is.
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A command, and what must hold for the table that it prints.
+
+    `row` is an awk expression over the columns of a row, by their names in `value()`. `is_present`: whether such a row must be
+    there, or must not.
+    """
+
+    command: str
+    row: str
+    is_present: bool
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the condition reads."""
+        return sorted(set(re.findall(r'value\("(\w+)"\)', self.row)))
+
+
+def _before_abort(row: Mapping[str, Any]) -> str:
+    place = f"{row['topic']}-{row['partition']}"
+    decided = f'value("TransactionState") == "{TransactionState.PREPARE_COMMIT.kafka_name}" && {_of_producer(row)}'
+    return f'lists(value("TopicPartitions"), "{place}") || ({decided})'
+
+
+def _before_decided_abort(row: Mapping[str, Any]) -> str:
+    return f'value("TransactionState") == "{TransactionState.PREPARE_ABORT.kafka_name}" && {_of_producer(row)}'
+
+
+#: The actions that a script carries out -> the condition on the coordinator's state, and whether a row must meet it, or must not.
+#: All other actions need the owner of an application, a look into a log, time, or another copy.
+_AT_COORDINATOR: Final[Mapping[Action, tuple[Callable[[Mapping[str, Any]], str], bool]]] = {
+    Action.ABORT: (_before_abort, False),
+    Action.ABORT_AS_DECIDED: (_before_decided_abort, True),
+}
+
+
+def before(row: Mapping[str, Any]) -> list[Condition]:
+    """What must hold before the command of a row of `abort_plan` is run."""
+    producers = kafka_commands.describe_producers(row["topic"], row["partition"])
+    is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") == "{row["start_offset"]}"'
+    conditions = [Condition(producers, is_open, is_present=True)]
+    if row["transactional_id"] is not None:
+        condition, is_present = _AT_COORDINATOR[Action[row["action"]]]
+        conditions.append(Condition(kafka_commands.describe(row["transactional_id"]), condition(row), is_present))
+    if hanging_row(row["producer_id"], row["start_offset"]) in [step["must_print"] for step in row["before"] or ()]:
+        is_found = f'{_of_producer(row)} && value("StartOffset") == "{row["start_offset"]}"'
+        conditions.append(Condition(kafka_commands.find_hanging(row["topic"], row["partition"]), is_found, is_present=True))
+    return conditions
+
+
+def after(row: Mapping[str, Any]) -> list[Condition]:
+    """What must hold once the command was run."""
+    producers = kafka_commands.describe_producers(row["topic"], row["partition"])
+    is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") != "None"'
+    return [Condition(producers, is_open, is_present=False)]
+
+
+def _of_producer(row: Mapping[str, Any]) -> str:
+    return f'value("ProducerId") == "{row["producer_id"]}"'
+
+
+def obstacle(row: Mapping[str, Any]) -> str | None:
+    """Why a script does not carry out a row of `abort_plan`; None if it does."""
+    if Action[row["action"]] not in _AT_COORDINATOR:
+        return "not by a script"
+    if row["command"] is None or not row["before"]:
+        return "no tool checks it"
+    if _TOPIC.fullmatch(row["topic"]) is None:
+        return "no topic has such a name"
+    return kafka_commands.cannot_name(row["topic"], row["transactional_id"])

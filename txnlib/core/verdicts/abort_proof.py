@@ -1,0 +1,397 @@
+"""Safe to abort: a proof of five statements, each with its witnesses.
+
+A marker by hand bypasses the coordinator. It is right only if no coordinator will ever write one, and it reverts acknowledged
+records if a COMMIT included them. A statement without a witness does not hold: nothing is assumed because nothing contradicts it.
+Source: docs/rules/abort.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from txnlib.core.copies import Role, highest
+from txnlib.core.display import duration, instant
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import is_from
+from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka_commands import knows_describe_producers
+from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
+from txnlib.core.verdicts.evidence import Crc, Decided, Election, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.reason import Reason, Verdict
+
+
+class Statement(StrEnum):
+    IS_OPEN_NOW = "IS_OPEN_NOW"
+    NO_COORDINATOR_ENDS_IT = "NO_COORDINATOR_ENDS_IT"
+    NO_COMMIT_INCLUDES_IT = "NO_COMMIT_INCLUDES_IT"
+    IS_OLD_ENOUGH = "IS_OLD_ENOUGH"
+    NOTHING_ELSE_IS_WRONG = "NOTHING_ELSE_IS_WRONG"
+
+
+#: Statement, in order -> what it says.
+STATEMENTS: Final[Mapping[Statement, str]] = {
+    Statement.IS_OPEN_NOW: "it is open now: the leader's whole copy shows its first batch, below the high watermark",
+    Statement.NO_COORDINATOR_ENDS_IT: "no coordinator will end it: the logs of all that could are current and whole",
+    Statement.NO_COMMIT_INCLUDES_IT: "no COMMIT includes it",
+    Statement.IS_OLD_ENOUGH: "it is older than the timeout by brokers' clocks",
+    Statement.NOTHING_ELSE_IS_WRONG: "no finding of severity ERROR or CRITICAL names it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The input of the statements. `kafka_version`: that of the brokers; None if unknown."""
+
+    evidence: Evidence
+    verdict: Verdict
+    reason: Reason
+    thresholds: Thresholds
+    kafka_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One statement: whether it holds; what holds, or what fails and what would settle it; and its witnesses, in words."""
+
+    name: Statement
+    holds: bool
+    says: str
+    witnesses: tuple[str, ...] = ()
+
+
+def proofs(case: Case) -> tuple[Proof, ...]:
+    """The five statements, in order. An abort is safe if all hold."""
+    return tuple(_STATEMENTS[statement](case) for statement in STATEMENTS)
+
+
+def _settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[str], holds: str | None = None) -> Proof:
+    if problems:
+        return Proof(statement, False, "; ".join(problems))
+    return Proof(statement, True, holds or STATEMENTS[statement], tuple(witnesses))
+
+
+# ---- 1. It is open now: docs/rules/abort.md#open-now
+
+
+def is_open_now(case: Case) -> Proof:
+    """The judged copy is the current and whole one of a certain leader; the first batch is known, committed and intact."""
+    partition = case.evidence.on_partition
+    place, broker = f"{partition.topic}-{partition.partition}", f"broker {partition.leader}"
+    problems = [why for fails, why in _NOT_OPEN if fails(partition)]
+    witnesses = [
+        f"the copy of {place} from {broker}, its leader, taken at {instant(partition.known_until_ms)}",
+        f"its first batch at offset {partition.start_offset}, with a valid CRC, below the high watermark",
+    ]
+    if partition.answered_stable_offset is not None:
+        witnesses.append(f"{broker} answered a last stable offset of {partition.answered_stable_offset}")
+    return _settled(Statement.IS_OPEN_NOW, problems[:1], witnesses)
+
+
+#: What refutes the first statement, or leaves it without a witness -> what would settle it.
+_NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
+    (
+        lambda of: of.is_begin_gone,
+        "its first batch is gone: only a producer snapshot, or the answer of its leader, shows it; look at its leader with "
+        "describe-producers",
+    ),
+    (lambda of: of.crc is Crc.INVALID, "the CRC of one of its batches does not match: copy another replica"),
+    (lambda of: of.crc is Crc.NOT_CHECKED, "it was read from text, which has no bytes to check: audit the raw segments"),
+    (
+        lambda of: of.is_answered_closed,
+        "its leader answered, when the capture was taken, that nothing was open there: capture again",
+    ),
+    (
+        lambda of: of.has_leader is None,
+        "the leader of the partition is not known for certain: copy __cluster_metadata-0 of a running broker, or add the leader to "
+        "capture.json (partitions)",
+    ),
+    (lambda of: of.has_leader is False, "the partition has no leader: no marker can be written until it has one"),
+    (
+        lambda of: of.role != Role.LEADER or not of.is_current,
+        "the copy of the partition is not known to be current: copy its leader's log directory",
+    ),
+    (
+        lambda of: of.gap_offset is not None or of.is_tail_lost,
+        "the copy of the partition has a hole or damage behind it: copy another replica",
+    ),
+    (
+        lambda of: not of.is_start_exact,
+        "its first batch may be missing from this copy, so its true start offset is not known: copy another replica",
+    ),
+    (lambda of: of.is_start_committed is None, "the high watermark is not known: copy the broker's replication-offset-checkpoint"),
+    (
+        lambda of: of.is_start_committed is False,
+        "it begins at or above the high watermark: an election may still remove it; capture again",
+    ),
+)
+
+
+# ---- 2. No coordinator will end it: docs/rules/abort.md#no-coordinator-left
+
+
+def no_coordinator_ends_it(case: Case) -> Proof:
+    """Every coordinator that could have it is counted, current and whole, and none can include it; nor could one since its copy."""
+    coordinator, partition = case.evidence.at_coordinator, case.evidence.on_partition
+    statement = Statement.NO_COORDINATOR_ENDS_IT
+    if case.reason not in NOBODY_ENDS_IT:
+        return Proof(statement, False, f"a coordinator may still end it: the verdict is {case.verdict}")
+    problems = []
+    if case.reason is Reason.EPOCH_AHEAD_OF_COORDINATOR:
+        problems.append(_STILL_LISTED)
+    if coordinator.pending_ids:
+        problems.append(
+            f"{', '.join(coordinator.pending_ids)}, so it may still include or end these records: audit again after that"
+        )
+    if coordinator.answered_owners:
+        problems.append(f"{', '.join(coordinator.answered_owners)} has the producer id by a broker's answer: capture again")
+    if coordinator.count_basis is not CountBasis.GIVEN:
+        problems.append(
+            "the number of coordinator partitions is assumed: give --coordinator-partitions, note it in capture.json, or copy the "
+            "cluster's metadata log"
+        )
+    problems += coordinator.uncertain_copies[:1]
+    if not _is_written_before_copies(case):
+        problems.append(
+            "it may have been written to after its coordinator was copied: copy the coordinators again, after the partitions"
+        )
+    if not knows_describe_producers(case.kafka_version) and coordinator.owner in (Owner.CURRENT, Owner.NEXT):
+        problems.append(
+            "brokers before 3.0 cannot check a start offset, and its transactional id lives: they abort whatever is open"
+        )
+    return _settled(statement, problems, _witnesses_of_coordinators(case, partition))
+
+
+_STILL_LISTED: Final = (
+    "its coordinator still lists the partition, but can no longer end the transaction there: stop the application, so that it "
+    "does not commit, and only then abort here; the coordinator's own marker is refused until the partition forgets the producer "
+    "(producer.id.expiration.ms)"
+)
+
+
+def _is_written_before_copies(case: Case) -> bool:
+    """Whether the last write is proven to be older than the oldest copy of a coordinator that could include it."""
+    partition, copied = case.evidence.on_partition, case.evidence.at_coordinator.earliest_copy_ms
+    if copied is None or partition.is_written_after_coordinator:
+        return False
+    if partition.captured_at_ms is not None and partition.captured_at_ms <= copied:
+        return True
+    return partition.written_before_ms is not None and partition.written_before_ms <= copied
+
+
+def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str]:
+    coordinator = case.evidence.at_coordinator
+    taken = instant(coordinator.earliest_copy_ms)
+    written = f"its last write is older than that: {instant(partition.written_before_ms)} at the latest"
+    order = [written] if partition.written_before_ms is not None else ["the partition was not copied later"]
+    if coordinator.owner is Owner.NOBODY:
+        return [
+            f"every coordinator partition, each by its leader, the oldest copied at {taken}: none names the producer id",
+            *order,
+        ]
+    state = "expired" if coordinator.state is None else f"in {coordinator.state.kafka_name}"
+    which = f"__transaction_state-{coordinator.coordinator_partition}"
+    return [
+        f"the copy of {which} from its leader, taken at {taken}",
+        f"the last record of {coordinator.transactional_id}, at offset {coordinator.record_offset}: {state}",
+        *order,
+    ]
+
+
+# ---- 3. No COMMIT includes it: docs/rules/abort.md#no-commit
+
+
+def no_commit_includes_it(case: Case) -> Proof:
+    """By the whole history of the coordinator, by this transaction's own ABORT, or because no marker can have been lost."""
+    ways = (_by_history(case), _by_decision(case), _by_no_loss(case))
+    if (proven := next((way for way in ways if way.holds), None)) is not None:
+        return proven
+    due = next((each for each in reversed(_commits(case)) if each.lists_partition or not each.began_later), None)
+    return _way(False, f"a COMMIT may include it: {ways[0].says}, and {ways[2].says}" if due is None else _commit_due(case, due))
+
+
+def _way(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
+    """One way to prove the third statement."""
+    return Proof(Statement.NO_COMMIT_INCLUDES_IT, holds, says, witnesses)
+
+
+def _commits(case: Case) -> list[Decided]:
+    return [each for each in case.evidence.history.unmarked if each.type == "COMMIT"]
+
+
+def _by_history(case: Case) -> Proof:
+    """(a) Nothing is missing in the coordinators' records, and every COMMIT that lists the partition has its own marker here."""
+    history = case.evidence.history
+    if not history.is_whole:
+        return _way(False, history.because)
+    if _commits(case) or case.evidence.on_partition.truncated_markers:
+        return _way(False, "a COMMIT that may include this partition has no marker of its own here")
+    return _way(True, "no COMMIT includes it: the coordinators' records show every decision", (history.because,))
+
+
+def _by_decision(case: Case) -> Proof:
+    """(b) Exactly this transaction was decided, and to ABORT."""
+    partition, unmarked = case.evidence.on_partition, case.evidence.history.unmarked
+    newest = unmarked[-1] if unmarked else None
+    if newest is None or newest.type != "ABORT" or not newest.lists_partition or _commits(case) or partition.truncated_markers:
+        return _way(False, "its own decision is not known")
+    is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == partition.producer_epoch + 1
+    # Transactions v0 and v1 share epochs, so the records must be of the one that was aborted, not of one before.
+    is_of_it = newest.is_followed and newest.began_before
+    if not (is_v2_end and newest.is_own_epoch) and not is_of_it:
+        return _way(False, "the ABORT may be of a later transaction")
+    record = f"offset {newest.record_offset} of __transaction_state-{newest.coordinator_partition}"
+    return _way(True, "its coordinator decided ABORT, and only the marker is missing", (f"{record}: {newest.type} of its epoch",))
+
+
+def _by_no_loss(case: Case) -> Proof:
+    """(c) A completed decision has written its marker to every partition, and no acknowledged marker can have vanished here."""
+    partition, coordinator = case.evidence.on_partition, case.evidence.at_coordinator
+    if partition.truncated_markers:
+        return _way(False, f"a marker of it was lost: {', '.join(partition.truncated_markers)}")
+    if partition.truncated_from is not None and (partition.truncated_until or 0) >= partition.start_offset:
+        return _way(False, "another copy has a truncated tail above its first batch, so its marker may have been lost")
+    is_witnessed = partition.checkpoint_leader_epoch is not None or case.evidence.in_cluster.is_confirmed
+    if any(each.lists_partition or not (each.began_later or is_witnessed) for each in _commits(case)):
+        return _way(False, "a COMMIT of its time has no marker here")
+    if coordinator.may_be_v2 and (coordinator.producer_epoch is None or coordinator.producer_epoch > partition.producer_epoch):
+        return _way(False, "under transactions v2, records of an older epoch than the coordinator's have lost their marker")
+    if partition.lacks_epoch_checkpoint and not case.evidence.in_cluster.is_confirmed:
+        return _way(False, "the leader-epoch-checkpoint of the partition was not copied")
+    if partition.sibling_commit_ms is not None and not is_witnessed:
+        return _way(False, "this producer has committed on another partition since, and no record shows what that included")
+    if partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections:
+        return _way(False, "records of the metadata log are lost, and an election may be among them")
+    first, newest = partition.first_leader_epoch, partition.newest_leader_epoch
+    if first is None or newest is None:
+        return _way(False, "the leader epoch of its first batch is not known")
+    if newest <= first and _unclean(case, first) is None:
+        where = "in the log and in its checkpoint" if partition.checkpoint_leader_epoch is not None else "in the log"
+        return _way(
+            True,
+            "no COMMIT includes it: a decision would have left its marker, and no leader that could have lost it followed",
+            (f"leader epoch {first} of its first batch is still the newest {where}",),
+        )
+    return _by_clean_elections(case, first, newest)
+
+
+def _by_clean_elections(case: Case, first: int, newest: int) -> Proof:
+    """The metadata log shows each election since, all of them clean, and a leader at all times."""
+    # A snapshot does not show whether an election before it was clean.
+    shown = {each.leader_epoch for each in case.evidence.in_cluster.elections if each.offset is not None}
+    unclean = _unclean(case, first)
+    if unclean is not None:
+        return _way(False, f"leader epoch {unclean.leader_epoch} began with an unclean election, or without a leader")
+    is_every = shown >= set(range(first + 1, newest + 1))
+    if not is_every or not case.evidence.in_cluster.is_confirmed:
+        return _way(
+            False, f"leaders changed since (leader epoch {first} to {newest}), and nothing shows that their elections were clean"
+        )
+    return _way(
+        True,
+        "no COMMIT includes it: a decision would have left its marker, and every election since was clean",
+        (f"__cluster_metadata: every election of leader epochs {first + 1} to {newest} was clean",),
+    )
+
+
+def _unclean(case: Case, first: int) -> Election | None:
+    """The first election after a leader epoch that could lose a marker."""
+    later = (each for each in case.evidence.in_cluster.elections if each.leader_epoch is not None and each.leader_epoch > first)
+    # From 4.2 on, coordinators complete a transaction without the marker of a partition that has no leader.
+    waits = is_from(_DROPS_MARKERS_FROM, case.kafka_version) is False
+    return next((each for each in later if each.is_unclean or (each.leader is None and not waits)), None)
+
+
+_DROPS_MARKERS_FROM: Final = (4, 2)
+
+
+def _commit_due(case: Case, due: Decided) -> str:
+    unknown = (
+        None if due.lists_partition else "compaction removed the records that show whether the decision includes this partition"
+    )
+    if due.may_be_deleted:
+        unknown = "the part of the log that may have had its marker is deleted"
+    if unknown is not None:
+        decided = f"its coordinator decided COMMIT at {instant(due.decided_ms)}"
+        return f"{decided}, and {unknown}: first look for its marker in another replica"
+    return (
+        "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look for a "
+        f"replica or an old leader that has it (a marker would need {_marker_fields(case.evidence.on_partition, due)})"
+    )
+
+
+def _marker_fields(partition: PartitionSide, due: Decided) -> str:
+    """The fields of a marker for a decision, in words. A partition accepts no lower epochs than those that it has seen."""
+    version = "not known" if due.transaction_version is None else due.transaction_version
+    epoch = _at_least(due.producer_epoch, partition.producer_epoch)
+    coordinator_epoch = _at_least(due.coordinator_epoch, partition.coordinator_epoch)
+    return (
+        f"type {due.type}, producer id {partition.producer_id}, producer epoch {epoch}, coordinator epoch {coordinator_epoch}, "
+        f"transaction version {version}"
+    )
+
+
+def _at_least(epoch: int | None, seen: int | None) -> str:
+    return "not known" if epoch is None else str(highest((epoch, seen)))
+
+
+# ---- 4. It is old enough: docs/rules/abort.md#age-by-broker-clocks
+
+
+def is_old_enough(case: Case) -> Proof:
+    """The age that brokers' clocks prove exceeds the timeout, at the oldest of the copies."""
+    statement, since = Statement.IS_OLD_ENOUGH, proven_since_ms(case.evidence)
+    at, timeout = known_at_ms(case.evidence, case.thresholds), case.thresholds.max_transaction_timeout_ms
+    if since is None:
+        return Proof(statement, False, "no broker's clock proves its age: its timestamps come from the client")
+    age = max(at - since, 0)
+    if age <= timeout:
+        says = f"brokers' clocks prove only {duration(age)} of its age: the client's timestamps may lie in the past"
+        return Proof(statement, False, says)
+    if case.verdict is Verdict.SUSPECT:
+        return Proof(statement, False, "it is younger than the timeout by its last write: a request may still be in flight")
+    before = clock_ms(case.evidence.on_partition.stamped_before_ms)
+    # A coordinator whose clock is behind began it before what stands before it.
+    least, most = duration(age), "" if before is None or before > since else duration(at - before)
+    how_long = least if most == least else f"at least {least}" + (f", and at most {most}" if most else "")
+    return Proof(statement, True, f"it has been open for {how_long}, by brokers' clocks", (f"it was open at {instant(since)}",))
+
+
+# ---- 5. Nothing else is wrong with it: docs/rules/abort.md#nothing-else-wrong
+
+
+def nothing_else_is_wrong(case: Case) -> Proof:
+    """No finding of severity ERROR or CRITICAL names the partition, the producer id or its ids; for an orphan, any coordinator."""
+    alarms = case.evidence.on_partition.alarms
+    problems = [f"findings name it or its partition: {', '.join(alarms)}; see the table findings"] if alarms else []
+    return _settled(Statement.NOTHING_ELSE_IS_WRONG, problems, ["the table findings"])
+
+
+_STATEMENTS: Final[Mapping[Statement, Callable[[Case], Proof]]] = {
+    Statement.IS_OPEN_NOW: is_open_now,
+    Statement.NO_COORDINATOR_ENDS_IT: no_coordinator_ends_it,
+    Statement.NO_COMMIT_INCLUDES_IT: no_commit_includes_it,
+    Statement.IS_OLD_ENOUGH: is_old_enough,
+    Statement.NOTHING_ELSE_IS_WRONG: nothing_else_is_wrong,
+}
+
+
+def safe_from_ms(case: Case, found: Sequence[Proof]) -> int | None:
+    """When the age will be proven by time alone, in epoch ms; None if something else is missing, or time would settle nothing.
+
+    If nothing else proves an age, this audit does: the transaction was open at its instant, unless younger stamps in the copy show
+    that it was taken later.
+    """
+    missing = [proof.name for proof in found if not proof.holds]
+    if missing != [Statement.IS_OLD_ENOUGH] or case.verdict not in (Verdict.HANGING, Verdict.SUSPECT):
+        return None
+    since, at = proven_since_ms(case.evidence), known_at_ms(case.evidence, case.thresholds)
+    if since is None and case.evidence.on_partition.is_instant_refuted:
+        return None
+    begun = at if since is None else since
+    written = clock_ms(case.evidence.on_partition.last_timestamp_ms)
+    if written is not None and written <= at + case.thresholds.clock_tolerance_ms:
+        begun = max(begun, written)
+    return begun + case.thresholds.max_transaction_timeout_ms + 1

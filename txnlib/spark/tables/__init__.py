@@ -1,0 +1,1 @@
+"""Tables about both sides of a transaction. `selections` has the rows that `core.tables` asks for."""

@@ -1,0 +1,342 @@
+"""The dossiers of all producer ids with an open transaction: one row each, with the fields of `core.verdicts.dossier.Dossier`.
+
+Here is only what selects rows and sums them up, because logs are large. What follows from the facts is decided in the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final, cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from txnlib.core.copies import CoverageRow
+from txnlib.core.finding_catalogue import Finding
+from txnlib.core.instants import NO_INSTANT_MS
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
+from txnlib.core.verdicts.dossier import (
+    MOST_MARKERS,
+    CheckedBatch,
+    Claim,
+    ClockDifference,
+    CoordinatorDecision,
+    Dossier,
+    EarlierAudit,
+    OpenSpan,
+    SiblingMarkers,
+    WrittenMarker,
+)
+from txnlib.spark.coordinators.transaction_markers import SAMPLES
+from txnlib.spark.coordinators.transactional_ids import last_records
+from txnlib.spark.core_rows import struct
+from txnlib.spark.instants import clock_ms, latest_ms
+from txnlib.spark.joins import broadcast, select
+from txnlib.spark.local_rows import KEPT_ROWS, arrow_table, local_relation, local_rows, relaxed
+from txnlib.spark.producers.producer_spans import IS_OPEN
+from txnlib.spark.python_tasks import in_tasks
+from txnlib.spark.schemas import TOPIC_PARTITION
+from txnlib.spark.tables.batch_evidence import COPY_DDL, stamps_around, truncated_markers
+
+#: The columns of the `open_transactions` of earlier audits.
+_EARLIER: Final = (
+    "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at timestamp, "
+    "topic_id string, first_batch_crc long"
+)
+
+
+#: Most open transactions that are gathered, and sent whole to every task with what belongs to each; they are judged on the driver,
+#: at about a millisecond each. More, which a damaged log may leave, are shuffled, which can spill, and judged in tasks.
+MOST_TOGETHER: Final = KEPT_ROWS
+
+
+def open_now(
+    producer_spans: DataFrame, *, most_together: int = MOST_TOGETHER
+) -> tuple[DataFrame, Collection[tuple[str, int]] | None]:
+    """One row per open transaction, and their partitions; None for the partitions of more than `most_together`."""
+    opened = relaxed(select(OPENED, spans=producer_spans))
+    rows = opened.limit(most_together + 1).toArrow()
+    if rows.num_rows > most_together:
+        return opened, None
+    places = set(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True))
+    return local_relation(opened.sparkSession, rows, opened.schema), places
+
+
+def dossiers(
+    opened: DataFrame,
+    producer_spans: DataFrame,
+    record_batches: DataFrame,
+    coordinator_states: DataFrame,
+    transactions: DataFrame,
+    producer_id_owners: DataFrame,
+    checked_batches: DataFrame,
+    findings: DataFrame,
+    copies: Sequence[CoverageRow],
+    earlier: DataFrame | None = None,
+    *,
+    places: Collection[tuple[str, int]] | None,
+) -> DataFrame:
+    """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster show.
+
+    `opened`, `places`: from `open_now`. `earlier`: the stored `open_transactions` of other runs of the cluster.
+    """
+    spark = producer_spans.sparkSession
+    is_small = places is not None
+    located = opened.join(broadcast(_judged(spark, copies, places)), on=list(TOPIC_PARTITION), how="left")
+    return select(
+        GATHERED,
+        is_small=is_small,
+        opened=broadcast(opened, is_small=is_small),
+        located=broadcast(located, is_small=is_small),
+        stamps=stamps_around(located, record_batches, is_small=is_small),
+        truncated_markers=truncated_markers(opened, record_batches, copies, is_small=is_small),
+        producer_spans=producer_spans,
+        checked_batches=checked_batches,
+        transactions=transactions,
+        producer_id_owners=producer_id_owners,
+        coordinator_states=coordinator_states,
+        last_records=last_records(coordinator_states),
+        findings=findings,
+        earlier=local_rows(spark, (), _EARLIER) if earlier is None else earlier,
+    )
+
+
+def _judged(spark: SparkSession, copies: Sequence[CoverageRow], places: Collection[tuple[str, int]] | None) -> DataFrame:
+    """The judged copies of these partitions, or of all. Columns: COPY_DDL, log_start_offset, high_watermark."""
+    known = [each for each in copies if each.is_judged]
+    judged = [(each.topic, each.partition, each.source, each.log_start_offset, each.high_watermark) for each in known]
+    columns = f"{COPY_DDL}, log_start_offset long, high_watermark long"
+    if places is not None:
+        return local_rows(spark, [row for row in judged if row[:2] in places], columns)
+    # The plan names these rows some fifty times, and has a copy of a local relation each time.
+    rows = arrow_table(judged, cast(StructType, StructType.fromDDL(columns)))
+    return in_tasks(spark, [rows], pa.Table.to_batches, columns)
+
+
+OPENED: Final = f"""
+SELECT topic, partition, producer_id, first_offset AS start_offset, last_offset, producer_epoch AS first_epoch,
+  state.producer_epoch AS producer_epoch, state.coordinator_epoch AS coordinator_epoch, first_timestamp_ms,
+  state.last_timestamp AS last_timestamp_ms, is_broker_clock, is_start_exact, records, marker_before
+FROM {{spans}} WHERE {IS_OPEN}
+"""
+
+
+#: The partitions on which the producer has something open; a transaction may have thousands of others.
+_AMONG_PLACES: Final = "filter(partitions, place -> array_contains(places, place))"
+_MARKER: Final = {name: f"marker_{name}" for name in ("offset", "type", "epoch", "coordinator_epoch", "ms")}
+_MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in _MARKER} | {"first_offset": "NULL"}
+#: The condition on findings that forbid an abort of what they name.
+ALARMING_FINDINGS: Final = f"(severity IN {ALARMING} OR name = '{ALARMING_FINDING}')"
+_LAG: Final = f"{clock_ms('marker.marker_ms')} - unix_millis(decision.decided)"
+_SIBLING: Final = {
+    "topic": "of_topic",
+    "partition": "of_partition",
+    "newest_unexplained_commit_ms": "commit.ms",
+    "newest_unexplained_commit_coordinator_epoch": "commit.coordinator_epoch",
+}
+_EARLIER_AUDIT: Final = {"as_of_ms": "unix_millis(as_of)", "copied_ms": "unix_millis(copied_at)"}
+_DECISION: Final = {
+    "first_epoch": "producer_epoch",
+    "coordinator_epoch": "decided_coordinator_epoch",
+    "partitions": _AMONG_PLACES,
+    "start_ms": "unix_millis(start)",
+    "said_ms": "unix_millis(decided)",
+    "prepared_ms": "unix_millis(prepared)",
+    "completed_ms": "unix_millis(completed)",
+}
+#: A marker of the part of a log that earlier runs read, or that text does not show as a span of its own.
+_LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(WrittenMarker, _MARKER_BEFORE)}) END"
+
+_OPEN: Final = {"markers": f"coalesce(markers.markers, {_LONE_MARKER})"}
+
+GATHERED: Final = f"""
+WITH places AS (SELECT producer_id, collect_set(struct(topic, partition)) AS places FROM {{opened}} GROUP BY producer_id),
+here AS (SELECT DISTINCT topic, partition FROM {{opened}}),
+
+-- The newest markers of each producer on the partitions where it has something open.
+markers AS (
+  SELECT topic, partition, producer_id, sort_array(collect_list({struct(WrittenMarker, _MARKER)})) AS markers
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY topic, partition, producer_id ORDER BY marker_offset DESC) AS rank
+    FROM {{producer_spans}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id)
+    WHERE marker_offset IS NOT NULL
+  )
+  WHERE rank <= {MOST_MARKERS}
+  GROUP BY topic, partition, producer_id
+),
+checks AS (
+  SELECT topic, partition, producer_id, start_offset, collect_list({struct(CheckedBatch)}) AS checks
+  FROM {{checked_batches}} LEFT SEMI JOIN {{located}} USING (topic, partition, producer_id, start_offset, source)
+  GROUP BY topic, partition, producer_id, start_offset
+),
+
+-- What the markers of each producer on each other partition show. A marker is explained if a coordinator's transaction has it.
+explained AS (
+  SELECT DISTINCT producer_id, marker.topic AS of_topic, marker.partition AS of_partition, marker.marker_offset,
+    true AS is_explained
+  FROM (
+    SELECT producer_id, explode(markers) AS marker
+    FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id)
+    WHERE partitions IS NOT NULL
+  )
+  WHERE marker.marker_offset IS NOT NULL
+),
+elsewhere AS (
+  SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition, marker_type,
+    marker_coordinator_epoch, is_explained IS NULL AS is_unexplained, {latest_ms("marker_ms")} AS ms,
+    coalesce({clock_ms("marker_ms")}, {NO_INSTANT_MS}) AS committed_ms,
+    (of_topic != opened.topic OR of_partition != opened.partition) AND marker_type = 'COMMIT'
+      AND marker_epoch >= opened.producer_epoch AS is_commit
+  FROM (
+    SELECT producer_id, topic AS of_topic, partition AS of_partition, marker_offset, marker_type, marker_epoch,
+      marker_coordinator_epoch, marker_ms
+    FROM {{producer_spans}} WHERE marker_offset IS NOT NULL
+  )
+  JOIN {{opened}} AS opened USING (producer_id)
+  LEFT JOIN explained USING (producer_id, of_topic, of_partition, marker_offset)
+),
+siblings AS (
+  SELECT topic, partition, producer_id, start_offset, collect_list({struct(SiblingMarkers, _SIBLING)}) AS siblings
+  FROM (
+    SELECT topic, partition, producer_id, start_offset, of_topic, of_partition,
+      max(CASE WHEN is_unexplained THEN ms END) AS newest_unexplained_ms,
+      max(CASE WHEN is_unexplained AND marker_type = 'COMMIT'
+        THEN struct(ms, marker_coordinator_epoch AS coordinator_epoch) END) AS commit,
+      bool_or(is_commit) AS is_committed,
+      max(CASE WHEN is_commit THEN committed_ms END) AS committed_ms,
+      max(CASE WHEN is_commit AND is_unexplained THEN ms END) AS unexplained_commit_ms
+    FROM elsewhere
+    GROUP BY topic, partition, producer_id, start_offset, of_topic, of_partition
+  )
+  GROUP BY topic, partition, producer_id, start_offset
+),
+
+-- The earlier audits that saw each transaction.
+seen AS (
+  SELECT topic, partition, producer_id, start_offset,
+    collect_set({struct(EarlierAudit, _EARLIER_AUDIT)}) AS earlier
+  FROM {{earlier}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id, start_offset)
+  GROUP BY topic, partition, producer_id, start_offset
+),
+
+-- How the clock of each partition's leader compares with those of coordinators.
+clocks AS (
+  SELECT topic, partition, collect_list({struct(ClockDifference, {"offset_ms": "coalesce(offset_ms, 0)"})}) AS clocks
+  FROM (
+    SELECT topic, partition, coordinator_partition, max(clock_offset_ms) AS offset_ms, max(clocks_differ_ms) AS differ_ms
+    FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}}) LEFT SEMI JOIN here USING (topic, partition)
+    GROUP BY topic, partition, coordinator_partition
+  )
+  WHERE differ_ms IS NOT NULL
+  GROUP BY topic, partition
+),
+
+-- How far the newest marker of each producer is behind its newest decision. With few samples, or if they do not agree, the worst
+-- of them. A lost marker makes a clock look further behind than it is.
+lags AS (
+  SELECT topic, partition,
+    CASE WHEN count({_LAG}) >= {SAMPLES}
+      AND percentile_approx({_LAG}, 0.75) - percentile_approx({_LAG}, 0.25) <= {CLOCKS_DIFFER_MS}
+      THEN percentile_approx({_LAG}, 0.25) ELSE min({_LAG}) END AS clock_lag_ms
+  FROM (
+    SELECT topic, partition, producer_id, max_by(struct(decided, outcome, decided_epoch), last_record_offset) AS decision
+    FROM (
+      SELECT producer_id, last_record_offset, decided, outcome, decided_epoch, inline(partitions)
+      FROM {{transactions}} WHERE completed IS NOT NULL
+    )
+    LEFT SEMI JOIN here USING (topic, partition)
+    GROUP BY topic, partition, producer_id
+  )
+  JOIN (
+    SELECT topic, partition, producer_id, max_by(struct(marker_ms, marker_type, marker_epoch), marker_offset) AS marker
+    FROM {{producer_spans}} LEFT SEMI JOIN here USING (topic, partition)
+    WHERE marker_offset IS NOT NULL
+    GROUP BY topic, partition, producer_id
+  ) USING (topic, partition, producer_id)
+  WHERE marker.marker_epoch = decision.decided_epoch AND coalesce(marker.marker_type = decision.outcome, true)
+  GROUP BY topic, partition
+),
+
+-- The transactional ids of each producer id, with their last records.
+claimed AS (
+  SELECT *
+  FROM (
+    SELECT producer_id, transactional_id, coordinator_partition, owner, first_record_offset, last_record_offset
+    FROM {{producer_id_owners}}
+  )
+  JOIN places USING (producer_id)
+),
+claims AS (
+  SELECT producer_id, collect_list({struct(Claim, {"partitions": _AMONG_PLACES})}) AS claims
+  FROM claimed
+  LEFT JOIN (
+    SELECT transactional_id, coordinator_partition, producer_id, offset AS first_record_offset,
+      state = 'Empty' AND producer_epoch = 0 AS is_first_assigned
+    FROM {{coordinator_states}}
+  ) USING (transactional_id, coordinator_partition, producer_id, first_record_offset)
+  LEFT JOIN (
+    SELECT transactional_id, coordinator_partition, state, producer_epoch, transaction_timeout_ms, start_ms, last_update_ms,
+      record_ms, coordinator_epoch AS record_coordinator_epoch, record_offset, is_superseded, hole_ms,
+      client_transaction_version, partitions
+    FROM {{last_records}}
+  ) USING (transactional_id, coordinator_partition)
+  GROUP BY producer_id
+),
+
+-- The newest decisions of each producer id that list, or may list, a partition where it has something open.
+decisions AS (
+  SELECT producer_id, collect_list({struct(CoordinatorDecision, _DECISION)}) AS decisions
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY producer_id ORDER BY last_record_offset DESC, transactional_id) AS rank
+    FROM {{transactions}} JOIN places USING (producer_id)
+    WHERE outcome != 'OPEN' AND coalesce(arrays_overlap(partitions, places), true)
+  )
+  WHERE rank <= {MOST_MARKERS}
+  GROUP BY producer_id
+),
+
+-- What findings say of each producer id, or of its ids.
+told AS (
+  SELECT name, {ALARMING_FINDINGS} AS is_alarming, producer_id AS of_producer, transactional_id
+  FROM {{findings}}
+  WHERE {ALARMING_FINDINGS} OR name IN ('{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}', '{Finding.LIVE_OWNER_UNKNOWN.name}')
+),
+named AS (
+  SELECT producer_id,
+    sort_array(collect_set(CASE WHEN is_alarming THEN name END)) AS alarms,
+    bool_or(name = '{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}' AND of_producer <=> producer_id) AS is_never_allocated,
+    sort_array(collect_set(CASE WHEN name = '{Finding.LIVE_OWNER_UNKNOWN.name}' AND of_producer <=> producer_id
+      THEN transactional_id END)) AS answered_owners
+  FROM (
+    SELECT places.producer_id, told.* FROM told JOIN places ON of_producer = places.producer_id
+    UNION ALL
+    SELECT claimed.producer_id, told.* FROM told JOIN claimed ON told.transactional_id = claimed.transactional_id
+  )
+  GROUP BY producer_id
+),
+
+spans AS (
+  SELECT /*+ BROADCAST(markers, checks, stamps, truncated_markers, siblings, seen, clocks, lags) */
+    producer_id, collect_list({struct(OpenSpan, _OPEN)}) AS open
+  FROM {{opened}}
+  LEFT JOIN markers USING (topic, partition, producer_id)
+  LEFT JOIN checks USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN {{stamps}} AS stamps USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN {{truncated_markers}} AS truncated_markers USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN siblings USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN seen USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN clocks USING (topic, partition)
+  LEFT JOIN lags USING (topic, partition)
+  GROUP BY producer_id
+)
+SELECT dossier.*
+FROM (
+  SELECT /*+ BROADCAST(claims, decisions, named) */ {struct(Dossier)} AS dossier
+  FROM spans
+  LEFT JOIN claims USING (producer_id)
+  LEFT JOIN decisions USING (producer_id)
+  LEFT JOIN named USING (producer_id)
+)
+"""

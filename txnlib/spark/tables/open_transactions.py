@@ -1,0 +1,152 @@
+"""`open_transactions`: the open transactions, who would end each, and the verdict.
+
+Spark gathers a dossier for each producer id (`dossiers`), the core judges it (`core.verdicts.judged`): on the driver while there
+are few, else in Python tasks. Both run the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.application import application_of, compiled
+from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
+from txnlib.core.copies import CoverageRow
+from txnlib.core.verdicts.cluster_facts import (
+    ClusterFacts,
+    CoordinatorLog,
+    PartitionAlarm,
+    cluster_facts,
+    with_cluster,
+)
+from txnlib.core.verdicts.dossier import Dossier
+from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.core.verdicts.judged import judge_dossier
+from txnlib.core.verdicts.reason import Verdict
+from txnlib.readers.typed_rows import arrow_rows, typed
+from txnlib.spark.core_rows import rows_of
+from txnlib.spark.instants import latest_ms
+from txnlib.spark.joins import select, with_columns
+from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION
+from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, dossiers, open_now
+
+
+def open_transactions(
+    producer_spans: DataFrame,
+    record_batches: DataFrame,
+    coordinator_states: DataFrame,
+    transactions: DataFrame,
+    producer_id_owners: DataFrame,
+    coverage: Sequence[CoverageRow],
+    checked_batches: DataFrame,
+    findings: DataFrame,
+    partition_assignments: Sequence[PartitionAssignment],
+    broker_sessions: Sequence[BrokerSession],
+    cluster_settings: Sequence[ClusterSetting],
+    producer_id_blocks: Sequence[ProducerIdBlock],
+    *,
+    thresholds: Thresholds,
+    kafka_version: str | None,
+    transaction_version: int | None = None,
+    coordinator_partitions_basis: str = "GIVEN",
+    is_metadata_confirmed: bool = False,
+    hides_elections: bool = False,
+    application_patterns: tuple[str, ...] = (),
+    earlier: DataFrame | None = None,
+) -> DataFrame | pa.Table:
+    """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS. A frame only if they are many.
+
+    `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were taken.
+    Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
+    """
+    opened, places = open_now(producer_spans)
+    gathered = dossiers(
+        opened,
+        producer_spans,
+        record_batches,
+        coordinator_states,
+        transactions,
+        producer_id_owners,
+        checked_batches,
+        findings,
+        coverage,
+        earlier,
+        places=places,
+    )
+    alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
+    facts = cluster_facts(
+        coverage,
+        rows_of(select(_COORDINATOR_LOGS, states=coordinator_states), CoordinatorLog),
+        rows_of(alarms, PartitionAlarm),
+        partition_assignments,
+        broker_sessions,
+        cluster_settings,
+        producer_id_blocks,
+        thresholds=thresholds,
+        kafka_version=kafka_version,
+        transaction_version=transaction_version,
+        count_basis=coordinator_partitions_basis,
+        is_metadata_confirmed=is_metadata_confirmed,
+        hides_elections=hides_elections,
+    )
+    return judged_rows(gathered, facts, application_patterns, is_small=places is not None)
+
+
+#: One row per coordinator partition with records. Columns: those of CoordinatorLog.
+_COORDINATOR_LOGS: Final = f"""
+SELECT coordinator_partition AS partition, max(coordinator_epoch) AS newest_coordinator_epoch, max(offset) AS last_offset,
+  max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms
+FROM {{states}} GROUP BY coordinator_partition
+"""
+
+
+#: Tasks that judge more open transactions than the driver does, even in a session that is tuned for few rows.
+JUDGING_TASKS: Final = 16
+
+
+def judged_rows(
+    gathered: DataFrame, facts: ClusterFacts, application_patterns: tuple[str, ...] = (), *, is_small: bool = True
+) -> DataFrame | pa.Table:
+    """The dossiers, judged: on the driver if they are few, else in tasks. Columns: OPEN_TRANSACTIONS."""
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
+        patterns = compiled(application_patterns)
+        for batch in batches:
+            dossiers = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
+            judged = [each for dossier in dossiers for each in judge_dossier(dossier, facts)]
+            rows = [
+                replace(each, application=application_of(each.transactional_id, patterns)) if each.transactional_id else each
+                for each in judged
+            ]
+            yield from arrow_rows("open_transactions", rows).to_batches()
+
+    if not is_small:
+        return gathered.repartition(JUDGING_TASKS).mapInArrow(judge, TABLES["open_transactions"])
+    none = arrow_rows("open_transactions", ())
+    return pa.Table.from_batches(judge(iter(gathered.toArrow().to_batches())), none.schema)
+
+
+#: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the next audit.
+MOST_IN_PLAN: Final = 100_000
+#: Verdicts on which nobody acts before the next audit.
+_NO_ACTION: Final = (Verdict.OPEN.value, Verdict.SUSPECT.value, Verdict.UNKNOWN.value)
+
+
+def foremost(open_transactions: DataFrame, *, most: int = MOST_IN_PLAN) -> DataFrame:
+    """Of more open transactions than a driver should judge together, those that count. Columns: OPEN_TRANSACTIONS.
+
+    These are the first two of each partition, which determine its last stable offset, and at most `most` others: those with a
+    verdict on which somebody acts come first, then those that block most.
+    """
+    in_order = "PARTITION BY topic, partition ORDER BY start_offset, producer_id, transactional_id"
+    ranked = with_columns(open_transactions, {"rank": f"row_number() OVER ({in_order})"})
+    order = (F.col("verdict").isin(*_NO_ACTION), F.desc_nulls_last("blocked_offsets"), *OPEN_TRANSACTION)
+    others = ranked.where("rank > 2").orderBy(*order)
+    return ranked.where("rank <= 2").unionByName(others.limit(most)).drop("rank")

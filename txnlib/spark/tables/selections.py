@@ -1,0 +1,247 @@
+"""What the core's reports need from tables of the log: rows that can matter, and answers to questions about few places."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.spark.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at, single_batches
+from txnlib.spark.coordinators.transactions import DECIDED_MS
+from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import broadcast, select
+from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
+
+
+def read_ends(ends: DataFrame, producer_spans: DataFrame, record_batches: DataFrame) -> DataFrame:
+    """The offset after the last record that consumers receive. Columns: topic, partition, read_end.
+
+    `ends`: topic, partition, source, last_stable_offset. For a committed transaction that ends below that offset, its span has the
+    last record. For one that extends beyond it, its batches are read; each producer has at most one. A marker whose type is not
+    printed may be a COMMIT.
+    """
+    text = """
+    SELECT /*+ BROADCAST(ends) */ topic, partition, producer_id, first_offset AS begins_at, last_offset,
+      last_offset < last_stable_offset AS is_within
+    FROM {spans} JOIN (SELECT topic, partition, last_stable_offset FROM {ends}) AS ends USING (topic, partition)
+    WHERE marker_offset IS NOT NULL AND coalesce(marker_type, '') != 'ABORT' AND first_offset < last_stable_offset
+    """
+    committed = select(text, spans=producer_spans, ends=ends)
+    beyond = committed.where("NOT is_within").select(*PRODUCER, "begins_at")
+    data = (
+        record_batches.where("NOT is_control AND coalesce(records_count, 1) > 0")
+        .join(broadcast(ends), on=list(COPY))
+        .join(broadcast(beyond), on=list(PRODUCER), how="left")
+        .where("base_offset < last_stable_offset")
+    )
+    is_divided = f"({is_divided_at('last_stable_offset')} OR coalesce({is_divided_at('begins_at')}, FALSE))"
+    is_readable = "NOT coalesce(is_transactional, FALSE) OR base_offset >= begins_at"
+    read = single_batches(data, is_divided).where("base_offset < last_stable_offset").where(is_readable)
+    last = (*TOPIC_PARTITION, "last_offset")
+    lasts = committed.where("is_within").select(*last).union(read.select(*last))
+    return lasts.groupBy(*TOPIC_PARTITION).agg((F.max("last_offset") + 1).alias("read_end"))
+
+
+def unstable_offsets(producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """The first unstable offset of each partition. Columns: topic, partition, first_unstable_offset.
+
+    Unstable are open transactions, and those ended by a marker at or above the high watermark.
+    """
+    text = """
+    SELECT /*+ BROADCAST(marks) */ topic, partition, min(first_offset) AS first_unstable_offset
+    FROM {spans} JOIN (
+      SELECT topic, partition, coalesce(high_watermark, end_offset, 0) AS mark FROM {coverage} WHERE is_judged
+    ) AS marks USING (topic, partition)
+    WHERE first_offset IS NOT NULL AND (marker_offset IS NULL OR marker_offset >= mark)
+    GROUP BY topic, partition
+    """
+    return select(text, spans=producer_spans, coverage=coverage)
+
+
+def unstable_batches(ranges: DataFrame, record_batches: DataFrame) -> DataFrame:
+    """Bytes of the batches in each range, and the time of the first. Columns: topic, partition, lag_bytes, stable_ms.
+
+    `ranges`: topic, partition, source, last_stable_offset, high_watermark.
+    """
+    is_behind = "last_offset >= last_stable_offset AND base_offset < high_watermark"
+    behind = record_batches.join(broadcast(ranges), on=list(COPY)).where(is_behind)
+    is_divided = f"({is_divided_at('last_stable_offset')} OR {is_divided_at('high_watermark')})"
+    each = single_batches(behind, is_divided).where(is_behind)
+    return each.groupBy(*TOPIC_PARTITION).agg(
+        F.expr("sum(CAST(size AS BIGINT)) AS lag_bytes"),
+        F.expr(f"{clock_ms(f'min_by({FIRST_TIMESTAMP_MS}, base_offset)')} AS stable_ms"),
+    )
+
+
+def marker_delays(transactions: DataFrame) -> DataFrame:
+    """For each coordinator partition and partition, how soon markers followed decisions.
+
+    Columns: those of `core.tables.brokers.MarkerDelays`. Of each producer and partition, only the newest completed decision
+    counts: the present leaders stamped it, unless they have moved since.
+    """
+    took_ms = f"{clock_ms('newest.marker_ms')} - newest.at_ms"
+    text = f"""
+    SELECT newest.coordinator_partition, topic, partition, count({took_ms}) AS samples, min({took_ms}) AS least_ms,
+      max_by(newest.clock_offset_ms, abs(newest.clock_offset_ms)) AS applied_ms
+    FROM (
+      SELECT topic, partition, max_by(struct(coordinator_partition, at_ms, marker_ms, clock_offset_ms), at_ms) AS newest
+      FROM (
+        SELECT producer_id, coordinator_partition, {DECIDED_MS} AS at_ms, inline(markers)
+        FROM {{transactions}} WHERE completed IS NOT NULL
+      )
+      WHERE marker_offset IS NOT NULL AND at_ms IS NOT NULL
+      GROUP BY topic, partition, producer_id
+    )
+    GROUP BY newest.coordinator_partition, topic, partition
+    """
+    return select(text, transactions=transactions)
+
+
+def whole_transactions(ids: DataFrame, transaction_outcomes: DataFrame) -> DataFrame:
+    """The transactions of ids that hold some partition. Columns: those of `core.verdicts.abort_plan.WholeTransaction`."""
+    text = """
+    SELECT /*+ BROADCAST(ids) */ transactional_id, coordinator_partition, transaction_number,
+      count_if(outcome = 'OPEN') AS held_partitions, sum(records) FILTER (WHERE outcome = 'OPEN') AS held_records,
+      count_if(outcome = 'COMMIT') AS committed_partitions, count_if(outcome = 'ABORT') AS aborted_partitions,
+      collect_list(struct(topic, partition, producer_id)) FILTER (WHERE outcome = 'OPEN') AS held
+    FROM {outcomes} LEFT SEMI JOIN {ids} AS ids USING (transactional_id)
+    WHERE transaction_number IS NOT NULL
+    GROUP BY transactional_id, coordinator_partition, transaction_number
+    HAVING held_partitions > 0
+    """
+    return select(text, ids=ids, outcomes=transaction_outcomes)
+
+
+def first_markers(opened: DataFrame, producer_spans: DataFrame) -> DataFrame:
+    """The first marker of its producer after the start of each transaction.
+
+    `opened`: OPEN_TRANSACTION. Columns: those, marker_offset, marker_type, marker_ms.
+    """
+    text = """
+    SELECT topic, partition, producer_id, start_offset, marker.*
+    FROM (
+      SELECT /*+ BROADCAST(opened) */ topic, partition, producer_id, start_offset,
+        min(struct(marker_offset, marker_type, marker_ms)) AS marker
+      FROM {spans} JOIN {opened} AS opened USING (topic, partition, producer_id)
+      WHERE marker_offset > start_offset
+      GROUP BY topic, partition, producer_id, start_offset
+    )
+    """
+    return select(text, opened=opened, spans=producer_spans)
+
+
+def decided_markers(markers: DataFrame, transactions: DataFrame) -> DataFrame:
+    """Those of some markers that a decision explains. Columns: PRODUCER, marker_offset."""
+    text = """
+    SELECT /*+ BROADCAST(asked) */ topic, partition, producer_id, marker_offset
+    FROM (SELECT producer_id, inline(markers) FROM {transactions})
+    LEFT SEMI JOIN {markers} AS asked USING (topic, partition, producer_id, marker_offset)
+    """
+    return select(text, markers=markers, transactions=transactions)
+
+
+def last_records(records: DataFrame, transaction_log: DataFrame) -> DataFrame:
+    """The copies of some records. `records`: transactional_id, coordinator_partition, last_record_offset."""
+    text = f"""
+    SELECT /*+ BROADCAST(asked) */ *
+    FROM (
+      SELECT transactional_id, partition AS coordinator_partition, offset AS last_record_offset, next_producer_id,
+        next_producer_epoch, last_update_ms
+      FROM {{log}} WHERE topic = '{TRANSACTION_STATE_TOPIC}'
+    )
+    LEFT SEMI JOIN {{records}} AS asked USING (transactional_id, coordinator_partition, last_record_offset)
+    """
+    return select(text, records=records, log=transaction_log)
+
+
+def held_data(transactions: DataFrame, transaction_outcomes: DataFrame) -> DataFrame:
+    """Records and bytes of some transactions on all their partitions. Columns: those of `transactions`, records, bytes."""
+    written = transaction_outcomes.join(broadcast(transactions), on=transactions.columns, how="left_semi")
+    return written.groupBy(*transactions.columns).agg(F.sum("records").alias("records"), F.sum("bytes").alias("bytes"))
+
+
+def spans_of_producers(records: DataFrame, producer_spans: DataFrame) -> DataFrame:
+    """The newest span of each producer, and those within bounds. Columns: those of `core.tables.marker_repairs.SpanOfProducer`.
+
+    `records`: PRODUCER, began_by_ms, ended_after_ms.
+    """
+    text = f"""
+    SELECT *
+    FROM (
+      SELECT /*+ BROADCAST(bounds) */ topic, partition, producer_id, first_offset, marker_offset, marker_type,
+        {clock_ms("first_timestamp_ms")} AS began_ms, {clock_ms("marker_ms")} AS ended_ms, began_by_ms, ended_after_ms,
+        coalesce(is_newest, TRUE) AND state IS NOT NULL AS is_last, state.producer_epoch AS seen_epoch,
+        state.coordinator_epoch AS seen_coordinator_epoch, producer_epoch AS first_epoch, marker_epoch
+      FROM {{spans}} JOIN (
+        SELECT topic, partition, producer_id, max(began_by_ms) AS began_by_ms, min(ended_after_ms) AS ended_after_ms
+        FROM {{records}} GROUP BY topic, partition, producer_id
+      ) AS bounds USING (topic, partition, producer_id)
+    )
+    WHERE is_last OR (began_ms <= began_by_ms AND ended_ms > ended_after_ms)
+    """
+    return select(text, records=records, spans=producer_spans)
+
+
+def copies_with_markers(markers: DataFrame, record_batches: DataFrame) -> DataFrame:
+    """The copies that have certain markers. Columns: due (those of `markers`), copy (source, offset).
+
+    `markers`: PRODUCER, producer_epoch, control_type, since_ms.
+    """
+    text = f"""
+    SELECT /*+ BROADCAST(asked) */ due, struct(source, base_offset AS offset) AS copy
+    FROM {{batches}}
+    JOIN (SELECT *, struct(*) AS due FROM {{markers}}) AS asked USING (topic, partition, producer_id, producer_epoch, control_type)
+    WHERE {clock_ms("max_timestamp_ms")} >= since_ms
+    """
+    return select(text, markers=markers, batches=record_batches)
+
+
+def coordinator_epochs(coordinators: DataFrame, coordinator_states: DataFrame) -> DataFrame:
+    """The newest coordinator epoch in the records of coordinator partitions. Columns: coordinator_partition, coordinator_epoch."""
+    records = coordinator_states.join(broadcast(coordinators), on="coordinator_partition", how="left_semi")
+    return records.groupBy("coordinator_partition").agg(F.max("coordinator_epoch").alias("coordinator_epoch"))
+
+
+def group_positions(places: DataFrame, committed_offsets: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """One row per group and partition: group_id, topic, partition, committed_offset, commit_timestamp_ms.
+
+    `places`: the partitions (topic, partition) that are asked about.
+
+    A commit takes effect when it is written. A commit inside a transaction takes effect with the COMMIT marker that follows it in
+    its own partition of `__consumer_offsets`, and then counts as of its own offset, not the marker's. Pending and aborted commits
+    have no effect. A tombstone removes, immediately, everything written before it. Judged copies only.
+    Kafka: `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
+    """
+    text = f"""
+    WITH judged AS (
+      SELECT topic, partition, source FROM {{coverage}} WHERE is_judged AND topic = '{GROUP_METADATA_TOPIC}'
+    ), asked AS (
+      SELECT topic AS committed_topic, CAST(partition AS INT) AS committed_partition FROM {{places}}
+    ), commits AS (
+      SELECT /*+ BROADCAST(judged, asked) */ topic, partition, producer_id, offset, group_id, committed_topic, committed_partition,
+        is_tombstone, committed_offset, commit_timestamp_ms
+      FROM {{committed_offsets}}
+      LEFT SEMI JOIN judged USING (topic, partition, source)
+      LEFT SEMI JOIN asked USING (committed_topic, committed_partition)
+    ), ended AS (
+      SELECT *, last(marker_type, TRUE) OVER (PARTITION BY producer_id, topic, partition ORDER BY offset DESC) AS ended_by
+      FROM (
+        SELECT *, CAST(NULL AS STRING) AS marker_type FROM commits WHERE producer_id IS NOT NULL AND NOT is_tombstone
+        UNION ALL
+        SELECT topic, partition, producer_id, marker_offset, NULL, NULL, NULL, NULL, NULL, NULL, coalesce(marker_type, '')
+        FROM {{spans}} WHERE topic = '{GROUP_METADATA_TOPIC}' AND marker_offset IS NOT NULL
+      )
+    ), effective AS (
+      SELECT * FROM commits WHERE producer_id IS NULL OR is_tombstone
+      UNION ALL
+      SELECT * EXCEPT (marker_type, ended_by) FROM ended WHERE group_id IS NOT NULL AND ended_by = 'COMMIT'
+    )
+    SELECT group_id, committed_topic AS topic, committed_partition AS partition, newest.committed_offset, newest.commit_timestamp_ms
+    FROM (
+      SELECT group_id, committed_topic, committed_partition,
+        max(struct(offset, is_tombstone, committed_offset, commit_timestamp_ms)) AS newest
+      FROM effective GROUP BY group_id, committed_topic, committed_partition
+    )
+    WHERE NOT newest.is_tombstone
+    """
+    return select(text, places=places, committed_offsets=committed_offsets, spans=producer_spans, coverage=coverage)
