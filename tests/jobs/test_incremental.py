@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
+from tests.support.daemons import OF_EARLIER_RUNS
 from tests.support.memory_audits import audited, needed_for, printed
 from txnlib.ask.delta_rows import Tables
-from txnlib.core.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore

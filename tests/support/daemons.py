@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from tests.support.memory_audits import printed
 from txnlib.ask.delta_rows import open_tables, runs
-from txnlib.core.coverage.coverage import OF_EARLIER_RUNS
 from txnlib.spark.schemas import TABLES
 
+#: Columns of `coverage` that say which rows of earlier runs count.
+OF_EARLIER_RUNS: Final = ("batches_since", "batches_from", "spans_since")
 _CONNECT_SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 #: Beyond this nothing is still on its way, on however busy a machine.
 PATIENCE_S: Final = 300

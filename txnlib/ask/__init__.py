@@ -2,7 +2,7 @@
 
 `main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each command:
 
-* `report` with `headline`, `report_text` and `report_entries`: what is wrong, why, and what to do; `summary` and `extents` gather it
+* `report` with `headline`, `report_text` and `report_entries`: what is wrong, and what to do; `summary` and `extents` gather it
 * `episode` with `events`: what both logs show in order of time, and its outcome; the answer of the three that follow
 * `explain` with `explain_text`: the story of one open transaction
 * `transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories

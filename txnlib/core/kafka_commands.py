@@ -164,7 +164,6 @@ def move_coordinator(coordinator_partition: int) -> str:
 
 
 MS_PER_MINUTE: Final = 60_000
-DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES: Final = 15
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,18 +279,15 @@ class RunStore:
         if rows is None:
             self._save(name, made, "overwrite")
         else:
-            self._write_rows(name, rows)
+            is_committed = self._commit_rows(name, rows, self._replaced(name))
+            if rows.num_rows <= KEPT_ROWS or not is_committed:
+                self._held[name] = local_relation(self.store.spark, rows, TABLES[name])
+            if not is_committed:
+                self._save(name, self._held[name], "overwrite")
+            self._commits[name] = Commit(rows.num_rows, 1, rows.nbytes)
+            if rows.nbytes <= MAX_BYTES:
+                self._rows[name] = rows
         self._changes[name] += 1
-
-    def _write_rows(self, name: str, rows: pa.Table) -> None:
-        is_committed = self._commit_rows(name, rows, self._replaced(name))
-        if rows.num_rows <= KEPT_ROWS or not is_committed:
-            self._held[name] = local_relation(self.store.spark, rows, TABLES[name])
-        if not is_committed:
-            self._save(name, self._held[name], "overwrite")
-        self._commits[name] = Commit(rows.num_rows, 1, rows.nbytes)
-        if rows.nbytes <= MAX_BYTES:
-            self._rows[name] = rows
 
     def _replaced(self, name: str) -> str:
         """The condition on rows that a write of this run replaces."""

@@ -44,15 +44,12 @@ class Resumption:
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
 
     def __post_init__(self) -> None:
-        self.copies = self._resumed_copies()
-        self.tables.count_earlier_rows("record_batches", self.copies)
-
-    def _resumed_copies(self) -> DataFrame:
         first = first_segments(self.capture)
         resumed = {(each.topic, each.partition, each.source) for each in self.capture.resumed}
         since = {tuple(row[name] for name in COPY): row["batches_since"] for row in self._nights("batches_since")}
         rows = [(*copy, since.get(copy, self.earlier.run.night), first[copy]) for copy in sorted(resumed)]
-        return local_rows(self.spark, rows, _COUNTED)
+        self.copies = local_rows(self.spark, rows, _COUNTED)
+        self.tables.count_earlier_rows("record_batches", self.copies)
 
     def _nights(self, column: str) -> list[dict[str, object]]:
         """The copies in `coverage` of the earlier run of which rows of still earlier runs count, with that night."""

@@ -5,7 +5,7 @@ import pytest
 from txnlib.core.ended_by import REINITIALIZED_WITHIN_MS
 from txnlib.core.findings.coordinator_records import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
 from txnlib.core.kafka import constants
-from txnlib.core.kafka_commands import DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES
+from txnlib.core.verdicts.evidence import Thresholds
 
 #: name -> value, with where it stands.
 VALUES = {
@@ -18,7 +18,6 @@ VALUES = {
     "EXHAUSTED_EPOCH": 32766,
     "TWO_PHASE_COMMIT_TIMEOUTS": {2147483647, -1},  # as brokers write it, as KIP-939 says
     "LATE_TRANSACTION_BUFFER_MS": 300_000,  # five minutes
-    "TIMEOUT_SCAN_INTERVAL_MS": 10_000,
     "PRODUCER_ID_EXPIRATION_MS": 86_400_000,  # a day, since 3.4
     "TRANSACTION_STATE_TOPIC": "__transaction_state",
     "GROUP_METADATA_TOPIC": "__consumer_offsets",
@@ -33,7 +32,7 @@ LIMITS = [
     (MANY_TRANSACTIONAL_IDS, 100),
     (MANY_PRODUCER_IDS, 1_000),
     (FEW, 10),
-    (DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES, 15),  # of kafka-transactions.sh
+    (Thresholds(as_of_ms=0).timeout_scan_interval_ms, 10_000),  # of the broker
 ]
 
 

@@ -120,7 +120,8 @@ FIRST = [
 
 @pytest.mark.parametrize(("of", "sequence", "offset"), FIRST)
 def test_B39_the_first_record_of_the_newest_batch_follows_from_its_delta(of, sequence, offset):
-    assert (of.first_sequence, of.first_data_offset) == (sequence, offset)
+    first_sequence = None if of.last_sequence is None else (of.last_sequence - of.offset_delta) % 2**31
+    assert (first_sequence, None if of.last_offset is None else of.last_offset - of.offset_delta) == (sequence, offset)
 
 
 def test_B17_a_marker_of_the_same_epoch_ends_the_transaction() -> None:

@@ -193,8 +193,8 @@ def test_every_batch_is_accepted_with_its_own_epoch_and_time(log: list[RecordBat
         if batch.is_control:
             assert batch.marker.coordinator_epoch in (None, seen.coordinator_epoch)
         else:
-            assert (seen.first_sequence, seen.last_sequence) == (batch.base_sequence, batch.last_sequence)
-            assert (seen.first_data_offset, seen.last_offset) == (batch.base_offset, batch.last_offset)
+            assert (seen.last_sequence, seen.last_offset) == (batch.last_sequence, batch.last_offset)
+            assert seen.last_offset - seen.offset_delta == batch.base_offset
 
 
 @given(logs())

@@ -14,13 +14,13 @@ from tests.support.partition_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka_commands import (
     DECISIONS,
-    DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES,
     MS_PER_MINUTE,
     SearchScope,
     duration_minutes,
     is_candidate,
     is_printed,
 )
+from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.errors import UsageError
 
 NOW = 1_700_000_000_000
@@ -158,7 +158,7 @@ def test_the_decision_table_is_that_of_the_code_of_kafka() -> None:
 
 
 def test_the_tool_waits_15_minutes() -> None:
-    assert (DEFAULT_MAX_TRANSACTION_TIMEOUT_MINUTES, MS_PER_MINUTE) == (15, 60_000)
+    assert (Thresholds(as_of_ms=0).max_transaction_timeout_ms, MS_PER_MINUTE) == (15 * 60_000, 60_000)
 
 
 #: last timestamp -> candidate at 1 000 000 with a timeout of 900 000.

@@ -1,7 +1,7 @@
 """Types of log lines: text by version, and whose log has it.
 
 A text is what Kafka's source formats, without the time, the level and the logger's name. `…` stands for any text, and names in
-braces for what a command fills in (`PLACEHOLDERS`). A text that Kafka throws begins with the name of its exception.
+braces for what a command fills in. A text that Kafka throws begins with the name of its exception.
 """
 
 from __future__ import annotations
@@ -25,9 +25,6 @@ READ: Final = (
 )
 OLDEST: Final = (2, 8)
 NEWEST: Final = (4, 3)
-
-#: What a command fills in.
-PLACEHOLDERS: Final = ("topic", "partition", "producer_id", "transactional_id", "coordinator_partition")
 
 
 class Writer(StrEnum):

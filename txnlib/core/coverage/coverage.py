@@ -30,8 +30,6 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import row_of
 
-#: Columns that say which rows of earlier runs count. A run that continues another one fills them.
-OF_EARLIER_RUNS: Final = ("batches_since", "batches_from", "spans_since")
 #: Detail of a copy that is not judged, because its topic id is that of a deleted topic.
 OF_DELETED_TOPIC: Final = "of a deleted topic, or of an earlier topic of the same name"
 
@@ -213,11 +211,18 @@ def _of_copies(
     for source, extent in found.extents.items():
         captured_ms = instants.of_copy(source, *place)
         contradicted = [each for each in found.contradicted if each.source == source]
+        if contradicted:
+            extent = replace(
+                extent,
+                damaged_offset=highest((extent.damaged_offset, *(each.last_offset + 1 for each in contradicted))),
+                unreadable_bytes=extent.unreadable_bytes + sum(each.size or 0 for each in contradicted),
+                harm=extent.harm + len(contradicted),
+            )
         checkpoints_ms = instants.of_checkpoint(broker_of(source))
         copies.append(
             CopyFacts(
                 source,
-                _without(extent, contradicted),
+                extent,
                 found.checkpoints.get(source, Checkpoints()),
                 epochs.get(source, EpochsOfCopy()),
                 noted,
@@ -230,18 +235,6 @@ def _of_copies(
     judged = list(zip(copies, roles(copies, named, leader_proof), strict=True)) if copies else []
     best = min(judged, key=lambda each: _order(*each), default=None)
     return [_of_copy(place, each, noted, named, instants, is_judged=each is best) for each in judged]
-
-
-def _without(extent: Extent, contradicted: Sequence[EpochOfSegment]) -> Extent:
-    """The extent of a copy in which these batches count as damage."""
-    if not contradicted:
-        return extent
-    return replace(
-        extent,
-        damaged_offset=highest((extent.damaged_offset, *(each.last_offset + 1 for each in contradicted))),
-        unreadable_bytes=extent.unreadable_bytes + sum(each.size or 0 for each in contradicted),
-        harm=extent.harm + len(contradicted),
-    )
 
 
 def _order(copy: CopyFacts, role: CopyRole) -> tuple[object, ...]:

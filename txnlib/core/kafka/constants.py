@@ -22,8 +22,6 @@ TWO_PHASE_COMMIT_TIMEOUTS: Final = frozenset({2**31 - 1, -1})
 
 #: Kafka: `ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`; a constant in the broker, not a setting.
 LATE_TRANSACTION_BUFFER_MS: Final = 300_000
-#: Default of the broker's `transaction.abort.timed.out.transaction.cleanup.interval.ms`.
-TIMEOUT_SCAN_INTERVAL_MS: Final = 10_000
 #: Default of the broker's `producer.id.expiration.ms`.
 PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 

@@ -19,7 +19,7 @@ from txnlib.core.kafka.constants import (
     PRODUCER_ID_EXPIRATION_MS,
     is_ahead,
 )
-from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch, decrement_sequence, increment_sequence
+from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch, increment_sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,6 @@ class ProducerState:
     def is_known(self) -> bool:
         """Whether any batch or marker of the producer was seen. Nothing is checked against an unknown state."""
         return self.producer_epoch is not None
-
-    @property
-    def first_sequence(self) -> int | None:
-        """First sequence of the newest remembered batch."""
-        return None if self.last_sequence is None else decrement_sequence(self.last_sequence, self.offset_delta)
-
-    @property
-    def first_data_offset(self) -> int | None:
-        return None if self.last_offset is None else self.last_offset - self.offset_delta
 
 
 class AppendOrigin(Enum):

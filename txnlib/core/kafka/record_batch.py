@@ -137,11 +137,6 @@ def increment_sequence(sequence: int, increment: int) -> int:
     return (sequence + increment) % (MAX_SEQUENCE + 1)
 
 
-def decrement_sequence(sequence: int, decrement: int) -> int:
-    """Sequence `decrement` records earlier. Kafka: `DefaultRecordBatch.decrementSequence`."""
-    return (sequence - decrement) % (MAX_SEQUENCE + 1)
-
-
 def iter_records(
     body: bytes, count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
 ) -> Iterator[Record]:
