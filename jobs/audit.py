@@ -1,6 +1,7 @@
 """Start the job `audit`, which is in `txnlib/jobs`."""
 
-from txnlib.jobs.audit import program
+from txnlib.jobs.audit import job
+from txnlib.jobs.main import start
 
 if __name__ == "__main__":
-    program()
+    start(job)

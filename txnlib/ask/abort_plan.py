@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
@@ -78,7 +77,6 @@ def _where(row: Row) -> str:
 
 
 def _steps(row: Row, width: int) -> list[str]:
-    """The steps of one row."""
     title = f"{row['number']}. {row['action']}  {_where(row)}, producer {row['producer_id']}"
     because, old = row["do_not_abort_because"], row["command_for_old_brokers"]
     said = [
@@ -107,8 +105,7 @@ def _said(label: str, text: str, width: int) -> list[str]:
     """A command behind its label, or a sentence, wrapped between words."""
     if BOOTSTRAP in text:
         return command_lines(printable(f"   {label:<7} {text}"), width, 11)
-    line = told(f"   {label:<7} {text}")
-    return textwrap.wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
+    return folded(told(f"   {label:<7} {text}"), width, 11)
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:

@@ -9,7 +9,6 @@ from typing import Final
 from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names, ms
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS, WHOLE_OUTCOMES, MarkerState, WholeOutcome, whole_outcome
-from txnlib.errors import MissingTableError
 
 #: What identifies a transaction.
 KEY: Final = ("transactional_id", "coordinator_partition", "transaction_number")
@@ -69,12 +68,9 @@ def outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int, mo
 
 def broken_transactions(run: StoredRun, most: int) -> list[TransactionOnPartitions]:
     """The first split or half-marked transactions, split ones first. None for a run of a version that did not store them."""
-    try:
-        order = '"marker", "transactional_id", "transaction_number"'
-        is_broken: list[Filter] = [("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None)]
-        odd = run.rows("transaction_outcomes", KEY, is_broken, order=order, limit=BROKEN_ROWS)
-    except MissingTableError:
-        return []
+    order = '"marker", "transactional_id", "transaction_number"'
+    is_broken: list[Filter] = [("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None)]
+    odd = run.rows("transaction_outcomes", KEY, is_broken, order=order, limit=BROKEN_ROWS, is_optional=True)
     keys = list(dict.fromkeys(tuple(row[name] for name in KEY) for row in odd))[:most]
     if not keys:
         return []

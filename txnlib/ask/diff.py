@@ -13,7 +13,6 @@ from txnlib.ask.delta_rows import Tables, two_runs
 from txnlib.ask.grid import fold
 from txnlib.ask.rows import Row, StoredRun, column_names, ms
 from txnlib.core.display import duration, printable, utc_time
-from txnlib.errors import MissingTableError
 
 Key = tuple[str, int, int, int]
 Place = tuple[str, int]
@@ -128,10 +127,7 @@ def _endings(now: StoredRun, gone: set[Key]) -> dict[Key, str]:
         if row["marker_offset"] is not None:
             marker = f"{row['outcome'] or 'a'} marker at offset {row['marker_offset']}, {utc_time(ms(row['completed']))}"
             endings[row["topic"], row["partition"], row["producer_id"], row["first_offset"]] = marker
-    try:
-        ended = now.rows("ended_transactions", ("topic", "partition", "producer_id", "start_offset", "says"))
-    except MissingTableError:
-        ended = []
+    ended = now.rows("ended_transactions", ("topic", "partition", "producer_id", "start_offset", "says"), is_optional=True)
     endings |= {key_of(row): row["says"] for row in ended}
     return {key: says for key, says in endings.items() if key in gone}
 

@@ -6,7 +6,6 @@ millisecond the protocol does.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -14,7 +13,7 @@ from itertools import chain
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.grid import TABLE
+from txnlib.ask.grid import TABLE, folded
 from txnlib.ask.rows import Row, column_names
 from txnlib.core.display import printable, told
 
@@ -168,8 +167,7 @@ class Episode(Generic[Told]):
 
 def wrapped(width: int, label: str, text: object, room: int) -> list[str]:
     """A sentence behind its label, in lines of a width."""
-    line = f"  {printable(label):<{room}}{told(text)}"
-    return textwrap.wrap(line, width, subsequent_indent=" " * (2 + room), break_on_hyphens=False, break_long_words=False)
+    return folded(f"  {printable(label):<{room}}{told(text)}", width, 2 + room)
 
 
 def the_day(times: Iterable[str]) -> str | None:

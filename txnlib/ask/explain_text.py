@@ -5,7 +5,6 @@ Repeats what the audit decided and decides nothing.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -253,8 +252,7 @@ def _searches(explained: Explained, width: int) -> list[str]:
     if explained.not_logged is not None:
         out += _wrapped(width, "note", explained.not_logged)
     for each in explained.searches:
-        where = f"  {each.line.writer}, {each.line.file}: {each.line.shows}"
-        out += textwrap.wrap(where, width, subsequent_indent=" " * 4, break_on_hyphens=False, break_long_words=False)
+        out += folded(f"  {each.line.writer}, {each.line.file}: {each.line.shows}", width)
         out.append(f"    {each.command}")
     return out
 

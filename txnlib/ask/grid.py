@@ -148,10 +148,10 @@ def fold(text: str, width: int) -> str:
     return "".join(f"{part}\n" for line in text.splitlines() for part in folded(line, width))
 
 
-def folded(line: str, width: int) -> list[str]:
-    """A line wrapped between words, indented as it is and by two spaces more."""
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) or [""]
+def folded(line: str, width: int, indent: int | None = None) -> list[str]:
+    """A line wrapped between words; what follows its first part is indented: as it is and by two spaces more, or by `indent`."""
+    spaces = len(line) - len(line.lstrip()) + 2 if indent is None else indent
+    return wrap(line, width, subsequent_indent=" " * spaces, break_on_hyphens=False, break_long_words=False) or [""]
 
 
 def command_lines(line: str, width: int, indent: int) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from txnlib.ask.rows import Row, StoredRun, column_names, ms
-from txnlib.errors import MissingTableError
 
 #: Columns of a coordinator's record from which an event is made.
 RECORD: Final = column_names(
@@ -25,10 +24,7 @@ def leader_changes(run: StoredRun, topic: str, partition: int, since_ms: int | N
     if since_ms is None:
         return []
     here = [("topic", "=", topic), ("partition", "=", partition), ("since_offset", "IS NOT", None)]
-    try:
-        newest = run.rows("partition_assignments", _COLUMNS, here, order='"since_offset" DESC', limit=STATES)
-    except MissingTableError:
-        return []
+    newest = run.rows("partition_assignments", _COLUMNS, here, order='"since_offset" DESC', limit=STATES, is_optional=True)
     changed: list[Row] = []
     before: tuple[object, ...] = ()
     for row in reversed(newest):

@@ -6,12 +6,11 @@ Reads a Summary and computes no verdict.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from txnlib.ask.extents import VerdictExtent
-from txnlib.ask.grid import WIDTH, command_lines
+from txnlib.ask.grid import WIDTH, command_lines, folded
 from txnlib.ask.headline import CALM, HEADLINES, answer, captured, extents_of, sections_of
 from txnlib.ask.own_command import PROGRAM, own_command
 from txnlib.ask.report_entries import (
@@ -67,7 +66,7 @@ def _wrapped(line: Line, width: int) -> list[str]:
     if isinstance(line, str):
         return command_lines(line, width, INDENT)
     text, indent = line
-    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
+    return folded(text, width, indent)
 
 
 def _head(summary: Summary) -> list[Line]:

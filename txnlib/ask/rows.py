@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from txnlib.errors import MissingTableError
+
 Row = dict[str, Any]
 #: column, comparison, value; rows must meet all of them.
 Filter = tuple[str, str, Any]
@@ -56,11 +58,23 @@ class Rows(ABC):
         """What `select` asks of a table. Raises MissingTableError."""
 
     def rows(
-        self, name: str, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str = "", limit: int | None = None
+        self,
+        name: str,
+        columns: Sequence[str],
+        where: Sequence[Filter] = (),
+        *,
+        order: str = "",
+        limit: int | None = None,
+        is_optional: bool = False,
     ) -> list[Row]:
-        """Rows of a table."""
+        """Rows of a table. `is_optional`: none if there is no such table, as of an earlier version, or of a killed audit."""
         after = f" ORDER BY {order}" if order else ""
-        return self.ask(name, _names(columns), where, after if limit is None else f"{after} LIMIT {limit}")
+        try:
+            return self.ask(name, _names(columns), where, after if limit is None else f"{after} LIMIT {limit}")
+        except MissingTableError:
+            if is_optional:
+                return []
+            raise
 
     def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
         """Several aggregates of a table, each under its name."""

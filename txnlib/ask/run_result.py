@@ -9,7 +9,6 @@ from typing import Final
 from txnlib.ask.rows import Row, StoredRun, ms
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, STATUSES, Summary
 from txnlib.core.schema import shown
-from txnlib.errors import MissingTableError
 
 #: Most rows to list; counts include all. The limit matters because each partition is a time series.
 SHOWN_LAGS: Final = 50
@@ -75,23 +74,16 @@ def results_of(run: StoredRun, summary: Summary) -> Results:
     """The results of a run whose tables are complete."""
     statuses = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
     judged = {status: statuses.get((status,), 0) for status in STATUSES}
-    is_behind = [("lag_offsets", ">", 0)]
+    is_behind, by_broker = [("lag_offsets", ">", 0)], '"broker", "other_broker"'
     return Results(
         summary=summary,
         brokers=run.rows("brokers", shown("summary: brokers"), order='"broker"', limit=SHOWN_BROKERS),
-        clocks=_clocks(run),
+        clocks=run.rows("broker_clocks", shown("summary: clocks"), order=by_broker, limit=SHOWN_BROKERS, is_optional=True),
         lags=run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
         lag=run.one("partitions", _HIGHEST, is_behind),
         partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},
         transactions=_transactions(run, summary),
     )
-
-
-def _clocks(run: StoredRun) -> list[Row]:
-    try:
-        return run.rows("broker_clocks", shown("summary: clocks"), order='"broker", "other_broker"', limit=SHOWN_BROKERS)
-    except MissingTableError:  # a run of an earlier version
-        return []
 
 
 def _transactions(run: StoredRun, summary: Summary) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among
-from txnlib.errors import MissingTableError, UsageError, meant
+from txnlib.errors import UsageError, meant
 
 _DIGITS: Final = "[0-9]{1,18}"
 _NUMBER: Final = re.compile(_DIGITS)
@@ -145,10 +145,7 @@ def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
 def holders_of(run: StoredRun, rows: Sequence[Row]) -> dict[tuple[str, int], Row]:
     """Of the partitions of these rows, the rows of `partitions` that name the transaction that holds each."""
     columns = ("topic", "partition", "blocking_producer_id", "blocking_transactional_id", "last_stable_offset")
-    try:
-        found = run.rows("partitions", columns, among(rows, "topic", "partition"))
-    except MissingTableError:  # of a run that was killed
-        return {}
+    found = run.rows("partitions", columns, among(rows, "topic", "partition"), is_optional=True)
     return {(row["topic"], row["partition"]): row for row in found if row["blocking_producer_id"] is not None}
 
 

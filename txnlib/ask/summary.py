@@ -42,6 +42,8 @@ _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 _OPEN: Final = shown("report")
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
 _PLAN: Final = shown("report: plan")
+_CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")
+_FURTHEST: Final = 'abs("offset_ms") DESC, "broker"'
 _BEHIND: Final = shown("report: partition")
 #: Orders of rows: those that block most first, and partitions that lag longest first.
 MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
@@ -194,7 +196,8 @@ def summarise(
         ended=run.rows("ended_transactions", (*_KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown),
         ended_known=run.number("ended_transactions", "count(*)") or 0,
         broken=broken_transactions(run, shown),
-        clocks=_clocks(run),
+        # The pairs of brokers whose clocks differ by more than comparisons allow for.
+        clocks=run.rows("broker_clocks", _CLOCKS, [("is_far", "=", True)], order=_FURTHEST, limit=SHOWN, is_optional=True),
         **covered,
     )
 
@@ -205,17 +208,6 @@ def _by_name(run: StoredRun, where: Sequence[Filter] = ()) -> dict[str, int]:
     for (verdict, reason), number in run.grouped("open_transactions", ("verdict", "reason"), "count(*)", where).items():
         numbers[name_of(verdict, reason)] += number
     return dict(sorted(numbers.items()))
-
-
-_CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")
-
-
-def _clocks(run: StoredRun) -> list[Row]:
-    """The pairs of brokers whose clocks differ by more than comparisons allow for."""
-    try:
-        return run.rows("broker_clocks", _CLOCKS, [("is_far", "=", True)], order='abs("offset_ms") DESC, "broker"', limit=SHOWN)
-    except MissingTableError:  # a run of an earlier version
-        return []
 
 
 def _in_doubt(run: StoredRun) -> dict[str, int]:

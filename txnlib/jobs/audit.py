@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from txnlib.jobs import options
-from txnlib.jobs.main import plan_text, say, start
+from txnlib.jobs.main import plan_text, say
 from txnlib.jobs.progress import progress_reported
 from txnlib.jobs.report_transactions import finish
 from txnlib.jobs.result_files import result_files
@@ -24,12 +24,3 @@ def job(argv: Sequence[str]) -> int:
         with progress_reported(run):
             carry_out_steps(run, AUDIT, take_over=given.take_over)
         return finish(run, given, files)
-
-
-def program() -> None:
-    """The audit as a program: what the command `txnlib-audit` and `jobs/audit.py` start."""
-    start(job)
-
-
-if __name__ == "__main__":
-    program()

@@ -13,8 +13,9 @@ def audit() -> None:
     Raises SystemExit only if the exit code is not 0, as Databricks requires: 2 if an extra of the wheel is not installed.
     """
     try:
-        from txnlib.jobs.audit import program
+        from txnlib.jobs.audit import job
+        from txnlib.jobs.main import start
     except ModuleNotFoundError as error:
         sys.stderr.write(f"txnlib: {MissingExtraError('txnlib-audit', error.name or '', 'spark')}\n")
         sys.exit(2)
-    program()
+    start(job)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from txnlib.jobs import options
-from txnlib.jobs.main import plan_text, say, start
+from txnlib.jobs.main import plan_text, say
 from txnlib.jobs.progress import progress_reported
 from txnlib.pipeline.audit import carry_out_steps
 from txnlib.pipeline.run import open_run
@@ -22,12 +22,3 @@ def job(argv: Sequence[str]) -> int:
         carry_out_steps(run, INGEST, take_over=given.take_over)
     run.note("INGESTED")
     return 0
-
-
-def program() -> None:
-    """The job as a program: what `jobs/ingest_dumps.py` starts."""
-    start(job)
-
-
-if __name__ == "__main__":
-    program()

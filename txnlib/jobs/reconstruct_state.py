@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from txnlib.jobs import options
-from txnlib.jobs.main import reopen_run, start
+from txnlib.jobs.main import reopen_run
 from txnlib.pipeline.audit import carry_out_steps
 from txnlib.pipeline.tables import RECONSTRUCT
 
@@ -16,12 +16,3 @@ def job(argv: Sequence[str]) -> int:
     carry_out_steps(run, RECONSTRUCT, take_over=given.take_over)
     run.note("RECONSTRUCTED")
     return 0
-
-
-def program() -> None:
-    """The job as a program: what `jobs/reconstruct_state.py` starts."""
-    start(job)
-
-
-if __name__ == "__main__":
-    program()

@@ -11,7 +11,7 @@ from typing import Final
 from txnlib.ask.report import terminal_report
 from txnlib.delta.retention import forget_runs
 from txnlib.jobs import options
-from txnlib.jobs.main import reopen_run, say, start
+from txnlib.jobs.main import reopen_run, say
 from txnlib.jobs.options import is_failure
 from txnlib.jobs.result_files import ResultFiles, result_files, write_page
 from txnlib.pipeline.audit import carry_out_steps, close
@@ -49,12 +49,3 @@ def job(argv: Sequence[str]) -> int:
         run = files.run = reopen_run(given)
         carry_out_steps(run, REPORT, take_over=given.take_over)
         return finish(run, given, files)
-
-
-def program() -> None:
-    """The job as a program: what `jobs/report_transactions.py` starts."""
-    start(job)
-
-
-if __name__ == "__main__":
-    program()

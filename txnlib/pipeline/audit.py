@@ -41,10 +41,15 @@ def close(run: Run, entries: Sequence[Acknowledgement] = ()) -> Summary:
     summary = summarise(made, acknowledged(made, entries) if entries else None)
     run.note("DONE", summary.counts)
     create_views(run.tables.store)
-    for name in run.scattered:  # the audit is done whether or not compacting succeeds
+    compact(run)
+    return summary
+
+
+def compact(run: Run) -> None:
+    """Compacts tables of many small files. The audit is done whether or not that succeeds."""
+    for name in run.scattered:
         try:
             run.tables.compact(name)
             run.say(f"{name}: compacted small files")
         except PySparkException as error:
             run.say(f"{name}: cannot compact small files: {error.getCondition() or type(error).__name__}")
-    return summary

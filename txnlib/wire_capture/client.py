@@ -352,7 +352,6 @@ def _servers(bootstrap: str) -> list[str]:
 
 
 def _address(broker: Any) -> str:
-    """Host and port of a broker."""
     return f"[{broker.host}]:{broker.port}" if ":" in broker.host else f"{broker.host}:{broker.port}"
 
 
