@@ -183,7 +183,10 @@ class Message:
         return _read_json(self._fields, version, data)
 
     def write(self, version: int, fields: Mapping[str, Any]) -> bytes:
-        """The bytes of a version, of which `read` returns the fields. Numbers, strings and lists can be written."""
+        """The bytes of a version, of which `read` returns the fields. Numbers, strings and lists can be written.
+
+        A field that is missing is written as 0 or null: no table has those that only a newer version has.
+        """
         return _write(self._fields, version, version in self._flexible, fields)
 
 
@@ -312,7 +315,7 @@ def write_unsigned_varint(value: int) -> bytes:
 def _write(fields: Sequence[Field], version: int, is_flexible: bool, values: Mapping[str, Any]) -> bytes:
     def written(field: Field, kind: str, value: Any) -> bytes:
         if kind in _CODES:
-            return struct.pack(f">{_CODES[kind]}", value)
+            return struct.pack(f">{_CODES[kind]}", value or 0)
         if kind.startswith("[]"):
             content = b"".join(written(field, kind.removeprefix("[]"), each) for each in value or ())
             return size(4, -1 if value is None else len(value)) + content
@@ -325,7 +328,7 @@ def _write(fields: Sequence[Field], version: int, is_flexible: bool, values: Map
         return write_unsigned_varint(length + 1) if is_flexible else (length % 256**width).to_bytes(width, "big")
 
     present = [field for field in fields if version in _range(field.versions) and (field.tag is None or field.name in values)]
-    plain = b"".join(written(field, field.type, values[field.name]) for field in present if field.tag is None)
+    plain = b"".join(written(field, field.type, values.get(field.name)) for field in present if field.tag is None)
     if not is_flexible:
         return plain
     tagged = sorted((field.tag, written(field, field.type, values[field.name])) for field in present if field.tag is not None)
