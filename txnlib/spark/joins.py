@@ -61,5 +61,6 @@ def block_of(offset: str) -> str:
     return f"{offset} div {BLOCK_OFFSETS}"
 
 
-#: The number of the first block of column `bucket`, as SQL.
-FIRST_BLOCK: Final = f"bucket * {BUCKET_OFFSETS // BLOCK_OFFSETS}"
+def first_block() -> str:
+    """The number of the first block of column `bucket`, as SQL."""
+    return f"bucket * {BUCKET_OFFSETS // BLOCK_OFFSETS}"

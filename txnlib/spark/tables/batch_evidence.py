@@ -16,7 +16,7 @@ from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, 
 from txnlib.spark.core_rows import struct
 from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms
-from txnlib.spark.joins import FIRST_BLOCK, block_of, bucket_of, select
+from txnlib.spark.joins import block_of, bucket_of, first_block, select
 from txnlib.spark.local_rows import local_rows, settled
 from txnlib.spark.schemas import TRUNCATED
 from txnlib.spark.windows import BEFORE, UNTIL_NOW
@@ -89,7 +89,7 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
     FROM (
       SELECT /*+ BROADCAST(cuts) */ *, coalesce(partition_leader_epoch, -1) AS leader_epoch,
         coalesce(size(filter(cuts, cut -> cut <= base_offset)), 0) AS cut
-      FROM (SELECT *, if(is_near, {block_of("base_offset")}, {FIRST_BLOCK}) AS block FROM {{single}})
+      FROM (SELECT *, if(is_near, {block_of("base_offset")}, {first_block()}) AS block FROM {{single}})
       LEFT JOIN {{cuts}} AS cuts USING (topic, partition, block)
     )
     GROUP BY topic, partition, leader_epoch, block, cut
