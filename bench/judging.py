@@ -17,7 +17,7 @@ from ratio_table import Ratio, Table
 from stored_audit import reopened, store_again
 
 from txnlib.core.schema import TABLES
-from txnlib.jobs.report_transactions import finish
+from txnlib.jobs.audit import finish
 from txnlib.jobs.result_files import result_files
 from txnlib.pipeline.scheduler import AT_ONCE, carry_out
 from txnlib.pipeline.tables import RECONSTRUCT, REPORT

@@ -1,7 +1,7 @@
 """Start the job `reconstruct_state`, which is in `txnlib/jobs`."""
 
+from txnlib.jobs.audit import reconstruct_state
 from txnlib.jobs.main import start
-from txnlib.jobs.reconstruct_state import job
 
 if __name__ == "__main__":
-    start(job)
+    start(reconstruct_state)

@@ -1,7 +1,7 @@
 """Start the job `report_transactions`, which is in `txnlib/jobs`."""
 
+from txnlib.jobs.audit import report_transactions
 from txnlib.jobs.main import start
-from txnlib.jobs.report_transactions import job
 
 if __name__ == "__main__":
-    start(job)
+    start(report_transactions)

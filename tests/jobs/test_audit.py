@@ -7,7 +7,7 @@ import pytest
 from tests.house.test_demo import TOLD, counts
 from tests.support.delta_tables import txn_audit
 from txnlib.ask.summary_json import Numbers
-from txnlib.jobs import audit, reconstruct_state, report_transactions
+from txnlib.jobs import audit
 from txnlib.jobs.main import main
 from txnlib.pipeline.scheduler import TableStep
 from txnlib.spark.schemas import TABLES
@@ -46,8 +46,8 @@ def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, o
 @pytest.mark.slow
 def test_jobs_again_repair_what_a_dead_run_left_double_nothing_and_exit_with_3_if_asked(spark, out, capsys):
     before = counts(out)
-    assert main(reconstruct_state.job, ["--output", str(out)]) == 0
-    assert main(report_transactions.job, ["--output", str(out), "--fail-on", "hanging,stuck"]) == 3
+    assert main(audit.reconstruct_state, ["--output", str(out)]) == 0
+    assert main(audit.report_transactions, ["--output", str(out), "--fail-on", "hanging,stuck"]) == 3
     assert "1 HANGING" in capsys.readouterr().out
     assert counts(out) == before
     (run,) = spark.read.format("delta").load(f"{out}/audit_runs").collect()

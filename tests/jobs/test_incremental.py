@@ -13,7 +13,7 @@ from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.store import RunStore
 from txnlib.incremental import resumption
-from txnlib.jobs import ingest_dumps, reconstruct_state, report_transactions
+from txnlib.jobs.audit import ingest_dumps, reconstruct_state, report_transactions
 from txnlib.jobs.main import main
 from txnlib.jobs.options import AUDIT, parse, request_of
 from txnlib.pipeline.audit_request import AuditRequest
@@ -219,11 +219,11 @@ def test_the_jobs_one_by_one_and_once_more_make_the_tables_of_a_full_audit(spark
     full, out = audited(spark, nights[1], "--cluster", "eu"), str(tmp_path / "out")
     night(nights[0], out)
     options = ["--input", str(nights[1]), "--cluster", "eu", "--mode", "incremental", "--output", out]
-    assert main(ingest_dumps.job, options) == 0
+    assert main(ingest_dumps, options) == 0
     for _ in range(2):
-        assert main(reconstruct_state.job, ["--output", out]) == 0
+        assert main(reconstruct_state, ["--output", out]) == 0
         same_tables(reopen_run(AuditRequest(output=out)), full, ["findings"])  # without forecasts, which compare nights
-        assert main(report_transactions.job, ["--output", out]) == 0
+        assert main(report_transactions, ["--output", out]) == 0
         run = reopen_run(AuditRequest(output=out), is_finished=True)
         assert run.settings.night == 1
         same_tables(run, full, TABLES.keys() - {"findings"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from txnlib.errors import ConfigError, UsageError
-from txnlib.jobs import audit, ingest_dumps, options, report_transactions
+from txnlib.jobs import audit, options
 from txnlib.jobs.main import main, say
 from txnlib.settings import read_settings_file
 
@@ -86,7 +86,7 @@ SEGMENT = {"capture/1/orders-0/00000000000000000000.log": ""}
         ),
     ],
 )
-@pytest.mark.parametrize("job", [audit.job, ingest_dumps.job])
+@pytest.mark.parametrize("job", [audit.job, audit.ingest_dumps])
 def test_an_input_that_cannot_be_audited_is_named_and_nothing_is_written(
     capsys, tmp_path, monkeypatch, job, files, inputs, message
 ):
@@ -126,7 +126,7 @@ def test_a_settings_file_that_cannot_be_used_names_file_and_key(capsys, segment,
 
 
 def test_a_report_without_tables_says_which_job_comes_first(capsys, spark, tmp_path):
-    code, err = said(capsys, report_transactions.job, "--output", tmp_path / "out")
+    code, err = said(capsys, audit.report_transactions, "--output", tmp_path / "out")
     assert (code, f"table audit_runs is missing in {tmp_path / 'out'}: run the job" in err) == (2, True)
 
 

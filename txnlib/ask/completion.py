@@ -60,18 +60,16 @@ def answer(options: Namespace) -> CommandOutput:
         if action.dest == "tables":
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
         elif action.dest in _COMPLETED_BY and command not in _WITHOUT_TABLES:
-            action.complete = _looked_up(_COMPLETED_BY[action.dest])  # type: ignore[attr-defined]
+            kinds = _COMPLETED_BY[action.dest]
+            function = f"_txn_audit_{'_'.join(kinds)}"
+            functions = {
+                shell: text.format(function=function, kinds=" ".join(kinds), program=PROGRAM) for shell, text in _FUNCTIONS.items()
+            }
+            # A function of each shell that looks names up, and its call.
+            called = {"bash": function, "zsh": function, "fish": f"({function})", "preamble": functions}
+            action.complete = called  # type: ignore[attr-defined]
     script = shtab.complete(whole_parser, shell=options.shell)
     return CommandOutput(("shell", "script"), [{"shell": options.shell, "script": script}], page=lambda _: f"{script.rstrip()}\n")
-
-
-def _looked_up(kinds: tuple[str, ...]) -> dict[str, object]:
-    """What shtab needs to complete with names of these kinds: a function of each shell, and its call."""
-    function = f"_txn_audit_{'_'.join(kinds)}"
-    functions = {
-        shell: text.format(function=function, kinds=" ".join(kinds), program=PROGRAM) for shell, text in _FUNCTIONS.items()
-    }
-    return {"bash": function, "zsh": function, "fish": f"({function})", "preamble": functions}
 
 
 def _actions(of: ArgumentParser, command: str = "") -> Iterator[tuple[str, Action]]:

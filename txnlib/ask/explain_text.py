@@ -5,7 +5,7 @@ Repeats what the audit decided and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -55,7 +55,7 @@ class Explained:
         return CommandOutput(
             heads,
             lines(story),
-            people=lines(story, span=short_span),
+            people=lines(story, is_short=True),
             kept=(heads[0], heads[4], heads[1], heads[3], heads[5]),
             head=_head(story),
             tail=lambda width: _tail(self, width),
@@ -70,24 +70,21 @@ def columns(story: Episode[Explained]) -> tuple[str, ...]:
     return "offset", "written by", when, "record", "state after", ""
 
 
-def _long_span(after: str, before: str) -> str:
-    return f"between {after} and {before}"
-
-
-def lines(story: Episode[Explained], span: Callable[[str, str], str] = _long_span) -> list[Row]:
-    """The lines of the table. `span`: two times, between which something was written, in words."""
+def lines(story: Episode[Explained], *, is_short: bool = False) -> list[Row]:
+    """The lines of the table. `is_short`: the two times between which something was written are one cell without words."""
     day, heads = _day(story), columns(story)
     place = f"{story.outcome.verdict['topic']}-{story.outcome.verdict['partition']}"
-    return [dict(zip(heads, _line(event, place, day, span), strict=True)) for event in story.events]
-
-
-def _line(event: Event, place: str, day: str | None, span: Callable[[str, str], str]) -> tuple[str, ...]:
-    offsets, by = "", event.written_by
-    if event.log == place:
-        offsets = str(event.offset) if event.offset == event.last_offset else f"{event.offset}–{event.last_offset}"
-    elif event.offset is not None:
-        by = f"{event.log} @{event.offset}"
-    return offsets, by, _when(event, day, span), event.record, event.state_after, f"<-- {event.mark}" if event.mark else ""
+    rows = []
+    for event in story.events:
+        offsets, by = "", event.written_by
+        if event.log == place:
+            offsets = str(event.offset) if event.offset == event.last_offset else f"{event.offset}–{event.last_offset}"
+        elif event.offset is not None:
+            by = f"{event.log} @{event.offset}"
+        mark = f"<-- {event.mark}" if event.mark else ""
+        cells = (offsets, by, _when(event, day, is_short=is_short), event.record, event.state_after, mark)
+        rows.append(dict(zip(heads, cells, strict=True)))
+    return rows
 
 
 def _day(story: Episode[Explained]) -> str | None:
@@ -95,12 +92,14 @@ def _day(story: Episode[Explained]) -> str | None:
     return the_day(precise_time(at) for at in times if at is not None)
 
 
-def _when(event: Event, day: str | None, span: Callable[[str, str], str]) -> str:
+def _when(event: Event, day: str | None, *, is_short: bool) -> str:
     after, before = ("" if ms is None else precise_time(ms).removeprefix(f"{day} ") for ms in (event.after_ms, event.before_ms))
     if event.offset is None:
         return ""
+    if after and before and event.after_ms == event.before_ms:
+        return after
     if after and before:
-        return after if event.after_ms == event.before_ms else span(after, before)
+        return short_span(after, before) if is_short else f"between {after} and {before}"
     return f"before {before}" if before else f"after {after}" if after else "not known"
 
 

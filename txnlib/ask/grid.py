@@ -7,7 +7,6 @@ import io
 import json
 import math
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, chain, zip_longest
@@ -26,11 +25,6 @@ NARROWEST: Final = 60
 def text_width(terminal: int | None) -> int:
     """The width of text for a terminal of a width, within limits. Without a terminal, it is fixed."""
     return WIDTH if terminal is None else max(NARROWEST, min(WIDTH, terminal))
-
-
-def columns(*, is_terminal: bool) -> int:
-    """The width of text on stdout."""
-    return text_width(shutil.get_terminal_size((WIDTH, 40)).columns if is_terminal else None)
 
 
 # ---- Tables, JSON and CSV

@@ -231,8 +231,8 @@ def answer_list(run: StoredRun, options: Namespace) -> CommandOutput:
     rows = [row for row in rows_of_ids(run) if runs_longer(row["transaction_start_ms"], run.as_of_ms, least_ms)]
     matching = matches_whole(options.transactional_id_pattern, [row["transactional_id"] for row in rows])
     rows = [row for row, is_match in zip(rows, matching, strict=True) if is_match]
-    is_ordered = _is_in_kafka_order(options)
-    first = run.grouped("coordinator_states", ("transactional_id",), 'min("offset")') if is_ordered else {}
+    # The order of Kafka's tool takes a query more.
+    first = run.grouped("coordinator_states", ("transactional_id",), 'min("offset")') if options.format == KAFKA else {}
     in_order = sorted(rows, key=lambda row: first.get((row["transactional_id"],), _LAST))
     notes = []
     without_start = sum(row["transaction_start_ms"] is None for row in rows)
@@ -260,8 +260,7 @@ def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutp
     for row in rows:
         row["last_timestamp_ms"] = last_write_ms(row)
     rows.sort(key=lambda row: int(row["producer_id"]))
-    is_ordered = _is_in_kafka_order(options)
-    first = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if is_ordered else {}
+    first = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if options.format == KAFKA else {}
     in_order = sorted(rows, key=lambda row: first.get((row["producer_id"],), _LAST))
     return CommandOutput(shown("describe-producers"), rows, kafka=lambda: kafka_table.describe_producers_table(in_order))
 
@@ -275,12 +274,7 @@ def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:
     scope = SearchScope(options.topic, options.partition, options.broker_id)
     if options.format == KAFKA:
         scope.check()
-    found = hanging_search(run, scope, options.max_transaction_timeout, with_order=_is_in_kafka_order(options))
+    found = hanging_search(run, scope, options.max_transaction_timeout, with_order=options.format == KAFKA)
     if options.format != KAFKA and not found.hanging and (unknown := _unknown_broker(found)):
         raise UsageError(*unknown)
     return find_hanging_output(found, run.tables.root)
-
-
-def _is_in_kafka_order(options: Namespace) -> bool:
-    """Whether the rows are printed in the order of Kafka's tool, which takes a query more."""
-    return bool(options.format == KAFKA)

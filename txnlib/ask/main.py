@@ -74,10 +74,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(f"failed: {type(error).__name__}: {error}", 1)
     for note in notes:
         _say(note, 0)
-    return max(_print(text), answer.exit_code)
+    _print(text)
+    return answer.exit_code
 
 
-def _print(text: str) -> int:
+def _print(text: str) -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # ids may contain characters that the terminal cannot encode
     try:
@@ -85,7 +86,6 @@ def _print(text: str) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader stopped early, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
 
 
 def _say(text: str, code: int) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.grid import STYLES, columns
+from txnlib.ask.grid import STYLES, WIDTH, text_width
 from txnlib.ask.headline import CALM
 from txnlib.ask.headline import answer as answer_of
 from txnlib.ask.own_command import program
@@ -47,7 +48,8 @@ _OTHER_STYLES: Final = {PREPARED: "cyan", "LOOKS LATE": "dim"}
 
 def terminal_report(summary: Summary, *, is_terminal: bool) -> str:
     """The report as it is printed."""
-    text = render(summary, columns(is_terminal=is_terminal), program())
+    width = text_width(shutil.get_terminal_size((WIDTH, 40)).columns if is_terminal else None)
+    text = render(summary, width, program())
     return _styled(text, answer_of(summary).level) if is_terminal else f"{text}\n"
 
 

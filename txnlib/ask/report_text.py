@@ -113,9 +113,7 @@ def _read(summary: Summary) -> list[Line]:
         others = f" and {left} more (coverage)" if left else ""
         lines.append((f"  not read, because no copy was captured: {lost}{others}", 4))
     if summary.missing_coordinators:
-        named = ", ".join(str(number) for number in summary.missing_coordinators[:20])
-        more = "" if len(summary.missing_coordinators) <= 20 else ", …"
-        lines.append((f"  not captured: __transaction_state-{{{named}{more}}} (what to copy: collect-plan)", 4))
+        lines.append((f"  not captured: {uncopied_coordinators(summary)} (what to copy: collect-plan)", 4))
     if summary.metadata_ms is not None and (unproven := UNPROVEN.get(summary.metadata_basis)) is not None:
         lines.append((f"  the cluster's metadata log ends at {utc_time(summary.metadata_ms)}: {unproven}", 4))
     lines += [(clocks_line(row), 4) for row in summary.clocks[:SHOWN_CLOCKS]]
@@ -129,6 +127,12 @@ def uncopied(summary: Summary) -> tuple[str, int]:
     named = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
     unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
     return ", ".join(named), max(unread - len(named), 0)
+
+
+def uncopied_coordinators(summary: Summary) -> str:
+    """The first coordinator partitions without a copy."""
+    named = ", ".join(map(str, summary.missing_coordinators[:20]))
+    return f"__transaction_state-{{{named}{', …' if len(summary.missing_coordinators) > 20 else ''}}}"
 
 
 def unreadable(summary: Summary) -> str:

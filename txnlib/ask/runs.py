@@ -10,25 +10,19 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, chosen_runs, open_run
-from txnlib.ask.rows import Row, in_transactions
+from txnlib.ask.rows import in_transactions
 
 RUN: Final = ("run_id", "status", "as_of", "verdicts", "cluster", "started_at", "finished_at", "version", "input")
 #: A shell would split or expand any other character. Ids come from clients, so a shell is never given one that it could run.
 _PLAIN: Final = re.compile(r"[\w.:/@%+=,-]+", re.ASCII)
 
 
-def listed_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> list[Row]:
-    """The runs in the tables, newest first. Columns: RUN. Raises UsageError if none has this id or instant."""
-    rows = chosen_runs(tables, run_id=run_id, as_of=as_of)
+def answer_runs(tables: Tables, options: Namespace) -> CommandOutput:
+    """All runs in the tables, newest first; with `--run` or `--as-of`, only those."""
+    rows = chosen_runs(tables, run_id=options.run, as_of=options.as_of)
     for row in rows:
         counts = in_transactions(json.loads(row["counts"] or "{}"))
         row["verdicts"] = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    return rows
-
-
-def answer_runs(tables: Tables, options: Namespace) -> CommandOutput:
-    """All runs in the tables, newest first; with `--run` or `--as-of`, only those."""
-    rows = listed_runs(tables, run_id=options.run, as_of=options.as_of)
     return CommandOutput(RUN, rows, shown=RUN[:4])
 
 
@@ -41,7 +35,7 @@ def answer_names(tables: Tables, options: Namespace) -> CommandOutput:
 
 def _of_kind(tables: Tables, kind: str, options: Namespace) -> Iterable[str]:
     if kind == "runs":
-        return (row["run_id"] for row in listed_runs(tables, run_id=options.run, as_of=options.as_of))
+        return (row["run_id"] for row in chosen_runs(tables, run_id=options.run, as_of=options.as_of))
     run = open_run(tables, run_id=options.run, as_of=options.as_of)
     if kind == "topics":
         return (row["topic"] for row in run.rows("coverage", ["topic"]))

@@ -9,7 +9,7 @@ from typing import Final
 from txnlib.ask.extents import LOOKS_LATE, names_of, verdict_of
 from txnlib.ask.headline import Answer, Counted, answer, headline, sections_of
 from txnlib.ask.report_entries import Entry, entry
-from txnlib.ask.report_text import section_title, uncopied
+from txnlib.ask.report_text import section_title, uncopied, uncopied_coordinators
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS, Summary
 from txnlib.core.display import printable
@@ -195,9 +195,7 @@ def _unseen(page: Page) -> list[str]:
         lost, left = uncopied(summary)
         unseen.append(f"no copy of {lost}{', …' if left else ''}")
     if summary.missing_coordinators:
-        more = ", …" if len(summary.missing_coordinators) > 20 else ""
-        named = ", ".join(map(str, summary.missing_coordinators[:20]))
-        unseen.append(f"not captured: __transaction_state-{{{named}{more}}}")
+        unseen.append(f"not captured: {uncopied_coordinators(summary)}")
     harmed = {name: summary.counts.get("coverage", {}).get(name, 0) for name in ("DAMAGED", "PARTIAL")}
     unseen += [f"{count} {'copy' if count == 1 else 'copies'} {name.lower()}" for name, count in harmed.items() if count]
     if page.quarantined:

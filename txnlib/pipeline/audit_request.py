@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -42,16 +42,12 @@ class AuditRequest:
             check_number(f"{each.option} ", self.settings.get(key), each.least, each.most)
         if self.mode == INCREMENTAL and self.start != BEGINNING:
             raise UsageError(f"--mode {INCREMENTAL}: it resumes from the last audit, so leave out --start")
-        _check_choice("--mode", self.mode, MODES)
-        _check_choice("--start", self.start, STARTS)
-        _check_choice("--detail", self.detail, DETAILS)
+        chosen = (("--mode", self.mode, MODES), ("--start", self.start, STARTS), ("--detail", self.detail, DETAILS))
+        for option, given, choices in chosen:
+            if given not in choices:
+                raise UsageError(f"{option} {given}: expected {' or '.join(choices)}")
         if self.output and self.schema:
             raise UsageError("--output and --schema are mutually exclusive")
-
-
-def _check_choice(option: str, given: str, choices: Sequence[str]) -> None:
-    if given not in choices:
-        raise UsageError(f"{option} {given}: expected {' or '.join(choices)}")
 
 
 def check_number(label: str, given: object, least: int, most: int) -> None:

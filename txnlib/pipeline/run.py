@@ -137,8 +137,9 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     scale, tuning = scale_of(capture.size, capture.size_of_topics, len(capture.files)), Tuning(spark)
     tuning.tune(Plans.SMALL if scale is Scale.ALL_FIT else Plans.FEW_ROWS)
     store = _store(request, spark, scale)
-    history = history_of(store, _cluster(request, given, capture))
-    source, earlier, newest_ms = _continue(request, given, capture, store, history, say)
+    cluster = str(_given(request, given, capture)["cluster"])
+    history = history_of(store, cluster)
+    source, earlier, newest_ms = _continue(request, cluster, capture, store, history, say)
     capture = split_large_files(spark, source.capture)
     if capture is not source.capture:
         source = replace(source, capture=capture)
@@ -164,14 +165,14 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
 
 
 def _continue(
-    request: AuditRequest, given: BaseModel, capture: Capture, store: Store, history: RunHistory, say: Callable[[str], object]
+    request: AuditRequest, cluster: str, capture: Capture, store: Store, history: RunHistory, say: Callable[[str], object]
 ) -> tuple[CaptureSource, EarlierRun | None, int | None]:
     """What to read of the capture, the run to continue, and the newest broker-stamped time, if it was searched for."""
     whole = CaptureSource(store.spark, capture, is_small(capture.size, len(capture.files)))
     if request.mode != INCREMENTAL:
         return whole, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
-    for earlier in runs_to_continue(store, _cluster(request, given, capture), history, known_ms, request.detail):
+    for earlier in runs_to_continue(store, cluster, history, known_ms, request.detail):
         found = resume_from(store.spark, capture, earlier.tables, in_driver=whole.is_small)
         if found is None:
             continue
@@ -208,10 +209,6 @@ def _of_scale(store: Store, scale: Scale) -> Store:
     """The store, with the tables that are expected to fit in the driver."""
     large = OF_BATCHES if scale is Scale.BATCHES_DO_NOT else frozenset()
     return replace(store, is_small=scale is not Scale.NONE_NEED, large=large)
-
-
-def _cluster(request: AuditRequest, given: BaseModel, capture: Capture) -> str:
-    return str(_given(request, given, capture)["cluster"])
 
 
 def _given(request: AuditRequest, given: BaseModel, capture: Capture) -> dict[str, Any]:

@@ -8,11 +8,11 @@ Nothing is written to the cluster. A partition that fails is named, and the othe
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from txnlib.wire_capture import cluster
 from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
 from txnlib.wire_capture.fetched_log import DamagedError, TruncatedError
-from txnlib.wire_capture.partition_copy import Copier, Pace, Progress, Taken, described_producers, kept_log, noted
+from txnlib.wire_capture.partition_copy import Pace, Progress, Taken, described_producers, fetch_copy, kept_log, noted, now_ms
 
 OPEN: Final = "open"
 ALL: Final = "all"
@@ -67,21 +67,19 @@ class Captured:
     is_without_coordinators: bool
 
 
-def take_capture(
-    client: Client, wanted: CaptureRequest, progress: Progress, *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-) -> Captured:
+def take_capture(client: Client, wanted: CaptureRequest, progress: Progress) -> Captured:
     """Captures a cluster to `wanted.output`.
 
     Raises UsageError if there is nothing to capture, and UnreadableInputError if no broker says what there is. After a
     KeyboardInterrupt, what was fetched stays, and the next call goes on from there.
     """
-    return _Capture(client, wanted, progress, now_ms).run()
+    return _Capture(client, wanted, progress).run()
 
 
 class _Capture:
-    def __init__(self, client: Client, wanted: CaptureRequest, progress: Progress, now_ms: Callable[[], int]) -> None:
-        self._client, self._wanted, self._progress, self._now_ms = client, wanted, progress, now_ms
-        self._copier = Copier(client, progress, Pace(wanted.limit_rate, sleep=client.pause), now_ms)
+    def __init__(self, client: Client, wanted: CaptureRequest, progress: Progress) -> None:
+        self._client, self._wanted, self._progress = client, wanted, progress
+        self._fetch = partial(fetch_copy, client, progress, Pace(wanted.limit_rate, sleep=client.pause))
         self._taken: dict[Partition, Taken] = {}
         self._metadata: cluster.Metadata
         self._coordinators: tuple[Partition, ...] = ()
@@ -105,13 +103,11 @@ class _Capture:
         self._take_each(self._coordinators, self._take_coordinator_first)
         self._look(partitions)
         self._ask_producers(partitions)
-        in_scope = [each for each in partitions if self._is_in_scope(self._taken[each])]
+        in_scope = self._in_scope(partitions)
         left_out = set(partitions).difference(in_scope)
         files.remove_copies(wanted.output, {each.folder for each in left_out if self._taken[each].problem is None})
         self._plan(in_scope)
-        self._take_each(
-            in_scope, lambda taken: self._copier.fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0)
-        )
+        self._take_each(in_scope, lambda taken: self._fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0))
         self._ask_coordinators()
         self._take_each(self._coordinators, self._take_coordinator_again)
         self._write_checkpoints()
@@ -127,7 +123,7 @@ class _Capture:
         self._settings()
         self._say_what_is_hidden()
         self._look([*self._coordinators, *partitions])
-        in_scope = [each for each in partitions if self._is_in_scope(self._taken[each])]
+        in_scope = self._in_scope(partitions)
         self._ask_producers(partitions)
         self._plan(in_scope)
         for partition in (*self._coordinators, *in_scope):
@@ -219,7 +215,7 @@ class _Capture:
         asked = [each for each in partitions if self._taken[each].problem is None]
         starts = cluster.offsets(self._client, asked, cluster.EARLIEST)
         before = cluster.offsets(self._client, asked, cluster.LATEST)
-        answered_at = self._now_ms()
+        answered_at = now_ms()
         stable = cluster.offsets(self._client, asked, cluster.LATEST, cluster.READ_COMMITTED)
         marks = cluster.offsets(self._client, asked, cluster.LATEST)
         for each in asked:
@@ -229,8 +225,9 @@ class _Capture:
             if taken.high_watermark is None or taken.last_stable is None:
                 taken.answered_at_ms = None  # its leader moved: fetched, whatever the scope
 
-    def _is_in_scope(self, taken: Taken) -> bool:
-        return taken.problem is None and (self._wanted.scope == ALL or taken.is_open is not False)
+    def _in_scope(self, partitions: Iterable[Partition]) -> list[Partition]:
+        possible = [self._taken[each] for each in partitions if self._taken[each].problem is None]
+        return [taken.partition for taken in possible if self._wanted.scope == ALL or taken.is_open is not False]
 
     def _ask_producers(self, partitions: Iterable[Partition]) -> None:
         """Notes what the leaders say about producers, where something is open, or may be."""
@@ -332,7 +329,7 @@ class _Capture:
         return (broker / files.FIRST if first else broker) / partition.folder
 
     def _take_coordinator_first(self, taken: Taken) -> None:
-        self._copier.fetch(taken, self._folder(taken.partition, first=True), begin=0)
+        self._fetch(taken, self._folder(taken.partition, first=True), begin=0)
         taken.first_captured_at_ms = taken.captured_at_ms
 
     def _take_coordinator_again(self, taken: Taken) -> None:
@@ -340,7 +337,7 @@ class _Capture:
         folder, earlier = self._folder(taken.partition), self._folder(taken.partition, first=True)
         if files.state_file(earlier).exists() and not files.state_file(folder).exists():
             files.copy(earlier, folder)
-        self._copier.fetch(taken, folder, begin=0)
+        self._fetch(taken, folder, begin=0)
 
     # ---- The other files
 
@@ -348,7 +345,7 @@ class _Capture:
         """Writes what the coordinators say about their transactional ids, and how far their logs are fetched already."""
         own = {taken.partition.partition: taken for taken in self._taken.values() if taken.partition.is_coordinator}
         for broker in self._metadata.brokers:
-            at = self._now_ms()
+            at = now_ms()
             try:
                 ids = cluster.listed_ids(self._client, broker)
                 described = cluster.described_transactions(self._client, broker, ids)

@@ -87,32 +87,29 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
     request = MetadataRequest(
         topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=version >= 8, max_version=version
     )
-    with reading("metadata"):
-        return _metadata(client.ask(request, broker))
-
-
-def _metadata(answer: Any) -> Metadata:
     refused: list[str] = []
     found: list[Partition] = []
-    for of_topic in answer.topics:
-        if of_topic.error_code in REFUSED:
-            refused.append(of_topic.name)
-            continue
-        allowed = set(of_topic.authorized_operations or ())
-        found += [
-            Partition(
-                of_topic.name,
-                each.partition_index,
-                each.leader_id,
-                each.leader_epoch,
-                tuple(each.replica_nodes),
-                tuple(each.isr_nodes),
-                _base64(of_topic.topic_id),
-                READ in {int(operation) for operation in allowed} if allowed else None,
-            )
-            for each in of_topic.partitions
-        ]
-    return Metadata(answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), tuple(refused))
+    with reading("metadata"):
+        answer = client.ask(request, broker)
+        for of_topic in answer.topics:
+            if of_topic.error_code in REFUSED:
+                refused.append(of_topic.name)
+                continue
+            allowed = set(of_topic.authorized_operations or ())
+            found += [
+                Partition(
+                    of_topic.name,
+                    each.partition_index,
+                    each.leader_id,
+                    each.leader_epoch,
+                    tuple(each.replica_nodes),
+                    tuple(each.isr_nodes),
+                    _base64(of_topic.topic_id),
+                    READ in {int(operation) for operation in allowed} if allowed else None,
+                )
+                for each in of_topic.partitions
+            ]
+        return Metadata(answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), tuple(refused))
 
 
 def _base64(topic_id: Any) -> str:

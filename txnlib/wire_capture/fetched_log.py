@@ -157,7 +157,6 @@ def fetch(
     *,
     start: int,
     pace: Callable[[int], None],
-    most_bytes: int = _FETCH_BYTES,
 ) -> None:
     """Appends the batches of a partition below offset `until` to `log`. Its leader said that the log starts at `start`.
 
@@ -168,7 +167,7 @@ def fetch(
     if log.next_offset >= until:
         # Nothing is missing, if this is still the same log: the leader compares topic ids, leader epochs and the end.
         _next_records(client, partition, log, 1, start, until, most_wait_ms=0)
-    empty = damaged = 0
+    most_bytes, empty, damaged = _FETCH_BYTES, 0, 0
     while log.next_offset < until:
         before, records = log.next_offset, _next_records(client, partition, log, most_bytes, start, until)
         if records is None:

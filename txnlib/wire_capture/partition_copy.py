@@ -186,72 +186,68 @@ _NOTE_BYTES: Final = 16 << 20
 _STATE: Final = ("first_offset", "next_offset", "last_epoch", "segment", "size", "total")
 
 
-@dataclass(frozen=True, slots=True)
-class Copier:
-    """Fetches partitions, at one pace, and says how far it is. `now_ms`: the clock of the copies' instants."""
+def now_ms() -> int:
+    """The clock of the copies' instants."""
+    return time.time_ns() // 1_000_000
 
-    client: Client
-    progress: Progress
-    pace: Pace
-    now_ms: Callable[[], int]
 
-    def fetch(self, taken: Taken, folder: Path, *, begin: int) -> None:
-        """Fetches up to the high watermark of this instant, which is the instant of the copy.
+def fetch_copy(client: Client, progress: Progress, pace: Pace, taken: Taken, folder: Path, *, begin: int) -> None:
+    """Fetches a partition up to the high watermark of this instant, which is the instant of the copy.
 
-        Goes on from what an earlier, interrupted fetch left. Raises as `fetched_log.fetch`; what was fetched stays.
-        """
-        instant = self.now_ms()
-        marks = cluster.offsets(self.client, [taken.partition], cluster.LATEST)
-        starts = cluster.offsets(self.client, [taken.partition], cluster.EARLIEST)
-        if taken.partition not in marks or taken.partition not in starts:
-            raise MovedError(f"broker {taken.partition.leader} does not say where {taken.partition.folder} begins and ends")
-        until, start = marks[taken.partition], starts[taken.partition]
-        if not 0 <= start <= until:
-            raise MovedError(f"{taken.partition.folder} begins at {start}, its leader says, and ends at {until}")
-        if taken.log_start is not None and taken.log_start > start:
-            begin = start  # one of the two answers is damaged: from the lower one on, nothing is missing
-        if taken.high_watermark is not None and until < taken.high_watermark:
-            said = f"{taken.partition.folder} ended at {taken.high_watermark}, now at {until}"
-            taken.high_watermark = None  # the next answer decides
-            raise MovedError(said)
-        if folder.exists() and files.read_topic_id(folder) != taken.partition.topic_id:
-            taken.notes.append("its topic was created again since an earlier fetch: fetched from the start")
-            files.remove(folder)
-        log = _go_on(folder, max(begin, start))
-        files.make_folder(folder)
-        files.write_topic_id(folder, taken.partition.topic_id)
-        before = log.next_offset
-        self.progress.expect(taken.partition, max(0, until - before))
-        done, counted, noted_bytes = log.next_offset, log.total, log.total
+    Goes on from what an earlier, interrupted fetch left. Raises as `fetched_log.fetch`; what was fetched stays.
+    """
+    instant = now_ms()
+    marks = cluster.offsets(client, [taken.partition], cluster.LATEST)
+    starts = cluster.offsets(client, [taken.partition], cluster.EARLIEST)
+    if taken.partition not in marks or taken.partition not in starts:
+        raise MovedError(f"broker {taken.partition.leader} does not say where {taken.partition.folder} begins and ends")
+    until, start = marks[taken.partition], starts[taken.partition]
+    if not 0 <= start <= until:
+        raise MovedError(f"{taken.partition.folder} begins at {start}, its leader says, and ends at {until}")
+    if taken.log_start is not None and taken.log_start > start:
+        begin = start  # one of the two answers is damaged: from the lower one on, nothing is missing
+    if taken.high_watermark is not None and until < taken.high_watermark:
+        said = f"{taken.partition.folder} ended at {taken.high_watermark}, now at {until}"
+        taken.high_watermark = None  # the next answer decides
+        raise MovedError(said)
+    if folder.exists() and files.read_topic_id(folder) != taken.partition.topic_id:
+        taken.notes.append("its topic was created again since an earlier fetch: fetched from the start")
+        files.remove(folder)
+    log = _go_on(folder, max(begin, start))
+    files.make_folder(folder)
+    files.write_topic_id(folder, taken.partition.topic_id)
+    before = log.next_offset
+    progress.expect(taken.partition, max(0, until - before))
+    done, counted, noted_bytes = log.next_offset, log.total, log.total
 
-        def note() -> None:
-            log.flush()
-            files.write_json(files.state_file(folder), {name: getattr(log, name) for name in _STATE})
+    def note() -> None:
+        log.flush()
+        files.write_json(files.state_file(folder), {name: getattr(log, name) for name in _STATE})
 
-        def count_and_wait(count: int) -> None:
-            nonlocal done, counted, noted_bytes
-            self.progress.add(taken.partition, log.next_offset - done, log.total - counted)
-            done, counted = log.next_offset, log.total
-            if counted - noted_bytes >= _NOTE_BYTES:
-                note()
-                noted_bytes = counted
-            self.pace(count)
-
-        try:
-            fetch(self.client, taken.partition, log, until, start=start, pace=count_and_wait)
-        finally:
+    def count_and_wait(count: int) -> None:
+        nonlocal done, counted, noted_bytes
+        progress.add(taken.partition, log.next_offset - done, log.total - counted)
+        done, counted = log.next_offset, log.total
+        if counted - noted_bytes >= _NOTE_BYTES:
             note()
-            self.progress.add(taken.partition, log.next_offset - done, log.total - counted)
-            self.progress.expect(taken.partition, 0)  # what compaction removed, or a failure leaves to the next call
-        if not knows_topics_by_id(self.client, taken.partition):
-            _check_topic_id(self.client, taken)
-        if log.segment is None:  # an empty log, which a broker has as an empty segment
-            (folder / f"{before:020d}.log").touch(0o600)
-        taken.fetched_from = before if log.first_offset is None else log.first_offset
-        taken.end_offset, taken.bytes = log.next_offset, log.total
-        if log.next_offset < until:
-            taken.notes.append(f"its leader has nothing from offset {log.next_offset} up to its high watermark {until}")
-        taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
+            noted_bytes = counted
+        pace(count)
+
+    try:
+        fetch(client, taken.partition, log, until, start=start, pace=count_and_wait)
+    finally:
+        note()
+        progress.add(taken.partition, log.next_offset - done, log.total - counted)
+        progress.expect(taken.partition, 0)  # what compaction removed, or a failure leaves to the next call
+    if not knows_topics_by_id(client, taken.partition):
+        _check_topic_id(client, taken)
+    if log.segment is None:  # an empty log, which a broker has as an empty segment
+        (folder / f"{before:020d}.log").touch(0o600)
+    taken.fetched_from = before if log.first_offset is None else log.first_offset
+    taken.end_offset, taken.bytes = log.next_offset, log.total
+    if log.next_offset < until:
+        taken.notes.append(f"its leader has nothing from offset {log.next_offset} up to its high watermark {until}")
+    taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
 
 
 def _check_topic_id(client: Client, taken: Taken) -> None:
