@@ -21,7 +21,6 @@ from txnlib.core.cluster_metadata import (
     producer_id_blocks,
 )
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.contradictions import metadata_findings
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.tables.abort_plan import abort_plan
 from txnlib.core.tables.blocked_groups import blocked_groups
@@ -181,9 +180,7 @@ INGEST: Final[tuple[Step, ...]] = (
 # Reconstruct
 
 
-FINDINGS: Final = table_of_rules(
-    "findings", findings.RULES, (metadata_findings, *findings.OTHERS), after=("infer_settings", "lower_coverage")
-)
+FINDINGS: Final = table_of_rules("findings", findings.RULES, findings.OTHERS, after=("infer_settings", "lower_coverage"))
 
 RECONSTRUCT: Final[tuple[Step, ...]] = (
     FIND_APPENDED_PARTITIONS,

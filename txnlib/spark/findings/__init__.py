@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from txnlib.core.findings.contradictions import metadata_findings
 from txnlib.spark.findings import coordinator_findings, copy_findings, marker_findings, producer_findings
 from txnlib.spark.findings.live_answer_findings import live_answer_findings
 
@@ -11,6 +12,7 @@ from txnlib.spark.findings.live_answer_findings import live_answer_findings
 RULES: Final = (*coordinator_findings.RULES, *producer_findings.RULES, *marker_findings.RULES, *copy_findings.RULES)
 #: Functions whose rules need settings or small tables as well.
 OTHERS: Final = (
+    metadata_findings,
     producer_findings.producer_findings,
     coordinator_findings.id_findings,
     coordinator_findings.owner_findings,
