@@ -21,7 +21,7 @@ from txnlib.core.verdicts.dossier import (
     WrittenMarker,
 )
 from txnlib.core.verdicts.evidence import Thresholds
-from txnlib.core.verdicts.judged import JudgedTransaction, judge_dossier
+from txnlib.core.verdicts.judged import judge_dossier
 
 MINUTE = 60_000
 NOON = 1_710_000_000_000
@@ -79,7 +79,7 @@ def judged(
     coordinator: dict[str, Any] | CoordinatorPartition = COORDINATOR,
     coordinator_copy: dict[str, Any] | None = None,
     facts: dict[str, Any] | None = None,
-) -> JudgedTransaction:
+) -> Any:
     """The only open transaction of the sample, with changes to its parts."""
     of = replace(DOSSIER, **dossier) if isinstance(dossier, dict) else dossier
     (opened,) = of.open
@@ -95,6 +95,6 @@ def judged(
     return row
 
 
-def failing(row: JudgedTransaction) -> list[str]:
+def failing(row: Any) -> list[str]:
     """The statements of the proof that do not hold."""
     return [proof.name.value for proof in row.safety if not proof.holds]

@@ -76,7 +76,7 @@ def shown(view: str, *, is_wide: bool = True) -> tuple[str, ...]:
 def row_class(table: str) -> Any:
     """The dataclass of rows that a table of the catalogue has, with a field for each column: `known_until_ms` for an instant."""
     names = [f"{each.name}_ms" if each.type is Scalar.TIMESTAMP else each.name for each in TABLES[table].columns]
-    return make_dataclass(table, names, frozen=True, slots=True)
+    return make_dataclass(table, dict.fromkeys(names), frozen=True, slots=True)
 
 
 __all__ = ["TABLES", "shown", "row_class", "Table", "Column", "Type", "Scalar", "Array", "Struct"]

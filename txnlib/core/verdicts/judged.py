@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
@@ -18,14 +18,15 @@ from txnlib.core.kafka_commands import (
     knows_force_terminate,
 )
 from txnlib.core.rows import row_of
+from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_proof import Case, Proof, Statement, proofs, safe_from_ms
-from txnlib.core.verdicts.cause import Cause, causes
+from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import Dossier, OpenSpan
 from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of, is_same_transaction
 from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.evidence import Evidence, Thresholds
-from txnlib.core.verdicts.evidence_records import EvidenceRecord, evidence_records
+from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import Judgement, judge
 
@@ -135,62 +136,18 @@ def _command(evidence: Evidence, kafka_version: str | None) -> str:
 
 
 #: Most partitions in a row.
-_SHOWN: int = 20
+_SHOWN: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedTransaction:
-    """A row of `open_transactions`, with the names of its columns. Instants are epoch ms: `as_of_ms` for the column as_of."""
-
-    as_of_ms: int
-    topic: str
-    partition: int
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int | None
-    start_offset: int
-    last_timestamp_ms: int | None
-    duration_minutes: int | None
-    transactional_id: str | None
-    coordinator_partition: int | None
-    coordinator_state: str | None
-    transaction_start_ms: int | None
-    transaction_timeout_ms: int | None
-    is_two_phase_commit: bool
-    verdict: str
-    reason: str
-    explanation: str
-    kafka_find_hanging: bool | None
-    causes: tuple[Cause, ...]
-    evidence: tuple[EvidenceRecord, ...]
-    late_by: str | None
-    age_basis: str
-    broker_clock_age_ms: int | None
-    safe_to_abort: bool
-    abort_command: str | None
-    do_not_abort_because: str | None
-    blocked_offsets: int
-    blocked_bytes: int | None
-    blocks_since_ms: int | None
-    first_seen_ms: int
-    runs_seen: int
-    safe_from_ms: int | None
-    safety: tuple[Proof, ...]
-    records: int | None
-    committed_siblings: tuple[str, ...]
-    copied_at_ms: int | None
-    topic_id: str | None
-    first_batch_crc: int | None
-    #: Added by whoever knows the patterns of applications.
-    application: str | None = None
+JudgedTransaction: Final = row_class("open_transactions")
 
 
-def judge_dossier(dossier: Dossier, facts: ClusterFacts) -> list[JudgedTransaction]:
-    """One row per open transaction of the dossier."""
+def judge_dossier(dossier: Dossier, facts: ClusterFacts) -> list[Any]:
+    """One row of `open_transactions` per open transaction of the dossier; whoever knows the applications adds `application`."""
     return [_judged(dossier, span, facts) for span in dossier.open]
 
 
-def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> JudgedTransaction:
+def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Any:
     evidence, thresholds, version = evidence_of(dossier, span, facts), facts.thresholds, facts.kafka_version
     judgement = judge(evidence, thresholds, version)
     cure = remedy(evidence, judgement, thresholds, version)
@@ -225,4 +182,5 @@ def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> JudgedTran
         runs_seen=1 + len(seen),
         committed_siblings=committed_siblings(span)[:_SHOWN],
         copied_at_ms=known_at_ms(evidence, thresholds) if partition.known_until_ms is not None else None,
+        application=None,
     )
