@@ -424,6 +424,17 @@ def test_as_many_markers_as_decisions_are_those_of_the_decisions_whatever_the_cl
     assert not judged(dossier={"decisions": (DECISION, second)}, span={"markers": early}, **far).safe_to_abort
 
 
+@pytest.mark.parametrize("ms", [MARKER.ms, LOST.said_ms - 300, None])
+def test_a_marker_that_was_sent_again_is_not_of_the_next_commit(ms):
+    """Its coordinator did not get the answer to the first one. Between two brokers, tolerance of clocks lets it fit both."""
+    markers = (MARKER, replace(MARKER, offset=41, ms=ms, first_offset=None))
+    row = judged(dossier={"decisions": (DECISION, LOST)}, span={"markers": markers}, coordinator_copy={"leader": "2"})
+    assert "NO_COMMIT_INCLUDES_IT" in failing(row)
+    # Of a partition to which nothing was written, it is the next commit's own.
+    own = (MARKER, replace(MARKER, offset=41, ms=LOST.said_ms + 10, first_offset=None))
+    assert judged(dossier={"decisions": (DECISION, LOST)}, span={"markers": own}, coordinator_copy={"leader": "2"}).safe_to_abort
+
+
 # ---- 4. It is old enough.
 
 
