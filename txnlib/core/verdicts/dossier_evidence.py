@@ -120,6 +120,7 @@ def _coordinator_side(
         uncertain_copies=tuple(text for each in wanted for text in uncertainties(each)) or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
+        unclean_elections=tuple(one for each in wanted for one in each.elections if one.is_unclean),
     )
     return replace(side, may_be_v2=_may_be_v2(side, decided, facts))
 
