@@ -141,6 +141,21 @@ SCHEDULES |= {
 }
 
 
+@DAMAGED
+def commit_behind_a_marker_that_was_sent_again(s: Story) -> Expected:
+    """The answer to the first marker was lost, so the same coordinator sent it again; the next COMMIT lost its marker."""
+    s.led_by_broker_2(0, END)
+    s.beat(0)
+    s.begin(MINUTE)
+    s.end(MINUTE + SECOND, start=MINUTE, takes=30 * SECOND)
+    s.c.mark(s.place, s.pid, 0, "COMMIT", MINUTE + 31 * SECOND - 50)
+    second = MINUTE + 31 * SECOND + 100
+    s.begin(second)
+    s.end(second + 100, start=second, lost=[s.place])
+    s.beat(*TIMES[1:])
+    return s.expect("HANGING", DUE)
+
+
 # ---- Damage in the current copy of a coordinator, and an older copy beside it.
 
 

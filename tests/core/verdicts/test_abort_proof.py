@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.dossier_samples import (
+    BEFORE_MS,
     CLAIM,
     COMPACTED,
     COORDINATOR,
@@ -422,6 +423,43 @@ def test_as_many_markers_as_decisions_are_those_of_the_decisions_whatever_the_cl
     assert judged(span={"markers": early}, **far).safe_to_abort
     second = replace(DECISION, first_record_offset=64, last_record_offset=66, partitions=(FOO,))
     assert not judged(dossier={"decisions": (DECISION, second)}, span={"markers": early}, **far).safe_to_abort
+
+
+UNCLEAN = Election(offset=9, at_ms=NOON + MINUTE, leader=2, leader_epoch=4, is_unclean=True)
+#: When a coordinator partition had an unclean election -> whether a COMMIT of the open records may be lost.
+COORDINATOR_ELECTIONS = [
+    (UNCLEAN, True),
+    (replace(UNCLEAN, at_ms=BEFORE_MS), True),
+    (replace(UNCLEAN, at_ms=None), True),
+    (replace(UNCLEAN, at_ms=NOON - 10 * MINUTE), False),
+    (replace(UNCLEAN, is_unclean=False), False),
+]
+
+
+@pytest.mark.parametrize("dossier", [DOSSIER, ORPHAN])
+@pytest.mark.parametrize(("election", "is_lost"), COORDINATOR_ELECTIONS)
+def test_an_unclean_election_of_a_coordinator_may_have_lost_a_commit(election, is_lost, dossier):
+    """Neither the history nor a missing marker shows what was decided."""
+    row = judged(dossier=dossier, coordinator={"elections": (election,)})
+    assert row.safe_to_abort is not is_lost
+    if is_lost:
+        only(row, "NO_COMMIT_INCLUDES_IT", "an unclean election of a partition of __transaction_state")
+
+
+def test_an_unclean_election_does_not_unmake_an_abort_that_its_coordinator_has():
+    aborted = replace(LOST, outcome="ABORT", state="CompleteAbort", start_ms=NOON - 2 * MINUTE)
+    assert judged(dossier={"decisions": (aborted,)}, coordinator={"elections": (UNCLEAN,)}, span={"markers": ()}).safe_to_abort
+
+
+@pytest.mark.parametrize("ms", [MARKER.ms, LOST.said_ms - 300, None])
+def test_a_marker_that_was_sent_again_is_not_of_the_next_commit(ms):
+    """Its coordinator did not get the answer to the first one. Between two brokers, tolerance of clocks lets it fit both."""
+    markers = (MARKER, replace(MARKER, offset=41, ms=ms, first_offset=None))
+    row = judged(dossier={"decisions": (DECISION, LOST)}, span={"markers": markers}, coordinator_copy={"leader": "2"})
+    assert "NO_COMMIT_INCLUDES_IT" in failing(row)
+    # Of a partition to which nothing was written, it is the next commit's own.
+    own = (MARKER, replace(MARKER, offset=41, ms=LOST.said_ms + 10, first_offset=None))
+    assert judged(dossier={"decisions": (DECISION, LOST)}, span={"markers": own}, coordinator_copy={"leader": "2"}).safe_to_abort
 
 
 # ---- 4. It is old enough.

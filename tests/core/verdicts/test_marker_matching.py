@@ -105,6 +105,14 @@ def test_a_marker_that_a_later_coordinator_sent_again_serves_no_second_decision(
         assert len(without_repeats([marker(10), replace(again, **other)])) == 2
 
 
+def test_a_marker_that_its_coordinator_sent_again_before_it_completed_serves_no_second_decision():
+    first, again = marker(10), marker(20, first_offset=None)
+    assert without_repeats([first, again], [decision(0)]) == [first]
+    # Of another decision, or it ended records, or nothing shows until when the first was not completed.
+    for decided, other in (([decision(0, takes=15)], again), ([decision(0)], marker(20)), ([decision(0, takes=None)], again)):
+        assert without_repeats([first, other], decided) == [first, other]
+
+
 def every_matching(rows: int, columns: int):
     """Every one to one matching that keeps the order."""
     for count in range(min(rows, columns) + 1):

@@ -15,7 +15,7 @@ from typing import Final
 from txnlib.core.copies import Role, highest
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import is_from
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
@@ -206,7 +206,11 @@ def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str
 def no_commit_includes_it(case: Case) -> Proof:
     """By the whole history of the coordinator, by this transaction's own ABORT, or because no marker can have been lost."""
     ways = (_by_history(case), _by_decision(case), _by_no_loss(case))
-    if (proven := next((way for way in ways if way.holds), None)) is not None:
+    proven = next((way for way in ways if way.holds), None)
+    if proven is not None and not ways[1].holds and (lost := _lost_since(case)) is not None:
+        when = "" if lost.at_ms is None else f" at {instant(lost.at_ms)}"
+        return _way(False, f"an unclean election of a partition of {TRANSACTION_STATE_TOPIC}{when} may have lost its COMMIT")
+    if proven is not None:
         return proven
     due = next((each for each in reversed(_commits(case)) if each.lists_partition or not each.began_later), None)
     return _way(False, f"a COMMIT may include it: {ways[0].says}, and {ways[2].says}" if due is None else _commit_due(case, due))
@@ -219,6 +223,15 @@ def _way(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
 
 def _commits(case: Case) -> list[Decided]:
     return [each for each in case.evidence.history.unmarked if each.type == "COMMIT"]
+
+
+def _lost_since(case: Case) -> Election | None:
+    """An unclean election of a coordinator partition since the first batch: neither its log nor a marker need show a decision."""
+    partition = case.evidence.on_partition
+    before = clock_ms(partition.stamped_before_ms)
+    oldest = None if before is None else before - partition.clocks_differ_ms
+    elections = case.evidence.at_coordinator.unclean_elections
+    return next((each for each in elections if each.at_ms is None or oldest is None or each.at_ms >= oldest), None)
 
 
 def _by_history(case: Case) -> Proof:

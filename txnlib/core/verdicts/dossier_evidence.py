@@ -124,6 +124,7 @@ def _coordinator_side(
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
         may_be_v2=any((each or 0) >= 2 for each in versions) or not is_v2_excluded,
+        unclean_elections=tuple(one for each in wanted for one in each.elections if one.is_unclean),
     )
 
 

@@ -230,6 +230,8 @@ class CoordinatorSide:
     answered_owners: tuple[str, ...] = ()
     #: Earliest instant at which a needed copy was taken. What was written later may be in a transaction that it cannot show.
     earliest_copy_ms: int | None = None
+    #: Unclean elections of its partition, or if there is no owner, of all: each may have lost records.
+    unclean_elections: tuple[Election, ...] = ()
     may_be_v2: bool = False
 
     @property

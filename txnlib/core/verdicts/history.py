@@ -79,16 +79,28 @@ def fit(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) ->
     return Fit.WITHIN_TOLERANCE if is_near else Fit.NO
 
 
-def without_repeats(markers: Sequence[WrittenMarker]) -> list[WrittenMarker]:
-    """The markers, without those that a later coordinator sent again: same type and epoch, a higher coordinator, nothing to end."""
+def without_repeats(
+    markers: Sequence[WrittenMarker], decisions: Sequence[CoordinatorDecision] = (), clocks: Clocks = Clocks()
+) -> list[WrittenMarker]:
+    """The markers, without those that were sent again: same type and epoch, and nothing to end.
+
+    A later coordinator sends all again. The same one repeats a marker whose answer it did not get, before it completes the
+    transaction. Kafka: `TransactionMarkerRequestCompletionHandler.onComplete`, which puts it into the queue again.
+    """
     kept: list[WrittenMarker] = []
     for marker in markers:
         last = kept[-1] if kept else None
-        is_same = last is not None and (last.type, last.epoch) == (marker.type, marker.epoch)
+        is_same = last is not None and (last.type, last.epoch) == (marker.type, marker.epoch) and marker.first_offset is None
         is_newer = last is not None and is_ahead(marker.coordinator_epoch, last.coordinator_epoch)
-        if not (is_same and is_newer and marker.first_offset is None):
+        if not (last is not None and is_same and (is_newer or _are_of_one(last, marker, decisions, clocks))):
             kept.append(marker)
     return kept
+
+
+def _are_of_one(left: WrittenMarker, right: WrittenMarker, decisions: Sequence[CoordinatorDecision], clocks: Clocks) -> bool:
+    """Whether two markers were both written between one decision and its completion."""
+    completed = (each for each in decisions if each.completed_ms is not None)
+    return any(fit(each, left, clocks) is fit(each, right, clocks) is Fit.EXACT for each in completed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +184,7 @@ def matches_of(decisions: Sequence[CoordinatorDecision], span: OpenSpan, clocks:
     """The decisions that list, or may list, the partition, each with its marker here. Oldest first."""
     here = [each for each in decisions if each.partitions is None or lists(each.partitions, span)]
     ordered = sorted(here, key=lambda each: (each.coordinator_partition, each.last_record_offset))
-    return match_markers(ordered, without_repeats(span.markers), clocks, is_begin_known=is_begin_known(span))
+    return match_markers(ordered, without_repeats(span.markers, ordered, clocks), clocks, is_begin_known=is_begin_known(span))
 
 
 def is_begin_known(span: OpenSpan) -> bool:
@@ -235,11 +247,12 @@ def history_of(
     """The decisions that may include the open records, and whether others may be lost to compaction.
 
     If the copy has all markers of the producer, as many markers as decisions are those of the decisions, whatever the clocks say.
+    But a marker that ended nothing may be another one that was sent again, so only its time shows that it is of a decision.
     """
     last_own = max((number for number, match in enumerate(matches) if match.fit is Fit.EXACT), default=-1)
     own = matches[last_own].decision if last_own >= 0 else None
     is_whole, because = _is_whole(claim, own, partition, clocks, facts)
-    if is_whole and is_begin_known(span) and all(match.marker is not None for match in matches):
+    if is_whole and is_begin_known(span) and all(map(_has_its_own, matches)):
         return History(is_whole=True, because=f"{because}; there are as many markers as decisions")
     unmarked = []
     for match in matches[last_own + 1 :]:
@@ -253,6 +266,11 @@ def history_of(
         began_before = start is not None and before is not None and before - clocks.differ_ms >= start + clocks.offset_ms
         unmarked.append(decided_of(match, span, clocks, facts, began_later=began_later, began_before=began_before))
     return History(is_whole=is_whole, because=because, unmarked=tuple(unmarked))
+
+
+def _has_its_own(match: Match) -> bool:
+    """Whether a marker is matched that cannot be a repeat of another decision's."""
+    return match.marker is not None and (match.marker.first_offset is not None or match.fit is Fit.EXACT)
 
 
 def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
