@@ -44,23 +44,18 @@ def start_at_snapshots(capture: Capture) -> Capture:
     """
     segments = grouped(capture.of_kind(FileKind.SEGMENT), _copy)
     snapshots = grouped(capture.of_kind(FileKind.PRODUCER_SNAPSHOT), _copy)
-    starts = {copy: _start(files, snapshots[copy]) for copy, files in segments.items() if copy[1] not in READ_WHOLE}
-    skipped = {file for file in capture.of_kind(FileKind.SEGMENT) if file.offset < (starts.get(_copy(file)) or 0)}
+    skipped: set[CaptureFile] = set()
+    for copy, files_of_copy in segments.items():
+        bases = {file.offset for file in files_of_copy}
+        newest_first = sorted(snapshots[copy], key=lambda file: -file.offset) if copy[1] not in READ_WHOLE else ()
+        start = next((file.offset for file in newest_first if file.offset in bases and _is_usable(file)), 0)
+        skipped.update(file for file in files_of_copy if file.offset < start)
     marked = (replace(file, kind=FileKind.SKIPPED_SEGMENT) if file in skipped else file for file in capture.files)
     return replace(capture, files=tuple(marked))
 
 
 def _copy(file: CaptureFile) -> _Copy:
     return file.source, file.topic, file.partition
-
-
-def _start(segments: list[CaptureFile], snapshots: list[CaptureFile]) -> int | None:
-    """The highest base offset with a usable snapshot; None: read everything."""
-    bases = {segment.offset for segment in segments}
-    for snapshot in sorted(snapshots, key=lambda file: -file.offset):
-        if snapshot.offset in bases and _is_usable(snapshot):
-            return snapshot.offset
-    return None
 
 
 def _is_usable(snapshot: CaptureFile) -> bool:

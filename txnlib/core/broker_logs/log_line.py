@@ -143,12 +143,8 @@ def pattern(text: str, names: Mapping[str, str | int | None]) -> str:
             out = out if out.endswith(_ANY) else out + _ANY
             continue
         first, line_feed, _ = str(value).partition("\n")
-        out += _literal(first)
+        # Any character matches an apostrophe, so that quotes stay readable.
+        out += _SPECIAL.sub(lambda match: f"\\{match[0]}", first).replace("'", ".")
         if line_feed:  # Kafka logs an id as it is, and grep reads one line: the rest of the text is on the next one
             return f"{out}$"
     return out
-
-
-def _literal(text: str) -> str:
-    """A pattern that matches a text. Any character matches an apostrophe, so that quotes stay readable."""
-    return _SPECIAL.sub(lambda match: f"\\{match[0]}", text).replace("'", ".")

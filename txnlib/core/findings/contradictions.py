@@ -24,7 +24,10 @@ def metadata_findings(
     """Unclean elections, and what capture.json and copies contradict. Kafka: the meter `UncleanLeaderElectionsPerSec`."""
     for each in partition_assignments:
         if each.is_unclean and each.since_offset is not None:
-            yield found(Finding.UNCLEAN_LEADER_ELECTION, _election(each), each)
+            since = "null" if each.since_ms is None else precise_time(each.since_ms)
+            elected = f"broker {_or_null(each.leader)} elected at {since}, leader epoch {_or_null(each.leader_epoch)}"
+            says = f"{CLUSTER_METADATA_TOPIC} offset {each.since_offset}: {elected}"
+            yield found(Finding.UNCLEAN_LEADER_ELECTION, says, each)
     differing = {
         (copy.topic, copy.partition, copy.noted_leader, copy.assigned_leader, copy.leader)
         for copy in coverage
@@ -39,14 +42,6 @@ def metadata_findings(
         if copy.is_deleted:
             says = f"{copy.source} has topic id {copy.topic_id or 'unknown'}"
             yield found(Finding.COPY_OF_DELETED_TOPIC, says, copy)
-
-
-def _election(each: PartitionAssignment) -> str:
-    since = "null" if each.since_ms is None else precise_time(each.since_ms)
-    return (
-        f"{CLUSTER_METADATA_TOPIC} offset {each.since_offset}: broker {_or_null(each.leader)} elected at {since}, "
-        f"leader epoch {_or_null(each.leader_epoch)}"
-    )
 
 
 def _or_null(value: object) -> object:

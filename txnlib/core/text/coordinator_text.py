@@ -43,13 +43,13 @@ _VALUE: Final = re.compile(
 _JSON: Final = JSONDecoder()
 
 
-#: Number in a printed value -> its size on disk, in bytes.
-_SIZES: Final = {
-    "producer_id": 8,
-    "producer_epoch": 2,
-    "transaction_timeout_ms": 4,
-    "last_update_timestamp_ms": 8,
-    "start_timestamp_ms": 8,
+#: Number in a printed value -> its range on disk.
+_RANGES: Final = {
+    "producer_id": range(-(2**63), 2**63),
+    "producer_epoch": range(-(2**15), 2**15),
+    "transaction_timeout_ms": range(-(2**31), 2**31),
+    "last_update_timestamp_ms": range(-(2**63), 2**63),
+    "start_timestamp_ms": range(-(2**63), 2**63),
 }
 #: Maximum number of digits of a partition.
 _MOST_DIGITS: Final = 10
@@ -109,7 +109,7 @@ def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> T
         partitions.append(TopicPartition(topic, int(partition)))
     # The text prints null as an empty list; on disk the list is null exactly for Empty.
     listed = tuple(partitions) if partitions or state is not TransactionState.EMPTY else None
-    if state is None or not all(_fits(number, _SIZES[name]) for name, number in numbers.items()):
+    if state is None or any(number not in _RANGES[name] for name, number in numbers.items()):
         return None
     columns: dict[str, Any] = {"start_timestamp_ms": None}
     columns |= {name: number if name == "transaction_timeout_ms" else optional(number) for name, number in numbers.items()}
@@ -154,11 +154,6 @@ def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]
         return None
     fields = VALUE.read_json(version, {**data, "transactionStatus": int(state)})
     return entry_of(transactional_id, version, fields) if fields else None
-
-
-def _fits(number: int, size: int) -> bool:
-    """Whether a value is an integer in the range of a field of so many bytes."""
-    return type(number) is int and -(1 << (8 * size - 1)) <= number < 1 << (8 * size - 1)
 
 
 # ---- Records of `__cluster_metadata`, as Kafka's dump tool prints them

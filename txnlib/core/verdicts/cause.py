@@ -360,7 +360,14 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
 
 def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None) -> tuple[Cause, ...]:
     """The candidates whose signature matches, most likely first; empty if the transaction needs no explanation."""
-    fields = _fields(evidence)
+    first, last, decision = (
+        evidence.on_partition.truncated_from,
+        evidence.on_partition.truncated_until,
+        evidence.at_coordinator.decision,
+    )
+    lost = "" if first is None else f"; another copy still has the offsets {first} to {last} that it removed"
+    fields = {**fields_of(evidence), **shown(evidence), "lost_offsets": lost}
+    fields["decision"] = "not known" if decision is None else decision.type
     ranked = []
     for rule in CAUSES.get(reason, ()):
         if rule.applies(evidence):
@@ -369,15 +376,3 @@ def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None)
                 likelihood, shows = Likelihood.UNLIKELY, f"{shows}; but the capture says Kafka {kafka_version}"
             ranked.append((likelihood, Cause(rule.cause.format(**fields), likelihood.name, shows)))
     return tuple(cause for _, cause in sorted(ranked, key=lambda pair: pair[0]))
-
-
-def _fields(evidence: Evidence) -> dict[str, object]:
-    first, last = evidence.on_partition.truncated_from, evidence.on_partition.truncated_until
-    lost = "" if first is None else f"; another copy still has the offsets {first} to {last} that it removed"
-    decision = evidence.at_coordinator.decision
-    return {
-        **fields_of(evidence),
-        **shown(evidence),
-        "lost_offsets": lost,
-        "decision": "not known" if decision is None else decision.type,
-    }
