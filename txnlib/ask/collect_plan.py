@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
@@ -48,19 +49,6 @@ _COVERAGE: Final = (
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
-def collect_plan(run: StoredRun) -> list[Row]:
-    """What else to copy, most useful first. Columns: COLUMNS."""
-    columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
-    undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])
-    listed: dict[Place, int] = {}
-    for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):
-        for each in row["partitions"] or ():
-            place = each["topic"], each["partition"]
-            listed[place] = listed.get(place, 0) + 1
-    opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
-    return to_collect(run.rows("coverage", _COVERAGE), undecided, listed, {(topic, partition) for topic, partition in opened})
-
-
 def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mapping[Place, int], opened: set[Place]) -> list[Row]:
     """What to copy, most useful first. Columns: COLUMNS.
 
@@ -89,19 +77,15 @@ def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mappin
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
     """Partition -> number of undecided transactions that a better copy of it may decide."""
     unclear = [place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)]
-    waiting: dict[Place, int] = {}
+    waiting: Counter[Place] = Counter()
     for row in undecided:
         match wanted_for(row):
             case Wanted.PARTITION:
-                places = [(row["topic"], row["partition"])]
+                waiting[row["topic"], row["partition"]] += 1
             case Wanted.COORDINATOR:
-                places = [(TRANSACTION_STATE_TOPIC, row["coordinator_partition"])]
+                waiting[TRANSACTION_STATE_TOPIC, row["coordinator_partition"]] += 1
             case Wanted.EVERY_COORDINATOR:
-                places = unclear
-            case _:
-                places = []
-        for place in places:
-            waiting[place] = waiting.get(place, 0) + 1
+                waiting.update(unclear)
     return waiting
 
 
@@ -254,4 +238,11 @@ def _selection(rows: Sequence[Row]) -> str:
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     """What to copy, most useful first, and the command for each broker."""
-    return collect_plan_output(collect_plan(run))
+    columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
+    undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])
+    listed: Counter[Place] = Counter()
+    for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):
+        listed.update((each["topic"], each["partition"]) for each in row["partitions"] or ())
+    opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
+    places = {(topic, partition) for topic, partition in opened}
+    return collect_plan_output(to_collect(run.rows("coverage", _COVERAGE), undecided, listed, places))
