@@ -94,11 +94,13 @@ def _need(
 ) -> tuple[str | None, str]:
     """The need of one partition, if any, and why."""
     is_missing = all(row["status"] == "MISSING" for row in rows)
+    judged = next((row for row in rows if row["is_judged"]), rows[0])
+    detail = judged["detail"] or judged["status"].lower()
     if place[0] == TRANSACTION_STATE_TOPIC:
         if is_missing:
             return "COORDINATOR_MISSING", NEEDS["COORDINATOR_MISSING"]
         if not shows_absence(rows):
-            return "COORDINATOR_UNCLEAR", f"{NEEDS['COORDINATOR_UNCLEAR']}: {_detail(rows)}"
+            return "COORDINATOR_UNCLEAR", f"{NEEDS['COORDINATOR_UNCLEAR']}: {detail}"
         return ("COORDINATOR_AGAIN", NEEDS["COORDINATOR_AGAIN"]) if waiting.get(place) else (None, "")
     if is_missing:
         if any(row.get("is_nothing_open") for row in rows) and not listed.get(place):
@@ -108,9 +110,8 @@ def _need(
         number = listed.get(place, 0)
         who = f"listed by {counted(number, 'unfinished transaction')}" if number else "no unfinished transaction lists it"
         return "PARTITION_NAMED", f"{NEEDS['PARTITION_NAMED']}; {who}"
-    judged = next((row for row in rows if row["is_judged"]), rows[0])
     if judged["status"] != "COMPLETE" or waiting.get(place):
-        return "COPY_NOT_WHOLE", f"{NEEDS['COPY_NOT_WHOLE']}: {_detail(rows)}"
+        return "COPY_NOT_WHOLE", f"{NEEDS['COPY_NOT_WHOLE']}: {detail}"
     if place in opened and judged["is_leader"] is False:
         return "NOT_THE_LEADERS", NEEDS["NOT_THE_LEADERS"]
     return None, ""
@@ -119,11 +120,6 @@ def _need(
 def shows_absence(rows: Iterable[Row]) -> bool:
     """Whether some copy of a coordinator partition proves what it does not contain. Columns: READ."""
     return any(CoverageRow(**{name: row[name] for name in READ}).shows_absence for row in rows)
-
-
-def _detail(rows: Sequence[Row]) -> str:
-    judged = next((row for row in rows if row["is_judged"]), rows[0])
-    return str(judged["detail"] or judged["status"].lower())
 
 
 def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:
