@@ -132,7 +132,7 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         actions[row["action"]] = actions.get(row["action"], 0) + 1
     shown = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, actions, brokers=2)
     reach = {name: extent(*[row for row in rows if row["verdict"] == name]) for name in verdicts}
-    shown = replace(shown, captured_from_ms=AS_OF, captured_to_ms=AS_OF, extents=reach)
+    shown = replace(shown, captured_to_ms=AS_OF, extents=reach)
     shown = replace(shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {}))
     covered = [{"topic": "__transaction_state", "partition": i, "status": "COMPLETE"} for i in range(5)]
     covered += [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING", "DAMAGED")[i % 3]} for i in range(7)]

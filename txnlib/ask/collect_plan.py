@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
@@ -48,19 +49,6 @@ _COVERAGE: Final = (
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
-def collect_plan(run: StoredRun) -> list[Row]:
-    """What else to copy, most useful first. Columns: COLUMNS."""
-    columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
-    undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])
-    listed: dict[Place, int] = {}
-    for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):
-        for each in row["partitions"] or ():
-            place = each["topic"], each["partition"]
-            listed[place] = listed.get(place, 0) + 1
-    opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
-    return to_collect(run.rows("coverage", _COVERAGE), undecided, listed, {(topic, partition) for topic, partition in opened})
-
-
 def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mapping[Place, int], opened: set[Place]) -> list[Row]:
     """What to copy, most useful first. Columns: COLUMNS.
 
@@ -89,19 +77,15 @@ def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mappin
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
     """Partition -> number of undecided transactions that a better copy of it may decide."""
     unclear = [place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)]
-    waiting: dict[Place, int] = {}
+    waiting: Counter[Place] = Counter()
     for row in undecided:
         match wanted_for(row):
             case Wanted.PARTITION:
-                places = [(row["topic"], row["partition"])]
+                waiting[row["topic"], row["partition"]] += 1
             case Wanted.COORDINATOR:
-                places = [(TRANSACTION_STATE_TOPIC, row["coordinator_partition"])]
+                waiting[TRANSACTION_STATE_TOPIC, row["coordinator_partition"]] += 1
             case Wanted.EVERY_COORDINATOR:
-                places = unclear
-            case _:
-                places = []
-        for place in places:
-            waiting[place] = waiting.get(place, 0) + 1
+                waiting.update(unclear)
     return waiting
 
 
@@ -110,11 +94,13 @@ def _need(
 ) -> tuple[str | None, str]:
     """The need of one partition, if any, and why."""
     is_missing = all(row["status"] == "MISSING" for row in rows)
+    judged = next((row for row in rows if row["is_judged"]), rows[0])
+    detail = judged["detail"] or judged["status"].lower()
     if place[0] == TRANSACTION_STATE_TOPIC:
         if is_missing:
             return "COORDINATOR_MISSING", NEEDS["COORDINATOR_MISSING"]
         if not shows_absence(rows):
-            return "COORDINATOR_UNCLEAR", f"{NEEDS['COORDINATOR_UNCLEAR']}: {_detail(rows)}"
+            return "COORDINATOR_UNCLEAR", f"{NEEDS['COORDINATOR_UNCLEAR']}: {detail}"
         return ("COORDINATOR_AGAIN", NEEDS["COORDINATOR_AGAIN"]) if waiting.get(place) else (None, "")
     if is_missing:
         if any(row.get("is_nothing_open") for row in rows) and not listed.get(place):
@@ -124,9 +110,8 @@ def _need(
         number = listed.get(place, 0)
         who = f"listed by {counted(number, 'unfinished transaction')}" if number else "no unfinished transaction lists it"
         return "PARTITION_NAMED", f"{NEEDS['PARTITION_NAMED']}; {who}"
-    judged = next((row for row in rows if row["is_judged"]), rows[0])
     if judged["status"] != "COMPLETE" or waiting.get(place):
-        return "COPY_NOT_WHOLE", f"{NEEDS['COPY_NOT_WHOLE']}: {_detail(rows)}"
+        return "COPY_NOT_WHOLE", f"{NEEDS['COPY_NOT_WHOLE']}: {detail}"
     if place in opened and judged["is_leader"] is False:
         return "NOT_THE_LEADERS", NEEDS["NOT_THE_LEADERS"]
     return None, ""
@@ -135,11 +120,6 @@ def _need(
 def shows_absence(rows: Iterable[Row]) -> bool:
     """Whether some copy of a coordinator partition proves what it does not contain. Columns: READ."""
     return any(CoverageRow(**{name: row[name] for name in READ}).shows_absence for row in rows)
-
-
-def _detail(rows: Sequence[Row]) -> str:
-    judged = next((row for row in rows if row["is_judged"]), rows[0])
-    return str(judged["detail"] or judged["status"].lower())
 
 
 def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:
@@ -254,4 +234,11 @@ def _selection(rows: Sequence[Row]) -> str:
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     """What to copy, most useful first, and the command for each broker."""
-    return collect_plan_output(collect_plan(run))
+    columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
+    undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])
+    listed: Counter[Place] = Counter()
+    for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):
+        listed.update((each["topic"], each["partition"]) for each in row["partitions"] or ())
+    opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
+    places = {(topic, partition) for topic, partition in opened}
+    return collect_plan_output(to_collect(run.rows("coverage", _COVERAGE), undecided, listed, places))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -58,13 +59,16 @@ def differences_of_runs(then: StoredRun, now: StoredRun) -> Differences:
     """Transactions that are new, ended or judged differently."""
     opened_then, opened_now = (run.rows("open_transactions", _OPEN) for run in (then, now))
     captured_then, captured_now = _captured(then), _captured(now)
-    rows = differences(
-        opened_then,
-        opened_now,
-        captured_then=captured_then,
-        captured_now=captured_now,
-        endings=_endings(now, {key_of(row) for row in opened_then} - {key_of(row) for row in opened_now}),
-    )
+    before, after = {key_of(row): row for row in opened_then}, {key_of(row): row for row in opened_now}
+    endings = _endings(now, before.keys() - after.keys())
+    began = {key: "NEW" if key[:2] in captured_then else "SEEN" for key in after if key not in before}
+    rows = [_row(change, None, after[key]) for key, change in began.items()]
+    for key, row in before.items():
+        if key not in after:
+            rows.append(_row("ENDED" if key[:2] in captured_now else "NOT_SEEN", row, None, endings.get(key)))
+        elif row["verdict"] != after[key]["verdict"]:
+            rows.append(_row("VERDICT", row, after[key]))
+    rows.sort(key=lambda row: (list(CHANGES).index(row["change"]), *key_of(row)))
     return Differences(
         now.cluster,
         RunSide(then.run_id, then.as_of_ms, len(opened_then), sorted(captured_then - captured_now)),
@@ -80,26 +84,6 @@ def _captured(run: StoredRun) -> set[Place]:
 
 def key_of(row: Row) -> Key:
     return row["topic"], row["partition"], row["producer_id"], row["start_offset"]
-
-
-def differences(
-    then: Sequence[Row],
-    now: Sequence[Row],
-    *,
-    captured_then: Collection[Place],
-    captured_now: Collection[Place],
-    endings: Mapping[Key, str],
-) -> list[Row]:
-    """One row per transaction that is new, ended or judged differently. `endings`: how transactions ended. Columns: COLUMNS."""
-    before, after = {key_of(row): row for row in then}, {key_of(row): row for row in now}
-    began = {key: "NEW" if key[:2] in captured_then else "SEEN" for key in after if key not in before}
-    rows = [_row(change, None, after[key]) for key, change in began.items()]
-    for key, row in before.items():
-        if key not in after:
-            rows.append(_row("ENDED" if key[:2] in captured_now else "NOT_SEEN", row, None, endings.get(key)))
-        elif row["verdict"] != after[key]["verdict"]:
-            rows.append(_row("VERDICT", row, after[key]))
-    return sorted(rows, key=lambda row: (list(CHANGES).index(row["change"]), *key_of(row)))
 
 
 def _row(change: str, then: Row | None, now: Row | None, ended: str | None = None) -> Row:
@@ -153,7 +137,9 @@ def differences_output(differences: Differences) -> CommandOutput:
         f"{printable(differences.cluster)}: from {utc_time(then.as_of_ms)} to {utc_time(now.as_of_ms)} "
         f"({duration(now.as_of_ms - then.as_of_ms)}), {then.opened} open then, {now.opened} now\n\n"
     )
-    tail = _counted(differences.rows)
+    counts = Counter(row["change"] for row in differences.rows)
+    tail = "\n" + "".join(f"{counts[change]} {change}: {meaning}\n" for change, meaning in CHANGES.items() if counts[change])
+    tail += "" if counts else "nothing changed\n"
     for label, run in (("not captured now, but then", then), ("captured now, and not then", now)):
         tail += f"{label}: {printable(', '.join(_named(run.only_captured)))}\n" if run.only_captured else ""
     return CommandOutput(COLUMNS, differences.rows, shown=_SHOWN, head=head, tail=partial(fold, tail), whole=lambda: whole)
@@ -161,13 +147,6 @@ def differences_output(differences: Differences) -> CommandOutput:
 
 def _whole(run: RunSide) -> Row:
     return {"run_id": run.run_id, "as_of_ms": run.as_of_ms}
-
-
-def _counted(rows: Sequence[Row]) -> str:
-    if not rows:
-        return "\nnothing changed\n"
-    counts = {change: sum(row["change"] == change for row in rows) for change in CHANGES}
-    return "\n" + "".join(f"{n} {change}: {CHANGES[change]}\n" for change, n in counts.items() if n)
 
 
 def _named(places: Sequence[Place]) -> list[str]:

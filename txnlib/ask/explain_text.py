@@ -274,10 +274,7 @@ def _remedy(explained: Explained, width: int) -> list[str]:
         ]
         return [*_wrapped(width, "do not", by_hand(row["do_not_abort_because"])), *settles]
     if row["do_not_abort_because"] is not None:
-        return [
-            *_wrapped(width, "not yet", told(row["do_not_abort_because"])),
-            *_command("then", row, width),
-        ]
+        return [*_wrapped(width, "not yet", told(row["do_not_abort_because"])), *_command("then", row, width)]
     decided = [] if row["safe_to_abort"] else _wrapped(width, "as", AS_DECIDED)
     return [*decided, *_command("do", row, width)]
 

@@ -18,47 +18,26 @@ from txnlib.core.schema import shown
 from txnlib.errors import UsageError, meant
 
 
-def open_transactions(
-    run: StoredRun, *, verdict: str | None = None, topic: str | None = None, limit: int | None = None
-) -> list[Row]:
-    """The open transactions that count as a verdict (`counted_as`), of a topic.
-
-    Those that hold a partition come first, then those that block the most offsets.
-
-    Column `holds`: whether it determines the last stable offset; NULL if that is not known. It blocks more offsets than any other
-    of its partition, so a limit leaves out those that wait before it.
-    """
-    columns = tuple(dict.fromkeys(name for name in (*shown("open"), "producer_id") if name != "holds"))
-    order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
-    rows = run.rows("open_transactions", columns, [*counted_as(verdict), *equal(topic=topic)], order=order, limit=limit)
-    holders = holders_of(run, rows)
-    held = [row | {"holds": holds(row, holders)} for row in rows]
-    return sorted(({name: row[name] for name in shown("open")} for row in held), key=lambda row: row["holds"] is not True)
-
-
-def findings(
-    run: StoredRun, *, severity: str | None = None, name: str | None = None, topic: str | None = None, limit: int | None = None
-) -> list[Row]:
-    """The findings of at least a severity, of a name or a topic; the most severe first."""
-    where = equal(name=name, topic=topic)
-    if severity is not None:
-        where.append(("severity", "IN", [each.name for each in Severity if each.value >= Severity[severity].value]))
-    ranks = " ".join(f"WHEN '{each.name}' THEN {each.value}" for each in Severity)
-    order = f'CASE "severity" {ranks} END DESC, "name", "topic", "partition", "offset"'
-    return run.rows("findings", shown("findings"), where, order=order, limit=limit)
-
-
-# ---- The commands
-
-
 def _listed(view: str, rows: list[Row], kept: Sequence[str] = ()) -> CommandOutput:
     """The rows of a view of the catalogue (`core.schema.shown`)."""
     return CommandOutput(shown(view), rows, shown=shown(view, is_wide=False), kept=kept)
 
 
 def answer_open(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The open transactions with their verdicts, those that hold a partition first."""
-    return _listed("open", open_transactions(run, verdict=options.verdict, topic=options.topic, limit=options.limit))
+    """The open transactions with their verdicts, those that hold a partition first, then those that block the most offsets.
+
+    Column `holds`: whether it determines the last stable offset; NULL if that is not known. It blocks more offsets than any other
+    of its partition, so a limit leaves out those that wait before it.
+    """
+    columns = tuple(dict.fromkeys(name for name in (*shown("open"), "producer_id") if name != "holds"))
+    where = [*counted_as(options.verdict), *equal(topic=options.topic)]
+    order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
+    rows = run.rows("open_transactions", columns, where, order=order, limit=options.limit)
+    holders = holders_of(run, rows)
+    for row in rows:
+        row["holds"] = holds(row, holders)
+    rows.sort(key=lambda row: row["holds"] is not True)
+    return _listed("open", [{name: row[name] for name in shown("open")} for row in rows])
 
 
 #: Columns of findings for people; a terminal has the kept ones at any width.
@@ -70,8 +49,12 @@ def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
     """What is odd in the logs, the most severe first; without a severity and a name, from WARNING on."""
     severity = options.severity or (None if options.name else Severity.WARNING.name)
     is_table = options.format == TABLE
-    limit = None if is_table else options.limit
-    rows = findings(run, severity=severity, name=options.name, topic=options.topic, limit=limit)
+    where = equal(name=options.name, topic=options.topic)
+    if severity is not None:
+        where.append(("severity", "IN", [each.name for each in Severity if each.value >= Severity[severity].value]))
+    ranks = " ".join(f"WHEN '{each.name}' THEN {each.value}" for each in Severity)
+    order = f'CASE "severity" {ranks} END DESC, "name", "topic", "partition", "offset"'
+    rows = run.rows("findings", shown("findings"), where, order=order, limit=None if is_table else options.limit)
     if not rows and options.name is not None and options.name not in Finding.__members__:
         raise UsageError(f"there is no finding {options.name}{meant(options.name, Finding.__members__)}")
     people = findings_of_applications(rows, run.settings.get("application_patterns", ()))[: options.limit] if is_table else None

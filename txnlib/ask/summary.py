@@ -42,7 +42,7 @@ _KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 _OPEN: Final = shown("report")
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
 _PLAN: Final = shown("report: plan")
-_CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "basis", "samples", "samples_back")
+_CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "samples", "samples_back")
 _FURTHEST: Final = 'abs("offset_ms") DESC, "broker"'
 _BEHIND: Final = shown("report: partition")
 #: Orders of rows: those that block most first, and partitions that lag longest first.
@@ -93,7 +93,6 @@ class Summary:
     known: Acknowledged | None = None
     #: Instant of the audit of this cluster before this one; None if this is the first.
     earlier_ms: int | None = None
-    captured_from_ms: int | None = None
     captured_to_ms: int | None = None
     is_instant_assumed: bool = False
     brokers: int = 0
@@ -352,7 +351,6 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
             "unreadable_bytes": 'coalesce(sum("unreadable_bytes"), 0)',
             "batches": 'coalesce(sum("batches"), 0)',
             "brokers": 'count(DISTINCT "broker")',
-            "captured_from_ms": 'min("captured_at")',
             "captured_to_ms": 'max("captured_at")',
             "is_instant_assumed": f'coalesce(bool_or(NOT {is_missing} AND "captured_at" IS NULL), FALSE)',
         },
@@ -368,14 +366,13 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
     missing_data = run.rows("coverage", ("topic", "partition"), is_lost_data, order='"topic", "partition"', limit=SHOWN_MISSING)
     return {
         **counted,
-        "captured_from_ms": ms(counted["captured_from_ms"]),
         "captured_to_ms": ms(counted["captured_to_ms"]),
         "statuses": {status: statuses.get(status, 0) for status in STATUSES},
         "missing_coordinators": tuple(row["partition"] for row in missing),
         "missing_partitions": tuple((row["topic"], row["partition"]) for row in missing_data),
         "incomplete": run.rows(
             "coverage",
-            ("topic", "partition", "source", "status", "detail", "unreadable_bytes"),
+            ("topic", "partition", "source", "status", "detail"),
             [("status", "IN", ("PARTIAL", "DAMAGED")), ("is_judged", "=", True)],
             order='"topic", "partition"',
             limit=shown_copies + 1,

@@ -89,7 +89,10 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
     is_ended: list[Filter] = [*here, ("marker_offset", "IS NOT", None)]
     ended = _timed_rows(run, "producer_spans", _SPAN, is_ended, order='"marker_offset" DESC', limit=LOADED)
     exact_from = ended[-1]["marker_offset"] if len(ended) == LOADED else 0
-    chosen = [*_before(opened, ended[last:]), *opened, *ended[:last]]
+    # Of the older ones, the last that ended before the oldest open one began.
+    start = opened[0]["first_offset"] if opened else -1
+    before = [row for row in ended[last:] if row["marker_offset"] < start][:SHOWN_BEFORE]
+    chosen = [*before, *opened, *ended[:last]]
     owners = _owners(run, {row["producer_id"] for row in chosen})
     records = touching(_records(run, set(owners.values()), _periods(opened, ended[:last])), topic, partition)
     decided = decisions(chosen, owners, records)
@@ -112,7 +115,8 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
         partition=offsets_now,
         is_of_partition=True,
     )
-    return _episode(run, history, elections, at_coordinator, _behind_others(run, marked, events))
+    in_time = in_order(elections, at_coordinator, _behind_others(run, marked, events))
+    return Episode(run.cluster, run.run_id, run.as_of_ms, in_time, history)
 
 
 def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[Timeline]:
@@ -141,7 +145,8 @@ def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[
     since_ms = _first_ms(events)
     elections = leader_events([change for place in sorted(places) for change in leader_changes(run, *place, since_ms)])
     history = Timeline(transactional_id, earlier=(run.number("transactions", "count(*)", own) or 0) - len(newest))
-    return _episode(run, history, elections, _behind_others(run, opened, events))
+    in_time = in_order(elections, _behind_others(run, opened, events))
+    return Episode(run.cluster, run.run_id, run.as_of_ms, in_time, history)
 
 
 def _behind_others(run: StoredRun, opened: Sequence[Row], events: Iterable[Event]) -> Iterator[Event]:
@@ -155,10 +160,6 @@ def _behind_others(run: StoredRun, opened: Sequence[Row], events: Iterable[Event
     for event in events:
         holder = waiting.get((event.log, event.offset)) if event.mark else None
         yield event if holder is None else replace(event, detail=f"{event.detail}; waits behind {ahead(holder)}")
-
-
-def _episode(run: StoredRun, history: Timeline, *logs: Iterable[Event]) -> Episode[Timeline]:
-    return Episode(run.cluster, run.run_id, run.as_of_ms, in_order(*logs), history)
 
 
 def _behind(starts: Mapping[int, int], at_coordinator: Sequence[Event]) -> dict[int, Key]:
@@ -196,14 +197,6 @@ def _timed_rows(
 def _timed(row: Row) -> Row:
     """The row with None for times that no clock shows: a client may have set any."""
     return row | {name: clock_ms(row[name]) for name in _TIMES & row.keys()}
-
-
-def _before(opened: Sequence[Row], older: Sequence[Row]) -> list[Row]:
-    """The last transactions that ended before the oldest open one began, unless they are among the newest."""
-    if not opened:
-        return []
-    start = opened[0]["first_offset"]
-    return [row for row in older if row["marker_offset"] < start][:SHOWN_BEFORE]
 
 
 def _owners(run: StoredRun, producers: Collection[int]) -> dict[int, str]:

@@ -114,16 +114,8 @@ def _events(whole: TransactionOnPartitions) -> list[Event]:
         times = {"marker_ms": row["marked"], "first_timestamp_ms": None, "is_broker_clock": False}
         span = {**row, **times, "marker_type": row["outcome"], "records": None}
         owner = {row["producer_id"]: whole.transactional_id}
-        logs.append(
-            span_events(
-                f"{row['topic']}-{row['partition']}",
-                [span],
-                owner,
-                {row["first_offset"]: (began, DATA, row["first_offset"])},
-                None,
-                {},
-            )
-        )
+        started = {row["first_offset"]: (began, DATA, row["first_offset"])}
+        logs.append(span_events(f"{row['topic']}-{row['partition']}", [span], owner, started, None, {}))
     return in_order(*logs)
 
 

@@ -22,7 +22,7 @@ from txnlib.jobs.progress import LINES
 from txnlib.page import page
 from txnlib.page.page_rows import STORIES, page_rows_of
 from txnlib.pipeline.clock import now
-from txnlib.pipeline.query_run import is_read_by_spark, query_run
+from txnlib.pipeline.query_run import SparkRows, query_run
 from txnlib.pipeline.run import Run
 from txnlib.readers.storage.local_files import shown
 from txnlib.version import __version__
@@ -34,7 +34,7 @@ FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
 def write_page(run: Run, file: str, known: Acknowledged | None = None) -> None:
     """Writes the page of a complete run. `known`: what is acknowledged."""
     queried = query_run(run)
-    stories = FEW_STORIES if is_read_by_spark(queried) else STORIES
+    stories = FEW_STORIES if isinstance(queried.tables, SparkRows) else STORIES
     page.write_page(page_rows_of(queried, tables=run.tables.store.output, stories=stories, known=known), file)
 
 

@@ -205,7 +205,7 @@ def _statuses(run: StoredRun, where: list[Filter]) -> list[Row]:
 
 def _runs(run: StoredRun) -> tuple[list[Row], Row]:
     """The finished runs up to this one, and the row of this one."""
-    columns = ("run_id", "cluster", "as_of", "status", "started_at", "counts", "version", "input")
+    columns = ("run_id", "as_of", "status", "counts", "version", "input")
     newest = run.tables.rows(RUNS, columns, [("cluster", "=", run.cluster)], order='"as_of" DESC', limit=RUNS_READ)
     noted = next((row for row in newest if row["run_id"] == run.run_id), {})
     finished = [row for row in _with_ms(newest, "as_of") if row["status"] == "DONE" and row["as_of"] <= run.as_of_ms]

@@ -110,11 +110,7 @@ def note_contradictions(run: Run) -> None:
 
 COUNT: Final = "the number of partitions of __transaction_state"
 #: Name in the metadata log -> field of capture.json.
-_NOTED: Final = {
-    **NOTED,
-    TRANSACTION_VERSION: "transaction_version",
-    COUNT: "coordinator_partitions",
-}
+_NOTED: Final = {**NOTED, TRANSACTION_VERSION: "transaction_version", COUNT: "coordinator_partitions"}
 
 
 def _infer_transaction_max_timeout(run: Run) -> None:

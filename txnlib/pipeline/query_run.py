@@ -49,8 +49,3 @@ def query_run(run: Run) -> rows.StoredRun:
     else:
         tables = SparkRows(store.output or str(store.schema), run.tables.read_stamped)
     return rows.StoredRun(tables, settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
-
-
-def is_read_by_spark(asked: rows.StoredRun) -> bool:
-    """Whether each query takes jobs of Spark, not milliseconds."""
-    return isinstance(asked.tables, SparkRows)

@@ -162,17 +162,16 @@ class _Capture:
         if not others and not own.partitions:
             raise UsageError("there is no topic that this user may describe. Needed: the operations DESCRIBE and READ on topics")
         for each in (*own.partitions, *others):
-            self._taken[each] = Taken(each)
+            taken = self._taken[each] = Taken(each)
+            if each.leader == NO_LEADER:
+                taken.problem = "no broker leads it"
+            elif each.is_readable is False:
+                taken.problem, taken.is_lasting = "this user may not read it", True
         unreadable = sorted({each.topic for each in others if each.is_readable is False})
         if unreadable:
             self._progress.say(f"this user may not read {', '.join(unreadable)}. Needed: the operation READ on these topics")
         if any(each.is_readable is False for each in own.partitions):
             self._progress.say(f"this user may not read {TRANSACTION_STATE_TOPIC}. {_NEEDED}")
-        for each in (*own.partitions, *others):
-            if each.leader == NO_LEADER:
-                self._taken[each].problem = "no broker leads it"
-            elif each.is_readable is False:
-                self._taken[each].problem, self._taken[each].is_lasting = "this user may not read it", True
         return others
 
     def _every_topic(self) -> cluster.Metadata:

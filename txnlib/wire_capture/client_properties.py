@@ -51,7 +51,7 @@ def read_properties(path: str) -> dict[str, str]:
         raise ConfigError(path, "", f"cannot be opened: {error.strerror or error}") from error
     found: dict[str, str] = {}
     whole = ""
-    for line in text.splitlines():
+    for line in (*text.splitlines(), ""):
         stripped = line.lstrip(" \t\f")
         if not whole and stripped[:1] in ("", "#", "!"):
             continue
@@ -59,19 +59,11 @@ def read_properties(path: str) -> dict[str, str]:
         if (len(whole) - len(whole.rstrip("\\"))) % 2:
             whole = whole[:-1]
             continue
-        name, value = _name_and_value(whole)
-        found[name] = value
+        parts = re.fullmatch(r"((?:[^=:\s\\]|\\.)*)[ \t\f]*[=: \t\f]?[ \t\f]*(.*)", whole, re.DOTALL)
+        assert parts is not None, "every part may be empty"
+        found[_unescaped(parts[1])] = _unescaped(parts[2])
         whole = ""
-    if whole:
-        name, value = _name_and_value(whole)
-        found[name] = value
     return found
-
-
-def _name_and_value(line: str) -> tuple[str, str]:
-    parts = re.fullmatch(r"((?:[^=:\s\\]|\\.)*)[ \t\f]*[=: \t\f]?[ \t\f]*(.*)", line, re.DOTALL)
-    assert parts is not None, "every part may be empty"
-    return _unescaped(parts[1]), _unescaped(parts[2])
 
 
 def _unescaped(text: str) -> str:
