@@ -14,7 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.ask.own_command import own_command
-from txnlib.ask.rows import RUNS, Filter, Row, Rows, StoredRun, column_names, ms, select
+from txnlib.ask.rows import AUDIT_RUNS, Filter, Row, Rows, StoredRun, column_names, ms, select
 from txnlib.core.instants import parse_instant
 from txnlib.errors import (
     HAS_NOT_ENDED,
@@ -32,7 +32,7 @@ _RUN_COLUMNS: Final = column_names("run_id cluster as_of status started_at finis
 
 
 #: The tables that say which rows of earlier runs a run has.
-_SAY_WHAT_COUNTS: Final = (RUNS, "coverage")
+_SAY_WHAT_COUNTS: Final = (AUDIT_RUNS, "coverage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Tables(Rows):
 
     def _rows_of_runs(self, name: str) -> str | None:
         """The query for the rows that each run has in a table; None if each has just those that it wrote."""
-        if name == RUNS:
+        if name == AUDIT_RUNS:
             return None
         # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
         from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
@@ -96,7 +96,7 @@ class Tables(Rows):
 
     def _not_there(self, name: str) -> MissingTableError:
         """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a log."""
-        noted = [] if name == RUNS else runs(self)
+        noted = [] if name == AUDIT_RUNS else runs(self)
         if not noted or any(row["status"] == DONE for row in noted):
             return MissingTableError(name, "audit")
         newest = max(noted, key=lambda row: row["started_at"])
@@ -130,9 +130,9 @@ def default_root() -> str:
     if named := os.environ.get(TABLES_VARIABLE):
         return named
     root = Path(DEFAULT_ROOT)
-    if (root / RUNS).is_dir() or not root.is_dir():
+    if (root / AUDIT_RUNS).is_dir() or not root.is_dir():
         return DEFAULT_ROOT
-    below = sorted(str(each.parent) for each in root.glob(f"*/{RUNS}"))
+    below = sorted(str(each.parent) for each in root.glob(f"*/{AUDIT_RUNS}"))
     if len(below) > 1:
         raise UsageError(f"tables are in {', '.join(below)}: name one with --tables")
     return below[0] if below else DEFAULT_ROOT
@@ -142,10 +142,10 @@ def open_tables(root: str) -> Tables:
     """The tables an audit wrote with `--output ROOT`. Raises UnreadableInputError where there are none."""
     tables = Tables(root if "://" in root else str(Path(root.removeprefix("file:")).absolute()))
     try:
-        tables._open(RUNS)
+        tables._open(AUDIT_RUNS)
     except (MissingTableError, DeltaError, OSError) as error:
         is_missing, folder = isinstance(error, MissingTableError) and "://" not in tables.root, Path(tables.root)
-        if is_missing and ((folder / RUNS).is_dir() or any(folder.glob("*/_delta_log"))):
+        if is_missing and ((folder / AUDIT_RUNS).is_dir() or any(folder.glob("*/_delta_log"))):
             problem = "no audit has ended there: the first one is at work, or was killed before it could note that it began"
             raise UnreadableInputError(root, problem, "Wait for it; if it was killed, run it again") from error
         said = (error.says() if isinstance(error, TxnlibError) else str(error)).strip()
@@ -157,7 +157,7 @@ def open_tables(root: str) -> Tables:
 
 def runs(tables: Tables) -> list[Row]:
     """All runs, newest first."""
-    return tables.rows(RUNS, _RUN_COLUMNS, order="as_of DESC, started_at DESC")
+    return tables.rows(AUDIT_RUNS, _RUN_COLUMNS, order="as_of DESC, started_at DESC")
 
 
 def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> list[Row]:

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 Filter = tuple[str, str, Any]
 
 #: The table with a row for each run.
-RUNS: Final = "audit_runs"
+AUDIT_RUNS: Final = "audit_runs"
 #: A text that means the same between quotes in every dialect of SQL.
 _PLAIN: Final = re.compile(r"[\w.:/ -]*")
 

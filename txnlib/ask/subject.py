@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from txnlib.ask.own_command import own_command
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among
+from txnlib.ask.rows import AUDIT_RUNS, Filter, Row, StoredRun, among
 from txnlib.errors import UsageError, meant
 
 _DIGITS: Final = "[0-9]{1,18}"
@@ -113,7 +113,7 @@ def _meant(run: StoredRun, like: str, at: str, partitions: Sequence[str]) -> str
     """What a word may mean, as the end of a message: a partition, an id and a run that begin with it, else what is like it."""
     ids, runs = (
         [row[name] for row in of.rows(table, (name,), limit=_MOST_NAMES)]
-        for of, table, name in ((run, "transactional_ids", "transactional_id"), (run.tables, RUNS, "run_id"))
+        for of, table, name in ((run, "transactional_ids", "transactional_id"), (run.tables, AUDIT_RUNS, "run_id"))
     )
     begun = [
         f"{before}{min(found, key=lambda name: (len(name), name))}{after}"

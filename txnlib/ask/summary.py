@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, among, ms
+from txnlib.ask.rows import AUDIT_RUNS, Filter, Row, StoredRun, among, ms
 from txnlib.core.display import printable
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -231,7 +231,7 @@ def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
 def _earlier_ms(run: StoredRun) -> int | None:
     """The instant of the newest finished audit of the cluster before this one."""
     is_earlier = [("cluster", "=", run.cluster), ("status", "=", "DONE"), ("run_id", "<>", run.run_id)]
-    instants = (ms(row["as_of"]) for row in run.tables.rows(RUNS, ("as_of",), is_earlier))
+    instants = (ms(row["as_of"]) for row in run.tables.rows(AUDIT_RUNS, ("as_of",), is_earlier))
     return max((instant for instant in instants if instant is not None and instant < run.as_of_ms), default=None)
 
 

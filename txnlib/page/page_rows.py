@@ -11,7 +11,7 @@ from txnlib.ask.episode import Episode
 from txnlib.ask.explain import explain
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.own_command import anywhere
-from txnlib.ask.rows import RUNS, Filter, Row, StoredRun, in_transactions, ms
+from txnlib.ask.rows import AUDIT_RUNS, Filter, Row, StoredRun, in_transactions, ms
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, Summary, cards, summarise
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
@@ -206,7 +206,7 @@ def _statuses(run: StoredRun, where: list[Filter]) -> list[Row]:
 def _runs(run: StoredRun) -> tuple[list[Row], Row]:
     """The finished runs up to this one, and the row of this one."""
     columns = ("run_id", "as_of", "status", "counts", "version", "input")
-    newest = run.tables.rows(RUNS, columns, [("cluster", "=", run.cluster)], order='"as_of" DESC', limit=RUNS_READ)
+    newest = run.tables.rows(AUDIT_RUNS, columns, [("cluster", "=", run.cluster)], order='"as_of" DESC', limit=RUNS_READ)
     noted = next((row for row in newest if row["run_id"] == run.run_id), {})
     finished = [row for row in _with_ms(newest, "as_of") if row["status"] == "DONE" and row["as_of"] <= run.as_of_ms]
     finished = finished[:SHOWN_RUNS]
