@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.delta_tables import at, txn_audit, write, write_run
-from txnlib.core.findings.forecasts import DAY_MS, FEW_PRODUCERS
+from txnlib.core.findings.forecast_findings import DAY_MS, FEW_PRODUCERS
 from txnlib.delta.store import RunStore, Store
 from txnlib.incremental import history_of
 from txnlib.pipeline.forecasts import FORECAST

@@ -400,7 +400,7 @@ class Finding(Enum):
         do: CAPTURE_AGAIN
         not logged: NOT_COMPARED
     """)
-    # Forecasts. The rules are in `core.findings.forecasts`; the evidence has the arithmetic, and `expected` the date.
+    # Forecasts. The rules are in `core.findings.forecast_findings`; the evidence has the arithmetic, and `expected` the date.
     PRODUCER_EPOCHS_RUN_OUT = _row("""INFO, FORECASTS
         The producer id of a transactional id will have used all its epochs, and its coordinator then gives the id a new
         producer id. The severity is WARNING in the last week, unless the id gets there every month anyway.

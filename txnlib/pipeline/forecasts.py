@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from txnlib.ask.run_result import Written
 from txnlib.core.display import counted
-from txnlib.core.findings.forecasts import FEW_PRODUCERS, NAMES, NIGHT_MS, ForecastSettings, forecasts
+from txnlib.core.findings.forecast_findings import FEW_PRODUCERS, NAMES, NIGHT_MS, ForecastSettings, forecasts
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.given_rows import Given, earlier_rows_of, selected
 from txnlib.pipeline.run import Run

@@ -8,7 +8,7 @@ import pytest
 
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.coordinator_records import CHECKPOINTED_WITHIN_MS, deleted_partitions, listed_deleted
+from txnlib.core.findings.coordinator_findings import CHECKPOINTED_WITHIN_MS, deleted_partitions, listed_deleted
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
 

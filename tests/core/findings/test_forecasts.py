@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.forecasts import (
+from txnlib.core.findings.forecast_findings import (
     CALLED,
     DAY_MS,
     FEW_PRODUCERS,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.live_answers import (
+from txnlib.core.findings.live_answer_findings import (
     AskedId,
     LiveProducer,
     LiveTransaction,
@@ -18,7 +18,7 @@ from txnlib.core.findings.live_answers import (
     stable_questions,
     unexplained_stable_offsets,
 )
-from txnlib.core.findings.producer_batches import NewestSpan, OddProducer, ProducerChecks, of_producers
+from txnlib.core.findings.producer_findings import NewestSpan, OddProducer, ProducerChecks, of_producers
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.producer_state import ProducerState
 

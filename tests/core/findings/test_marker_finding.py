@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.log_notation import TS
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.odd_markers import Decision, Marker, marker_finding
+from txnlib.core.findings.marker_findings import Decision, Marker, marker_finding
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 
 SECOND = 1_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.findings.contradictions import (
+from txnlib.core.findings.copy_findings import (
     CopiedRow,
     DifferingCopies,
     IndexedAbort,
@@ -15,7 +15,7 @@ from txnlib.core.findings.contradictions import (
     of_indexed,
     of_unindexed,
 )
-from txnlib.core.findings.odd_markers import (
+from txnlib.core.findings.marker_findings import (
     Decision,
     EarlyWrite,
     Marker,

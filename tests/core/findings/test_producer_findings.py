@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.cluster_metadata import ProducerIdBlock
-from txnlib.core.findings.contradictions import SINCE_THEN, highest_producer_id
-from txnlib.core.findings.coordinator_records import (
+from txnlib.core.findings.coordinator_findings import (
     FEW,
     MANY_PRODUCER_IDS,
     MANY_TRANSACTIONAL_IDS,
@@ -17,7 +16,8 @@ from txnlib.core.findings.coordinator_records import (
     of_abandoned_ids,
     of_abandoned_producers,
 )
-from txnlib.core.findings.producer_batches import (
+from txnlib.core.findings.copy_findings import SINCE_THEN, highest_producer_id
+from txnlib.core.findings.producer_findings import (
     SUSPECTS_KEPT,
     CorruptBatch,
     NewestSpan,

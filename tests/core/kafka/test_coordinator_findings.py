@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.findings.coordinator_records import (
+from txnlib.core.findings.coordinator_findings import (
     ClaimedProducerId,
     LoggedId,
     NamedProducerId,

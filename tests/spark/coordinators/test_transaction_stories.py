@@ -11,7 +11,7 @@ import pytest
 from tests.spark.producers.test_producer_spans import coverage
 from tests.support.frames import assert_rows, empty, frame, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
-from txnlib.core.findings.odd_markers import (
+from txnlib.core.findings.marker_findings import (
     EarlyWrite,
     OddMarker,
     UndecidedAbort,

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.frames import frame
 from tests.support.log_notation import TS
-from txnlib.core.findings.coordinator_records import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
+from txnlib.core.findings.coordinator_findings import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
 from txnlib.spark.findings.coordinator_findings import abandoned_ids
 from txnlib.spark.findings.producer_findings import abandoned_producers
 from txnlib.spark.schemas import TABLES

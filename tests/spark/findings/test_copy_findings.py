@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
-from txnlib.core.findings.contradictions import DifferingCopies, OpenOnReplica, of_copies, of_replicas
+from txnlib.core.findings.copy_findings import DifferingCopies, OpenOnReplica, of_copies, of_replicas
 from txnlib.readers import arrow_schemas
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.copy_findings import (

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.delta_tables import at
 from tests.support.frames import frame
-from txnlib.core.findings.forecasts import (
+from txnlib.core.findings.forecast_findings import (
     DAY_MS,
     FEW_PRODUCERS,
     FORECAST_FROM_EPOCH,

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.frames import frame
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.live_answers import LiveProducer, LiveTransaction, ToldSpan, answers_of, lost_transactions
-from txnlib.core.findings.producer_batches import (
+from txnlib.core.findings.live_answer_findings import LiveProducer, LiveTransaction, ToldSpan, answers_of, lost_transactions
+from txnlib.core.findings.producer_findings import (
     SUSPECTS_KEPT,
     CorruptBatch,
     NewestSpan,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.core.findings.contradictions import metadata_findings
+from txnlib.core.findings.copy_findings import metadata_findings
 from txnlib.spark.findings import coordinator_findings, copy_findings, marker_findings, producer_findings
 from txnlib.spark.findings.live_answer_findings import live_answer_findings
 

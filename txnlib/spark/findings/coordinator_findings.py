@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.cluster_metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.contradictions import highest_producer_id
-from txnlib.core.findings.coordinator_records import (
+from txnlib.core.findings.coordinator_findings import (
     LEFT_BEHIND_AFTER_MS,
     ClaimedProducerId,
     LoggedId,
@@ -24,6 +23,7 @@ from txnlib.core.findings.coordinator_records import (
     of_owners,
     of_records,
 )
+from txnlib.core.findings.copy_findings import highest_producer_id
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES
 from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT, last_records

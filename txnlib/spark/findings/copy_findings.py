@@ -12,7 +12,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from txnlib.core.findings.contradictions import of_copies, of_indexed, of_replicas, of_unindexed
+from txnlib.core.findings.copy_findings import of_copies, of_indexed, of_replicas, of_unindexed
 from txnlib.spark.batch_runs import BATCH_HASH, single_batches
 from txnlib.spark.coverage import LIVING
 from txnlib.spark.joins import broadcast, bucket_of, select

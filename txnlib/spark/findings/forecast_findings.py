@@ -1,4 +1,4 @@
-"""What each forecast is about: the few rows that the rules of `core.findings.forecasts` judge.
+"""What each forecast is about: the few rows that the rules of `core.findings.forecast_findings` judge.
 
 Native predicates clear what a rule says nothing about.
 """
@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from txnlib.core.ended_by import EndedBy
-from txnlib.core.findings.forecasts import CALLED, FEW_PRODUCERS, FORECAST_FROM_EPOCH, STILL_RUNS, UNENDED
+from txnlib.core.findings.forecast_findings import CALLED, FEW_PRODUCERS, FORECAST_FROM_EPOCH, STILL_RUNS, UNENDED
 from txnlib.core.kafka.transaction_state import EXPIRATION_ALLOWED_STATES
 from txnlib.core.schema.rows_of_runs import quoted, quoted_list
 from txnlib.spark.instants import clock_ms

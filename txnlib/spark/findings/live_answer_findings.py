@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.found import FindingRow
-from txnlib.core.findings.live_answers import (
+from txnlib.core.findings.finding_row import FindingRow
+from txnlib.core.findings.live_answer_findings import (
     AskedId,
     LiveAnswer,
     LiveProducer,

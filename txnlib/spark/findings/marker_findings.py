@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from txnlib.core.findings.odd_markers import of_early_writes, of_markers, of_undecided_aborts, of_unmarked
+from txnlib.core.findings.marker_findings import of_early_writes, of_markers, of_undecided_aborts, of_unmarked
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark.coordinators.transaction_markers import CLOCK, agrees, lost_markers, markers_of
 from txnlib.spark.coordinators.transactions import DECIDED_MS

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.producer_batches import SUSPECTS_KEPT
+from txnlib.core.findings.producer_findings import SUSPECTS_KEPT
 from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
 from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, LAST_BATCH_OFFSET, is_divided_at, packed, single_batches
 from txnlib.spark.coverage import BEGINS_AT_SNAPSHOT, survives

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from txnlib.core.copies import CoverageRow, highest_of, is_above
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.found import FindingRow, found, known
+from txnlib.core.findings.finding_row import FindingRow, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
 from txnlib.core.rows import OfProducer, OnPartition, grouped

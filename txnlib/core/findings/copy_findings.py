@@ -10,7 +10,7 @@ from txnlib.core.cluster_metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.found import FindingRow, found, known
+from txnlib.core.findings.finding_row import FindingRow, found, known
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.rows import OfProducer, OnPartition
 

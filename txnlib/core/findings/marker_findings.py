@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.found import FindingRow, OfTransaction, as_json, found, known
+from txnlib.core.findings.finding_row import FindingRow, OfTransaction, as_json, found, known
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
 
@@ -136,7 +136,7 @@ class OddMarker(OfTransaction):
 
 
 def of_markers(markers: Iterable[OddMarker]) -> Iterator[FindingRow]:
-    """The finding about each marker, unless a decision explains it: `core.findings.odd_markers`."""
+    """The finding about each marker, unless a decision explains it: `core.findings.marker_findings`."""
     for each in markers:
         if (finding := marker_finding(each.marker)) is not None:
             yield found(finding, _shown(each), each)

@@ -10,8 +10,8 @@ from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.contradictions import never_allocated
-from txnlib.core.findings.found import FindingRow, found, unshown
+from txnlib.core.findings.copy_findings import never_allocated
+from txnlib.core.findings.finding_row import FindingRow, found, unshown
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import partition_for
@@ -123,7 +123,7 @@ def of_owners(
 ) -> Iterator[FindingRow]:
     """Producer ids that more than one transactional id claims, and those that the cluster never handed out.
 
-    `highest`: as `core.findings.contradictions.highest_producer_id` gives it.
+    `highest`: as `core.findings.copy_findings.highest_producer_id` gives it.
     """
     for each in producer_ids:
         names = sorted({claim.transactional_id for claim in each.claims})

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from txnlib.core.display import counted, duration, instant, printable
 from txnlib.core.finding_catalogue import Finding, Severity, Topic
-from txnlib.core.findings.found import FindingRow, found
+from txnlib.core.findings.finding_row import FindingRow, found
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, LATE_TRANSACTION_BUFFER_MS
 from txnlib.core.rows import ProducerId

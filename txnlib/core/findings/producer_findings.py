@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.contradictions import never_allocated
-from txnlib.core.findings.found import FindingRow, as_json, found, is_unshown, unshown
-from txnlib.core.findings.live_answers import LiveAnswer, of_open_transaction
+from txnlib.core.findings.copy_findings import never_allocated
+from txnlib.core.findings.finding_row import FindingRow, as_json, found, is_unshown, unshown
+from txnlib.core.findings.live_answer_findings import LiveAnswer, of_open_transaction
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
@@ -79,7 +79,7 @@ class ProducerChecks:
     clock_tolerance_ms: int
     producer_id_expiration_ms: int
     whole_metadata_ms: int | None = None
-    #: As `core.findings.contradictions.highest_producer_id` gives it.
+    #: As `core.findings.copy_findings.highest_producer_id` gives it.
     highest: int | None = None
     answers: Mapping[tuple[str, int], LiveAnswer] = field(default_factory=dict)
 
