@@ -11,8 +11,8 @@ from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import told
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
-from txnlib.core.findings.copy_findings import metadata_findings
 from txnlib.core.findings.finding_row import as_json, found
+from txnlib.core.findings.metadata_findings import metadata_findings
 
 TS = 1_700_000_000_000
 ELECTED = PartitionAssignment(topic="orders", leader=2, leader_epoch=5, is_unclean=True, since_ms=TS, since_offset=40)

@@ -16,7 +16,7 @@ from txnlib.core.findings.coordinator_findings import (
     of_abandoned_ids,
     of_abandoned_producers,
 )
-from txnlib.core.findings.copy_findings import SINCE_THEN, highest_producer_id
+from txnlib.core.findings.metadata_findings import SINCE_THEN, highest_producer_id
 from txnlib.core.findings.producer_findings import (
     SUSPECTS_KEPT,
     CorruptBatch,

@@ -10,8 +10,8 @@ from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.copy_findings import never_allocated
 from txnlib.core.findings.finding_row import FindingRow, found, unshown
+from txnlib.core.findings.metadata_findings import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import partition_for

@@ -1,71 +1,14 @@
-"""Findings about copies, indexes, notes and the metadata log that disagree."""
+"""Findings about copies of a partition that disagree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from txnlib.core.cluster_metadata import PartitionAssignment, ProducerIdBlock
-from txnlib.core.copies import CoverageRow
-from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.findings.finding_row import FindingRow, found, known
-from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 from txnlib.core.rows import OfProducer, OnPartition
-
-#: Producer ids that brokers may have been given between the end of the metadata log and the last copy: ten blocks.
-SINCE_THEN: Final = 10_000
-
-
-def metadata_findings(
-    partition_assignments: Sequence[PartitionAssignment], coverage: Sequence[CoverageRow], *, contradictions: tuple[str, ...]
-) -> Iterator[FindingRow]:
-    """Unclean elections, and what capture.json and copies contradict. Kafka: the meter `UncleanLeaderElectionsPerSec`."""
-    for each in partition_assignments:
-        if each.is_unclean and each.since_offset is not None:
-            since = "null" if each.since_ms is None else precise_time(each.since_ms)
-            elected = f"broker {_or_null(each.leader)} elected at {since}, leader epoch {_or_null(each.leader_epoch)}"
-            says = f"{CLUSTER_METADATA_TOPIC} offset {each.since_offset}: {elected}"
-            yield found(Finding.UNCLEAN_LEADER_ELECTION, says, each)
-    differing = {
-        (copy.topic, copy.partition, copy.noted_leader, copy.assigned_leader, copy.leader)
-        for copy in coverage
-        if None not in (copy.noted_leader, copy.assigned_leader) and copy.noted_leader != copy.assigned_leader
-    }
-    for topic, partition, noted, assigned, leader in differing:
-        says = f"leader {noted} by capture.json, {assigned} by the metadata log; used: {_or_null(leader)}"
-        yield found(Finding.CAPTURE_JSON_CONTRADICTED, says, topic=topic, partition=partition)
-    for says in contradictions:
-        yield found(Finding.CAPTURE_JSON_CONTRADICTED, says)
-    for copy in coverage:
-        if copy.is_deleted:
-            says = f"{copy.source} has topic id {copy.topic_id or 'unknown'}"
-            yield found(Finding.COPY_OF_DELETED_TOPIC, says, copy)
-
-
-def _or_null(value: object) -> object:
-    return "null" if value is None else value
-
-
-def highest_producer_id(producer_id_blocks: Sequence[ProducerIdBlock], whole_metadata_ms: int | None) -> int | None:
-    """The highest producer id that the cluster handed out up to the end of its metadata log; None if that is not known."""
-    return None if whole_metadata_ms is None else max((each.last_producer_id for each in producer_id_blocks), default=-1)
-
-
-def never_allocated(at: Any, highest: int, *, is_dated: bool, offset: int | None) -> Iterator[FindingRow]:
-    """The finding about the producer id of a row, if it is beyond every block and older than the end of the metadata log.
-
-    A client's time does not prove that. Without a broker's (`is_dated`), the brokers would have to have used up several blocks
-    since. Kafka: `ProducerIdManager`.
-    """
-    if at.producer_id > highest + (0 if is_dated else SINCE_THEN):
-        says = f"the last producer id that the cluster handed out is {highest}"
-        yield found(Finding.PRODUCER_ID_NEVER_ALLOCATED, says, at, offset=offset)
-
-
-# ---- Copies of a partition, or log and index, that disagree
-
 
 #: Most copies that the evidence shows.
 _SHOWN: Final = 3
@@ -114,34 +57,3 @@ def of_replicas(opened: Iterable[OpenOnReplica]) -> Iterator[FindingRow]:
     for each in opened:
         says = f"open on broker {known(each.broker)}, by its snapshot at offset {each.snapshot_offset}: epoch {each.producer_epoch}"
         yield found(Finding.OPEN_ON_REPLICA, says, each, offset=each.first_offset)
-
-
-@dataclass(frozen=True, slots=True)
-class UnindexedAbort(OfProducer):
-    """An ABORT marker that is not in the transaction index of its segment."""
-
-    marker_offset: int
-
-
-def of_unindexed(aborts: Iterable[UnindexedAbort]) -> Iterator[FindingRow]:
-    """The finding about each marker, which ended a transaction with data. Kafka: `LogSegment.updateTxnIndex`."""
-    for each in aborts:
-        says = f"the index has no entry with last offset {each.marker_offset}"
-        yield found(Finding.ABORT_NOT_INDEXED, says, each, offset=each.marker_offset)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedAbort(OfProducer):
-    """An entry of a transaction index whose marker is not in the log."""
-
-    first_offset: int | None
-    marker_offset: int
-    last_stable_offset: int | None
-
-
-def of_indexed(entries: Iterable[IndexedAbort]) -> Iterator[FindingRow]:
-    """The finding about each entry."""
-    for each in entries:
-        first, stable = known(each.first_offset), known(each.last_stable_offset)
-        says = f"first offset {first}, last offset {each.marker_offset}, LSO {stable}"
-        yield found(Finding.INDEXED_ABORT_NOT_IN_LOG, says, each, offset=each.marker_offset)

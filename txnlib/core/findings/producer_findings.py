@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.copy_findings import never_allocated
 from txnlib.core.findings.finding_row import FindingRow, as_json, found, is_unshown, unshown
 from txnlib.core.findings.live_answer_findings import LiveAnswer, of_open_transaction
+from txnlib.core.findings.metadata_findings import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch

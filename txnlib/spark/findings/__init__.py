@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.core.findings.copy_findings import metadata_findings
-from txnlib.spark.findings import coordinator_findings, copy_findings, marker_findings, producer_findings
+from txnlib.core.findings.metadata_findings import metadata_findings
+from txnlib.spark.findings import coordinator_findings, copy_findings, index_findings, marker_findings, producer_findings
 from txnlib.spark.findings.live_answer_findings import live_answer_findings
 
 #: Rules that judge each row by itself.
-RULES: Final = (*coordinator_findings.RULES, *producer_findings.RULES, *marker_findings.RULES, *copy_findings.RULES)
+RULES: Final = (
+    *coordinator_findings.RULES,
+    *producer_findings.RULES,
+    *marker_findings.RULES,
+    *copy_findings.RULES,
+    *index_findings.RULES,
+)
 #: Functions whose rules need settings or small tables as well.
 OTHERS: Final = (
     metadata_findings,

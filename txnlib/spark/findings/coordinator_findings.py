@@ -23,7 +23,7 @@ from txnlib.core.findings.coordinator_findings import (
     of_owners,
     of_records,
 )
-from txnlib.core.findings.copy_findings import highest_producer_id
+from txnlib.core.findings.metadata_findings import highest_producer_id
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES
 from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT, last_records

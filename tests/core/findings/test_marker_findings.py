@@ -6,15 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.findings.copy_findings import (
-    CopiedRow,
-    DifferingCopies,
-    IndexedAbort,
-    UnindexedAbort,
-    of_copies,
-    of_indexed,
-    of_unindexed,
-)
+from txnlib.core.findings.copy_findings import CopiedRow, DifferingCopies, of_copies
+from txnlib.core.findings.index_findings import IndexedAbort, UnindexedAbort, of_indexed, of_unindexed
 from txnlib.core.findings.marker_findings import (
     Decision,
     EarlyWrite,
