@@ -45,7 +45,6 @@ class LiveTransaction:
 
 
 def _is_sound(copy: CoverageRow) -> bool:
-    """Whether a copy is judged and has no damage."""
     return copy.is_judged and copy.damaged_offset is None and copy.tail in ("CLEAN", "ZEROS")
 
 
@@ -184,7 +183,8 @@ def of_live_transactions(
     named = {(each.transactional_id, producer_id) for each in ids for producer_id in each.producer_ids}
     for live in live_transactions:
         record = last.get((live.transactional_id, live.coordinator_partition))
-        if record is not None and live.coordinator_partition in sound and _is_different(record, live):
+        is_told = live.state not in (None, *_NEVER_WRITTEN) and live.coordinator_partition in sound
+        if record is not None and is_told and is_above(live.log_end_offset, record.offset) and _state(record) != _state(live):
             says = f"the log: {_state(record)}; the coordinator: {_state(live)}"
             yield found(Finding.LIVE_STATE_DISAGREES, says, record)
         if live.producer_id is not None and live.producer_id >= 0 and (live.transactional_id, live.producer_id) not in named:
@@ -195,12 +195,6 @@ def of_live_transactions(
 
 
 _NEVER_WRITTEN = frozenset(state.kafka_name for state in NEVER_WRITTEN_STATES)
-
-
-def _is_different(record: AskedId, live: LiveTransaction) -> bool:
-    is_told = live.state is not None and live.state not in _NEVER_WRITTEN and is_above(live.log_end_offset, record.offset)
-    told, written = ((each.state, each.producer_id, each.producer_epoch) for each in (live, record))
-    return is_told and told != written
 
 
 def _state(of: AskedId | LiveTransaction) -> str:

@@ -91,12 +91,13 @@ RECORD_CHECKS: Final[Mapping[Finding, Callable[[TransactionLogEntry], bool]]] = 
 
 
 def _findings_of_step(before: TransactionLogEntry | None, after: TransactionLogEntry | None, step: Step) -> list[Finding]:
-    if before is None or after is None:
-        return [] if step is not Step.ILLEGAL else [_illegal(before, after)]
     findings = []
     if step is Step.ILLEGAL:
-        findings.append(_illegal(before, after))
-    else:
+        is_phantom = before is not None and _is_phantom(before, after)
+        findings.append(Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION)
+    if before is None or after is None:
+        return findings
+    if step is not Step.ILLEGAL:
         for (states_before, states_after), checks in STEP_CHECKS.items():
             if before.transaction_state in states_before and after.transaction_state in states_after:
                 findings += [finding for finding, is_odd in checks.items() if is_odd(before, after)]
@@ -104,11 +105,6 @@ def _findings_of_step(before: TransactionLogEntry | None, after: TransactionLogE
         findings.append(Finding.PRODUCER_EPOCH_WENT_BACK)
     explained = {finding for was_taken_back, of in PHANTOMS.items() if was_taken_back(before, after) for finding in of}
     return [Finding.SUSPICIOUS_PHANTOM_APPEND if finding in explained else finding for finding in findings]
-
-
-def _illegal(before: TransactionLogEntry | None, after: TransactionLogEntry | None) -> Finding:
-    is_phantom = before is not None and _is_phantom(before, after)
-    return Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION
 
 
 def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) -> bool:
@@ -196,20 +192,8 @@ def _rose(before: TransactionLogEntry, after: TransactionLogEntry) -> int:
     return _epoch(after) - _epoch(before) if before.producer_id == after.producer_id else 0
 
 
-def _changed_producer_id(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    return before.producer_id != after.producer_id
-
-
-def _changed_timeout(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    return before.transaction_timeout_ms != after.transaction_timeout_ms
-
-
 def _changed_start(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
     return _is_start_known(before) and _is_start_known(after) and before.start_timestamp_ms != after.start_timestamp_ms
-
-
-def _changed_partitions(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    return _partitions(before) != _partitions(after)
 
 
 def _completed_as_another(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
@@ -247,9 +231,9 @@ _EMPTY: Final[_States] = frozenset({_S.EMPTY})
 _NOT_BEGUN: Final[_States] = _EMPTY | COMPLETE_STATES
 
 _KEPT: Final[Mapping[Finding, _StepCheck]] = {
-    Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+    Finding.PRODUCER_ID_CHANGED: lambda b, a: b.producer_id != a.producer_id,
     Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 0,
-    Finding.TIMEOUT_CHANGED: _changed_timeout,
+    Finding.TIMEOUT_CHANGED: lambda b, a: b.transaction_timeout_ms != a.transaction_timeout_ms,
 }
 _KEPT_ONCE_BEGUN: Final[Mapping[Finding, _StepCheck]] = {**_KEPT, Finding.START_TIMESTAMP_CHANGED: _changed_start}
 
@@ -267,16 +251,16 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
         Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a),
     },
     (_ONGOING, PREPARED_STATES): {
-        Finding.PRODUCER_ID_CHANGED: _changed_producer_id,
+        Finding.PRODUCER_ID_CHANGED: _KEPT[Finding.PRODUCER_ID_CHANGED],
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 2,
         Finding.EPOCH_DOUBLE_BUMP: lambda b, a: _rose(b, a) == 2,
-        Finding.TIMEOUT_CHANGED: _changed_timeout,
+        Finding.TIMEOUT_CHANGED: _KEPT[Finding.TIMEOUT_CHANGED],
         Finding.START_TIMESTAMP_CHANGED: _changed_start,
-        Finding.PARTITIONS_CHANGED: _changed_partitions,
+        Finding.PARTITIONS_CHANGED: lambda b, a: _partitions(b) != _partitions(a),
     },
     (PREPARED_STATES, PREPARED_STATES): {  # a retry, unless the value differs
         **_KEPT_ONCE_BEGUN,
-        Finding.PARTITIONS_CHANGED: _changed_partitions,
+        Finding.PARTITIONS_CHANGED: lambda b, a: _partitions(b) != _partitions(a),
     },
     (PREPARED_STATES, COMPLETE_STATES): {
         **_KEPT_ONCE_BEGUN,

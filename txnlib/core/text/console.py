@@ -414,7 +414,6 @@ def _read_gap(out: ConsoleOutput, text: bytes, unfinished: UnreadableReason) -> 
 
 
 def _read_object(printed: dict[str, Any]) -> TransactionLogText | UnreadableReason:
-    """The record in a decoded object."""
     try:
         key, value = printed["key"], printed["value"]
         # 3.9 calls it `version`, as it is called on disk; 4.0 calls it `type`.

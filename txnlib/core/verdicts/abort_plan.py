@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Final
 
 from txnlib.core import kafka_commands
+from txnlib.core.display import counted
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import OfProducer
 from txnlib.core.verdicts.reason import Reason, Verdict
@@ -212,9 +213,7 @@ def effect(transaction: OpenTransaction, action: Action, whole: WholeTransaction
 
 
 def _count(number: int | None, what: str) -> str:
-    if number is None:
-        return f"an unknown number of {what}s"
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"an unknown number of {what}s" if number is None else counted(number, what)
 
 
 def _stay(number: int) -> str:

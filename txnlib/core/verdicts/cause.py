@@ -360,14 +360,14 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
 
 def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None) -> tuple[Cause, ...]:
     """The candidates whose signature matches, most likely first; empty if the transaction needs no explanation."""
-    first, last, decision = (
-        evidence.on_partition.truncated_from,
-        evidence.on_partition.truncated_until,
-        evidence.at_coordinator.decision,
-    )
-    lost = "" if first is None else f"; another copy still has the offsets {first} to {last} that it removed"
-    fields = {**fields_of(evidence), **shown(evidence), "lost_offsets": lost}
-    fields["decision"] = "not known" if decision is None else decision.type
+    partition, decision = evidence.on_partition, evidence.at_coordinator.decision
+    kept = f"offsets {partition.truncated_from} to {partition.truncated_until} that it removed"
+    fields = {
+        **fields_of(evidence),
+        **shown(evidence),
+        "lost_offsets": "" if partition.truncated_from is None else f"; another copy still has the {kept}",
+        "decision": "not known" if decision is None else decision.type,
+    }
     ranked = []
     for rule in CAUSES.get(reason, ()):
         if rule.applies(evidence):

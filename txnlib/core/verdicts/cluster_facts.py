@@ -287,7 +287,6 @@ def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tup
 
 
 def _fenced(broker_sessions: Sequence[BrokerSession]) -> Iterable[FencedBroker]:
-    """The records that fenced a broker."""
     for broker, sessions in grouped(broker_sessions, attrgetter("broker_id")).items():
         sessions.sort(key=_since)
         for before, session in pairwise(sessions):
@@ -296,7 +295,6 @@ def _fenced(broker_sessions: Sequence[BrokerSession]) -> Iterable[FencedBroker]:
 
 
 def _lowered(cluster_settings: Sequence[ClusterSetting]) -> Iterable[LoweredFeature]:
-    """The records that lowered `transaction.version`."""
     levels = [each for each in cluster_settings if each.scope == "FEATURE" and each.name == TRANSACTION_VERSION]
     levels.sort(key=_since)
     for before, after in pairwise(levels):
