@@ -113,15 +113,12 @@ def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping
 
 def pretty_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Cells padded to the widest of their column, each followed by a tab. Kafka: `TransactionsCommand.prettyPrintTable`."""
-    table = [list(headers), *([_cell(value) for value in row] for row in rows)]
+    table = [list(headers)]
+    for row in rows:  # no character can forge a line; a tab is printed unchanged, as by the tool
+        table.append(["\t".join(map(printable, str(value).split("\t"))) for value in row])
     widths = [max(_length(row[index]) for row in table) for index in range(len(headers))]
     lines = ["".join(cell + " " * (width - _length(cell)) + "\t" for cell, width in zip(row, widths, strict=True)) for row in table]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _cell(value: object) -> str:
-    """A cell as the tool prints it, except for characters that could forge a line. A tab is printed unchanged."""
-    return "\t".join(printable(part) for part in str(value).split("\t"))
 
 
 def _length(cell: str) -> int:

@@ -13,17 +13,7 @@ from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.grid import WIDTH, command_lines, folded
 from txnlib.ask.headline import CALM, HEADLINES, answer, captured, extents_of, sections_of
 from txnlib.ask.own_command import PROGRAM, own_command
-from txnlib.ask.report_entries import (
-    INDENT,
-    Line,
-    acknowledged_lines,
-    brief,
-    broken_lines,
-    entry_lines,
-    is_holder,
-    labelled,
-    where,
-)
+from txnlib.ask.report_entries import INDENT, Line, acknowledged_lines, brief, broken_lines, entry_lines, is_holder, labelled, where
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis

@@ -60,10 +60,6 @@ class ResultFiles:
         if self.run is not None and (self.metrics or self.summary):
             self._write(code, results=results_of(query_run(self.run), summary))
 
-    def write_failure(self, error: Exception) -> None:
-        code, text = failure(error)
-        self._write(code, error=text)
-
     def _write(self, code: int, *, error: str | None = None, results: Results | None = None) -> None:
         outcome = replace(self.outcome, exit_code=code, finished_ms=_now_ms(), error=error, results=results)
         if self.run is not None:
@@ -89,7 +85,8 @@ def result_files(given: Namespace) -> Iterator[ResultFiles]:
         yield files
     except Exception as error:
         try:
-            files.write_failure(error)
+            code, text = failure(error)
+            files._write(code, error=text)
         except Exception as second:  # the first failure is the one to raise
             LINES.error(f"txnlib: {second}")
         raise

@@ -101,7 +101,10 @@ def _one_of(properties: Mapping[str, str], name: str, known: tuple[str, ...], de
 def _sasl(properties: Mapping[str, str], path: str) -> dict[str, Any]:
     mechanism = _one_of(properties, _MECHANISM, _MECHANISMS, "GSSAPI", path)
     config: dict[str, Any] = {"sasl_mechanism": mechanism}
-    options = {name: _unquoted(value) for name, value in _JAAS_OPTION.findall(properties.get(_JAAS, ""))}
+    options = {}
+    for name, value in _JAAS_OPTION.findall(properties.get(_JAAS, "")):
+        is_quoted = value[:1] in ("'", '"')
+        options[name] = re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL) if is_quoted else value
     if mechanism == "GSSAPI":
         config["sasl_kerberos_service_name"] = properties.get("sasl.kerberos.service.name", options.get("serviceName", "kafka"))
     elif mechanism == "OAUTHBEARER":
@@ -112,10 +115,6 @@ def _sasl(properties: Mapping[str, str], path: str) -> dict[str, Any]:
                 raise ConfigError(path, _JAAS, f'has no {name}; expected …LoginModule required username="…" password="…";')
             config[argument] = options[name]
     return config
-
-
-def _unquoted(value: str) -> str:
-    return re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL) if value[:1] in ("'", '"') else value
 
 
 def _ssl_context(properties: Mapping[str, str], path: str) -> ssl.SSLContext:

@@ -95,7 +95,9 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
             if of_topic.error_code in REFUSED:
                 refused.append(of_topic.name)
                 continue
-            allowed = set(of_topic.authorized_operations or ())
+            allowed, own_id = set(of_topic.authorized_operations or ()), of_topic.topic_id
+            # As Kafka prints it; empty for brokers that have none.
+            printed_id = base64.urlsafe_b64encode(own_id.bytes).rstrip(b"=").decode() if own_id and own_id.int else ""
             found += [
                 Partition(
                     of_topic.name,
@@ -104,17 +106,12 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
                     each.leader_epoch,
                     tuple(each.replica_nodes),
                     tuple(each.isr_nodes),
-                    _base64(of_topic.topic_id),
+                    printed_id,
                     READ in {int(operation) for operation in allowed} if allowed else None,
                 )
                 for each in of_topic.partitions
             ]
         return Metadata(answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), tuple(refused))
-
-
-def _base64(topic_id: Any) -> str:
-    """A topic id as Kafka prints it; empty for brokers that have none."""
-    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode() if topic_id and topic_id.int else ""
 
 
 def offsets(
