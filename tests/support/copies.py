@@ -6,8 +6,8 @@ from typing import Any
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, UnreadableBytes
-from txnlib.core.coverage.copy_facts import LeaderProof
 from txnlib.core.coverage.coverage import CaptureInstants, coverage
+from txnlib.core.coverage.judged_copy import LeaderProof
 from txnlib.core.coverage.leader_epochs import EpochOfSegment
 from txnlib.core.coverage.leaders import NotedPartition, leaders
 

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, LeaderBasis
 from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, CopyKey, Place, broker_of, of_copies
-from txnlib.core.coverage.copy_facts import LeaderProof
 from txnlib.core.coverage.coverage import CaptureInstants, coverage
+from txnlib.core.coverage.judged_copy import LeaderProof
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, deleted_copies, leaders
 from txnlib.core.coverage.quarantine import RefutedBatch, lowered, quarantine
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC

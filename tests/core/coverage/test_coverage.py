@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.copies import NOW, assigned, captured, checkpoint, covered, epoch, noted, unreadable
 from txnlib.core.copies import CoverageRow, End, LeaderBasis, Role, TruncatedEpoch, known_until_ms
-from txnlib.core.coverage.copy_facts import LeaderProof
 from txnlib.core.coverage.coverage import CaptureInstants, NewestSnapshot, ResumedCopy
+from txnlib.core.coverage.judged_copy import LeaderProof
 from txnlib.core.coverage.leaders import PartitionLeader, leaders
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import TABLES

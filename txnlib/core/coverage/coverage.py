@@ -1,4 +1,4 @@
-"""`coverage`: what each copy contains, and which copy is judged.
+"""`coverage`: what each copy contains and proves.
 
 The table in `core.copies` decides what a copy proves; here are its inputs.
 """
@@ -23,7 +23,8 @@ from txnlib.core.coverage.captured_files import (
     of_copies,
     place_in,
 )
-from txnlib.core.coverage.copy_facts import CopyFacts, CopyRole, LeaderProof, begin_by_choice, problems_of, roles
+from txnlib.core.coverage.copy_facts import CopyFacts, begin_by_choice, problems_of
+from txnlib.core.coverage.judged_copy import CopyRole, LeaderProof, order_to_judge, roles
 from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, contradicted_batches, epochs_of_copies
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, TopicProof, absence, topic_proof
 from txnlib.core.instants import clock_ms
@@ -233,20 +234,8 @@ def _of_copies(
             )
         )
     judged = list(zip(copies, roles(copies, named, leader_proof), strict=True)) if copies else []
-    best = min(judged, key=lambda each: _order(*each), default=None)
+    best = min(judged, key=lambda each: order_to_judge(*each), default=None)
     return [_of_copy(place, each, noted, named, instants, is_judged=each is best) for each in judged]
-
-
-def _order(copy: CopyFacts, role: CopyRole) -> tuple[object, ...]:
-    """The copy to judge is the first in this order.
-
-    Undamaged, printed in full, the leader's, of the newest leader epoch, longest.
-    """
-    is_led = role.role is Role.LEADER and copy.end is not End.SHORT
-    lacks_records = not copy.extent.is_decoded or copy.extent.is_printed
-    epoch, end = copy.epochs.leader_epoch, copy.survives_until
-    newest_first = 1 if epoch is None else -epoch, 1 if end is None else -end
-    return copy.is_damaged, lacks_records, not is_led, *newest_first, not copy.source.startswith("raw:"), copy.source
 
 
 def _of_copy(
