@@ -26,7 +26,7 @@ from pyarrow import fs
 from txnlib.core.text.events import UnreadableReason
 from txnlib.core.text.lines import CHUNK_BYTES
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer
+from txnlib.readers.storage.block_buffer import BLOCK_BYTES, BlockBuffer
 from txnlib.readers.storage.local_files import (
     FOLDER,
     FileShrunk,
@@ -140,17 +140,17 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[BlockBuffer]:
+def open_buffer(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[BlockBuffer]:
     """The bytes of a file, read on access. Raises OSError if it cannot be opened.
 
-    At most `held_bytes` are in memory, fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped
-    into memory, because a file that shrinks meanwhile would end the process (SIGBUS). Reading such a file raises FileShrunk.
+    Fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped into memory, because a file that
+    shrinks meanwhile would end the process (SIGBUS). Reading such a file raises FileShrunk.
     """
     with _open_ranges(path) as (read_at, size):
         if is_remote(path):
-            yield BlockBuffer(read_at, size, block_bytes, held_bytes)
+            yield BlockBuffer(read_at, size, block_bytes)
         else:  # the system reads ahead
-            yield BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), held_bytes, ahead=0)
+            yield BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), ahead=0)
 
 
 def _local_path(given: str) -> Path:
