@@ -244,10 +244,7 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: b.producer_id == a.producer_id and _rose(b, a) not in (-1, 1),
         Finding.PARTITIONS_CHANGED: lambda b, a: bool(_partitions(a)),
     },
-    (_ONGOING, _ONGOING): {
-        **_KEPT_ONCE_BEGUN,
-        Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a),
-    },
+    (_ONGOING, _ONGOING): {**_KEPT_ONCE_BEGUN, Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a)},
     (_ONGOING, PREPARED_STATES): {
         Finding.PRODUCER_ID_CHANGED: _KEPT[Finding.PRODUCER_ID_CHANGED],
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 2,

@@ -164,8 +164,8 @@ def _local_path(given: str) -> Path:
 def _info(place: str) -> Any:
     """What a store says of a place. Raises UnreadableInputError if nothing is there."""
     with _as_an_input(place):
-        remote = remote_file(place)
-        found = remote.filesystem.get_file_info(remote.name)
+        filesystem, name = remote_file(place)
+        found = filesystem.get_file_info(name)
     if found.type == fs.FileType.NotFound:
         raise _missing(place)
     return found
@@ -173,9 +173,9 @@ def _info(place: str) -> Any:
 
 def _list_remote(folder: str) -> Iterator[FolderEntry]:
     with _as_an_input(folder):
-        remote = remote_file(folder)
-        listed = remote.filesystem.get_file_info(fs.FileSelector(remote.name, recursive=True))
-    start = len(remote.name.rstrip("/"))
+        filesystem, name = remote_file(folder)
+        listed = filesystem.get_file_info(fs.FileSelector(name, recursive=True))
+    start = len(name.rstrip("/"))
     files = [(folder + found.path[start:], int(found.size or 0)) for found in listed if found.type == fs.FileType.File]
     yield from (FolderEntry(folder, path, size) for path, size in sorted(files))
 
@@ -187,8 +187,8 @@ def _open_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]
             yield partial(_read_local, stream), os.fstat(stream.fileno()).st_size
         return
     with as_os_error():
-        remote = remote_file(path)
-        opened = remote.filesystem.open_input_file(remote.name)
+        filesystem, name = remote_file(path)
+        opened = filesystem.open_input_file(name)
         size = int(opened.size())
     with opened:
         yield partial(_read_at, path, opened), size

@@ -17,13 +17,7 @@ from pyspark.sql import functions as F
 from txnlib.core.application import application_of, compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
-from txnlib.core.verdicts.cluster_facts import (
-    ClusterFacts,
-    CoordinatorLog,
-    PartitionAlarm,
-    cluster_facts,
-    with_cluster,
-)
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorLog, PartitionAlarm, cluster_facts, with_cluster
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
