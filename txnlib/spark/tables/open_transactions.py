@@ -116,7 +116,9 @@ def judged_rows(
             dossiers = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
             judged = [each for dossier in dossiers for each in judge_dossier(dossier, facts)]
             rows = [
-                replace(each, application=application_of(each.transactional_id, patterns)) if each.transactional_id else each
+                each
+                if each.transactional_id is None
+                else replace(each, application=application_of(each.transactional_id, patterns))
                 for each in judged
             ]
             yield from arrow_rows("open_transactions", rows).to_batches()
