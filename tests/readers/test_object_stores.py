@@ -228,7 +228,7 @@ def test_of_large_batches_in_a_store_only_headers_are_downloaded(store, monkeypa
         return read_at(path, opened, position, count)
 
     monkeypatch.setattr(files, "_read_at", counted)
-    monkeypatch.setattr(files.open_buffer.__wrapped__, "__defaults__", (1_024, files.HELD_BYTES))
+    monkeypatch.setattr(files.open_buffer.__wrapped__, "__defaults__", (1_024,))
     (file,) = list_capture([uri]).files
     assert len(rows("record_batches", [file], "")) == 200
     assert 0 < sum(downloaded) < file.size / 5

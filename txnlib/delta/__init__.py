@@ -8,11 +8,4 @@ from txnlib.delta.commits import Commit
 from txnlib.delta.retention import forget_runs
 from txnlib.delta.views import create_views
 
-__all__ = [
-    "delta_session",
-    "Store",
-    "RunStore",
-    "Commit",
-    "forget_runs",
-    "create_views",
-]
+__all__ = ["delta_session", "Store", "RunStore", "Commit", "forget_runs", "create_views"]

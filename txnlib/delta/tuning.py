@@ -46,11 +46,7 @@ _SETTINGS: Final[Mapping[Plans, Mapping[str, str]]] = {
     Plans.FEW_ROWS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2"},
     # The heap holds a broadcast until its query ends, and a query may have 20 of them. What is sorted can spill to disk.
     Plans.MANY_PARTITIONS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2", BROADCAST_LIMIT: NEVER},
-    Plans.MANY_ROWS: {
-        "spark.sql.codegen.wholeStage": "true",
-        CODEGEN: "FALLBACK",
-        "spark.sql.adaptive.enabled": "true",
-    },
+    Plans.MANY_ROWS: {"spark.sql.codegen.wholeStage": "true", CODEGEN: "FALLBACK", "spark.sql.adaptive.enabled": "true"},
 }
 #: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The sort takes
 #: half of a large write.

@@ -12,11 +12,4 @@ from __future__ import annotations
 from txnlib.incremental.resumption import Resumption
 from txnlib.incremental.earlier_run import EarlierRun, history_of, resume_from, resumed_source, runs_to_continue
 
-__all__ = [
-    "Resumption",
-    "EarlierRun",
-    "history_of",
-    "resume_from",
-    "resumed_source",
-    "runs_to_continue",
-]
+__all__ = ["Resumption", "EarlierRun", "history_of", "resume_from", "resumed_source", "runs_to_continue"]

@@ -48,7 +48,6 @@ def roles(copies: Sequence[CopyFacts], named: PartitionLeader, proof: LeaderProo
     newest_epoch = highest(copy.epochs.leader_epoch for copy in copies)
     is_outdated = (is_of_metadata and is_above(newest_epoch, named.led_epoch)) or _is_note_refuted(copies, named.leader)
     leader = None if is_outdated else named.leader
-    comparison = _Comparison(copies, named)
     for copy in copies:
         in_force = named.leader_basis
         is_late = copy.captured_at_ms is None or proof.reach_ms is None or copy.captured_at_ms > proof.reach_ms
@@ -60,8 +59,30 @@ def roles(copies: Sequence[CopyFacts], named: PartitionLeader, proof: LeaderProo
             basis = LeaderBasis.METADATA_LOG_DAMAGED
         was_follower = is_of_metadata and _is_before(copy.captured_at_ms, named.led_since_ms)
         is_leader = None if leader is None or copy.broker is None else leader == copy.broker
-        role = Role.OTHER if was_follower else comparison.role_of(copy, leader, basis)
+        role = Role.OTHER if was_follower else _role(copy, copies, named, leader, basis)
         yield CopyRole(role, leader, basis, is_leader)
+
+
+def _role(
+    copy: CopyFacts, copies: Sequence[CopyFacts], named: PartitionLeader, leader: str | None, basis: LeaderBasis | None
+) -> Role:
+    is_furthest = copy.reach == max(each.reach for each in copies)
+    if basis is LeaderBasis.METADATA_LOG_STALE:
+        return Role.OTHER
+    if leader is None:
+        return Role.FURTHEST if is_furthest else Role.OTHER
+    if leader == NO_LEADER:
+        in_sync = [each for each in copies if each.broker in (named.in_sync or ())]
+        is_last_in_sync = copy in in_sync and copy.reach == max(each.reach for each in in_sync)
+        are_all_captured = bool(named.replicas) and set(named.replicas) <= {each.broker for each in copies}
+        return Role.LAST_LEADER if is_last_in_sync or (is_furthest and are_all_captured) else Role.OTHER
+    if leader == copy.broker:
+        return Role.LEADER if is_furthest or basis not in _UNCONFIRMED else Role.OTHER
+    # If the folder does not name a broker, the copy's broker is unknown, unless there is only one replica. Console text is no
+    # replica.
+    if is_furthest and not is_broker_id(copy.broker) and not copy.extent.is_printed:
+        return Role.LEADER if named.replicas == (leader,) else Role.FURTHEST
+    return Role.OTHER
 
 
 def _is_before(ms: int | None, other_ms: int | None) -> bool:
@@ -87,34 +108,6 @@ def _is_note_refuted(copies: Sequence[CopyFacts], leader: str | None) -> bool:
         return not is_known or is_same or _is_before(other.captured_at_ms, led.captured_at_ms)
 
     return any(other.broker != leader and other.reach > led.reach and is_earlier(other) for other in replicas)
-
-
-class _Comparison:
-    """The copies of a partition, compared with each other."""
-
-    def __init__(self, copies: Sequence[CopyFacts], named: PartitionLeader) -> None:
-        self._replicas = named.replicas
-        self._in_sync = named.in_sync or ()
-        self._furthest = max(copy.reach for copy in copies)
-        self._furthest_in_sync = max((copy.reach for copy in copies if copy.broker in self._in_sync), default=None)
-        self._are_all_captured = bool(named.replicas) and set(named.replicas) <= {copy.broker for copy in copies}
-
-    def role_of(self, copy: CopyFacts, leader: str | None, basis: LeaderBasis | None) -> Role:
-        is_furthest = copy.reach == self._furthest
-        if basis is LeaderBasis.METADATA_LOG_STALE:
-            return Role.OTHER
-        if leader is None:
-            return Role.FURTHEST if is_furthest else Role.OTHER
-        if leader == NO_LEADER:
-            is_last_in_sync = copy.broker in self._in_sync and copy.reach == self._furthest_in_sync
-            return Role.LAST_LEADER if is_last_in_sync or (is_furthest and self._are_all_captured) else Role.OTHER
-        if leader == copy.broker:
-            return Role.LEADER if is_furthest or basis not in _UNCONFIRMED else Role.OTHER
-        # If the folder does not name a broker, the copy's broker is unknown, unless there is only one replica. Console text is no
-        # replica.
-        if is_furthest and not is_broker_id(copy.broker) and not copy.extent.is_printed:
-            return Role.LEADER if self._replicas == (leader,) else Role.FURTHEST
-        return Role.OTHER
 
 
 def order_to_judge(copy: CopyFacts, role: CopyRole) -> tuple[object, ...]:

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from txnlib.core.copies import TruncatedEpoch, highest, is_above, lowest
-from txnlib.core.coverage.captured_files import (
-    CapturedFile,
-    Checkpoints,
-    CopyKey,
-)
+from txnlib.core.coverage.captured_files import CapturedFile, Checkpoints, CopyKey
 from txnlib.core.rows import grouped
 
 

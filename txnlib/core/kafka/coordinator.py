@@ -134,19 +134,17 @@ def _initialises_instead(before: TransactionLogEntry, after: TransactionLogEntry
     return _epoch(before) >= EXHAUSTED_EPOCH and _epoch(after) == 0
 
 
-def _begins(entry: TransactionLogEntry) -> bool:
-    """Whether a record may be the first of its transaction: only then the start is the time of the record."""
-    is_first = entry.transaction_state is _S.ONGOING or _aborts_nothing(entry)
-    return is_first and entry.start_timestamp_ms == entry.last_update_timestamp_ms
-
-
 def _aborts_nothing(entry: TransactionLogEntry) -> bool:
     return entry.transaction_state is _S.PREPARE_ABORT and not entry.transaction_partitions
 
 
 def _began_twice(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """The first record of a transaction timed out, so a retry, or the abort of an empty transaction, began it again."""
-    return _begins(before) and _begins(after)
+    """The first record of a transaction timed out, so a retry, or the abort of an empty transaction, began it again.
+
+    Only the first record of a transaction has its own time as the start.
+    """
+    may_begin = all(each.transaction_state is _S.ONGOING or _aborts_nothing(each) for each in (before, after))
+    return may_begin and all(each.start_timestamp_ms == each.last_update_timestamp_ms for each in (before, after))
 
 
 def _shrank(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
@@ -246,10 +244,7 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: b.producer_id == a.producer_id and _rose(b, a) not in (-1, 1),
         Finding.PARTITIONS_CHANGED: lambda b, a: bool(_partitions(a)),
     },
-    (_ONGOING, _ONGOING): {
-        **_KEPT_ONCE_BEGUN,
-        Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a),
-    },
+    (_ONGOING, _ONGOING): {**_KEPT_ONCE_BEGUN, Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a)},
     (_ONGOING, PREPARED_STATES): {
         Finding.PRODUCER_ID_CHANGED: _KEPT[Finding.PRODUCER_ID_CHANGED],
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 2,

@@ -13,12 +13,7 @@ from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import long_difference
-from txnlib.core.kafka.constants import (
-    GROUP_METADATA_TOPIC,
-    LATE_TRANSACTION_BUFFER_MS,
-    PRODUCER_ID_EXPIRATION_MS,
-    is_ahead,
-)
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, LATE_TRANSACTION_BUFFER_MS, PRODUCER_ID_EXPIRATION_MS, is_ahead
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch, increment_sequence
 
 

@@ -29,9 +29,7 @@ COVERAGE: Final = Table(
         *COPY_COLUMNS,
         Column("broker", STRING, "Broker, by the name of its folder."),
         Column(
-            "is_judged",
-            BOOLEAN,
-            "Whether verdicts rest on this copy: the leader's, else the longest with the newest leader epoch.",
+            "is_judged", BOOLEAN, "Whether verdicts rest on this copy: the leader's, else the longest with the newest leader epoch."
         ),
         Column("leader", STRING, "Broker that leads the partition; -1 if none; NULL if not known."),
         Column(
@@ -46,11 +44,7 @@ COVERAGE: Final = Table(
         Column("in_sync", Array(STRING), "In-sync and eligible leader replicas, from the metadata log."),
         Column("is_leader", BOOLEAN, "Whether the copy is the leader's; NULL if not known."),
         Column("topic_id", STRING, "Topic id in partition.metadata; NULL if it was not captured."),
-        Column(
-            "is_deleted",
-            BOOLEAN,
-            "Whether the copy is of a deleted topic; such a copy is not judged.",
-        ),
+        Column("is_deleted", BOOLEAN, "Whether the copy is of a deleted topic; such a copy is not judged."),
         Column("checkpoint_leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint."),
         Column("leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint and the batches."),
         Column(
@@ -77,21 +71,9 @@ COVERAGE: Final = Table(
             LONG,
             "Base offset of the first segment that was read; if above the log start, a snapshot replaces what is before.",
         ),
-        Column(
-            "hidden_below",
-            LONG,
-            "Offset from which it was read, if no snapshot or answer shows what was open there.",
-        ),
-        Column(
-            "high_watermark",
-            LONG,
-            "High watermark in the copy's checkpoint.",
-        ),
-        Column(
-            "noted_high_watermark",
-            LONG,
-            "Highest in any broker's checkpoint that is not younger than the copy.",
-        ),
+        Column("hidden_below", LONG, "Offset from which it was read, if no snapshot or answer shows what was open there."),
+        Column("high_watermark", LONG, "High watermark in the copy's checkpoint."),
+        Column("noted_high_watermark", LONG, "Highest in any broker's checkpoint that is not younger than the copy."),
         Column(
             "ends",
             STRING,
@@ -100,16 +82,8 @@ COVERAGE: Final = Table(
         Column("checkpointed_at", TIMESTAMP, "When the checkpoint was copied, by capture.json."),
         Column("captured_at", TIMESTAMP, "When the copy was taken, by capture.json."),
         Column("newest_stamp", TIMESTAMP, "Newest broker-stamped time in the copy."),
-        Column(
-            "known_until",
-            TIMESTAMP,
-            "Instant up to which the copy shows everything.",
-        ),
-        Column(
-            "is_instant_assumed",
-            BOOLEAN,
-            "Whether known_until is only the copy's newest broker-stamped time.",
-        ),
+        Column("known_until", TIMESTAMP, "Instant up to which the copy shows everything."),
+        Column("is_instant_assumed", BOOLEAN, "Whether known_until is only the copy's newest broker-stamped time."),
         Column("bytes", LONG, "Bytes of the segments."),
         Column("batches", LONG, "Batches that were read."),
         Column("unreadable_bytes", LONG, "Bytes that could not be read; see quarantine."),
@@ -127,41 +101,17 @@ COVERAGE: Final = Table(
             "If MISSING: whether the metadata log, or checkpoints with capture.json, prove that the topic is gone; NULL if they "
             "prove nothing.",
         ),
-        Column(
-            "answered_at",
-            TIMESTAMP,
-            "When the leader was asked for its last stable offset.",
-        ),
-        Column(
-            "answered_stable_offset",
-            LONG,
-            "Last stable offset at answered_at: nothing below it was open.",
-        ),
-        Column(
-            "answered_high_watermark",
-            LONG,
-            "High watermark that the leader answered just before.",
-        ),
+        Column("answered_at", TIMESTAMP, "When the leader was asked for its last stable offset."),
+        Column("answered_stable_offset", LONG, "Last stable offset at answered_at: nothing below it was open."),
+        Column("answered_high_watermark", LONG, "High watermark that the leader answered just before."),
         Column(
             "is_nothing_open",
             BOOLEAN,
             "If MISSING: whether its leader answered that nothing was open, so that its log was not fetched.",
         ),
-        Column(
-            "batches_since",
-            INT,
-            "Night since which earlier record_batches count; NULL if all was read.",
-        ),
-        Column(
-            "batches_from",
-            LONG,
-            "Base offset of the first segment whose earlier record_batches count.",
-        ),
-        Column(
-            "spans_since",
-            INT,
-            "batches_since of producer_spans and partition_transactions; only for the judged copy.",
-        ),
+        Column("batches_since", INT, "Night since which earlier record_batches count; NULL if all was read."),
+        Column("batches_from", LONG, "Base offset of the first segment whose earlier record_batches count."),
+        Column("spans_since", INT, "batches_since of producer_spans and partition_transactions; only for the judged copy."),
     ),
     checks={
         "partition_is_named": are_present(*TOPIC_PARTITION),

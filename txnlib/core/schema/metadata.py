@@ -34,16 +34,8 @@ PARTITION_ASSIGNMENTS: Final = Table(
 CLUSTER_SETTINGS: Final = Table(
     comment="The dynamic settings and the feature levels over time.",
     columns=(
-        Column(
-            "scope",
-            STRING,
-            "What it applies to, such as FEATURE or TOPIC.",
-        ),
-        Column(
-            "scope_name",
-            STRING,
-            "Its topic, broker or group; NULL for features and the default.",
-        ),
+        Column("scope", STRING, "What it applies to, such as FEATURE or TOPIC."),
+        Column("scope_name", STRING, "Its topic, broker or group; NULL for features and the default."),
         Column("name", STRING, "Name of the setting or feature."),
         Column("value", STRING, "Value, or level of the feature; [hidden] if it may be secret."),
         *_SINCE,

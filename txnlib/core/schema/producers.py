@@ -50,11 +50,7 @@ PRODUCER_SPANS: Final = Table(
     columns=(
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
-        Column(
-            "span",
-            LONG,
-            "Number of the producer's markers before the span.",
-        ),
+        Column("span", LONG, "Number of the producer's markers before the span."),
         Column("producer_epoch", INT, "Producer epoch of the first batch."),
         Column("first_offset", LONG, "First offset of its transaction; NULL if there is none."),
         Column("last_offset", LONG, "Last data offset of its transaction; NULL if there is none."),
@@ -82,11 +78,7 @@ PRODUCER_SPANS: Final = Table(
             BOOLEAN,
             "Whether it is the producer's newest span. Only these still change, and they are in files of their own.",
         ),
-        Column(
-            "suspects_count",
-            LONG,
-            "Of the newest span: number of the producer's suspect batches, stored or not.",
-        ),
+        Column("suspects_count", LONG, "Of the newest span: number of the producer's suspect batches, stored or not."),
     ),
     partitioned_by=("is_newest",),
     of_log=OfLog(rows="NOT stored.is_newest", counts=SPANS_COUNT),
@@ -127,11 +119,7 @@ PRODUCER_STATES: Final = Table(
         Column("coordinator_epoch", INT, "Coordinator epoch of its last marker."),
         Column("last_sequence", INT, "Last sequence; NULL if the epoch has no data."),
         Column("last_timestamp", TIMESTAMP, "Time of the last batch (client's clock in CreateTime topics) or marker."),
-        Column(
-            "last_timestamp_ms",
-            LONG,
-            "last_timestamp in epoch ms, even if out of a timestamp's range.",
-        ),
+        Column("last_timestamp_ms", LONG, "last_timestamp in epoch ms, even if out of a timestamp's range."),
         Column("current_transaction_start_offset", LONG, "First offset of the open transaction; NULL if none is open."),
     ),
     shown={
@@ -150,16 +138,8 @@ PARTITION_TRANSACTIONS: Final = Table(
         Column("last_offset", LONG, "Offset of its last record."),
         Column("marker_offset", LONG, "Offset of the marker; NULL while open."),
         Column("outcome", STRING, "COMMIT, ABORT or OPEN; NULL if a dump does not show the marker's type."),
-        Column(
-            "marker_epoch",
-            INT,
-            "Producer epoch of the marker; in transactions v2, one above the data's.",
-        ),
-        Column(
-            "coordinator_epoch",
-            INT,
-            "Coordinator epoch of the marker.",
-        ),
+        Column("marker_epoch", INT, "Producer epoch of the marker; in transactions v2, one above the data's."),
+        Column("coordinator_epoch", INT, "Coordinator epoch of the marker."),
         Column("completed", TIMESTAMP, "Time of the marker, by a broker's clock."),
         Column("batches", LONG, "Data batches."),
         Column("records", LONG, "Data records."),

@@ -7,11 +7,7 @@ from typing import Final
 from txnlib.core.schema.columns import AS_OF, INT, STRING, TIMESTAMP, Column, Table, are_present
 
 #: What identifies the rows that belong to the log.
-CHAIN: Final = Column(
-    "chain",
-    STRING,
-    "Chain of runs: the id of its first run. NULL in rows of versions without chains.",
-)
+CHAIN: Final = Column("chain", STRING, "Chain of runs: the id of its first run. NULL in rows of versions without chains.")
 NIGHT: Final = Column("night", INT, "Number of the run in its chain; 0 for the first.")
 
 AUDIT_RUNS: Final = Table(
@@ -40,11 +36,7 @@ AUDIT_RUNS: Final = Table(
 #: The first columns of every table, as stored.
 RUN_COLUMNS: Final = (
     Column("cluster", STRING, "Name of the cluster."),
-    Column(
-        "run_id",
-        STRING,
-        "Id of the run: cluster and as_of. A second audit of both replaces its rows.",
-    ),
+    Column("run_id", STRING, "Id of the run: cluster and as_of. A second audit of both replaces its rows."),
 )
 #: Columns after these, in tables with rows of the log.
 CHAIN_COLUMNS: Final = (CHAIN, NIGHT)

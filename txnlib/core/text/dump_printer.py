@@ -30,8 +30,8 @@ def batch_line(batch: Row) -> str:
         "producerId": on_disk(batch["producer_id"]),
         "producerEpoch": on_disk(batch["producer_epoch"]),
         "partitionLeaderEpoch": on_disk(batch["partition_leader_epoch"]),
-        "isTransactional": _word(batch["is_transactional"]),
-        "isControl": _word(batch["is_control"]),
+        "isTransactional": str(bool(batch["is_transactional"])).lower(),
+        "isControl": str(bool(batch["is_control"])).lower(),
         "deleteHorizonMs": "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]",
         "position": batch["position"],
         stamp: on_disk(batch["max_timestamp_ms"]),
@@ -112,7 +112,3 @@ def value_size(record: Row) -> int:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def _word(value: bool | None) -> str:
-    return str(bool(value)).lower()

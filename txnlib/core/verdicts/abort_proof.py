@@ -67,10 +67,10 @@ def proofs(case: Case) -> tuple[Proof, ...]:
     return tuple(_STATEMENTS[statement](case) for statement in STATEMENTS)
 
 
-def _settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[str], holds: str | None = None) -> Proof:
+def _settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[str]) -> Proof:
     if problems:
         return Proof(statement, False, "; ".join(problems))
-    return Proof(statement, True, holds or STATEMENTS[statement], tuple(witnesses))
+    return Proof(statement, True, STATEMENTS[statement], tuple(witnesses))
 
 
 # ---- 1. It is open now: docs/rules/abort.md#open-now

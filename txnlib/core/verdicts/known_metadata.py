@@ -139,7 +139,14 @@ def known_metadata(
     """
     copies = [each for each in segments if each.topic == CLUSTER_METADATA_TOPIC]
     last_offset = -1 if log.known_ms is None or log.last_offset is None else log.last_offset
-    has_end = _has_end(log, copies, last_offset, cut_reasons)
+    reaching = [each for each in copies if (each.end_offset or 0) > last_offset]
+    # Ranges with nothing readable behind them. A dead broker's copy may have some, but not at the end of the log that counts.
+    ends = [unread.reason for each in reaching for unread in each.unreadable or () if unread.next_offset is None]
+    is_torn = any(reason in cut_reasons for reason in ends)
+    is_lost = any(reason not in cut_reasons for reason in ends)
+    is_beyond = log.end is not None and log.end > last_offset
+    is_undecoded = any(each.end_offset is not None and each.end_offset > last_offset + 1 for each in copies)
+    has_end = not (is_beyond or is_undecoded or is_lost)
     if log.known_ms is None:
         return None if has_end else KnownMetadata(LeaderBasis.METADATA_LOG_DAMAGED, has_metadata_end=False)
     has_no_ops, is_complete = bool(log.has_no_ops), bool(log.is_complete)
@@ -156,22 +163,4 @@ def known_metadata(
         basis = LeaderBasis.METADATA_LOG_DAMAGED
     reach_ms = log.known_ms + CONFIRMED_WITHIN_MS[has_no_ops]
     is_last = all(instant <= reach_ms for instant in captured_at_ms)
-    is_torn = any(each.reason in cut_reasons for each in _behind_all(copies, last_offset))
     return KnownMetadata(basis, has_end, log.known_ms, reach_ms, is_complete, is_last and has_end and not is_torn)
-
-
-def _has_end(log: MetadataReach, copies: Sequence[StampedSegment], last_offset: int, cut_reasons: Collection[str]) -> bool:
-    """Whether no copy has records beyond the end of the log that counts, nor lost any there.
-
-    A dead broker's copy may end in damage below that. A log that was being written when it was copied may end inside a batch.
-    """
-    is_beyond = log.end is not None and log.end > last_offset
-    is_undecoded = any(each.end_offset is not None and each.end_offset > last_offset + 1 for each in copies)
-    is_lost = any(each.reason not in cut_reasons for each in _behind_all(copies, last_offset))
-    return not (is_beyond or is_undecoded or is_lost)
-
-
-def _behind_all(copies: Sequence[StampedSegment], last_offset: int) -> list[UnreadRange]:
-    """The unreadable ranges with nothing readable behind them, in copies that reach the end of the log that counts."""
-    reaching = [each for each in copies if (each.end_offset or 0) > last_offset]
-    return [unread for each in reaching for unread in each.unreadable or () if unread.next_offset is None]

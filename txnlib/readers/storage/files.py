@@ -26,7 +26,7 @@ from pyarrow import fs
 from txnlib.core.text.events import UnreadableReason
 from txnlib.core.text.lines import CHUNK_BYTES
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.readers.storage.block_buffer import BLOCK_BYTES, HELD_BYTES, BlockBuffer
+from txnlib.readers.storage.block_buffer import BLOCK_BYTES, BlockBuffer
 from txnlib.readers.storage.local_files import (
     FOLDER,
     FileShrunk,
@@ -140,17 +140,17 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_buffer(path: str, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES) -> Iterator[BlockBuffer]:
+def open_buffer(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[BlockBuffer]:
     """The bytes of a file, read on access. Raises OSError if it cannot be opened.
 
-    At most `held_bytes` are in memory, fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped
-    into memory, because a file that shrinks meanwhile would end the process (SIGBUS). Reading such a file raises FileShrunk.
+    Fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped into memory, because a file that
+    shrinks meanwhile would end the process (SIGBUS). Reading such a file raises FileShrunk.
     """
     with _open_ranges(path) as (read_at, size):
         if is_remote(path):
-            yield BlockBuffer(read_at, size, block_bytes, held_bytes)
+            yield BlockBuffer(read_at, size, block_bytes)
         else:  # the system reads ahead
-            yield BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), held_bytes, ahead=0)
+            yield BlockBuffer(read_at, size, min(block_bytes, LOCAL_BLOCK_BYTES), ahead=0)
 
 
 def _local_path(given: str) -> Path:
@@ -164,8 +164,8 @@ def _local_path(given: str) -> Path:
 def _info(place: str) -> Any:
     """What a store says of a place. Raises UnreadableInputError if nothing is there."""
     with _as_an_input(place):
-        remote = remote_file(place)
-        found = remote.filesystem.get_file_info(remote.name)
+        filesystem, name = remote_file(place)
+        found = filesystem.get_file_info(name)
     if found.type == fs.FileType.NotFound:
         raise _missing(place)
     return found
@@ -173,9 +173,9 @@ def _info(place: str) -> Any:
 
 def _list_remote(folder: str) -> Iterator[FolderEntry]:
     with _as_an_input(folder):
-        remote = remote_file(folder)
-        listed = remote.filesystem.get_file_info(fs.FileSelector(remote.name, recursive=True))
-    start = len(remote.name.rstrip("/"))
+        filesystem, name = remote_file(folder)
+        listed = filesystem.get_file_info(fs.FileSelector(name, recursive=True))
+    start = len(name.rstrip("/"))
     files = [(folder + found.path[start:], int(found.size or 0)) for found in listed if found.type == fs.FileType.File]
     yield from (FolderEntry(folder, path, size) for path, size in sorted(files))
 
@@ -187,8 +187,8 @@ def _open_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]
             yield partial(_read_local, stream), os.fstat(stream.fileno()).st_size
         return
     with as_os_error():
-        remote = remote_file(path)
-        opened = remote.filesystem.open_input_file(remote.name)
+        filesystem, name = remote_file(path)
+        opened = filesystem.open_input_file(name)
         size = int(opened.size())
     with opened:
         yield partial(_read_at, path, opened), size

@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
@@ -47,14 +46,6 @@ _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _SIGNED_QUERY: Final = re.compile(r"\?\S*?\bsig=[^\s']*")
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
-    """A place in a store: the filesystem that opens it, and its name there."""
-
-    filesystem: Any
-    name: str
-
-
 def is_remote(place: str) -> bool:
     """Whether a located place is a URI, not a local path."""
     found = URI.match(place)
@@ -67,20 +58,20 @@ def scheme_of(place: str) -> str:
     return "s3" if scheme == "s3a" else scheme
 
 
-def remote_file(place: str) -> RemoteFile:
+def remote_file(place: str) -> tuple[Any, str]:
     """The filesystem and the name of a located URI. Raises what pyarrow raises if the store is not supported or configured here."""
     found = URI.fullmatch(place)
     assert found is not None
     scheme, authority, path = scheme_of(place), found["authority"], found["path"]
     given = [next(filter(None, map(os.environ.get, names)), None) for names in _SETTINGS[scheme]]
     if scheme == "s3":
-        return RemoteFile(_s3(authority, *given), authority + path)
+        return _s3(authority, *given), authority + path
     if scheme == "gs":
-        return RemoteFile(_gs(*given, REQUEST_SECONDS), authority + path)
+        return _gs(*given, REQUEST_SECONDS), authority + path
     if scheme == "abfss":
         container, _, host = authority.partition("@")
-        return RemoteFile(_abfss(host, *given), container + path)
-    return RemoteFile(_hdfs(authority, *given), path or "/")
+        return _abfss(host, *given), container + path
+    return _hdfs(authority, *given), path or "/"
 
 
 def may_pass(path: str, error: OSError) -> bool:

@@ -38,9 +38,7 @@ def agrees(marker: str, decision: str) -> str:
 def markers_of(producer_spans: DataFrame) -> DataFrame:
     """The markers of all partitions. Columns: producer_id, topic, partition, at_ms (NULL if no clock shows that time), marker."""
     return producer_spans.where("marker_offset IS NOT NULL").selectExpr(
-        *("producer_id", "topic", "partition"),
-        f"{clock_ms('marker_ms')} AS at_ms",
-        f"struct({', '.join(_MARKER)}) AS marker",
+        *("producer_id", "topic", "partition"), f"{clock_ms('marker_ms')} AS at_ms", f"struct({', '.join(_MARKER)}) AS marker"
     )
 
 

@@ -102,7 +102,4 @@ def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -
 
 
 #: What is selected here, and the function of the core that makes findings of it.
-RULES: Final = (
-    (odd_records, of_records),
-    (abandoned_ids, of_abandoned_ids),
-)
+RULES: Final = ((odd_records, of_records), (abandoned_ids, of_abandoned_ids))

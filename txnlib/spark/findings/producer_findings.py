@@ -110,7 +110,4 @@ def corrupt_batches(checked_batches: DataFrame) -> DataFrame:
 
 
 #: What is selected here, and the function of the core that makes findings of it.
-RULES: Final = (
-    (abandoned_producers, of_abandoned_producers),
-    (corrupt_batches, of_corrupt_batches),
-)
+RULES: Final = ((abandoned_producers, of_abandoned_producers), (corrupt_batches, of_corrupt_batches))

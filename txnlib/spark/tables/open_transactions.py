@@ -17,13 +17,7 @@ from pyspark.sql import functions as F
 from txnlib.core.application import application_of, compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
-from txnlib.core.verdicts.cluster_facts import (
-    ClusterFacts,
-    CoordinatorLog,
-    PartitionAlarm,
-    cluster_facts,
-    with_cluster,
-)
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorLog, PartitionAlarm, cluster_facts, with_cluster
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
@@ -122,7 +116,9 @@ def judged_rows(
             dossiers = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
             judged = [each for dossier in dossiers for each in judge_dossier(dossier, facts)]
             rows = [
-                replace(each, application=application_of(each.transactional_id, patterns)) if each.transactional_id else each
+                each
+                if each.transactional_id is None
+                else replace(each, application=application_of(each.transactional_id, patterns))
                 for each in judged
             ]
             yield from arrow_rows("open_transactions", rows).to_batches()

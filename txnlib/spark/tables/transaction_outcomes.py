@@ -16,14 +16,7 @@ from pyspark.sql import DataFrame
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.marker_acceptance import MOST_RAISED
 from txnlib.core.schema.rows_of_runs import quoted, quoted_list
-from txnlib.core.verdicts.transaction_outcome import (
-    HIDDEN_BY,
-    MARKER_STATES,
-    SENTENCES,
-    DecisionState,
-    MarkerEvidence,
-    MarkerState,
-)
+from txnlib.core.verdicts.transaction_outcome import HIDDEN_BY, MARKER_STATES, SENTENCES, DecisionState, MarkerEvidence, MarkerState
 from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
