@@ -301,6 +301,9 @@ def _is_whole(
         return False, "the coordinators' logs are not whole"
     holes = [each for each in wanted if each.hole_end is not None]
     names = "every coordinator partition" if claim is None else f"__transaction_state-{claim.coordinator_partition}"
+    if not holes and claim is None:
+        # A coordinator writes a record before it gives an id its producer id. So this log is not the one that had it.
+        return False, "no coordinator has a record of the producer id, though compaction removed none: a log was lost"
     if not holes:
         return True, f"{names} has every record since offset 0"
     hole = max(offset for each in holes if (offset := each.hole_end) is not None)
