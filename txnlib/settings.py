@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from txnlib.core.application import compiled
 from txnlib.core.batch_runs import BATCHES
 from txnlib.core.copies import LeaderBasis
-from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32
+from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.known_metadata import Conclusion, MetadataExtent, holds
 from txnlib.errors import ConfigError
@@ -227,8 +227,9 @@ class Settings(_Section):
         Setting(
             key="cluster.producer_id_expiration_ms",
             decides=(
-                "The brokers' `producer.id.expiration.ms`. An idle producer leaves `producer_states` after this time, and its "
-                "later batches are not checked against the old sequence and epoch. No verdict depends on it."
+                "The brokers' `producer.id.expiration.ms`; up to 3.3, their `transactional.id.expiration.ms`. An idle producer "
+                "leaves `producer_states` after this time, and its later batches are not checked against the old sequence and "
+                "epoch. No verdict depends on it."
             ),
             least=1,
             broker="producer.id.expiration.ms",
@@ -407,6 +408,10 @@ def read_settings_file(path: Path) -> BaseModel:
         raise ConfigError(str(path), key, first["msg"]) from error
 
 
+#: First version with `producer.id.expiration.ms`. Before, producers expired after `transactional.id.expiration.ms`. Kafka: KIP-854.
+PRODUCERS_EXPIRE_BY_THEMSELVES_FROM: Final = (3, 4)
+
+
 def decide(given: Mapping[str, object], file: BaseModel, notes: object) -> dict[str, Any]:
     """The settings that are given anywhere, by their name in Settings: options over the settings file over capture.json.
 
@@ -420,4 +425,7 @@ def decide(given: Mapping[str, object], file: BaseModel, notes: object) -> dict[
         value = next((value for value in values if value not in (None, "")), None)
         if value is not None:
             decided[name] = value
+    if is_from(PRODUCERS_EXPIRE_BY_THEMSELVES_FROM, getattr(notes, "kafka_version", None)) is False:
+        of_ids = decided.get("transactional_id_expiration_ms", SETTINGS["transactional_id_expiration_ms"].default)
+        decided.setdefault("producer_id_expiration_ms", of_ids)
     return decided

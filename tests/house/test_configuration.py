@@ -53,6 +53,21 @@ def test_option_over_settings_file_over_capture_json_over_default(name):
         assert decided(name, **told) == then, told
 
 
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ({}, 86_400_000),
+        ({"kafka_version": "3.4.0"}, 86_400_000),
+        ({"kafka_version": "3.4.0", "transactional_id_expiration_ms": 5}, 86_400_000),
+        ({"kafka_version": "3.3.2"}, 604_800_000),
+        ({"kafka_version": "2.8.2", "transactional_id_expiration_ms": 5}, 5),
+        ({"kafka_version": "2.8.2", "transactional_id_expiration_ms": 5, "producer_id_expiration_ms": 6}, 6),
+    ],
+)
+def test_producers_of_old_brokers_expire_after_what_transactional_ids_do(notes, expected):
+    assert decided("producer_id_expiration_ms", option={}, file={}, capture_json=notes) == expected
+
+
 def test_every_field_says_what_it_is():
     fields = [each for model in (Settings, CaptureNotes, PartitionNotes) for each in model.model_fields.items()]
     said = {name: field.description for name, field in fields}
