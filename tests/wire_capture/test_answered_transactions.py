@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.fake_brokers import FakeBrokers, Log, taken_by
+from tests.support.fake_brokers import FakeBrokers, Log, brokers_with, filled, taken_by
 from tests.support.log_notation import A, N, T
 from tests.support.memory_audits import MemoryTables, audited
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -146,3 +146,11 @@ def test_what_the_leader_answered_and_nothing_shows_is_said(tables: MemoryTables
     for topic in UNTOLD:
         assert (rows[topic]["blocking_verdict"], rows[topic]["blocking_producer_id"]) == ("UNKNOWN", None)
     assert rows["not.described"]["last_stable_offset"] == LOG_START
+
+
+def test_a_dry_run_foresees_what_only_the_leader_knows_to_be_open(tmp_path: Path) -> None:
+    """Everything was deleted below its end, so that only the answer about producers shows it."""
+    fake = brokers_with(emptied=log_with_a_transaction(deleted_before=END), quiet=filled())
+    planned, real = (taken_by(fake, tmp_path / str(is_dry), scope=OPEN, is_dry_run=is_dry) for is_dry in (True, False))
+    for taken in (planned, real):
+        assert {folder for folder, each in taken.items() if each.end_offset is not None} == {"emptied-0", "__transaction_state-0"}

@@ -43,7 +43,7 @@ _OPEN: Final = shown("report")
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
 _PLAN: Final = shown("report: plan")
 _CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "samples", "samples_back")
-_FURTHEST: Final = 'abs("offset_ms") DESC, "broker"'
+_FURTHEST: Final = 'abs("offset_ms") DESC, "broker", "other_broker"'
 _BEHIND: Final = shown("report: partition")
 #: Orders of rows: those that block most first, and partitions that lag longest first.
 MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
@@ -156,7 +156,7 @@ def summarise(
     reach = extents(run, rows)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run, shown_copies)
-    worst_first = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC'
+    worst_first = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
     lags = run.rows("partitions", ("topic", "partition", "lag_offsets", "lag_ms"), _LAGS, order=worst_first, limit=1)
     found = finding_places(run, shown_places)
     severities: Counter[str] = Counter()

@@ -123,8 +123,8 @@ class _Capture:
         self._settings()
         self._say_what_is_hidden()
         self._look([*self._coordinators, *partitions])
-        in_scope = self._in_scope(partitions)
         self._ask_producers(partitions)
+        in_scope = self._in_scope(partitions)
         self._plan(in_scope)
         for partition in (*self._coordinators, *in_scope):
             taken, folder = self._taken[partition], self._folder(partition)
