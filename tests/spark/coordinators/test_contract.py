@@ -19,7 +19,7 @@ from txnlib.spark.schemas import TABLES, conform
 MODULES = (
     "producers.producer_spans", "producers.producer_states", "producers.checked_batches",
     "coordinators.coordinator_states", "coordinators.transactional_ids", "coordinators.transactions",
-    "reports.open_transactions", "reports.transaction_outcomes",
+    "tables.open_transactions", "tables.transaction_outcomes",
 )  # fmt: skip
 #: Table -> the function of its name.
 TRANSFORMS = {
