@@ -144,12 +144,7 @@ OPTIONS: Final = (
         {"metavar": "FILE.toml"},
     ),
     Option("--report", _REPORTS, "Also write the report as an HTML page", {"metavar": "FILE.html"}),
-    Option(
-        "--metrics",
-        _REPORTS,
-        "Also write Prometheus gauges, for node_exporter's textfile collector",
-        {"metavar": "FILE.prom"},
-    ),
+    Option("--metrics", _REPORTS, "Also write Prometheus gauges, for node_exporter's textfile collector", {"metavar": "FILE.prom"}),
     Option(
         "--summary",
         _REPORTS,
@@ -202,18 +197,8 @@ OPTIONS: Final = (
         "Print progress and errors as text (default), or as lines of JSON with time, level and message",
         {"choices": FORMATS, "default": TEXT},
     ),
-    Option(
-        "--debug",
-        _ALL,
-        "Print stack traces of a failure (default: write them to a file)",
-        {"action": "store_true"},
-    ),
-    Option(
-        "--dry-run",
-        _READS,
-        "Print what would be read, and judged as of when, and exit",
-        {"action": "store_true"},
-    ),
+    Option("--debug", _ALL, "Print stack traces of a failure (default: write them to a file)", {"action": "store_true"}),
+    Option("--dry-run", _READS, "Print what would be read, and judged as of when, and exit", {"action": "store_true"}),
 )
 
 

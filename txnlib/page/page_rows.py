@@ -193,11 +193,7 @@ def _statuses(run: StoredRun, where: list[Filter]) -> list[Row]:
         row
         for which in _JUDGED
         for row in run.rows(
-            "coverage",
-            ("topic", "partition", "status"),
-            [*where, which],
-            order='"topic", "partition"',
-            limit=SHOWN_PARTITIONS,
+            "coverage", ("topic", "partition", "status"), [*where, which], order='"topic", "partition"', limit=SHOWN_PARTITIONS
         )
     ]
     return sorted(rows, key=lambda row: (row["topic"], row["partition"]))[:SHOWN_PARTITIONS]

@@ -129,8 +129,5 @@ def _lower_coverage(run: Run) -> None:
 
 LOWER_COVERAGE: Final = RunChange("lower_coverage", ("coverage", "checked_batches"), _lower_coverage)
 QUARANTINE: Final[TableStep] = table_of(
-    quarantine,
-    epochs=Given(("record_batches", "coverage"), _epochs_if_damaged),
-    refuted=REFUTED,
-    after=("lower_coverage",),
+    quarantine, epochs=Given(("record_batches", "coverage"), _epochs_if_damaged), refuted=REFUTED, after=("lower_coverage",)
 )

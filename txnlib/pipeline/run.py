@@ -217,11 +217,7 @@ def _given(request: AuditRequest, given: BaseModel, capture: Capture) -> dict[st
 
 
 def _decide(
-    request: AuditRequest,
-    given: BaseModel,
-    source: CaptureSource,
-    earlier: EarlierRun | None,
-    newest_ms: int | None,
+    request: AuditRequest, given: BaseModel, source: CaptureSource, earlier: EarlierRun | None, newest_ms: int | None
 ) -> Settings:
     """The effective settings: options over settings file over capture.json over defaults."""
     capture, notes = source.capture, source.capture.notes

@@ -241,11 +241,7 @@ REPORT: Final[tuple[Step, ...]] = (
         held_data=answered(held_data),
         seen_earlier=looked_up_earlier("in_doubt_transactions"),
     ),
-    table_of(
-        abort_plan,
-        open_transactions=foremost_open(),
-        whole_transactions=answered(whole_transactions),
-    ),
+    table_of(abort_plan, open_transactions=foremost_open(), whole_transactions=answered(whole_transactions)),
     table_of(
         blocked_groups,
         group_positions=Given(("committed_offsets", "producer_spans", "coverage"), _group_positions),

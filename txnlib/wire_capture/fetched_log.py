@@ -149,15 +149,7 @@ def _is_crc_valid(batch: memoryview) -> bool:
     return stored == (google_crc32c.value(covered) if is_crc32c else zlib.crc32(covered))
 
 
-def fetch(
-    client: Client,
-    partition: Partition,
-    log: FetchedLog,
-    until: int,
-    *,
-    start: int,
-    pace: Callable[[int], None],
-) -> None:
+def fetch(client: Client, partition: Partition, log: FetchedLog, until: int, *, start: int, pace: Callable[[int], None]) -> None:
     """Appends the batches of a partition below offset `until` to `log`. Its leader said that the log starts at `start`.
 
     Waits as long as a quota asks for. Returns before `until` if the leader says several times that it has no more: compaction
