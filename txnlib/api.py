@@ -296,12 +296,7 @@ def open_audit(
     return _audit(reopen_run(request, run_id=run_id, is_finished=run_id is None and as_of is None))
 
 
-def judge(
-    audit: Audit,
-    *,
-    as_of: str | int | datetime | None = None,
-    **thresholds: Unpack[GivenThresholds],
-) -> Audit:
+def judge(audit: Audit, *, as_of: str | int | datetime | None = None, **thresholds: Unpack[GivenThresholds]) -> Audit:
     """Judges the open transactions of an audit again, with other thresholds. Arguments that are None keep their values.
 
     * `as_of`: an instant, as ISO-8601, epoch milliseconds or a datetime.

@@ -282,20 +282,17 @@ class Settings(_Section):
     )
     is_metadata_complete: bool = Field(default=False, description="Whether that log has a beginning, so that it names every topic.")
     metadata_reach_ms: int | None = Field(
-        default=None,
-        description="Instant, in epoch ms, up to which that log shows the leaders of copies for certain.",
+        default=None, description="Instant, in epoch ms, up to which that log shows the leaders of copies for certain."
     )
     has_metadata_end: bool = Field(default=True, description="Whether no copy of that log shows that newer records are lost.")
     is_metadata_whole: bool = Field(
-        default=False,
-        description="Whether nothing is missing at the end of that log, and no folder was copied later.",
+        default=False, description="Whether nothing is missing at the end of that log, and no folder was copied later."
     )
     contradictions: tuple[str, ...] = Field(
         default=(), description="Fields of capture.json that the metadata log contradicts, in words."
     )
     transaction_version: int | None = Field(
-        default=None,
-        description="Level of the feature `transaction.version`; null if unknown.",
+        default=None, description="Level of the feature `transaction.version`; null if unknown."
     )
     assumed: tuple[str, ...] = Field(
         default=(),

@@ -48,8 +48,7 @@ def test_the_timeout_of_the_audit_takes_its_decisions(tables):
 
 
 @pytest.mark.parametrize(
-    ("minutes", "partitions", "undecided", "candidates"),
-    [(10, [0, 2], 1, 4), (30, [0], 1, 2), (100, [0], 1, 1), (150, [], 1, 0)],
+    ("minutes", "partitions", "undecided", "candidates"), [(10, [0, 2], 1, 4), (30, [0], 1, 2), (100, [0], 1, 1), (150, [], 1, 0)]
 )
 def test_another_timeout_is_decided_by_the_core(tables, minutes, partitions, undecided, candidates):
     """What the audit could not decide stays undecided, and a partition that its id lists does not hang."""

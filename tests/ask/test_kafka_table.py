@@ -61,8 +61,7 @@ def test_producers_come_in_the_order_of_javas_hash_table(printed):
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [(0, 0), (1, 1), (2**31, 2**31), (2**32, 1), (2**32 + 1, 0), (2**63 - 1, 0x80000000)],
+    ("value", "expected"), [(0, 0), (1, 1), (2**31, 2**31), (2**32, 1), (2**32 + 1, 0), (2**63 - 1, 0x80000000)]
 )
 def test_long_hash_is_javas(value, expected):
     assert long_hash(value) == expected

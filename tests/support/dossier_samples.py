@@ -11,15 +11,7 @@ from typing import Any
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition
-from txnlib.core.verdicts.dossier import (
-    CheckedBatch,
-    Claim,
-    CoordinatorDecision,
-    Dossier,
-    EpochStamps,
-    OpenSpan,
-    WrittenMarker,
-)
+from txnlib.core.verdicts.dossier import CheckedBatch, Claim, CoordinatorDecision, Dossier, EpochStamps, OpenSpan, WrittenMarker
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
 

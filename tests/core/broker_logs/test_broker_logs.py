@@ -11,17 +11,7 @@ from hypothesis import strategies as st
 
 from tests.house.test_language import BANNED
 from txnlib.core.broker_logs.kafka_lines import KAFKA_LINES, LOGS_OF_CAUSES, LOGS_OF_FINDINGS, logs_of_cause
-from txnlib.core.broker_logs.log_line import (
-    NEWEST,
-    OLDEST,
-    READ,
-    BrokerLogs,
-    LogFile,
-    Writer,
-    forms_of,
-    grep_commands,
-    pattern,
-)
+from txnlib.core.broker_logs.log_line import NEWEST, OLDEST, READ, BrokerLogs, LogFile, Writer, forms_of, grep_commands, pattern
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.verdicts.cause import CAUSES
 

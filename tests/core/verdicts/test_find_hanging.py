@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from tests.support.log_notation import C, T, rec, topic_partition
 from tests.support.partition_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.core.kafka_commands import (
-    DECISIONS,
-    MS_PER_MINUTE,
-    SearchScope,
-    duration_minutes,
-    is_candidate,
-    is_printed,
-)
+from txnlib.core.kafka_commands import DECISIONS, MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.errors import UsageError
 
