@@ -142,7 +142,14 @@ def random_dossier(random: Random, producer_id: int) -> Dossier:
     spans = tuple(span(partition) for partition in range(1, random.randrange(2, 4)))
     partitions = random.choice([(), (FOO,), (replace(FOO, partition=1),)])
     state = random.choice(["Ongoing", "PrepareCommit", "CompleteAbort", "Empty", None])
-    claim = replace(CLAIM, state=state, owner=random.choice(["CURRENT", "ROTATED", "EXPIRED", "NEXT"]), partitions=partitions)
+    transactional_id = random.choice([CLAIM.transactional_id, ""])
+    claim = replace(
+        CLAIM,
+        transactional_id=transactional_id,
+        state=state,
+        owner=random.choice(["CURRENT", "ROTATED", "EXPIRED", "NEXT"]),
+        partitions=partitions,
+    )
     claims = (claim,) if random.random() < 0.7 else ()
     return Dossier(producer_id=producer_id, open=spans, claims=claims, decisions=(DECISION,) if random.random() < 0.5 else ())
 
@@ -164,7 +171,7 @@ def test_the_driver_and_tasks_judge_alike(spark):
         (row["producer_id"], row["partition"], row["verdict"], row["reason"], row["safe_to_abort"]) for row in found[0]
     }
     assert len({row["verdict"] for row in found[0]}) >= 3
-    assert {row["application"] for row in found[0]} == {None, "bar"}
+    assert {row["application"] for row in found[0]} == {None, "bar", ""}
     written = [(row["last_timestamp"], row["last_timestamp_ms"]) for row in found[0]]
     assert [ms if at is None else round(at.timestamp() * 1_000) for at, ms in written] == [ms for _, ms in written]
     assert any(at is not None for at, _ in written)
