@@ -144,7 +144,8 @@ def open_tables(root: str) -> Tables:
     try:
         tables._open(AUDIT_RUNS)
     except (MissingTableError, DeltaError, OSError) as error:
-        is_missing, folder = isinstance(error, MissingTableError) and "://" not in tables.root, Path(tables.root)
+        folder = Path(tables.root)
+        is_missing = isinstance(error, MissingTableError) and "://" not in tables.root
         if is_missing and ((folder / AUDIT_RUNS).is_dir() or any(folder.glob("*/_delta_log"))):
             problem = "no audit has ended there: the first one is at work, or was killed before it could note that it began"
             raise UnreadableInputError(root, problem, "Wait for it; if it was killed, run it again") from error

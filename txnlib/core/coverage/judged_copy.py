@@ -72,8 +72,8 @@ def _role(
     if leader is None:
         return Role.FURTHEST if is_furthest else Role.OTHER
     if leader == NO_LEADER:
-        in_sync = [each for each in copies if each.broker in (named.in_sync or ())]
-        is_last_in_sync = copy in in_sync and copy.reach == max(each.reach for each in in_sync)
+        in_sync = named.in_sync or ()
+        is_last_in_sync = copy.broker in in_sync and copy.reach == max(each.reach for each in copies if each.broker in in_sync)
         are_all_captured = bool(named.replicas) and set(named.replicas) <= {each.broker for each in copies}
         return Role.LAST_LEADER if is_last_in_sync or (is_furthest and are_all_captured) else Role.OTHER
     if leader == copy.broker:

@@ -205,15 +205,16 @@ def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str
 
 def no_commit_includes_it(case: Case) -> Proof:
     """By the whole history of the coordinator, by this transaction's own ABORT, or because no marker can have been lost."""
-    ways = (_by_history(case), _by_decision(case), _by_no_loss(case))
-    proven = next((way for way in ways if way.holds), None)
-    if proven is not None and not ways[1].holds and (lost := _lost_since(case)) is not None:
+    history, decision, no_loss = _by_history(case), _by_decision(case), _by_no_loss(case)
+    proven = next((way for way in (history, decision, no_loss) if way.holds), None)
+    lost = None if proven is None or decision.holds else _lost_since(case)
+    if lost is not None:
         when = "" if lost.at_ms is None else f" at {instant(lost.at_ms)}"
         return _way(False, f"an unclean election of a partition of {TRANSACTION_STATE_TOPIC}{when} may have lost its COMMIT")
     if proven is not None:
         return proven
     due = next((each for each in reversed(_commits(case)) if each.lists_partition or not each.began_later), None)
-    return _way(False, f"a COMMIT may include it: {ways[0].says}, and {ways[2].says}" if due is None else _commit_due(case, due))
+    return _way(False, f"a COMMIT may include it: {history.says}, and {no_loss.says}" if due is None else _commit_due(case, due))
 
 
 def _way(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:

@@ -361,11 +361,11 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
 def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None) -> tuple[Cause, ...]:
     """The candidates whose signature matches, most likely first; empty if the transaction needs no explanation."""
     partition, decision = evidence.on_partition, evidence.at_coordinator.decision
-    kept = f"offsets {partition.truncated_from} to {partition.truncated_until} that it removed"
+    removed = f"offsets {partition.truncated_from} to {partition.truncated_until}"
     fields = {
         **fields_of(evidence),
         **shown(evidence),
-        "lost_offsets": "" if partition.truncated_from is None else f"; another copy still has the {kept}",
+        "lost_offsets": "" if partition.truncated_from is None else f"; another copy still has the {removed} that it removed",
         "decision": "not known" if decision is None else decision.type,
     }
     ranked = []

@@ -58,7 +58,7 @@ class CoordinatorPartition(PartitionFacts):
     def __post_init__(self) -> None:
         copies = [copy for copy in self.copies if copy.status != "MISSING"]
         # Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged one.
-        ends = {copy.damage_ends_at for copy in copies} - {None}
+        ends = {copy.damage_ends_at for copy in copies}
         damaged = highest(end for end in ends if end is not None and not any(_contains(copy, end, copies) for copy in copies))
         proven = {
             "best": max(

@@ -90,9 +90,12 @@ def without_repeats(
     kept: list[WrittenMarker] = []
     for marker in markers:
         last = kept[-1] if kept else None
-        is_same = last is not None and (last.type, last.epoch) == (marker.type, marker.epoch) and marker.first_offset is None
-        is_newer = last is not None and is_ahead(marker.coordinator_epoch, last.coordinator_epoch)
-        if not (last is not None and is_same and (is_newer or _are_of_one(last, marker, decisions, clocks))):
+        is_repeat = (
+            last is not None
+            and (last.type, last.epoch, None) == (marker.type, marker.epoch, marker.first_offset)
+            and (is_ahead(marker.coordinator_epoch, last.coordinator_epoch) or _are_of_one(last, marker, decisions, clocks))
+        )
+        if not is_repeat:
             kept.append(marker)
     return kept
 

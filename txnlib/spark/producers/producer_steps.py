@@ -137,9 +137,13 @@ _IS_NEW: Final = "(is_forgotten OR producer_epoch != epoch_before)"
 _DELTA: Final = "CAST(last_offset - last_batch_offset AS INT)"
 
 
+def _of_data(value: str) -> str:
+    return f"CASE WHEN {_IS_DATA} THEN coalesce({value}, {RESET}) WHEN {_IS_NEW} THEN {RESET} END"
+
+
 _CHANGES: Final = {
-    "sequence": f"CASE WHEN {_IS_DATA} THEN coalesce(last_sequence, {RESET}) WHEN {_IS_NEW} THEN {RESET} END",
-    "data_offset": f"CASE WHEN {_IS_DATA} THEN coalesce(last_offset, {RESET}) WHEN {_IS_NEW} THEN {RESET} END",
+    "sequence": _of_data("last_sequence"),
+    "data_offset": _of_data("last_offset"),
     "delta": f"CASE WHEN {_IS_DATA} THEN {_DELTA} WHEN {_IS_NEW} THEN 0 END",
     "coordinator": f"coalesce(coordinator_epoch, if(is_forgotten, {RESET}, NULL))",
     "start": f"CASE WHEN is_marker THEN {RESET} WHEN opens THEN opens_at END",
