@@ -158,7 +158,7 @@ def test_a_table_says_what_is_in_each_version(version: int, text: str, fields: d
 
 @pytest.mark.parametrize(("version", "text"), [(0, "00 ffffffff"), (1, "05 ffff ffffffff ffffffff"), (2, "00 00 00")])
 def test_a_field_that_no_table_has_is_written_as_nothing(version: int, text: str) -> None:
-    """Each value still has its size, so that a record can be printed: those of a newer version have fields that no table stores."""
+    """A newer version may have fields that no table stores. Its records are still printed, with a size."""
     assert MESSAGE.write(version, {"always": 5} if version == 1 else {}) == as_bytes(text)
 
 

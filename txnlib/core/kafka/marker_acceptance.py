@@ -1,4 +1,4 @@
-"""Which epochs a marker may have: those that partitions accept, and those of the records that it ends."""
+"""Epochs of markers: which ones partitions accept, and which records they end."""
 
 from __future__ import annotations
 

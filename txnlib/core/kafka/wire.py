@@ -185,7 +185,7 @@ class Message:
     def write(self, version: int, fields: Mapping[str, Any]) -> bytes:
         """The bytes of a version, of which `read` returns the fields. Numbers, strings and lists can be written.
 
-        A field that is missing is written as 0 or null: no table has those that only a newer version has.
+        A missing field is written as 0 or null: no table stores fields that only a newer version has.
         """
         return _write(self._fields, version, version in self._flexible, fields)
 

@@ -143,7 +143,7 @@ JudgedTransaction: Final = row_class("open_transactions")
 
 
 def judge_dossier(dossier: Dossier, facts: ClusterFacts) -> list[Any]:
-    """One row of `open_transactions` per open transaction of the dossier; whoever knows the applications adds `application`."""
+    """The rows of `open_transactions` for a dossier. `application` is None: the caller knows the patterns of applications."""
     return [_judged(dossier, span, facts) for span in dossier.open]
 
 
