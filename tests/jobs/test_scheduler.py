@@ -44,7 +44,7 @@ def test_the_jobs_write_every_table_once():
     names = [step.name for steps in (INGEST, RECONSTRUCT, REPORT) for step in steps]
     twice = ["find_appended_partitions"]  # a run that is opened again resumes nothing
     claimed = {"audit_runs"}  # before the first step
-    decisions = ["know_metadata", "infer_settings", "find_appended_partitions", "lower_coverage", "forecast"]
+    decisions = ["forget_capture", "know_metadata", "infer_settings", "find_appended_partitions", "lower_coverage", "forecast"]
     assert sorted(names) == sorted([*(TABLES.keys() - claimed), *twice, *decisions])
     audited = [step.name for step in AUDIT]
     assert len(audited) == len(set(audited)) == len(names) - len(twice)

@@ -37,6 +37,7 @@ def test_the_logs_of_coordinators_and_groups_and_the_number_of_files_decide_what
     [
         (Scale.ALL_FIT, "producer_spans", 1 << 40, 1 << 40, Plans.SMALL),
         (Scale.NONE_NEED, "brokers", 0, 0, Plans.MANY_ROWS),
+        (Scale.BATCHES_DO_NOT, "record_batches", 0, 0, Plans.READING),
         (Scale.BATCHES_DO_NOT, "producer_spans", 200_000, 1 << 40, Plans.FEW_ROWS),
         (Scale.BATCHES_DO_NOT, "producer_spans", 200_001, 200_001, Plans.MANY_ROWS),
         (Scale.BATCHES_DO_NOT, "partition_transactions", 200_000, 1 << 40, Plans.FEW_ROWS),

@@ -14,7 +14,7 @@ from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import BATCH_RUNS_TABLE, READ_TABLES, SEGMENT_PARTS_TABLE
 from txnlib.spark import capture_source
 from txnlib.spark.batch_runs import single_batches
-from txnlib.spark.capture_source import CaptureSource, read_capture, split_large_files
+from txnlib.spark.capture_source import CaptureSource, split_large_files
 
 FIRST = f"{0:020d}.log"
 TABLES = ("record_batches", "segments")
@@ -43,7 +43,7 @@ def test_rows_are_the_same_for_every_split_size(spark, tmp_path):
 
 def _read(spark, capture, table):
     """The rows of a table; of `record_batches`, the single batches, because a run ends where the reader does."""
-    rows = read_capture(spark, capture, table)
+    rows = CaptureSource(spark, capture).frame(table)
     return single_batches(rows, "TRUE") if table == "record_batches" else rows
 
 
@@ -56,19 +56,31 @@ def mixed(repository, tmp_path):
 def test_the_driver_reads_the_rows_that_tasks_read(spark, repository, tmp_path):
     capture = mixed(repository, tmp_path)
     for detail in DETAILS:
-        source = CaptureSource(spark, replace(capture, detail=detail), is_small=True)
+        source, by_tasks = (CaptureSource(spark, replace(capture, detail=detail), is_small) for is_small in (True, False))
         for table in READ_TABLES:
             if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE):
                 read = source.read(table)
                 assert not isinstance(read, DataFrame)
-                assert_same(source.frame(table), read_capture(spark, source.capture, table))
+                assert_same(source.frame(table), by_tasks.frame(table))
                 assert source.may_have(table) >= (read.num_rows > 0)
 
 
 def test_tasks_read_what_is_too_much_for_the_driver(spark, repository, tmp_path, monkeypatch):
     monkeypatch.setattr(capture_source, "MAX_ROWS", 10)
-    source = CaptureSource(spark, mixed(repository, tmp_path), is_small=True)
+    capture = mixed(repository, tmp_path)
+    source, by_tasks = (CaptureSource(spark, capture, is_small) for is_small in (True, False))
     for table in (*TABLES, "transaction_log"):
         assert isinstance(source.read(table), DataFrame)
-        assert_same(source.frame(table), read_capture(spark, source.capture, table))
+        assert_same(source.frame(table), by_tasks.frame(table))
         assert source.may_have(table)
+
+
+def test_tasks_read_each_file_once_for_all_tables(spark, tmp_path):
+    source = CaptureSource(spark, list_capture(capture_in(tmp_path)))
+    before = {table: source.frame(table).toArrow() for table in TABLES}
+    for path in tmp_path.glob("*/*.log"):
+        path.unlink()
+    assert {table: source.frame(table).toArrow() for table in TABLES} == before
+    source.forget()
+    again = [row for row in source.frame("segments").collect() if row["path"].endswith(".log")]
+    assert [row["unreadable"][0]["reason"] for row in again] == ["CANNOT_OPEN: No such file or directory"] * 2

@@ -31,6 +31,7 @@ class Plans(Enum):
 
     SMALL = "a capture whose tables all fit in the driver, each in one partition"
     FEW_ROWS = "few rows, made of batches that need more than one task"
+    READING = "what tasks read of files, in arrays"
     MANY_PARTITIONS = "few rows, of which too many are about partitions to send them to every task"
     MANY_ROWS = "rows that grow with the log"
 
@@ -44,6 +45,9 @@ _SETTINGS: Final[Mapping[Plans, Mapping[str, str]]] = {
         "spark.sql.leafNodeDefaultParallelism": "1",
     },
     Plans.FEW_ROWS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2"},
+    # Interpreted, rows of arrays would be one kind of row too many for the JVM's compiler: all later steps would take longer, the
+    # windows twice as long (2.5 million batches).
+    Plans.READING: {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"},
     # The heap holds a broadcast until its query ends, and a query may have 20 of them. What is sorted can spill to disk.
     Plans.MANY_PARTITIONS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2", BROADCAST_LIMIT: NEVER},
     Plans.MANY_ROWS: {"spark.sql.codegen.wholeStage": "true", CODEGEN: "FALLBACK", "spark.sql.adaptive.enabled": "true"},

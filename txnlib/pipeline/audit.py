@@ -30,6 +30,9 @@ def carry_out_steps(run: Run, steps: Sequence[Step], *, take_over: bool = False)
         with suppress(Exception):  # if even that cannot be written, the next audit finds that this one died
             run.note("FAILED")
         raise
+    finally:
+        if run.source is not None:
+            run.source.forget()
 
 
 def close(run: Run, entries: Sequence[Acknowledgement] = ()) -> Summary:

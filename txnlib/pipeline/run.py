@@ -31,7 +31,7 @@ from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.file_splits import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
-from txnlib.spark.capture_source import CaptureSource, split_large_files
+from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import TABLES
@@ -140,14 +140,11 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     cluster = str(_given(request, given, capture)["cluster"])
     history = history_of(store, cluster)
     source, earlier, newest_ms = _continue(request, cluster, capture, store, history, say)
-    capture = split_large_files(spark, source.capture)
-    if capture is not source.capture:
-        source = replace(source, capture=capture)
     settings = _decide(request, given, source, earlier, newest_ms)
     chain, night = history.next_place(settings.run_id, None if earlier is None else earlier.run)
     settings = settings.model_copy(update={"chain": chain, "night": night})
     tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
-    resumption = None if earlier is None else Resumption(spark, capture, earlier, tables)
+    resumption = None if earlier is None else Resumption(spark, source.capture, earlier, tables)
     return Run(
         spark,
         tables,
@@ -180,9 +177,11 @@ def _continue(
         source = resumed_source(store.spark, found, earlier.tables, is_small=is_few)
         newest_ms = _newest_stamp(source) if known_ms is None else None
         if newest_ms is not None and newest_ms <= earlier.run.as_of_ms:
+            source.forget()
             continue  # this is an audit of the same capture
         if history.is_continued(earlier.run, but_at=(known_ms, newest_ms)):
             say(f"later audits continue {earlier.run.run_id} already: reading everything, as the first run of a new chain")
+            source.forget()
             break
         say(f"resuming from {earlier.run.run_id}: reading only what was appended to {len(found.resumed)} segments")
         return source, earlier, newest_ms

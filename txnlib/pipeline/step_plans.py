@@ -59,6 +59,8 @@ def plans_of(run: Run, step: str) -> Plans:
     """What the session is to be tuned for."""
     if run.scale is not Scale.BATCHES_DO_NOT:
         return Plans.SMALL if run.scale is Scale.ALL_FIT else Plans.MANY_ROWS
+    if step == "record_batches":
+        return Plans.READING
     rows = run.new_batch_rows if SORTING.get(step) else run.batch_rows
     limit = MAX_SORTED_ROWS if step in SORTING else MAX_SCANNED_ROWS
     if rows > limit:

@@ -89,8 +89,21 @@ def _source(run: Run) -> CaptureSource:
     return run.source
 
 
-def _read(table: str) -> TableStep:
-    return TableStep(table, (), lambda run: _source(run).read(table))
+def _read(table: str, *after: str) -> TableStep:
+    return TableStep(table, after, lambda run: _source(run).read(table))
+
+
+#: All rows are read while those of this table are written; Spark keeps the others until then.
+_FIRST: Final = "record_batches"
+#: The tables that have the other rows as they are.
+_READ: Final = (
+    "committed_offsets",
+    "checkpoints",
+    "producer_snapshots",
+    "aborted_transactions",
+    "live_producers",
+    "live_transactions",
+)
 
 
 def _metadata_log(run: Run) -> DataFrame:
@@ -156,17 +169,14 @@ FIND_APPENDED_PARTITIONS: Final = RunChange(
 )
 
 INGEST: Final[tuple[Step, ...]] = (
-    _read("record_batches"),  # first, because it takes longest
-    TableStep("transaction_log", (), _transaction_log),
-    _read("committed_offsets"),
-    _read("checkpoints"),
-    # After the tables of the same files, so that it shows those that shrank meanwhile.
-    TableStep("segments", ("record_batches", "transaction_log", "committed_offsets"), _segments),
-    _read("producer_snapshots"),
-    _read("aborted_transactions"),
-    _read("live_producers"),
-    _read("live_transactions"),
-    TableStep("metadata_log", (), _metadata_log),
+    _read(_FIRST),
+    *[_read(table, _FIRST) for table in _READ],
+    TableStep("transaction_log", (_FIRST,), _transaction_log),
+    # After the tables of the same files, so that it shows those that shrank meanwhile, if each table reads them.
+    TableStep("segments", (_FIRST, "transaction_log", "committed_offsets"), _segments),
+    TableStep("metadata_log", (_FIRST,), _metadata_log),
+    # Before the large plans: Spark looks through each of them for what it keeps.
+    RunChange("forget_capture", (*_READ, "transaction_log", "segments", "metadata_log"), lambda run: _source(run).forget()),
     _of_metadata(partition_assignments, ASSIGNMENT_TYPES),
     _of_metadata(cluster_settings, SETTING_TYPES),
     _of_metadata(broker_sessions, SESSION_TYPES),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -44,32 +44,42 @@ JOINED_BYTES: Final = 4 << 20
 
 
 def may_hold(table: str, file: CaptureFile) -> bool:
-    """Whether a file may have rows of a table, by its kind and, for a segment, by its topic."""
-    if table not in KINDS[file.kind][1]:
+    """Whether a file, or a part of it, may have rows of a table, by its kind and, for a segment, by its topic."""
+    if table not in KINDS[file.kind][1] or table == ("segments" if file.part is not None else SEGMENT_PARTS_TABLE):
         return False
     return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
 
 
-def read_files(table: str, files: Iterable[CaptureFile]) -> Batches:
-    """Yields Arrow batches of `arrow_schemas.TABLES[table]` from several files, the rows of small files together.
+def read_files(tables: Collection[str], files: Iterable[CaptureFile]) -> TableBatches:
+    """Yields Arrow batches of `arrow_schemas.TABLES[table]`, each with its table, the rows of small files together.
 
-    Spark handles each batch separately, which takes longer than reading a small file. Raises UnreadableInputError as `read_table`
+    Spark handles each batch separately, which takes longer than reading a small file. Raises UnreadableInputError as `read_tables`
     does.
     """
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in (batch for file in files for batch in read_table(table, file)):
-        waiting.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= JOINED_ROWS or size >= JOINED_BYTES:
-            yield from _joined(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield from _joined(waiting)
+    waiting: dict[str, _Waiting] = defaultdict(_Waiting)
+    for table, batch in (found for file in files for found in read_tables(tables, file)):
+        if waiting[table].is_full_with(batch):
+            yield from waiting.pop(table).joined(table)
+    for table, rest in waiting.items():
+        yield from rest.joined(table)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    return list(pa.Table.from_batches(batches).combine_chunks().to_batches())
+@dataclass(slots=True)
+class _Waiting:
+    """The rows of some small files, until they are enough for an Arrow batch."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    size: int = 0
+
+    def is_full_with(self, batch: pa.RecordBatch) -> bool:
+        self.batches.append(batch)
+        self.rows += batch.num_rows
+        self.size += batch.nbytes
+        return self.rows >= JOINED_ROWS or self.size >= JOINED_BYTES
+
+    def joined(self, table: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        return ((table, batch) for batch in pa.Table.from_batches(self.batches).combine_chunks().to_batches())
 
 
 def read_table(table: str, file: CaptureFile) -> Batches:
@@ -241,18 +251,31 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
     FileKind.REFUSED: (_read_no_content, {"segments": lambda file: broker_files.read_unreadable_file(file, file.problem)}),
     FileKind.SKIPPED_SEGMENT: (_read_no_content, {"segments": broker_files.read_skipped_segment}),
 }
-#: Every table that files fill.
-READ_TABLES: Final = tuple(dict.fromkeys(table for _, readers in KINDS.values() for table in readers))
-
-
-# ---- A small capture, read in one pass through its files
-
-
-_SCHEMAS: Final[Mapping[str, pa.Schema]] = {
+#: Every table that files fill, with its columns.
+SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     **arrow_schemas.TABLES,
+    BATCH_RUNS_TABLE: arrow_schemas.RECORD_BATCHES,
+    SEGMENT_PARTS_TABLE: arrow_schemas.SEGMENT_PARTS,
     "console_log": arrow_schemas.TRANSACTION_LOG,
     CONSOLE_TEXTS_TABLE: arrow_schemas.SEGMENTS,
 }
+READ_TABLES: Final = tuple(SCHEMAS)
+
+
+def tables_of(capture: Capture) -> tuple[str, ...]:
+    """The tables that files fill, with `record_batches` of the capture's detail."""
+    not_read = "record_batches" if capture.detail == RUNS else BATCH_RUNS_TABLE
+    return tuple(table for table in READ_TABLES if table != not_read)
+
+
+def files_to_read(capture: Capture) -> Iterator[CaptureFile]:
+    """The files of a capture, each as the parts of it that are read."""
+    for file in capture.files:
+        parts = capture.parts.get(file.path)
+        yield from (file,) if parts is None else (replace(file, part=part) for part in parts)
+
+
+# ---- A small capture, read in one pass through its files
 
 
 def read_small_capture(
@@ -263,29 +286,18 @@ def read_small_capture(
     Compressed text may have many times the bytes of its file. `earlier_parts`: what an earlier run has read of files in this
     capture, as rows of `arrow_schemas.SEGMENT_PARTS`. Raises UnreadableInputError as `read_tables` does.
     """
-    not_read = "record_batches" if capture.detail == RUNS else BATCH_RUNS_TABLE
-    tables = [table for table in READ_TABLES if table != not_read]
     found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     rows: dict[str, int] = defaultdict(int)
     size: dict[str, int] = defaultdict(int)
-    for file in capture.files:
-        parts = capture.parts.get(file.path)
-        other = SEGMENT_PARTS_TABLE if parts is None else "segments"
-        for part in files_of(capture, file):
-            for table, batch in read_tables([table for table in tables if table != other], part):
-                found[table].append(batch)
-                rows[table] += batch.num_rows
-                size[table] += batch.nbytes
-                if rows[table] > most_rows or size[table] > most_bytes:
-                    return None
+    for table, batch in (read for file in files_to_read(capture) for read in read_tables(tables_of(capture), file)):
+        found[table].append(batch)
+        rows[table] += batch.num_rows
+        size[table] += batch.nbytes
+        if rows[table] > most_rows or size[table] > most_bytes:
+            return None
     found["record_batches"] += found.pop(BATCH_RUNS_TABLE, [])
     of_parts = [*earlier_parts, *(row for batch in found.pop(SEGMENT_PARTS_TABLE, []) for row in batch.to_pylist())]
     whole = [put_together(rows) for rows in grouped(of_parts, lambda part: part["path"]).values()]
     found["segments"] += pa.Table.from_pylist(whole, schema=arrow_schemas.SEGMENTS).to_batches()
-    return {table: pa.Table.from_batches(found[table], schema).combine_chunks() for table, schema in _SCHEMAS.items()}
-
-
-def files_of(capture: Capture, file: CaptureFile) -> tuple[CaptureFile, ...]:
-    """The parts of a file that are read, or the whole file."""
-    parts = capture.parts.get(file.path)
-    return (file,) if parts is None else tuple(replace(file, part=part) for part in parts)
+    tables = [table for table in SCHEMAS if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE)]
+    return {table: pa.Table.from_batches(found[table], SCHEMAS[table]).combine_chunks() for table in tables}

@@ -1,21 +1,25 @@
-"""The rows of a capture: read in the driver if it is small, else by tasks that open the files.
+"""The rows of a capture: read in the driver if it is small, else by tasks. Either way each file is read once, for all tables.
 
-Each task reads some files into Arrow batches. A Python DataSource does the same, but starts two more Python processes per table,
-which costs a small audit seconds.
+Each task reads some files into Arrow batches. Spark keeps what the tasks have read on the disks of its executors, until every table
+has taken its rows. A Python DataSource would start two more Python processes per table.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final
 
 import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructField, StructType
 
 from txnlib.core.batch_runs import RUNS
 from txnlib.readers import arrow_schemas
@@ -25,13 +29,15 @@ from txnlib.readers.file_splits import Chunk, Reached, bundle, chunks_of, parts_
 from txnlib.readers.table_readers import (
     BATCH_RUNS_TABLE,
     CONSOLE_TEXTS_TABLE,
+    SCHEMAS,
     SEGMENT_PARTS_TABLE,
-    files_of,
+    files_to_read,
     may_hold,
     read_files,
     read_small_capture,
+    tables_of,
 )
-from txnlib.spark.local_rows import MAX_BYTES, MAX_ROWS, local_relation
+from txnlib.spark.local_rows import MAX_BYTES, MAX_ROWS, local_relation, no_rows
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import SEGMENT_PARTS, TABLES
 
@@ -41,12 +47,13 @@ _MANY_TASKS: Final = 200
 
 @dataclass(slots=True)
 class CaptureSource:
-    """The rows of a capture, by table. The driver reads a small one, each file once; tasks read any other, table by table.
+    """The rows of a capture, by table. The driver reads a small one, tasks read any other; each file once.
 
     The tables are those of `readers.table_readers`, with `record_batches` of the capture's detail.
     """
 
     spark: SparkSession
+    #: Tasks add the parts of its large files.
     capture: Capture
     #: Whether the driver is to read it.
     is_small: bool = False
@@ -54,12 +61,23 @@ class CaptureSource:
     earlier_parts: DataFrame | None = None
     #: What the driver has read: nothing if it was too much, so that tasks read it after all.
     _rows: Mapping[str, pa.Table] | None = field(default=None, init=False, repr=False)
+    #: What tasks have read (`read_capture`).
+    _read: DataFrame | None = field(default=None, init=False, repr=False)
+    #: Held while the capture is read, so that two steps do not both read it.
     _reading: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def read(self, table: str) -> DataFrame | pa.Table:
         """The rows of a table, in the driver if it has read them. Raises UnreadableInputError as `read_tables` does."""
         rows = self._read_by_driver().get(table) if self.is_small else None
-        return read_capture(self.spark, self.capture, table, self.earlier_parts) if rows is None else rows
+        if rows is not None:
+            return rows
+        found = self._rows_by_tasks(BATCH_RUNS_TABLE if table == "record_batches" and self.capture.detail == RUNS else table)
+        if table != "segments" or not self.capture.parts:
+            return found
+        # One row per file, however many tasks read it.
+        parts = self._rows_by_tasks(SEGMENT_PARTS_TABLE)
+        parts = parts if self.earlier_parts is None else self.earlier_parts.unionByName(parts)
+        return found.unionByName(parts.groupBy("path").applyInArrow(_put_together, _schema_of(table)))
 
     def frame(self, table: str) -> DataFrame:
         """The same rows as a frame."""
@@ -71,6 +89,12 @@ class CaptureSource:
         rows = self._read_by_driver().get(table) if self.is_small else None
         return any(may_hold(table, file) for file in self.capture.files) if rows is None else rows.num_rows > 0
 
+    def forget(self) -> None:
+        """Frees the disk space of what tasks have read. If it is asked for again, they read it again."""
+        read, self._read = self._read, None
+        if read is not None:
+            read.unpersist()
+
     def _read_by_driver(self) -> Mapping[str, pa.Table]:
         with self._reading:
             if self._rows is None:
@@ -78,9 +102,25 @@ class CaptureSource:
                 self._rows = read_small_capture(self.capture, earlier, most_rows=MAX_ROWS, most_bytes=MAX_BYTES) or {}
             return self._rows
 
+    def _rows_by_tasks(self, table: str) -> DataFrame:
+        with self._reading:
+            if self._read is None:
+                self.capture = split_large_files(self.spark, self.capture)
+                self._read = read_capture(self.spark, self.capture, tables_of(self.capture))
+                with suppress(PySparkException):  # serverless compute of Databricks keeps nothing, so each table reads the files
+                    self._read.persist(StorageLevel.DISK_ONLY)
+            read = self._read
+        return read.select(F.inline(table)) if table in read.columns else no_rows(self.spark, _schema_of(table))
+
 
 def _schema_of(table: str) -> StructType:
-    return TABLES[{"console_log": "transaction_log", CONSOLE_TEXTS_TABLE: "segments"}.get(table, table)]
+    if table == SEGMENT_PARTS_TABLE:
+        return SEGMENT_PARTS
+    return TABLES[_LIKE.get(table, table)]
+
+
+#: Table -> the table that has the same columns.
+_LIKE: Final = {BATCH_RUNS_TABLE: "record_batches", "console_log": "transaction_log", CONSOLE_TEXTS_TABLE: "segments"}
 
 
 def tasks_of(spark: SparkSession) -> int:
@@ -89,29 +129,28 @@ def tasks_of(spark: SparkSession) -> int:
     return max(int(configured), 1) if configured.isdecimal() else _MANY_TASKS  # Databricks may say "auto"
 
 
-def read_capture(spark: SparkSession, capture: Capture, table: str, earlier_parts: DataFrame | None = None) -> DataFrame:
-    """The rows of one table in a capture, with the columns of `readers.arrow_schemas.TABLES[table]`; one task per bundle.
+#: Most rows of a table in one row of `read_capture`: enough to amortise it, little enough to hold.
+_ROWS_TOGETHER: Final = 1_000
 
-    The rows do not depend on how the capture's files are split (`capture_splits`). `earlier_parts`: for `segments`, what an
-    earlier run has read of its files, as rows of SEGMENT_PARTS.
+
+def read_capture(spark: SparkSession, capture: Capture, tables: Iterable[str]) -> DataFrame:
+    """What tasks read of a capture. Columns: each of these tables for which it has files, as an array of rows, or NULL.
+
+    An array for each table and not a struct, because an absent struct takes as much room in Arrow as a present one. The rows of the
+    tables do not depend on how the capture's files are split (`split_large_files`), but `segment_parts` has one for each part.
     """
-    schema = _schema_of(table)
-    if table == "record_batches" and capture.detail == RUNS:
-        table = BATCH_RUNS_TABLE
-    files = [file for file in capture.files if may_hold(table, file)]
-    if table != "segments" or not capture.parts:
-        return _read(spark, table, [part for file in files for part in files_of(capture, file)], schema)
-    # One row per file, however many tasks read it.
-    whole = _read(spark, table, [file for file in files if file.path not in capture.parts], schema)
-    split = [part for file in files if file.path in capture.parts for part in files_of(capture, file)]
-    new = _read(spark, SEGMENT_PARTS_TABLE, split, SEGMENT_PARTS)
-    parts = new if earlier_parts is None else earlier_parts.unionByName(new)
-    return whole.unionByName(parts.groupBy("path").applyInArrow(_put_together, schema))
+    files = list(files_to_read(capture))
+    tables = [table for table in tables if any(may_hold(table, file) for file in files)]
+    files = [file for file in files if any(may_hold(table, file) for table in tables)]
+    schema = StructType([StructField(table, ArrayType(_schema_of(table), containsNull=False)) for table in tables])
+    columns = pa.schema([(table, pa.list_(pa.struct(list(SCHEMAS[table])))) for table in tables])
 
-
-def _read(spark: SparkSession, table: str, files: Sequence[CaptureFile], schema: StructType) -> DataFrame:
     def read(files: list[CaptureFile]) -> Iterator[pa.RecordBatch]:
-        return read_files(table, files)
+        for table, batch in read_files(tables, files):
+            ends = [*range(0, batch.num_rows, _ROWS_TOGETHER), batch.num_rows]
+            rows = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), batch.to_struct_array())
+            arrays = [rows if column.name == table else pa.nulls(len(rows), column.type) for column in columns]
+            yield pa.RecordBatch.from_arrays(arrays, schema=columns)
 
     return in_tasks(spark, bundle(files, tasks_of(spark)), read, schema, weight=len)
 
