@@ -29,7 +29,7 @@ ONLY_IN = {
     "_jvm": {"txnlib/delta/session.py"},  # only to remember looked-up classes, where there is a JVM
     "rdd": set(),
     "cache": {"txnlib/spark/core_udfs.py"},
-    "persist": set(),
+    "persist": {"txnlib/spark/capture_source.py"},  # where it is refused, files are read again
 }
 #: The programs, which write files as of now, stop the clock and set the environment of the JVM that they start.
 JOBS = "txnlib/jobs/"

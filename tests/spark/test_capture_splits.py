@@ -3,7 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql.classic.dataframe import DataFrame
 
 from tests.support.dumps import Batch, print_dump
 from tests.support.frames import assert_same
@@ -84,3 +85,18 @@ def test_tasks_read_each_file_once_for_all_tables(spark, tmp_path):
     source.forget()
     again = [row for row in source.frame("segments").collect() if row["path"].endswith(".log")]
     assert [row["unreadable"][0]["reason"] for row in again] == ["CANNOT_OPEN: No such file or directory"] * 2
+
+
+def test_where_spark_keeps_nothing_each_table_reads_the_files(spark, tmp_path, monkeypatch):
+    capture = list_capture(capture_in(tmp_path))
+    kept = {table: CaptureSource(spark, capture).frame(table) for table in TABLES}
+
+    def refuse(*_: object) -> None:
+        raise PySparkException("[NOT_SUPPORTED_WITH_SERVERLESS] PERSIST TABLE is not supported on serverless compute.")
+
+    monkeypatch.setattr(DataFrame, "persist", refuse)
+    source = CaptureSource(spark, capture)
+    for table in TABLES:
+        rows = source.frame(table)
+        assert "transaction_log" not in rows._jdf.queryExecution().toString(), "it reads other tables, too"
+        assert_same(rows, kept[table])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final
@@ -63,6 +62,8 @@ class CaptureSource:
     _rows: Mapping[str, pa.Table] | None = field(default=None, init=False, repr=False)
     #: What tasks have read (`read_capture`).
     _read: DataFrame | None = field(default=None, init=False, repr=False)
+    #: Whether Spark keeps it. Serverless compute of Databricks does not: there, tasks read the files again for each table.
+    _is_kept: bool = field(default=True, init=False, repr=False)
     #: Held while the capture is read, so that two steps do not both read it.
     _reading: Lock = field(default_factory=Lock, init=False, repr=False)
 
@@ -104,12 +105,15 @@ class CaptureSource:
 
     def _rows_by_tasks(self, table: str) -> DataFrame:
         with self._reading:
-            if self._read is None:
+            if self._read is None and self._is_kept:
                 self.capture = split_large_files(self.spark, self.capture)
                 self._read = read_capture(self.spark, self.capture, tables_of(self.capture))
-                with suppress(PySparkException):  # serverless compute of Databricks keeps nothing, so each table reads the files
+                try:
                     self._read.persist(StorageLevel.DISK_ONLY)
+                except PySparkException:
+                    self._read, self._is_kept = None, False
             read = self._read
+        read = read_capture(self.spark, self.capture, [table]) if read is None else read
         return read.select(F.inline(table)) if table in read.columns else no_rows(self.spark, _schema_of(table))
 
 
