@@ -21,7 +21,6 @@ transaction_log       SEGMENT(__transaction_state) PART(__transaction_state) DUM
 committed_offsets     SEGMENT(__consumer_offsets) PART(__consumer_offsets)
 metadata_log          SEGMENT(__cluster_metadata) PART(__cluster_metadata) DUMP METADATA_SNAPSHOT
 console_log           CONSOLE
-console_texts         CONSOLE
 segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED SKIPPED_SEGMENT
 segments              METADATA_SNAPSHOT LIVE_PRODUCERS LIVE_TRANSACTIONS
 live_producers        LIVE_PRODUCERS

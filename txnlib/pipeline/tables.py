@@ -48,7 +48,6 @@ from txnlib.pipeline.given_rows import (
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings, know_metadata
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, Step, TableStep, table_of, table_of_rules
-from txnlib.readers.table_readers import CONSOLE_TEXTS_TABLE
 from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
@@ -134,11 +133,11 @@ def _transaction_log(run: Run) -> DataFrame | pa.Table:
 def _segments(run: Run) -> DataFrame | pa.Table:
     """What was read of each file, and, of console text, of each coordinator partition."""
     source = _source(run)
-    if not source.may_have(CONSOLE_TEXTS_TABLE):
+    if not source.may_have("console_log"):
         return source.read("segments")
-    segments, of_texts = source.frame("segments"), source.frame(CONSOLE_TEXTS_TABLE)
+    segments = source.frame("segments")
     records = run.tables.read("transaction_log").where(F.col("source").startswith("console:"))
-    return segments.unionByName(console_segments(of_texts, records))
+    return segments.unionByName(console_segments(segments, records))
 
 
 def _find_appended_partitions(run: Run) -> None:

@@ -14,7 +14,7 @@ from txnlib.core.batch_runs import RUNS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped
 from txnlib.core.text.console import read_console_text
-from txnlib.core.text.lines import Lines, TextLines
+from txnlib.core.text.lines import TextLines
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas, broker_files, segment, text_rows
 from txnlib.readers.arrow_schemas import SAMPLE_BYTES, TableBatches, one_pass
@@ -35,9 +35,7 @@ SEGMENT_PARTS_TABLE: Final = "segment_parts"
 #: The rows of `record_batches`, with runs of batches. Text is read batch by batch: it may print a batch twice, and only single
 #: batches show that.
 BATCH_RUNS_TABLE: Final = "batch_runs"
-#: The rows of `segments` for console text, whose records are rows of `console_log`.
-CONSOLE_TEXTS_TABLE: Final = "console_texts"
-_OF_SEGMENTS: Final = ("segments", SEGMENT_PARTS_TABLE, CONSOLE_TEXTS_TABLE)
+_OF_SEGMENTS: Final = ("segments", SEGMENT_PARTS_TABLE)
 #: Rows, or bytes, of small files that are enough for an Arrow batch.
 JOINED_ROWS: Final = 10_000
 JOINED_BYTES: Final = 4 << 20
@@ -164,10 +162,6 @@ def _read_console(file: CaptureFile, readers: Readers) -> TableBatches:
         yield from one_pass(read_console_text(text), {table: rows(file, text) for table, rows in readers.items()})
 
 
-def _console_row(file: CaptureFile, text: Lines) -> text_rows.ConsoleSegmentRow:
-    return text_rows.ConsoleSegmentRow(text, file.source, file.path, file.partition)
-
-
 def _read_content(file: CaptureFile, readers: Readers) -> TableBatches:
     content = files.read_all(file.path, broker_files.MOST_BYTES)
     return ((table, batch) for table, rows in readers.items() for batch in rows(file, content))
@@ -219,8 +213,7 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
         _read_console,
         {
             "console_log": lambda file, text: text_rows.console_log_rows(file.source, file.path, file.partition),
-            "segments": _console_row,
-            CONSOLE_TEXTS_TABLE: _console_row,
+            "segments": lambda file, text: text_rows.ConsoleSegmentRow(text, file.source, file.path, file.partition),
         },
     ),
     FileKind.PRODUCER_SNAPSHOT: (
@@ -257,7 +250,6 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     BATCH_RUNS_TABLE: arrow_schemas.RECORD_BATCHES,
     SEGMENT_PARTS_TABLE: arrow_schemas.SEGMENT_PARTS,
     "console_log": arrow_schemas.TRANSACTION_LOG,
-    CONSOLE_TEXTS_TABLE: arrow_schemas.SEGMENTS,
 }
 READ_TABLES: Final = tuple(SCHEMAS)
 

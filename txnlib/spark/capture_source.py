@@ -27,7 +27,6 @@ from txnlib.readers.file_parts import put_together
 from txnlib.readers.file_splits import Chunk, Reached, bundle, chunks_of, parts_of, reach
 from txnlib.readers.table_readers import (
     BATCH_RUNS_TABLE,
-    CONSOLE_TEXTS_TABLE,
     SCHEMAS,
     SEGMENT_PARTS_TABLE,
     files_to_read,
@@ -78,12 +77,12 @@ class CaptureSource:
         # One row per file, however many tasks read it.
         parts = self._rows_by_tasks(SEGMENT_PARTS_TABLE)
         parts = parts if self.earlier_parts is None else self.earlier_parts.unionByName(parts)
-        return found.unionByName(parts.groupBy("path").applyInArrow(_put_together, _schema_of(table)))
+        return found.unionByName(parts.groupBy("path").applyInArrow(_put_together, _SCHEMAS[table]))
 
     def frame(self, table: str) -> DataFrame:
         """The same rows as a frame."""
         rows = self.read(table)
-        return rows if isinstance(rows, DataFrame) else local_relation(self.spark, rows, _schema_of(table))
+        return rows if isinstance(rows, DataFrame) else local_relation(self.spark, rows, _SCHEMAS[table])
 
     def may_have(self, table: str) -> bool:
         """Whether the table may have rows, as far as it is known without a task."""
@@ -114,17 +113,16 @@ class CaptureSource:
                     self._read, self._is_kept = None, False
             read = self._read
         read = read_capture(self.spark, self.capture, [table]) if read is None else read
-        return read.select(F.inline(table)) if table in read.columns else no_rows(self.spark, _schema_of(table))
+        return read.select(F.inline(table)) if table in read.columns else no_rows(self.spark, _SCHEMAS[table])
 
 
-def _schema_of(table: str) -> StructType:
-    if table == SEGMENT_PARTS_TABLE:
-        return SEGMENT_PARTS
-    return TABLES[_LIKE.get(table, table)]
-
-
-#: Table -> the table that has the same columns.
-_LIKE: Final = {BATCH_RUNS_TABLE: "record_batches", "console_log": "transaction_log", CONSOLE_TEXTS_TABLE: "segments"}
+#: The columns of the tables that files fill.
+_SCHEMAS: Final[Mapping[str, StructType]] = {
+    **TABLES,
+    BATCH_RUNS_TABLE: TABLES["record_batches"],
+    SEGMENT_PARTS_TABLE: SEGMENT_PARTS,
+    "console_log": TABLES["transaction_log"],
+}
 
 
 def tasks_of(spark: SparkSession) -> int:
@@ -146,7 +144,7 @@ def read_capture(spark: SparkSession, capture: Capture, tables: Iterable[str]) -
     files = list(files_to_read(capture))
     tables = [table for table in tables if any(may_hold(table, file) for file in files)]
     files = [file for file in files if any(may_hold(table, file) for table in tables)]
-    schema = StructType([StructField(table, ArrayType(_schema_of(table), containsNull=False)) for table in tables])
+    schema = StructType([StructField(table, ArrayType(_SCHEMAS[table], containsNull=False)) for table in tables])
     columns = pa.schema([(table, pa.list_(pa.struct(list(SCHEMAS[table])))) for table in tables])
 
     def read(files: list[CaptureFile]) -> Iterator[pa.RecordBatch]:
