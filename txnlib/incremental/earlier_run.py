@@ -136,14 +136,16 @@ def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms:
 def resume_from(spark: SparkSession, capture: Capture, earlier: RunStore, *, in_driver: bool) -> Capture | None:
     """The capture, with the segments that an earlier run has already read; None if its tables cannot be used.
 
-    `in_driver`: whether the driver looks at the files, which are few; else tasks do.
+    `in_driver`: whether the driver looks at the segments, which are few; else tasks do.
     """
     try:
         segments = earlier.read("segments")
     except MissingTableError:
         return None
-    checkpoints = CaptureSource(spark, replace(capture, files=capture.of_kind(FileKind.CHECKPOINT)), in_driver)
-    return resume_segments(spark, capture, segments, checkpoints.frame("checkpoints"), in_driver=in_driver)
+    few = CaptureSource(spark, replace(capture, files=capture.of_kind(FileKind.CHECKPOINT)), is_small=True)
+    found = resume_segments(spark, capture, segments, few.frame("checkpoints"), in_driver=in_driver)
+    few.forget()
+    return found
 
 
 def resumed_source(spark: SparkSession, capture: Capture, earlier: RunStore, *, is_small: bool) -> CaptureSource:
