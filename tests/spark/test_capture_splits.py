@@ -54,7 +54,8 @@ def mixed(repository, tmp_path):
     return list_capture([*capture_in(tmp_path), str(repository / "examples" / "quickstart" / "brokers")])
 
 
-def test_the_driver_reads_the_rows_that_tasks_read(spark, repository, tmp_path):
+def test_the_driver_reads_the_rows_that_tasks_read(spark, repository, tmp_path, monkeypatch):
+    monkeypatch.setattr(capture_source, "_ARRAY_BYTES", 1_000)  # many arrays, as in a large capture
     capture = mixed(repository, tmp_path)
     for detail in DETAILS:
         source, by_tasks = (CaptureSource(spark, replace(capture, detail=detail), is_small) for is_small in (True, False))

@@ -131,8 +131,8 @@ def tasks_of(spark: SparkSession) -> int:
     return max(int(configured), 1) if configured.isdecimal() else _MANY_TASKS  # Databricks may say "auto"
 
 
-#: Most rows of a table in one row of `read_capture`: enough to amortise it, little enough to hold.
-_ROWS_TOGETHER: Final = 1_000
+#: About how many bytes of rows are one array of `read_capture`: enough to amortise it, little enough to hold.
+_ARRAY_BYTES: Final = 1 << 20
 
 
 def read_capture(spark: SparkSession, capture: Capture, tables: Iterable[str]) -> DataFrame:
@@ -149,7 +149,8 @@ def read_capture(spark: SparkSession, capture: Capture, tables: Iterable[str]) -
 
     def read(files: list[CaptureFile]) -> Iterator[pa.RecordBatch]:
         for table, batch in read_files(tables, files):
-            ends = [*range(0, batch.num_rows, _ROWS_TOGETHER), batch.num_rows]
+            rows_each = max(_ARRAY_BYTES * batch.num_rows // max(batch.nbytes, 1), 1)
+            ends = [*range(0, batch.num_rows, rows_each), batch.num_rows]
             rows = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), batch.to_struct_array())
             arrays = [rows if column.name == table else pa.nulls(len(rows), column.type) for column in columns]
             yield pa.RecordBatch.from_arrays(arrays, schema=columns)
