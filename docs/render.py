@@ -74,9 +74,9 @@ def api() -> str:
             elif inspect.isfunction(member) and not name.startswith("_"):
                 parts += _described(name, member, "###")
     errors = [getattr(txnlib, name) for name in offered if name.endswith("Error")]
-    rows = [(f"`txnlib.{error.__name__}`", _title(error)) for error in errors]
+    rows = [(f"`txnlib.{error.__name__}`", str(error.exit_code.value), _title(error)) for error in errors]
     about = "All are a `txnlib.TxnlibError`; a `MissingExtraError` is an `ImportError`, too.\n"
-    return "\n".join([*parts, "## Errors\n", about, *table(("error", "meaning"), rows)])
+    return "\n".join([*parts, "## Errors\n", about, *table(("error", "exit code of a job", "meaning"), rows)])
 
 
 def _title(thing: object) -> str:

@@ -1,4 +1,4 @@
-"""The exceptions that this library raises. Odd data becomes findings, not exceptions."""
+"""The exceptions that this library raises, and the exit codes of its programs. Odd data becomes findings, not exceptions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from enum import IntEnum
 from shlex import quote
 from typing import Final
 
@@ -32,11 +33,25 @@ def meant(given: str, known: Iterable[str], after: str = "") -> str:
     return f"; did you mean {names[near[0]]}{after}?" if near else ""
 
 
+class ExitCode(IntEnum):
+    """How a job ends."""
+
+    DONE = 0
+    FAILED = 1
+    #: Bad usage, bad configuration, or no readable input.
+    UNUSABLE = 2
+    #: A condition of `--fail-on` holds.
+    MATCHED = 3
+
+
 class TxnlibError(Exception):
     """Base class of the exceptions of txnlib. The message says what to do.
 
     It names arguments of the library, such as `output=`; `on_command_line` names options, such as `--output`, and has a hint.
     """
+
+    #: How a job ends that raises it.
+    exit_code = ExitCode.UNUSABLE
 
     def __init__(self, *given: object, hint: str = "") -> None:
         super().__init__(*given)
@@ -55,11 +70,11 @@ class TxnlibError(Exception):
 
 
 class UsageError(TxnlibError):
-    """An invalid option or combination of options: exit code 2."""
+    """An invalid option or combination of options."""
 
 
 class MissingExtraError(UsageError, ImportError):
-    """A package is not installed that an extra of txnlib brings: exit code 2."""
+    """A package is not installed that an extra of txnlib brings."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(what, package, extra)
@@ -74,7 +89,7 @@ class MissingExtraError(UsageError, ImportError):
 
 
 class ConfigError(TxnlibError):
-    """A settings file or capture.json that cannot be used: exit code 2."""
+    """A settings file or capture.json that cannot be used."""
 
     def __init__(self, path: str, key: str, problem: str) -> None:
         super().__init__(path, key, problem)
@@ -86,7 +101,7 @@ class ConfigError(TxnlibError):
 
 
 class UnreadableInputError(TxnlibError):
-    """An input that cannot be read at all: exit code 2."""
+    """An input that cannot be read at all."""
 
     def __init__(self, path: str, problem: str, remedy: str) -> None:
         super().__init__(path, problem, remedy)
@@ -133,7 +148,9 @@ class UnfinishedError(MissingTableError):
 
 
 class StepError(TxnlibError):
-    """A step of a run failed: exit code 1. Raised from the exception that made it fail."""
+    """A step of a run failed. Raised from the exception that made it fail."""
+
+    exit_code = ExitCode.FAILED
 
     def __init__(self, step: str, cause: str, written: Sequence[str], remedy: str) -> None:
         super().__init__(step, cause, written, remedy)
@@ -146,7 +163,9 @@ class StepError(TxnlibError):
 
 
 class BusyError(TxnlibError):
-    """Another audit of the cluster is writing to the same tables: exit code 1."""
+    """Another audit of the cluster is writing to the same tables."""
+
+    exit_code = ExitCode.FAILED
 
     def __init__(self, cluster: str, run_id: str, owner: str, since_ms: int) -> None:
         super().__init__(cluster, run_id, owner, since_ms)
@@ -161,7 +180,9 @@ class BusyError(TxnlibError):
 
 
 class OvertakenError(TxnlibError):
-    """Another audit of the cluster has ended since this one decided which run it continues: exit code 1."""
+    """Another audit of the cluster has ended since this one decided which run it continues."""
+
+    exit_code = ExitCode.FAILED
 
     def __init__(self, cluster: str, run_id: str, other: str) -> None:
         super().__init__(cluster, run_id, other)

@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as exited:  # argparse, after --help or bad usage
         return int(exited.code or 0)
     except TxnlibError as error:
-        return _say(error.on_command_line(), 2)
+        return _say(error.on_command_line(), error.exit_code)
     except KeyboardInterrupt as stopped:
         return _say(str(stopped) or "stopped", 130)  # as shells say of a process that SIGINT ended
     except Exception as error:  # last line of defence: report the failure and exit with 1

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from txnlib.errors import BusyError, OvertakenError, StepError, TxnlibError
+from txnlib.errors import ExitCode, StepError, TxnlibError
 from txnlib.jobs import traces
 from txnlib.jobs.options import request_of
 from txnlib.jobs.progress import LINES, set_up
@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process: bool = False) -> int:
-    """Runs a job and turns its exceptions into exit codes: 2 for errors that the caller can fix, 1 for failures.
+    """Runs a job and turns its exceptions into exit codes (`errors.ExitCode`).
 
     The last line of stderr is the job's own. `is_process`: the process ends with the job, so Spark is stopped before that line.
     """
@@ -49,14 +49,14 @@ def start(job: Callable[[Sequence[str]], int]) -> None:
         sys.exit(code)
 
 
-def failure(error: Exception) -> tuple[int, str]:
+def failure(error: Exception) -> tuple[ExitCode, str]:
     """The exit code for an exception of a job, and its message, in one line."""
     if isinstance(error, StepError):
-        return 1, f"the audit failed {error.on_command_line()}"
+        return error.exit_code, f"the audit failed {error.on_command_line()}"
     if isinstance(error, TxnlibError):
-        return (1 if isinstance(error, BusyError | OvertakenError) else 2), error.on_command_line()
+        return error.exit_code, error.on_command_line()
     found = failure_of(texts_of(error))
-    return 1, f"the audit failed: {found.says}. {found.cause.remedy}"
+    return ExitCode.FAILED, f"the audit failed: {found.says}. {found.cause.remedy}"
 
 
 def _traces_of(error: Exception, argv: Sequence[str]) -> str:

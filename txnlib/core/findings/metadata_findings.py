@@ -60,6 +60,3 @@ def never_allocated(at: Any, highest: int, *, is_dated: bool, offset: int | None
     if at.producer_id > highest + (0 if is_dated else SINCE_THEN):
         says = f"the last producer id that the cluster handed out is {highest}"
         yield found(Finding.PRODUCER_ID_NEVER_ALLOCATED, says, at, offset=offset)
-
-
-# ---- Copies of a partition, or log and index, that disagree

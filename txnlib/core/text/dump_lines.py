@@ -1,6 +1,6 @@
 """Single lines of `kafka-dump-log.sh`, from 2.8 on: a file, a batch, a record or a producer. Fields are found by their labels.
 
-A line alone does not show whether it is genuine, because payloads can imitate all of them: `chain` decides.
+A line alone does not show whether it is genuine, because payloads can imitate all of them: `batch_chain` decides.
 Kafka: `DumpLogSegments`; docs/rules/formats.md#lines-of-the-dump-tool.
 """
 

@@ -1,7 +1,7 @@
 """Text of `kafka-dump-log.sh`: batches, coordinator records, producers, and unreadable ranges.
 
-Rule 1: the chain of positions decides what is genuine (`chain`). All other text is payload, however perfectly it imitates a line.
-It is measured by the printed sizes where possible (`free_text`).
+Rule 1: the chain of positions decides what is genuine (`batch_chain`). All other text is payload, however perfectly it imitates a
+line. It is measured by the printed sizes where possible (`free_text`).
 Rule 2: text never raises. Text that no tool prints, and text that is truncated or overwritten, becomes an `Unreadable` range.
 """
 

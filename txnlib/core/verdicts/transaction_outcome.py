@@ -2,7 +2,7 @@
 
 Tables: `MARKER_STATES` names what one partition shows of one transaction, and `SENTENCES` says it. `WHOLE_OUTCOMES` sums the
 partitions of a transaction up. None of them reads a clock or a log. Whether a copy proves that a marker is absent was decided
-before (`verdicts.copies`).
+before (`core.copies`).
 """
 
 from __future__ import annotations
