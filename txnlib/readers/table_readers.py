@@ -56,7 +56,8 @@ def read_files(tables: Collection[str], files: Iterable[CaptureFile]) -> TableBa
     """
     waiting: dict[str, _Waiting] = defaultdict(_Waiting)
     for table, batch in (found for file in files for found in read_tables(tables, file)):
-        if waiting[table].is_full_with(batch):
+        waiting[table].add(batch)
+        if waiting[table].is_full:
             yield from waiting.pop(table).joined(table)
     for table, rest in waiting.items():
         yield from rest.joined(table)
@@ -70,10 +71,13 @@ class _Waiting:
     rows: int = 0
     size: int = 0
 
-    def is_full_with(self, batch: pa.RecordBatch) -> bool:
+    def add(self, batch: pa.RecordBatch) -> None:
         self.batches.append(batch)
         self.rows += batch.num_rows
         self.size += batch.nbytes
+
+    @property
+    def is_full(self) -> bool:
         return self.rows >= JOINED_ROWS or self.size >= JOINED_BYTES
 
     def joined(self, table: str) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -111,8 +111,7 @@ class CaptureSource:
                     self._read.persist(StorageLevel.DISK_ONLY)
                 except PySparkException:
                     self._read, self._is_kept = None, False
-            read = self._read
-        read = read_capture(self.spark, self.capture, [table]) if read is None else read
+            read = read_capture(self.spark, self.capture, [table]) if self._read is None else self._read
         return read.select(F.inline(table)) if table in read.columns else no_rows(self.spark, _SCHEMAS[table])
 
 
