@@ -92,9 +92,9 @@ def _read(table: str, *after: str) -> TableStep:
     return TableStep(table, after, lambda run: _source(run).read(table))
 
 
-#: All rows are read while those of this table are written; Spark keeps the others until then.
+#: Writing this table reads the files. Spark keeps the rows of all other tables, so these wait for it.
 _FIRST: Final = "record_batches"
-#: The tables that have the other rows as they are.
+#: The tables whose rows are written as they were read.
 _READ: Final = (
     "committed_offsets",
     "checkpoints",

@@ -43,7 +43,8 @@ JOINED_BYTES: Final = 4 << 20
 
 def may_hold(table: str, file: CaptureFile) -> bool:
     """Whether a file, or a part of it, may have rows of a table, by its kind and, for a segment, by its topic."""
-    if table not in KINDS[file.kind][1] or table == ("segments" if file.part is not None else SEGMENT_PARTS_TABLE):
+    not_filled = SEGMENT_PARTS_TABLE if file.part is None else "segments"
+    if table == not_filled or table not in KINDS[file.kind][1]:
         return False
     return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
 
@@ -285,7 +286,8 @@ def read_small_capture(
     found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     rows: dict[str, int] = defaultdict(int)
     size: dict[str, int] = defaultdict(int)
-    for table, batch in (read for file in files_to_read(capture) for read in read_tables(tables_of(capture), file)):
+    tables = tables_of(capture)
+    for table, batch in (read for file in files_to_read(capture) for read in read_tables(tables, file)):
         found[table].append(batch)
         rows[table] += batch.num_rows
         size[table] += batch.nbytes
@@ -295,5 +297,5 @@ def read_small_capture(
     of_parts = [*earlier_parts, *(row for batch in found.pop(SEGMENT_PARTS_TABLE, []) for row in batch.to_pylist())]
     whole = [put_together(rows) for rows in grouped(of_parts, lambda part: part["path"]).values()]
     found["segments"] += pa.Table.from_pylist(whole, schema=arrow_schemas.SEGMENTS).to_batches()
-    tables = [table for table in SCHEMAS if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE)]
-    return {table: pa.Table.from_batches(found[table], SCHEMAS[table]).combine_chunks() for table in tables}
+    whole_tables = [table for table in SCHEMAS if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE)]
+    return {table: pa.Table.from_batches(found[table], SCHEMAS[table]).combine_chunks() for table in whole_tables}
