@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import PySparkException
 
-from txnlib.delta.tuning import Plans, Tuning
-from txnlib.spark.local_rows import CODEGEN, setting
+from txnlib.delta.tuning import CODEGEN, Plans, Tuning
+from txnlib.spark.local_rows import setting
 
 
 class Settings(dict):

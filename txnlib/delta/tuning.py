@@ -13,14 +13,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from txnlib.spark.joins import BROADCAST_LIMIT, NEVER
-from txnlib.spark.local_rows import CODEGEN, INTERPRETED, setting
+from txnlib.spark.local_rows import ADAPTIVE, setting
 
+CODEGEN: Final = "spark.sql.codegen.factoryMode"
 #: Compiling a plan to Java takes longer than interpreting it over some 100,000 rows (66 s of CPU against 53 s for the sample).
 _INTERPRET: Final = {
     "spark.sql.codegen.wholeStage": "false",
-    CODEGEN: INTERPRETED,
+    CODEGEN: "NO_CODEGEN",
     # Adaptive execution plans again after every stage, and every shuffle partition is a task.
-    "spark.sql.adaptive.enabled": "false",
+    ADAPTIVE: "false",
     # Every query prints its plan for a web page. The short form names it only once.
     "spark.sql.ui.explainMode": "simple",
 }
@@ -31,7 +32,7 @@ class Plans(Enum):
 
     SMALL = "a capture whose tables all fit in the driver, each in one partition"
     FEW_ROWS = "few rows, made of batches that need more than one task"
-    READING = "what tasks read of files, in arrays"
+    COMPILED = "few rows, found among many, or read of files in arrays"
     MANY_PARTITIONS = "few rows, of which too many are about partitions to send them to every task"
     MANY_ROWS = "rows that grow with the log"
 
@@ -45,12 +46,12 @@ _SETTINGS: Final[Mapping[Plans, Mapping[str, str]]] = {
         "spark.sql.leafNodeDefaultParallelism": "1",
     },
     Plans.FEW_ROWS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2"},
-    # Interpreted, rows of arrays would be one kind of row too many for the JVM's compiler: all later steps would take longer, the
-    # windows twice as long (2.5 million batches).
-    Plans.READING: {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"},
+    # Interpreted, a look through 560,000 rows takes twice as long. And rows of arrays would be one kind of row too many for the
+    # JVM's compiler: all later steps would take longer, the windows twice as long (2.5 million batches).
+    Plans.COMPILED: {"spark.sql.shuffle.partitions": "2", ADAPTIVE: "false"},
     # The heap holds a broadcast until its query ends, and a query may have 20 of them. What is sorted can spill to disk.
     Plans.MANY_PARTITIONS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2", BROADCAST_LIMIT: NEVER},
-    Plans.MANY_ROWS: {"spark.sql.codegen.wholeStage": "true", CODEGEN: "FALLBACK", "spark.sql.adaptive.enabled": "true"},
+    Plans.MANY_ROWS: {"spark.sql.codegen.wholeStage": "true", CODEGEN: "FALLBACK", ADAPTIVE: "true"},
 }
 #: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The sort takes
 #: half of a large write.

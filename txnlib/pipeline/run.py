@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +36,9 @@ from txnlib.spark.instants import clock_ms
 from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
+
+#: Stands for a number of rows that is not known.
+MANY_ROWS: Final = 1 << 62
 
 
 def silent(text: str) -> None:
@@ -74,7 +77,8 @@ class Run:
     scale: Scale = Scale.NONE_NEED
     #: Number of segments, or files with text, of the capture.
     segments: int = 0
-    _batch_rows: int | None = None
+    #: Rows of `record_batches`, if the run was opened again.
+    counted_batch_rows: int = 0
 
     @property
     def capture(self) -> Capture | None:
@@ -88,20 +92,21 @@ class Run:
 
     @property
     def new_batch_rows(self) -> int:
-        """Rows of `record_batches` that this run wrote; 0 until they are written."""
+        """Rows of `record_batches` that this run wrote: 0 until it has, many if no commit tells. Opened again, all its rows."""
         written = self.written.get("record_batches")
-        return self.batch_rows if written is None or written.rows is None else written.rows
+        if written is None:
+            return self.counted_batch_rows
+        return MANY_ROWS if written.rows is None else written.rows
 
     @property
     def batch_rows(self) -> int:
-        """Rows of `record_batches` that this run has, including earlier ones of its chain; 0 until they are written."""
-        if self._batch_rows is None:
-            written = self.written.get("record_batches")
-            if written is None and self.capture is not None:
-                return 0
-            known = None if written is None or self.resumption is not None else written.rows
-            self._batch_rows = self.tables.read("record_batches").count() if known is None else known
-        return self._batch_rows
+        """About as many rows of `record_batches` as this run has, including earlier ones of its chain; 0 until they are written.
+
+        Bytes say how many are earlier ones: to count them would take seconds of every night.
+        """
+        if self.resumption is None or self.capture is None:
+            return self.new_batch_rows
+        return self.new_batch_rows * self.capture.size // max(self.capture.size_to_read, 1)
 
     def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
         """Writes the row of the run in `audit_runs`."""
@@ -297,6 +302,7 @@ def tune_again(run: Run) -> None:
     run.segments = sum(row["segments"] for row in topics)
     run.scale, run.tuning = scale_of(sum(of_topics.values()), of_topics, run.segments), Tuning(run.spark)
     assert isinstance(run.tables, RunStore)
+    run.counted_batch_rows = run.tables.read("record_batches").count()
     run.tables = replace(run.tables, store=_of_scale(run.tables.store, run.scale))
 
 

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 SMALL_CAPTURE_BYTES: Final = 32 << 20
 #: Tables with rows for batches, and for what producers did on partitions. All others are few if the logs of coordinators are small.
 OF_BATCHES: Final = frozenset({"record_batches", "producer_spans", "partition_transactions", "transaction_outcomes"})
-#: Steps that sort rows of batches -> whether earlier runs have sorted their own. The most rows to interpret plans for.
-SORTING: Final[Mapping[str, bool]] = {"producer_spans": True, "partition_transactions": True, "checked_batches": False}
-MAX_SORTED_ROWS: Final = 200_000
+#: Steps that sort rows of batches. In a run that continues another one, they sort only new ones.
+SORTING: Final = frozenset({"producer_spans", "partition_transactions"})
+#: Steps that look through all rows of batches, or of what producers did, in large queries.
+LOOKING_THROUGH: Final = frozenset(
+    {"checked_batches", "open_transactions", "transaction_outcomes", "partitions", "ended_transactions"}
+)
+#: The most rows of batches that such steps sort or look through with plans that are interpreted.
+MAX_INTERPRETED_ROWS: Final = 200_000
 #: The most rows of batches for which other steps, which only look some of them up, interpret their plans. With 560,000 rows of
 #: 10,000,000 batches, an audit took 161 s with plans that were all interpreted, and 195 s with plans that were all compiled.
 MAX_SCANNED_ROWS: Final = 1_000_000
@@ -60,9 +65,10 @@ def plans_of(run: Run, step: str) -> Plans:
     if run.scale is not Scale.BATCHES_DO_NOT:
         return Plans.SMALL if run.scale is Scale.ALL_FIT else Plans.MANY_ROWS
     if step == "record_batches":
-        return Plans.READING
-    rows = run.new_batch_rows if SORTING.get(step) else run.batch_rows
-    limit = MAX_SORTED_ROWS if step in SORTING else MAX_SCANNED_ROWS
-    if rows > limit:
+        return Plans.COMPILED
+    rows = run.new_batch_rows if step in SORTING else run.batch_rows
+    if rows > (MAX_INTERPRETED_ROWS if step in SORTING else MAX_SCANNED_ROWS):
         return Plans.MANY_ROWS
-    return Plans.FEW_ROWS if run.segments <= MAX_BROADCAST_SEGMENTS else Plans.MANY_PARTITIONS
+    if run.segments > MAX_BROADCAST_SEGMENTS:
+        return Plans.MANY_PARTITIONS
+    return Plans.COMPILED if step in LOOKING_THROUGH and rows > MAX_INTERPRETED_ROWS else Plans.FEW_ROWS

@@ -21,9 +21,8 @@ MAX_BYTES: Final = 32 << 20
 KEPT_ROWS: Final = 10_000
 #: Error condition of Spark if a result has more bytes than `spark.driver.maxResultSize`.
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
-#: The setting that says how expressions are carried out, and its value when a session is tuned for few rows (`delta.tuning`).
-CODEGEN: Final = "spark.sql.codegen.factoryMode"
-INTERPRETED: Final = "NO_CODEGEN"
+#: The setting that plans again after every stage. It is off when a session is tuned for few rows (`delta.tuning`).
+ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 _SCALARS: Final = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -75,7 +74,7 @@ def settled(frame: DataFrame) -> DataFrame:
     A plan contains each frame as often as it uses it, and Spark optimises all of them. For few rows, that takes longer than all
     else. In other sessions, the frame is not changed.
     """
-    if setting(frame.sparkSession, CODEGEN) != INTERPRETED:
+    if setting(frame.sparkSession, ADAPTIVE) != "false":
         return frame
     nullable = relaxed(frame)
     rows = collect(nullable, KEPT_ROWS)

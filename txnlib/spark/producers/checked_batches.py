@@ -30,7 +30,11 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
     judged = broadcast(coverage.where("is_judged").select(*COPY))
     opened = producer_spans.where(IS_OPEN).join(judged, on=list(TOPIC_PARTITION))
     opened = opened.select(*COPY, "producer_id", F.col("first_offset").alias("start_offset"))
-    own = record_batches.where("NOT is_control").join(broadcast(opened), on=[*COPY, "producer_id"])
+    data = record_batches.where("NOT is_control")
+    written = data.join(broadcast(opened), on=[*COPY, "producer_id"])
+    # Numbers alone are cheap to compare; the few rows that have the wanted batches are looked up again, with all columns.
+    nearest = written.groupBy(*COPY, "producer_id", "start_offset").agg(*map(F.expr, _NEAREST))
+    own = data.join(broadcast(nearest), on=[*COPY, "producer_id"]).where(_MAY_BE_NEAREST)
     # Of each row, the first and the last batch: the lowest and the highest of some batches are among them.
     ends = {"end": f"explode(if({BATCHES} > 1, array(0, {BATCHES} - 1), array(0)))"}
     own = batch_at(with_columns(single_batches(own, is_divided_at("start_offset")), ends), "end")
@@ -60,6 +64,13 @@ def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, covera
     return conform(located.withColumn("is_crc_valid", is_valid), TABLES["checked_batches"])
 
 
+#: Of the rows before the start of a transaction, the last one; of those from there on, the first and the last one.
+_NEAREST: Final = (
+    f"max({LAST_BATCH_OFFSET}) FILTER (WHERE {LAST_BATCH_OFFSET} < start_offset) AS before",
+    "min(base_offset) FILTER (WHERE base_offset >= start_offset) AS first",
+    f"max({LAST_BATCH_OFFSET}) FILTER (WHERE {LAST_BATCH_OFFSET} >= start_offset) AS last",
+)
+_MAY_BE_NEAREST: Final = f"{is_divided_at('start_offset')} OR {LAST_BATCH_OFFSET} IN (before, last) OR base_offset = first"
 #: The batches that do not fit the producer's state, each with the batch that left that state. Also the last batch of each producer
 #: that wrote outside of transactions after a marker, as no client does.
 _ODD: Final = f"""
