@@ -29,13 +29,14 @@ class Loaded:
         self.findings: list[Finding] = []
         self.tombstones: Counter[str] = Counter()
         for batch in batches:
-            for entry in iter_entries(batch):
-                assert not isinstance(entry, str)
-                record = CoordinatorRecord(entry.entry, HEADER.unpack_from(batch)[2])
-                seen = transition(self.last.get(entry.transactional_id), record, is_consecutive=True)
+            for found in iter_entries(batch):
+                assert not isinstance(found, str)
+                _, transactional_id, entry = found
+                record = CoordinatorRecord(entry, HEADER.unpack_from(batch)[2])
+                seen = transition(self.last.get(transactional_id), record, is_consecutive=True)
                 self.findings += seen.findings
-                self.last[entry.transactional_id] = record
-                self.tombstones[entry.transactional_id] += entry.entry is None
+                self.last[transactional_id] = record
+                self.tombstones[transactional_id] += entry is None
 
     @property
     def states(self) -> dict[str, str]:

@@ -184,7 +184,8 @@ def read_checkpoint_problem(file: CaptureFile, content: bytes) -> Iterator[pa.Re
 
 def _entries(content: bytes, name: str) -> CheckpointEntries:
     """The entries with two or three numbers."""
-    return CheckpointEntries(content, fields=EPOCH_FIELDS if name == LEADER_EPOCH else OFFSET_FIELDS)
+    # Line by line, because a file may have millions.
+    return CheckpointEntries(io.BytesIO(content), fields=EPOCH_FIELDS if name == LEADER_EPOCH else OFFSET_FIELDS)
 
 
 # ---- What brokers answered when a capture was taken over the wire

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -59,30 +58,18 @@ XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 MAX_BATCH_BYTES: Final = HEADER.size + MAX_BODY_BYTES + 1
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableRecord:
-    """A record whose offset or timestamp does not fit its column; the other records of the batch are read."""
-
-    problem: str
-    record: Record
-
-
-def iter_batch_records(batch: bytes) -> Iterator[Record | UnreadableRecord]:
-    """Yields the records of one complete v2 batch, with any compression codec.
+def iter_batch_records(batch: bytes) -> Iterator[Record]:
+    """Yields the records of one complete v2 batch, with any compression codec. `unstorable` says which do not fit their columns.
 
     Raises CorruptRecordError, before the first record, if the body cannot be decompressed, is larger than `MAX_BODY_BYTES`, or does
     not contain what the header declares.
     """
-    base_offset, *_, attributes, last_delta, base_timestamp, max_timestamp, _id, _epoch, _sequence, count = HEADER.unpack_from(
-        batch
-    )
+    base_offset, *_, attributes, _delta, base_timestamp, max_timestamp, _id, _epoch, _sequence, count = HEADER.unpack_from(batch)
     body = decompress(attributes & COMPRESSION_MASK, batch[HEADER.size :])
     log_append_time = max_timestamp if attributes & TIMESTAMP_TYPE_FLAG else None
     for _ in iter_records(body, count, base_offset, base_timestamp, log_append_time):
         pass
-    for record in iter_records(body, count, base_offset, base_timestamp, log_append_time):
-        problem = unstorable(record, base_offset, base_offset + last_delta)
-        yield record if problem is None else UnreadableRecord(problem, record)
+    yield from iter_records(body, count, base_offset, base_timestamp, log_append_time)
 
 
 def iter_decoded(
@@ -92,10 +79,12 @@ def iter_decoded(
 
     A problem of the whole batch begins with `problem_of_all`, or else with the plural of `problem`.
     """
+    header = HEADER.unpack_from(batch)
+    first_offset, last_offset = header[0], header[0] + header[6]
     try:
         for record in iter_batch_records(batch):
-            if isinstance(record, UnreadableRecord):
-                yield f"{problem}: {record.problem}"
+            if (impossible := unstorable(record, first_offset, last_offset)) is not None:
+                yield f"{problem}: {impossible}"
                 continue
             try:
                 value = decode(record)
@@ -176,14 +165,8 @@ DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
 # ---- Records of `__transaction_state`
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorEntry:
-    """One record of `__transaction_state`; `entry` is None for a tombstone."""
-
-    offset: int
-    timestamp: int
-    transactional_id: str
-    entry: TransactionLogEntry | None
+#: A record of `__transaction_state` with its transactional id, and its value; None for a tombstone.
+CoordinatorEntry = tuple[Record, str, TransactionLogEntry | None]
 
 
 def iter_entries(batch: bytes) -> Iterator[CoordinatorEntry | str]:
@@ -210,7 +193,7 @@ def _entry(record: Record) -> CoordinatorEntry | str:
         return f"UNKNOWN_VALUE_VERSION: version {error.version} at offset {record.offset}"
     except CorruptRecordError as error:
         return f"UNDECODABLE_VALUE: offset {record.offset}, {error.problem}"
-    return CoordinatorEntry(record.offset, record.timestamp, transactional_id, entry)
+    return record, transactional_id, entry
 
 
 #: Columns of `transaction_log` with the name of the field.
@@ -239,15 +222,16 @@ def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
 def entry_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, Any]]:
     """The rows of `transaction_log` from one complete batch, each with the columns of `where`."""
     leader_epoch = HEADER.unpack_from(batch)[2]
-    for entry in iter_entries(batch):
-        if not isinstance(entry, str):
+    for found in iter_entries(batch):
+        if not isinstance(found, str):
+            record, transactional_id, entry = found
             yield {
                 **where,
-                "offset": entry.offset,
-                "timestamp_ms": entry.timestamp,
+                "offset": record.offset,
+                "timestamp_ms": record.timestamp,
                 "coordinator_epoch": optional(leader_epoch),
-                "transactional_id": entry.transactional_id,
-                **entry_row(entry.entry),
+                "transactional_id": transactional_id,
+                **entry_row(entry),
             }
 
 
@@ -355,8 +339,7 @@ def _split_markers(buffer: Buffer, size: int, block: Block) -> tuple[Any, Any, A
 
 def _marker(batch: bytes) -> EndTxnMarker | None:
     """The marker in a control batch; None for other control records. Its timestamp and offset are those of the header."""
-    first = next(iter_batch_records(batch))
-    return read_end_txn_marker(first.record if isinstance(first, UnreadableRecord) else first)
+    return read_end_txn_marker(next(iter_batch_records(batch)))
 
 
 # ---- Records of `__cluster_metadata`, from segments and snapshots

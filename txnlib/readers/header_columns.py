@@ -19,6 +19,7 @@ from txnlib.core.kafka.record_batch import (
     COMPRESSION_MASK,
     CRC_STARTS_AT,
     HEADER,
+    HEADER_FIELDS,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     CompressionType,
@@ -47,24 +48,8 @@ AT_START: Final = ReaderState(0, None)
 Headers = np.ndarray[Any, np.dtype[Any]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 Raw = np.ndarray[Any, np.dtype[np.uint8]]
-#: The 61 bytes of a v2 batch header, in order (Kafka: `DefaultRecordBatch`).
-HEADER_DTYPE: Final = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("batch_length", ">i4"),
-        ("partition_leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">i2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("records_count", ">i4"),
-    ]
-)
+#: A batch header as numpy reads it.
+HEADER_DTYPE: Final = np.dtype([(name, f">{kind}") for name, kind in HEADER_FIELDS.items()])
 PAGE: Final = 4_096
 #: Smallest values of the length field: a v2 batch without records, and a v0 message without key and value.
 MIN_V2_LENGTH: Final = HEADER.size - LOG_OVERHEAD

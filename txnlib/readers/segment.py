@@ -22,6 +22,7 @@ from txnlib.readers import arrow_schemas
 from txnlib.readers.arrow_schemas import SAMPLE_BYTES, RowList, place_of, unreadable
 from txnlib.readers.batch_headers import Block, SegmentTail, UnreadableRange, read_blocks
 from txnlib.readers.batch_rows import batch_rows, offset_gaps
+from txnlib.readers.capture import READ_WHOLE
 from txnlib.readers.decoded_records import (
     are_no_ops,
     batches_at,
@@ -67,18 +68,6 @@ class Segment:
     #: Size in bytes when the capture was listed, if it is smaller now.
     listed_size: int | None = None
 
-    @property
-    def is_coordinator(self) -> bool:
-        return self.topic == TRANSACTION_STATE_TOPIC
-
-    @property
-    def has_commits(self) -> bool:
-        return self.topic == GROUP_METADATA_TOPIC
-
-    @property
-    def has_metadata(self) -> bool:
-        return self.topic == CLUSTER_METADATA_TOPIC
-
     def blocks(self) -> Iterator[SegmentEvent]:
         """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
 
@@ -87,7 +76,7 @@ class Segment:
         If the file shrinks meanwhile: what is left of it, and an unreadable range for the rest.
         """
         start, size = self.start, self.size
-        is_decoded = self.is_coordinator or self.has_commits or self.has_metadata
+        is_decoded = self.topic in READ_WHOLE
         while True:
             try:
                 for event in read_blocks(self.buffer, size, self.base_offset, check_all=is_decoded, start=start, until=self.until):
@@ -217,7 +206,7 @@ class SegmentRow:
         return (pa.RecordBatch.from_pylist([row], schema=self._schema),)
 
     def _add_block(self, block: Block) -> None:
-        segment, headers, row = self._segment, block.headers, self._row
+        segment, headers, row, topic = self._segment, block.headers, self._row, self._segment.topic
         row["batches"] += len(headers)
         if row["first_offset"] is None:
             row["first_offset"] = int(headers["base_offset"][0])
@@ -230,22 +219,22 @@ class SegmentRow:
         stamped = (headers["attributes"] & CONTROL_FLAG != 0) & (headers["producer_id"] >= 0)
         stamped |= headers["attributes"] & TIMESTAMP_TYPE_FLAG != 0
         stamped &= headers["magic"] == 2
-        stamped |= segment.is_coordinator | segment.has_metadata
+        stamped |= topic in (TRANSACTION_STATE_TOPIC, CLUSTER_METADATA_TOPIC)
         stamped &= (headers["max_timestamp"] >= FIRST_MS) & (headers["max_timestamp"] <= LAST_MS)
         if stamped.any():
             row["newest_broker_ms"] = max(int(headers["max_timestamp"][stamped].max()), row["newest_broker_ms"] or 0)
         for position, size, batch, problem in undecodable_markers(segment.buffer, segment.size, block):
             self._add_undecodable(position, size, batch, (problem,))
-        if segment.is_coordinator:
+        if topic == TRANSACTION_STATE_TOPIC:
             self._add_problems(_data_batches(segment, block), iter_entries)
-        elif segment.has_commits and not self._has_undecodable_commits:
+        elif topic == GROUP_METADATA_TOPIC and not self._has_undecodable_commits:
             # Only the first undecodable commit of a segment: a later version could make all of them undecodable.
             for position, size, batch in _data_batches(segment, block):
                 if problems := [*islice((entry for entry in iter_commits(batch) if isinstance(entry, str)), 1)]:
                     self._add_undecodable(position, size, batch, problems)
                     self._has_undecodable_commits = True
                     break
-        elif segment.has_metadata:
+        elif topic == CLUSTER_METADATA_TOPIC:
             indexes = np.flatnonzero((headers["magic"] == 2) & ~are_no_ops(segment.buffer, segment.size, block))
             self._add_problems(batches_at(segment.buffer, block, indexes), iter_metadata_records)
 

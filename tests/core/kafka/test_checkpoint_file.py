@@ -1,5 +1,7 @@
 """Checkpoint files as brokers write them, and bad copies."""
 
+import io
+
 import pytest
 
 from txnlib.core.kafka.broker_files import CheckpointEntries
@@ -9,7 +11,7 @@ ENTRIES = [("orders", 0, 1234), ("__transaction_state", 12, 5), ("orders", 11, 9
 
 
 def read_checkpoint(content, *, fields):
-    lines = CheckpointEntries(content, fields=fields)
+    lines = CheckpointEntries(io.BytesIO(content), fields=fields)
     return list(lines), lines.problem, lines.position
 
 

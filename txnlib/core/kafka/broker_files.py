@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64
@@ -113,21 +113,20 @@ Entry = tuple[str | None, int, int]
 class CheckpointEntries:
     """The entries of a checkpoint file, one after the other: (topic, partition, offset), or (None, leader epoch, first offset).
 
-    `fields`: EPOCH_FIELDS or OFFSET_FIELDS. `problem`, after the last entry: why there are not more; None if none are missing.
-    `position`: the byte where that shows.
+    `lines`: with their ends. `fields`: EPOCH_FIELDS or OFFSET_FIELDS. `problem`, after the last entry: why there are not more; None
+    if none are missing. `position`: the byte where that shows.
 
     A line without a line end may have lost digits, so it is not an entry; nor is a line with numbers outside of Kafka's types
     (int32 for partitions and epochs, int64 for offsets). An empty file has no entries and no problem.
     """
 
-    def __init__(self, content: bytes, *, fields: int) -> None:
-        self._content, self._fields = content, fields
+    def __init__(self, lines: Iterable[bytes], *, fields: int) -> None:
+        self._lines, self._fields = iter(lines), fields
         self.problem: str | None = None
         self.position = 0
 
     def __iter__(self) -> Iterator[Entry]:
-        # Line by line, because a file may have millions.
-        lines = _lines(self._content)
+        lines = self._lines
         version = next(lines, b"")
         if version and (version.strip() != b"0" or not version.endswith(b"\n")):
             self.problem = f"version {_line(version)!r} of a checkpoint is not known"
@@ -152,15 +151,6 @@ class CheckpointEntries:
         if odd is not None:
             self.problem += f"; {_line(odd[0])!r} at byte {odd[1]} is none"
             self.position = odd[1]
-
-
-def _lines(content: bytes) -> Iterator[bytes]:
-    """The lines with their ends."""
-    start = 0
-    while start < len(content):
-        end = content.find(b"\n", start) + 1 or len(content)
-        yield content[start:end]
-        start = end
 
 
 def _line(line: bytes) -> bytes:

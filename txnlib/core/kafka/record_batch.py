@@ -24,21 +24,24 @@ from txnlib.core.kafka.wire import (
     read_varlong,
 )
 
-HEADER: Final = struct.Struct(
-    ">q"  # baseOffset
-    "i"  # batchLength: bytes after this field
-    "i"  # partitionLeaderEpoch
-    "b"  # magic
-    "I"  # crc: CRC-32C of everything after it
-    "h"  # attributes
-    "i"  # lastOffsetDelta
-    "q"  # baseTimestamp, or the delete horizon
-    "q"  # maxTimestamp
-    "q"  # producerId
-    "h"  # producerEpoch
-    "i"  # baseSequence
-    "i"  # recordsCount
-)
+#: The fields of a batch header, in order -> their types, big-endian: `i4` is a signed integer of four bytes.
+HEADER_FIELDS: Final = {
+    "base_offset": "i8",
+    "batch_length": "i4",  # bytes after this field
+    "partition_leader_epoch": "i4",
+    "magic": "i1",
+    "crc": "u4",  # CRC-32C of everything after it
+    "attributes": "i2",
+    "last_offset_delta": "i4",
+    "base_timestamp": "i8",  # or the delete horizon
+    "max_timestamp": "i8",
+    "producer_id": "i8",
+    "producer_epoch": "i2",
+    "base_sequence": "i4",
+    "records_count": "i4",
+}
+_CODES: Final = {"i1": "b", "i2": "h", "i4": "i", "u4": "I", "i8": "q"}
+HEADER: Final = struct.Struct(">" + "".join(_CODES[kind] for kind in HEADER_FIELDS.values()))
 #: Bytes of base offset and length, which the length does not count (Kafka: `Records.LOG_OVERHEAD`).
 LOG_OVERHEAD: Final = 12
 #: Position of the magic byte in every version of the format.
