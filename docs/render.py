@@ -30,7 +30,7 @@ from txnlib import settings  # noqa: E402
 from txnlib.ask.acknowledgements import Acknowledgement  # noqa: E402
 from txnlib.ask.metrics import METRICS  # noqa: E402
 from txnlib.ask.summary_json import Numbers  # noqa: E402
-from txnlib.core.copies import KNOWN_BY, ROLES, End, Role  # noqa: E402
+from txnlib.core.copies import ROLES, End, Role, is_current  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
@@ -178,7 +178,7 @@ def _markers() -> list[str]:
 
 
 def _copies() -> list[str]:
-    rows = [(role.value, ROLES[role], *(KNOWN_BY[role, end].value for end in End)) for role in Role]
+    rows = [(role.value, ROLES[role], *("CAPTURE" if is_current(role, end) else "NEWEST_STAMP" for end in End)) for role in Role]
     return [
         "## Instants up to which copies are known\n",
         "`CAPTURE`: the copy is current, and known up to the instant at which it was taken. `NEWEST_STAMP`: the copy is known up "

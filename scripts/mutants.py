@@ -32,7 +32,7 @@ from typing import Final
 REPOSITORY = Path(__file__).resolve().parent.parent
 #: Files that are changed unless files are given.
 RULES = (
-    *("txnlib/core/kafka/*.py", "txnlib/core/verdicts/*.py", "txnlib/core/findings/*.py"),
+    *("txnlib/core/kafka/*.py", "txnlib/core/verdicts/*.py", "txnlib/core/coverage/*.py", "txnlib/core/findings/*.py"),
     *("txnlib/core/copies.py", "txnlib/core/tables/marker_repairs.py"),
 )
 TESTS = "tests/core"

@@ -19,9 +19,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from txnlib.core.application import compiled
 from txnlib.core.batch_runs import BATCHES
 from txnlib.core.copies import LeaderBasis
+from txnlib.core.coverage.known_metadata import Conclusion, MetadataExtent, holds
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.verdicts.known_metadata import Conclusion, MetadataExtent, holds
 from txnlib.errors import ConfigError
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.core.ended_by import ABORTED_BY, Age, EndedBy, Ending, EpochStep, ended_by
+from txnlib.core.ended_by import EndedBy, Ending, ended_by
 
 TIMEOUT = 60_000
 
@@ -60,12 +60,6 @@ def aborts() -> list[tuple[str, str, bool, EndedBy]]:
         for step, *signs in map(str.split, rows)
         for (age, follows), sign in zip(cells, signs, strict=True)
     ]
-
-
-def test_the_table_is_the_grid():
-    grid = {(EpochStep(step), Age(age), follows): expected for step, age, follows, expected in aborts()}
-    assert len(grid) == 36
-    assert grid == ABORTED_BY
 
 
 @pytest.mark.parametrize(("step", "age", "follows", "expected"), aborts())

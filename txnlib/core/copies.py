@@ -1,7 +1,7 @@
 """The proof that a copy of a log gives: up to when it is known, and whether it is whole.
 
-A copy proves what it contains. It proves the *absence* of records only up to an instant, which `KNOWN_BY` decides. All verdicts
-use this module for that. Source: docs/rules/copies.md#current-copies.
+A copy proves what it contains. It proves the *absence* of records only up to an instant (`known_until_ms`). All verdicts use
+this module for that. Source: docs/rules/copies.md#current-copies.
 """
 
 from __future__ import annotations
@@ -91,22 +91,6 @@ class End(StrEnum):
     #: Below that high watermark, or in bytes that cannot be read: records are missing.
     SHORT = "SHORT"
 
-
-class KnownBy(StrEnum):
-    """What determines the instant up to which a copy shows everything."""
-
-    #: The instant at which the copy was taken: it is current.
-    CAPTURE = "CAPTURE"
-    #: The newest broker-stamped record: the copy may be as old as that.
-    NEWEST_STAMP = "NEWEST_STAMP"
-
-
-#: (role, end) -> what determines up to when a copy is known.
-KNOWN_BY: Final[Mapping[tuple[Role, End], KnownBy]] = {
-    (role, end): KnownBy.CAPTURE if end is End.WHOLE and role is not Role.OTHER else KnownBy.NEWEST_STAMP
-    for role in Role
-    for end in End
-}
 
 #: The meaning of a role, for readers of a report.
 ROLES: Final[Mapping[Role, str]] = {
@@ -216,6 +200,15 @@ class CoverageRow:
         return min((each.from_offset for each in self.truncated or ()), default=None)
 
     @property
+    def mark(self) -> int:
+        """The high watermark, else the end. What checkpoints and batches do not show is taken from one another."""
+        return (self.end_offset or 0) if self.high_watermark is None else self.high_watermark
+
+    def has_read(self, offset: int) -> bool:
+        """Whether the batches from an offset on were read: those before a snapshot were not."""
+        return max(self.log_start_offset or 0, offset) >= (self.read_from_offset or 0)
+
+    @property
     def begins_at_start(self) -> bool:
         """Whether the first segment is there. A compacted log keeps its name, so a copy that begins later lacks segments."""
         return max(self.log_start_offset or 0, self.read_from_offset or 0) == 0
@@ -244,7 +237,7 @@ class CoverageRow:
 
 def is_current(role: Role, end: End) -> bool:
     """Whether a copy shows everything up to the instant at which it was taken."""
-    return KNOWN_BY[role, end] is KnownBy.CAPTURE
+    return role != Role.OTHER and end == End.WHOLE
 
 
 def known_until_ms(role: Role, end: End, captured_at_ms: int | None, newest_stamp_ms: int | None) -> int | None:

@@ -53,31 +53,11 @@ class Age(Enum):
     UNKNOWN = "UNKNOWN"
 
 
-_E: Final = EndedBy
-
-#: (step, age, a new producer follows at once) -> who aborted. Only clients commit.
-ABORTED_BY: Final[Mapping[tuple[EpochStep, Age, bool], EndedBy]] = {
-    **{(EpochStep.KEPT, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
-    **{(EpochStep.NOTHING_ADDED, age, follows): _E.CLIENT for age in Age for follows in (False, True)},
-    **{(step, Age.TIMED_OUT, follows): _E.TIMEOUT for step in list(EpochStep)[1:4] for follows in (False, True)},
-    (EpochStep.RAISED, Age.IN_TIME, False): _E.NEW_PRODUCER,
-    (EpochStep.RAISED, Age.IN_TIME, True): _E.NEW_PRODUCER,
-    (EpochStep.RAISED, Age.UNKNOWN, False): _E.COORDINATOR,
-    (EpochStep.RAISED, Age.UNKNOWN, True): _E.NEW_PRODUCER,
-    (EpochStep.RAISED_BY_V2, Age.IN_TIME, False): _E.CLIENT,
-    (EpochStep.RAISED_BY_V2, Age.IN_TIME, True): _E.NEW_PRODUCER,
-    (EpochStep.RAISED_BY_V2, Age.UNKNOWN, False): _E.UNKNOWN,
-    (EpochStep.RAISED_BY_V2, Age.UNKNOWN, True): _E.NEW_PRODUCER,
-    (EpochStep.RAISED_BY_SOMEBODY, Age.IN_TIME, False): _E.UNKNOWN,
-    (EpochStep.RAISED_BY_SOMEBODY, Age.IN_TIME, True): _E.NEW_PRODUCER,
-    (EpochStep.RAISED_BY_SOMEBODY, Age.UNKNOWN, False): _E.UNKNOWN,
-    (EpochStep.RAISED_BY_SOMEBODY, Age.UNKNOWN, True): _E.NEW_PRODUCER,
-    (EpochStep.UNKNOWN, Age.IN_TIME, False): _E.UNKNOWN,
-    (EpochStep.UNKNOWN, Age.IN_TIME, True): _E.UNKNOWN,
-    (EpochStep.UNKNOWN, Age.TIMED_OUT, False): _E.TIMEOUT,
-    (EpochStep.UNKNOWN, Age.TIMED_OUT, True): _E.TIMEOUT,
-    (EpochStep.UNKNOWN, Age.UNKNOWN, False): _E.UNKNOWN,
-    (EpochStep.UNKNOWN, Age.UNKNOWN, True): _E.UNKNOWN,
+#: Step and age -> who aborted before the timeout, if no new producer follows at once. In all other cases nobody knows.
+_ABORTED_BY: Final[Mapping[tuple[EpochStep, Age], EndedBy]] = {
+    (EpochStep.RAISED, Age.IN_TIME): EndedBy.NEW_PRODUCER,
+    (EpochStep.RAISED, Age.UNKNOWN): EndedBy.COORDINATOR,
+    (EpochStep.RAISED_BY_V2, Age.IN_TIME): EndedBy.CLIENT,
 }
 
 
@@ -102,9 +82,15 @@ class Ending:
 
 def ended_by(ending: Ending) -> EndedBy:
     """Who decided the transaction."""
-    if ending.is_commit:
+    step, age = _step(ending), _age(ending)
+    # Only clients commit.
+    if ending.is_commit or step in (EpochStep.KEPT, EpochStep.NOTHING_ADDED):
         return EndedBy.CLIENT
-    return ABORTED_BY[_step(ending), _age(ending), ending.is_reinitialized]
+    if age is Age.TIMED_OUT:
+        return EndedBy.TIMEOUT
+    if ending.is_reinitialized and step is not EpochStep.UNKNOWN:
+        return EndedBy.NEW_PRODUCER
+    return _ABORTED_BY.get((step, age), EndedBy.UNKNOWN)
 
 
 def _step(ending: Ending) -> EpochStep:

@@ -207,15 +207,6 @@ def duration_minutes(last_timestamp: int, as_of_ms: int) -> int:
     return minutes if silence >= 0 else -minutes
 
 
-#: (an id has this producer id now, it can be described, it lists the partition) -> hanging.
-DECISIONS: Final[Mapping[tuple[bool, bool, bool], bool]] = {
-    (False, False, False): True,
-    (True, False, False): True,
-    (True, True, False): True,
-    (True, True, True): False,
-}
-
-
 def is_printed(*, is_candidate: bool, is_id_known: bool, is_partition_listed: bool, are_coordinators_complete: bool) -> bool | None:
     """Whether the live tool prints the row; None if a missing coordinator partition could change its answer.
 
@@ -225,4 +216,4 @@ def is_printed(*, is_candidate: bool, is_id_known: bool, is_partition_listed: bo
         return False
     if not is_id_known and not are_coordinators_complete:
         return None
-    return DECISIONS[is_id_known, is_id_known, is_id_known and is_partition_listed]
+    return not (is_id_known and is_partition_listed)

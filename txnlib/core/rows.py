@@ -39,6 +39,17 @@ class OnPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class OfCopy(OnPartition):
+    """A row about a copy of a partition."""
+
+    source: str
+
+    @property
+    def copy(self) -> tuple[str, int, str]:
+        return self.topic, self.partition, self.source
+
+
+@dataclass(frozen=True, slots=True)
 class OfProducer(OnPartition):
     """A row about a producer on a partition."""
 

@@ -9,7 +9,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.coverage.captured_files import CUT_REASONS, CopyKey, broker_of
+from txnlib.core.coverage.captured_files import CapturedFile, CopyKey, broker_of
+from txnlib.core.coverage.known_metadata import Conclusion, MetadataReach, holds, known_metadata
 from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
@@ -19,7 +20,6 @@ from txnlib.core.kafka.constants import (
     TWO_PHASE_COMMIT_TIMEOUTS,
 )
 from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
-from txnlib.core.verdicts.known_metadata import Conclusion, MetadataReach, StampedSegment, holds, known_metadata
 from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run
@@ -206,10 +206,9 @@ def know_metadata(run: Run) -> None:
         return
     known = known_metadata(
         MetadataReach() if is_empty else reach(run.tables.read("metadata_log")),
-        rows_of_table(run, "segments", StampedSegment),
+        rows_of_table(run, "segments", CapturedFile),
         copied_at=lambda source: notes.captured_at(broker_of(source), _FOLDER),
         captured_at_ms=[ms for name, ms in notes.captured_at_ms.items() if name != DEFAULT_INSTANT],
-        cut_reasons=CUT_REASONS,
     )
     if known is not None:
         facts = {name: value for name, value in asdict(known).items() if value is not None}

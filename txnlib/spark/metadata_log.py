@@ -11,9 +11,9 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from txnlib.core.coverage.known_metadata import MetadataReach
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.schema.rows_of_runs import quoted_list
-from txnlib.core.verdicts.known_metadata import MetadataReach
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform

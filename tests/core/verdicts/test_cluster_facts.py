@@ -36,20 +36,7 @@ LEVEL = ClusterSetting(scope="FEATURE", name="transaction.version", value="2", s
 
 
 def facts(copies=(), logs=(), alarms=(), states=(), sessions=(), settings=(), blocks=()) -> ClusterFacts:
-    return cluster_facts(
-        copies,
-        logs,
-        alarms,
-        states,
-        sessions,
-        settings,
-        blocks,
-        thresholds=FACTS.thresholds,
-        kafka_version=None,
-        transaction_version=None,
-        count_basis="GIVEN",
-        is_metadata_confirmed=False,
-    )
+    return cluster_facts(ClusterFacts(thresholds=FACTS.thresholds), copies, logs, alarms, states, sessions, settings, blocks)
 
 
 def elections(*states: PartitionAssignment) -> list[Election]:

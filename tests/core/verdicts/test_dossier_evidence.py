@@ -203,9 +203,9 @@ def test_a_fence_that_its_coordinator_carries_out_is_expected():
 
 def test_stamps_of_all_leader_epochs_count():
     stamps = (
-        EpochStamps(leader_epoch=1, before_ms=NOON - 9, behind_ms=NOON + 9, behind_last_ms=NOON + 9),
-        EpochStamps(leader_epoch=2, before_ms=NOON - 1, behind_ms=NOON + 1, behind_last_ms=NOON + 5),
-        EpochStamps(leader_epoch=3, behind_ms=946_684_800_000),
+        EpochStamps(before_ms=NOON - 9, behind_ms=NOON + 9, behind_last_ms=NOON + 9),
+        EpochStamps(before_ms=NOON - 1, behind_ms=NOON + 1, behind_last_ms=NOON + 5),
+        EpochStamps(behind_ms=946_684_800_000),
     )
     found = evidence(stamps=stamps).on_partition
     assert (found.stamped_before_ms, found.stamped_after_ms, found.written_before_ms) == (NOON - 1, NOON + 1, NOON + 5)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.log_notation import C, T, rec, topic_partition
 from tests.support.partition_state import PartitionState
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.core.kafka_commands import DECISIONS, MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
+from txnlib.core.kafka_commands import MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.errors import UsageError
 
@@ -138,16 +138,6 @@ def test_every_cell_of_the_decision_is_the_tool_s(candidate: bool, known: bool, 
     decided = is_printed(is_candidate=candidate, is_id_known=known, is_partition_listed=listed, are_coordinators_complete=complete)
 
     assert decided is PRINTED[candidate, known, listed, complete]
-
-
-def test_the_decision_table_is_that_of_the_code_of_kafka() -> None:
-    """(id listed, described, partition in description) -> hanging: rows 1 to 4."""
-    assert dict(DECISIONS) == {
-        (False, False, False): True,
-        (True, False, False): True,
-        (True, True, False): True,
-        (True, True, True): False,
-    }
 
 
 def test_the_tool_waits_15_minutes() -> None:

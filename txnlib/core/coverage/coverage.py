@@ -29,30 +29,24 @@ from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, con
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, TopicProof, absence, topic_proof
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.rows import row_of
+from txnlib.core.rows import OfCopy, row_of
 
 #: Detail of a copy that is not judged, because its topic id is that of a deleted topic.
 OF_DELETED_TOPIC: Final = "of a deleted topic, or of an earlier topic of the same name"
 
 
 @dataclass(frozen=True, slots=True)
-class ResumedCopy:
+class ResumedCopy(OfCopy):
     """A copy of which only appended bytes are read: earlier runs' rows count since that night, from that offset on."""
 
-    topic: str
-    partition: int
-    source: str
     batches_since: int
     batches_from: int
 
 
 @dataclass(frozen=True, slots=True)
-class NewestSnapshot:
+class NewestSnapshot(OfCopy):
     """The newest producer snapshot of a copy."""
 
-    topic: str
-    partition: int
-    source: str
     snapshot_offset: int
 
 
@@ -96,21 +90,25 @@ def coverage(
     not.
     """
     extents_of, checkpoints_of = extents(segments), of_copies(checkpoints)
+    for copy in deleted_copies:
+        extent, of_copy = extents_of.pop(copy, None), checkpoints_of.pop(copy, Checkpoints())
+        if extent is not None:
+            yield _of_deleted(copy, extent, of_copy, instants)
     living = [each for each in epochs if each.copy not in deleted_copies]
-    partitions = _partitions(
-        {copy: extent for copy, extent in extents_of.items() if copy not in deleted_copies},
-        {copy: noted for copy, noted in checkpoints_of.items() if copy not in deleted_copies},
-        living,
-        [each.batch for each in contradicted_batches(living, segments, checkpoints_of)],
-    )
+    partitions: dict[Place, _Partition] = defaultdict(_Partition)
+    for (topic, partition, source), extent in extents_of.items():
+        partitions[topic, partition].extents[source] = extent
+    for (topic, partition, source), of_copy in checkpoints_of.items():
+        partitions[topic, partition].checkpoints[source] = of_copy
+    for each in living:
+        partitions[each.topic, each.partition].epochs.append(each)
+    for each, _ in contradicted_batches(living, segments, checkpoints_of):
+        partitions[each.topic, each.partition].contradicted.append(each)
     for snapshot in newest_snapshots:
         partitions[snapshot.topic, snapshot.partition].snapshots[snapshot.source] = snapshot.snapshot_offset
-    for copy in deleted_copies:
-        if copy in extents_of:
-            yield _of_deleted(copy, extents_of[copy], checkpoints_of.get(copy, Checkpoints()), instants)
     notes = {each.place: each for each in partition_notes}
     copied_ms = instants.of_high_watermarks()
-    resumed = {(each.topic, each.partition, each.source): each for each in resumed_copies}
+    resumed = {each.copy: each for each in resumed_copies}
     for place, found in partitions.items():
         noted, leader = notes.get(place, _nothing_noted(place)), leaders.get(place, PartitionLeader())
         for row in _of_copies(place, found, noted, leader, leader_proof, instants, copied_ms):
@@ -128,24 +126,6 @@ def coverage(
 def _nothing_noted(place: Place) -> NotedPartition:
     topic, partition = place
     return NotedPartition(topic=topic, partition=partition)
-
-
-def _partitions(
-    extents: Mapping[CopyKey, Extent],
-    checkpoints: Mapping[CopyKey, Checkpoints],
-    epochs: Iterable[EpochOfSegment],
-    contradicted: Iterable[EpochOfSegment],
-) -> dict[Place, _Partition]:
-    found: dict[Place, _Partition] = defaultdict(_Partition)
-    for (topic, partition, source), extent in extents.items():
-        found[topic, partition].extents[source] = extent
-    for (topic, partition, source), noted in checkpoints.items():
-        found[topic, partition].checkpoints[source] = noted
-    for each in epochs:
-        found[each.topic, each.partition].epochs.append(each)
-    for each in contradicted:
-        found[each.topic, each.partition].contradicted.append(each)
-    return found
 
 
 def _of_deleted(copy: CopyKey, extent: Extent, noted: Checkpoints, instants: CaptureInstants) -> CoverageRow:

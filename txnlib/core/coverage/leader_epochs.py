@@ -9,16 +9,13 @@ from typing import Final, NamedTuple
 
 from txnlib.core.copies import TruncatedEpoch, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import CapturedFile, Checkpoints, CopyKey
-from txnlib.core.rows import grouped
+from txnlib.core.rows import OfCopy, grouped
 
 
 @dataclass(frozen=True, slots=True)
-class EpochOfSegment:
+class EpochOfSegment(OfCopy):
     """A leader epoch in a segment (None: batch formats 0 and 1): its number of batches, its offsets, and its last batch."""
 
-    topic: str
-    partition: int
-    source: str
     #: None for text whose first lines are missing.
     segment_base_offset: int | None
     epoch: int | None
@@ -30,10 +27,6 @@ class EpochOfSegment:
     position: int | None
     size: int | None
     offset_gap: int | None
-
-    @property
-    def copy(self) -> CopyKey:
-        return self.topic, self.partition, self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from txnlib.core.copies import CoverageRow, highest
 from txnlib.core.coverage.captured_files import PRINTED, RAW, TEXT, CapturedFile, CheckpointEntry, CopyKey, of_copies
 from txnlib.core.coverage.leader_epochs import EpochOfSegment, contradicted_batches
+from txnlib.core.rows import OfCopy
 from txnlib.core.schema import row_class
 
 _BY_CRC: Final = "CORRUPT_BATCH: its CRC does not fit"
@@ -17,21 +18,14 @@ _REFUTED: Final = "a batch whose CRC does not fit"
 
 
 @dataclass(frozen=True, slots=True)
-class RefutedBatch:
+class RefutedBatch(OfCopy):
     """A row of `checked_batches` whose CRC does not fit."""
 
-    topic: str
-    partition: int
-    source: str
     path: str | None
     position: int
     size: int
     base_offset: int
     last_offset: int
-
-    @property
-    def copy(self) -> CopyKey:
-        return self.topic, self.partition, self.source
 
 
 Quarantined: Final = row_class("quarantine")

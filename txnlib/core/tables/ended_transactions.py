@@ -164,7 +164,7 @@ def ended_transactions(
                 continue
             how = _how_without_marker(each.start_offset, logs.get((each.topic, each.partition)))
         else:
-            is_quiet = _is_quiet(clock_ms(marker.marker_ms), last_records.get(each.producer_id))
+            is_quiet = _is_quiet(clock_ms(marker.marker_ms), *last_records.get(each.producer_id, (None, None)))
             how = _how(odd[marker.key], marker.key in decided, each.reason in _UNOWNED or is_quiet)
         yield row_of(
             EndedTransaction,
@@ -212,16 +212,11 @@ def _how_without_marker(start_offset: int, log: CoverageRow | None) -> str:
     return "GONE" if log.end_offset is not None and log.end_offset > start_offset >= lost else NOT_CAPTURED
 
 
-@dataclass(frozen=True, slots=True)
-class _LastRecord:
-    """The last coordinator record of a producer id, and the instant up to which no later one was overlooked."""
+def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) -> dict[int, tuple[int | None, int | None]]:
+    """When the last record of each current producer id was written, and up to when no later one was overlooked.
 
-    at_ms: int | None
-    known_until_ms: int | None
-
-
-def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) -> dict[int, _LastRecord]:
-    """The last record of each current producer id whose coordinator partition shows what is not in it."""
+    Of those whose coordinator partition shows what is not in it.
+    """
     known = {
         copy.partition: copy.known_until_ms
         for copy in coverage
@@ -230,18 +225,16 @@ def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) ->
     current = (each for each in owners if each.owner == Owner.CURRENT.value and each.coordinator_partition in known)
     found = grouped(current, lambda each: each.producer_id)
     return {
-        producer_id: _LastRecord(
-            highest(each.last_seen_ms for each in of), lowest(known[each.coordinator_partition] for each in of)
-        )
+        producer_id: (highest(each.last_seen_ms for each in of), lowest(known[each.coordinator_partition] for each in of))
         for producer_id, of in found.items()
     }
 
 
-def _is_quiet(marker_ms: int | None, last: _LastRecord | None) -> bool:
+def _is_quiet(marker_ms: int | None, last_ms: int | None, known_until_ms: int | None) -> bool:
     """Whether no coordinator wrote a record about a marker, so that it was written by hand.
 
     A coordinator would have written its Complete record after the marker, and compaction keeps the last record of an id.
     """
-    if marker_ms is None or last is None or last.at_ms is None or last.known_until_ms is None:
+    if marker_ms is None or last_ms is None or known_until_ms is None:
         return False
-    return last.at_ms < marker_ms - CLOCKS_DIFFER_MS and last.known_until_ms > marker_ms + CLOCKS_DIFFER_MS
+    return last_ms < marker_ms - CLOCKS_DIFFER_MS and known_until_ms > marker_ms + CLOCKS_DIFFER_MS

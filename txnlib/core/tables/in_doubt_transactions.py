@@ -98,7 +98,9 @@ def in_doubt_transactions(
     for each in transactions:
         copies = records[each.transactional_id, each.coordinator_partition]
         next_epoch = highest(copy.next_producer_epoch for copy in copies)
-        kept = kept_identity(each.producer_id, each.producer_epoch, highest(copy.next_producer_id for copy in copies), next_epoch)
+        kept_id, kept_epoch = kept_identity(
+            each.producer_id, each.producer_epoch, highest(copy.next_producer_id for copy in copies), next_epoch
+        )
         before = seen[each.transactional_id, each.producer_id, each.producer_epoch, each.start_ms] if each.start_ms else []
         open_ms = None if each.start_ms is None else max(as_of_ms - each.start_ms, 0)
         yield row_of(
@@ -112,28 +114,21 @@ def in_doubt_transactions(
             open_ms=open_ms,
             is_overdue=open_ms is None or open_ms > in_doubt_after_ms,
             is_kept=None if next_epoch is None else next_epoch >= 0,
-            kept_producer_id=kept.producer_id,
-            kept_producer_epoch=kept.producer_epoch,
+            kept_producer_id=kept_id,
+            kept_producer_epoch=kept_epoch,
             first_seen_ms=min((earlier.as_of_ms for earlier in before), default=as_of_ms),
             runs_seen=1 + len({earlier.run_id for earlier in before}),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A producer id and epoch. None: a new producer id, which no log shows yet."""
+def kept_identity(
+    producer_id: int, producer_epoch: int, next_producer_id: int | None, next_producer_epoch: int | None
+) -> tuple[int | None, int]:
+    """The producer id and epoch that InitProducerId with keepPreparedTxn=true would return next, beside the ongoing identity.
 
-    producer_id: int | None
-    producer_epoch: int
-
-
-def kept_identity(producer_id: int, producer_epoch: int, next_producer_id: int | None, next_producer_epoch: int | None) -> Identity:
-    """What InitProducerId with keepPreparedTxn=true would return next, beside the ongoing identity, which stays as it is.
-
-    The next pair is what the last such call returned. Without one, the client still has the ongoing identity.
+    The next pair is what the last such call returned. Without one, the client still has the ongoing identity. None: a new producer
+    id, which no log shows yet.
     """
-    has_next = next_producer_id is not None and next_producer_epoch is not None and next_producer_epoch >= 0
-    held = Identity(next_producer_id, next_producer_epoch or 0) if has_next else Identity(producer_id, producer_epoch)
-    if held.producer_epoch >= EXHAUSTED_EPOCH:
-        return Identity(None, 0)
-    return Identity(held.producer_id, held.producer_epoch + 1)
+    if next_producer_id is not None and next_producer_epoch is not None and next_producer_epoch >= 0:
+        producer_id, producer_epoch = next_producer_id, next_producer_epoch
+    return (None, 0) if producer_epoch >= EXHAUSTED_EPOCH else (producer_id, producer_epoch + 1)

@@ -71,17 +71,6 @@ def _end(copy: CoverageRow) -> int:
     return (copy.high_watermark or 0) if copy.end_offset is None else copy.end_offset
 
 
-def _mark(copy: CoverageRow) -> int:
-    """The high watermark, else the end. What checkpoints and batches do not show is taken from one another."""
-    return _end(copy) if copy.high_watermark is None else copy.high_watermark
-
-
-def _has_read(copy: CoverageRow, offset: int) -> bool:
-    """Whether the batches from an offset on were read: those before a snapshot were not."""
-    begin = copy.read_from_offset
-    return begin is None or not (copy.log_start_offset or 0) < begin or offset >= begin
-
-
 def partitions(
     coverage: Sequence[CoverageRow],
     unstable_offsets: Sequence[UnstableOffset],
@@ -103,12 +92,12 @@ def partitions(
     stable = {}
     for place, log in logs.items():
         first = min((each[place] for each in (unstable, answered) if place in each), default=None)
-        stable[place] = last_stable_offset(first, _mark(log), log.log_start_offset or 0)
+        stable[place] = last_stable_offset(first, log.mark, log.log_start_offset or 0)
     # What lies between last stable offset and high watermark, where these differ and it was read.
     ranges = [
-        UnstableRange(*place, log.source, stable[place], _mark(log))
+        UnstableRange(*place, log.source, stable[place], log.mark)
         for place, log in logs.items()
-        if stable[place] < _mark(log) and _has_read(log, stable[place])
+        if stable[place] < log.mark and log.has_read(stable[place])
     ]
     lags = {(each.topic, each.partition): each for each in unstable_batches(ranges)}
     in_order = sorted(open_transactions, key=lambda each: (each.start_offset, each.producer_id, each.transactional_id or ""))
@@ -125,11 +114,11 @@ def partitions(
             as_of_ms=as_of_ms,
             end_offset=_end(log),
             log_start_offset=log.log_start_offset or 0,
-            high_watermark=_mark(log),
+            high_watermark=log.mark,
             is_high_watermark_assumed=log.high_watermark is None,
             last_stable_offset=stable[place],
-            lag_offsets=_mark(log) - stable[place],
-            lag_bytes=((lag and lag.lag_bytes) or 0) if _has_read(log, stable[place]) else None,
+            lag_offsets=log.mark - stable[place],
+            lag_bytes=((lag and lag.lag_bytes) or 0) if log.has_read(stable[place]) else None,
             lag_ms=None if lag is None or lag.stable_ms is None else max(as_of_ms - lag.stable_ms, 0),
             blocking_producer_id=blocking and blocking.producer_id,
             blocking_transactional_id=blocking and blocking.transactional_id,

@@ -3,7 +3,7 @@
 In reading order:
 
 * `dossier`, `cluster_facts`: the facts, of one producer id and of the cluster
-* `dossier_evidence`, `history`, `known_metadata`: what the facts prove; `evidence` and `evidence_records` hold it
+* `dossier_evidence`, `history`: what the facts prove; `evidence` and `evidence_records` hold it
 * `reason`, `verdict`, `doubt`: the verdict
 * `abort_proof`: whether an abort is safe
 * `cause`: why nobody ended it

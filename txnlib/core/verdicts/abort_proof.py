@@ -64,7 +64,8 @@ class Proof:
 
 def proofs(case: Case) -> tuple[Proof, ...]:
     """The five statements, in order. An abort is safe if all hold."""
-    return tuple(_STATEMENTS[statement](case) for statement in STATEMENTS)
+    statements = (is_open_now, no_coordinator_ends_it, no_commit_includes_it, is_old_enough, nothing_else_is_wrong)
+    return tuple(prove(case) for prove in statements)
 
 
 def _settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[str]) -> Proof:
@@ -381,15 +382,6 @@ def nothing_else_is_wrong(case: Case) -> Proof:
     alarms = case.evidence.on_partition.alarms
     problems = [f"findings name it or its partition: {', '.join(alarms)}; see the table findings"] if alarms else []
     return _settled(Statement.NOTHING_ELSE_IS_WRONG, problems, ["the table findings"])
-
-
-_STATEMENTS: Final[Mapping[Statement, Callable[[Case], Proof]]] = {
-    Statement.IS_OPEN_NOW: is_open_now,
-    Statement.NO_COORDINATOR_ENDS_IT: no_coordinator_ends_it,
-    Statement.NO_COMMIT_INCLUDES_IT: no_commit_includes_it,
-    Statement.IS_OLD_ENOUGH: is_old_enough,
-    Statement.NOTHING_ELSE_IS_WRONG: nothing_else_is_wrong,
-}
 
 
 def safe_from_ms(case: Case, found: Sequence[Proof]) -> int | None:

@@ -190,6 +190,7 @@ ALARMING_FINDING: Final = Finding.WRONG_COORDINATOR_PARTITION.name
 
 
 def cluster_facts(
+    known: ClusterFacts,
     coverage: Sequence[CoverageRow],
     coordinators: Iterable[CoordinatorLog],
     alarms: Iterable[PartitionAlarm],
@@ -197,25 +198,13 @@ def cluster_facts(
     broker_sessions: Sequence[BrokerSession],
     cluster_settings: Sequence[ClusterSetting],
     producer_id_blocks: Sequence[ProducerIdBlock],
-    *,
-    thresholds: Thresholds,
-    kafka_version: str | None,
-    transaction_version: int | None,
-    count_basis: str,
-    is_metadata_confirmed: bool,
-    hides_elections: bool = False,
 ) -> ClusterFacts:
-    """The facts that all dossiers of an audit share."""
+    """The facts that all dossiers of an audit share: `known` by its settings, and what the tables of the cluster show."""
     partitions = _partitions(coverage, alarms, partition_assignments)
     logs = {each.partition: each for each in coordinators}
     raw = [copy for copy in coverage if (copy.source or "").startswith("raw:")]
-    return ClusterFacts(
-        thresholds=thresholds,
-        kafka_version=kafka_version,
-        transaction_version=transaction_version,
-        count_basis=count_basis,
-        is_metadata_confirmed=is_metadata_confirmed,
-        hides_elections=hides_elections,
+    return replace(
+        known,
         coordinators=tuple(
             row_of(CoordinatorPartition, of, logs.get(partition), partition=partition)
             for (topic, partition), of in partitions.items()

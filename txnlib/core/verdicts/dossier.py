@@ -64,7 +64,6 @@ class CheckedBatch:
 class EpochStamps:
     """Broker-stamped times in one leader epoch of the judged copy: one leader, so one clock."""
 
-    leader_epoch: int | None = None
     #: The newest one before the first batch.
     before_ms: int | None = None
     #: The newest one before the end of the last batch.
@@ -190,7 +189,6 @@ class Claim:
 class CoordinatorDecision:
     """A decided transaction of the producer id: a row of `transactions`, in the order of its coordinator's log."""
 
-    transactional_id: str
     coordinator_partition: int
     outcome: str
     state: str | None = None

@@ -182,18 +182,11 @@ def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None, lag_ms: 
     `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much. `lag_ms`: how
     far the clock is from its coordinators', negative if it is behind; nothing is corrected downwards.
     """
-    bounds = [bound for ms in behind if (bound := _bound(clock_ms(ms), floor_ms, lag_ms)) is not None]
-    return min(bounds, default=None)
-
-
-def _bound(ms: int | None, floor_ms: int | None, lag_ms: int | None) -> int | None:
-    if ms is None:
-        return None
-    if lag_ms is not None and lag_ms < -CLOCKS_DIFFER_MS:
-        ms -= lag_ms
-    if floor_ms is None:
-        return ms
-    return None if ms < floor_ms - UNKNOWN_CLOCKS_DIFFER_MS else max(ms, floor_ms)
+    behind_ms = -lag_ms if lag_ms is not None and lag_ms < -CLOCKS_DIFFER_MS else 0
+    times = [ms + behind_ms for ms in map(clock_ms, behind) if ms is not None]
+    if floor_ms is not None:
+        times = [max(ms, floor_ms) for ms in times if ms >= floor_ms - UNKNOWN_CLOCKS_DIFFER_MS]
+    return min(times, default=None)
 
 
 def before_first_ms(stamps: Iterable[EpochStamps]) -> int | None:

@@ -45,7 +45,6 @@ class Decided:
     decided_ms: int | None
     completed_ms: int | None
     transaction_version: int | None = None
-    start_ms: int | None = None
     #: Whether its marker is in the partition; None if the relevant records are gone.
     is_marked: bool | None = None
     #: Whether its marker may have been in the part of the log that was deleted.

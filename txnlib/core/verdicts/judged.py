@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from txnlib.core.application import application_of
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.transaction_state import TransactionState
@@ -142,25 +144,19 @@ _SHOWN: Final = 20
 JudgedTransaction: Final = row_class("open_transactions")
 
 
-def judge_dossier(dossier: Dossier, facts: ClusterFacts) -> list[Any]:
-    """The rows of `open_transactions` for a dossier. `application` is None: the caller knows the patterns of applications."""
-    return [_judged(dossier, span, facts) for span in dossier.open]
+def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]] = ()) -> list[Any]:
+    """The rows of `open_transactions` for a dossier. `patterns`: of applications."""
+    return [_judged(dossier, span, facts, patterns) for span in dossier.open]
 
 
-def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Any:
+def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]]) -> Any:
     evidence, thresholds, version = evidence_of(dossier, span, facts), facts.thresholds, facts.kafka_version
     judgement = judge(evidence, thresholds, version)
     cure = remedy(evidence, judgement, thresholds, version)
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    copy, first = span.judged_copy, span.first_check
+    copy, first, named = span.judged_copy, span.first_check, coordinator.transactional_id
     seen = {each.run_id: each.as_of_ms for each in span.earlier if is_same_transaction(each, copy, first) is not False}
     written = clock_ms(span.last_timestamp_ms)
-    end = copy.high_watermark if copy.high_watermark is not None else copy.end_offset
-    is_counted = (
-        copy.read_from_offset is None
-        or (copy.log_start_offset or 0) >= copy.read_from_offset
-        or span.start_offset >= copy.read_from_offset
-    )
     since = (judgement.proven_since_ms, clock_ms(partition.first_timestamp_ms), written)
     return row_of(
         JudgedTransaction,
@@ -175,12 +171,12 @@ def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Any:
         transaction_start_ms=clock_ms(coordinator.transaction_start_ms),
         causes=causes(judgement.reason, evidence, version),
         evidence=evidence_records(evidence),
-        blocked_offsets=max((end or 0) - max(span.start_offset, copy.log_start_offset or 0), 0),
-        blocked_bytes=span.bytes_from_here if is_counted else None,
+        blocked_offsets=max(copy.mark - max(span.start_offset, copy.log_start_offset or 0), 0),
+        blocked_bytes=span.bytes_from_here if copy.has_read(span.start_offset) else None,
         blocks_since_ms=next((ms for ms in since if ms is not None), None),
         first_seen_ms=min(seen.values(), default=thresholds.as_of_ms),
         runs_seen=1 + len(seen),
         committed_siblings=committed_siblings(span)[:_SHOWN],
         copied_at_ms=known_at_ms(evidence, thresholds) if partition.known_until_ms is not None else None,
-        application=None,
+        application=None if named is None else application_of(named, patterns),
     )

@@ -45,7 +45,7 @@ SELECT DISTINCT topic, partition, explode(array(start_offset, {_BEHIND_LAST})) A
 """
 _STAMPS: Final = f"""
 SELECT topic, partition, producer_id, start_offset, sum(bytes) AS bytes_from_here,
-  collect_list({struct(EpochStamps, {"leader_epoch": "nullif(leader_epoch, -1)"})}) AS stamps
+  collect_list({struct(EpochStamps)}) AS stamps
 FROM (
   SELECT /*+ BROADCAST(around) */ topic, partition, producer_id, start_offset, leader_epoch,
     max(before_ms) FILTER (WHERE edge = 0) AS before_ms, max(before_ms) FILTER (WHERE edge = 1) AS before_last_ms,

@@ -7,14 +7,13 @@ are few, else in Python tasks. Both run the same function.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.application import application_of, compiled
+from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorLog, PartitionAlarm, cluster_facts, with_cluster
@@ -74,7 +73,16 @@ def open_transactions(
         places=places,
     )
     alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
+    known = ClusterFacts(
+        thresholds=thresholds,
+        kafka_version=kafka_version,
+        transaction_version=transaction_version,
+        count_basis=coordinator_partitions_basis,
+        is_metadata_confirmed=is_metadata_confirmed,
+        hides_elections=hides_elections,
+    )
     facts = cluster_facts(
+        known,
         coverage,
         rows_of(select(_COORDINATOR_LOGS, states=coordinator_states), CoordinatorLog),
         rows_of(alarms, PartitionAlarm),
@@ -82,12 +90,6 @@ def open_transactions(
         broker_sessions,
         cluster_settings,
         producer_id_blocks,
-        thresholds=thresholds,
-        kafka_version=kafka_version,
-        transaction_version=transaction_version,
-        count_basis=coordinator_partitions_basis,
-        is_metadata_confirmed=is_metadata_confirmed,
-        hides_elections=hides_elections,
     )
     return judged_rows(gathered, facts, application_patterns, is_small=places is not None)
 
@@ -114,13 +116,7 @@ def judged_rows(
         patterns = compiled(application_patterns)
         for batch in batches:
             dossiers = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
-            judged = [each for dossier in dossiers for each in judge_dossier(dossier, facts)]
-            rows = [
-                each
-                if each.transactional_id is None
-                else replace(each, application=application_of(each.transactional_id, patterns))
-                for each in judged
-            ]
+            rows = [each for dossier in dossiers for each in judge_dossier(dossier, facts, patterns)]
             yield from arrow_rows("open_transactions", rows).to_batches()
 
     if not is_small:

@@ -6,26 +6,27 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.copies import captured, unreadable
 from txnlib.core.copies import CONFIRMED_WITHIN_MS, STALE_AFTER_MS, LeaderBasis
+from txnlib.core.coverage.captured_files import CapturedFile
+from txnlib.core.coverage.known_metadata import KnownMetadata, MetadataReach, known_metadata
 from txnlib.core.instants import LAST_MS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
-from txnlib.core.verdicts.known_metadata import KnownMetadata, MetadataReach, StampedSegment, UnreadRange, known_metadata
 
 AT = 1_700_000_000_000
 REACH = MetadataReach(known_ms=AT, last_offset=99, has_no_ops=True, is_complete=True, end=99)
-WHOLE = StampedSegment(CLUSTER_METADATA_TOPIC, "raw:1", end_offset=100, newest_broker_ms=AT, unreadable=())
-DATA = StampedSegment("orders", "raw:1", end_offset=7, newest_broker_ms=AT - 5, unreadable=())
-TORN, LOST = UnreadRange("CUT", None), UnreadRange("CORRUPT", None)
+WHOLE = captured(CLUSTER_METADATA_TOPIC, end=100, newest_broker_ms=AT)
+DATA = captured("orders", end=7, newest_broker_ms=AT - 5)
+TORN, LOST = unreadable(reason="INCOMPLETE_BATCH"), unreadable()
 SOON = CONFIRMED_WITHIN_MS[True]
 
 
-def known(*segments: StampedSegment, log: MetadataReach = REACH, copied: dict[str, int] | None = None) -> KnownMetadata | None:
+def known(*segments: CapturedFile, log: MetadataReach = REACH, copied: dict[str, int] | None = None) -> KnownMetadata | None:
     instants = {"raw:1": AT + 1} if copied is None else copied
-    noted = {"copied_at": instants.get, "captured_at_ms": instants.values(), "cut_reasons": {"CUT"}}
-    return known_metadata(log, segments, **noted)
+    return known_metadata(log, segments, copied_at=instants.get, captured_at_ms=instants.values())
 
 
-def fact(name: str, *segments: StampedSegment, **given) -> object:
+def fact(name: str, *segments: CapturedFile, **given) -> object:
     return getattr(known(*segments, **given), name)
 
 
@@ -58,7 +59,7 @@ def test_records_beyond_the_end_that_counts_are_damage():
 
 def test_damage_below_the_end_and_in_front_of_readable_batches_loses_no_newer_record():
     dead = replace(WHOLE, source="raw:2", end_offset=50, unreadable=(LOST,))
-    in_front = replace(WHOLE, unreadable=(UnreadRange("CORRUPT", 80),))
+    in_front = replace(WHOLE, unreadable=(unreadable(80),))
     assert fact("metadata_basis", WHOLE, dead) is LeaderBasis.METADATA_LOG
     assert fact("is_metadata_whole", in_front) is True
 

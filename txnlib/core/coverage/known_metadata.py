@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from txnlib.core.copies import CONFIRMED_WITHIN_MS, LeaderBasis, highest, leader_basis, lowest
+from txnlib.core.coverage.captured_files import CapturedFile
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
-
-
-class Basis(StrEnum):
-    """What a conclusion rests on, if not on a record that is there, which no other record can undo."""
-
-    #: That no newer record follows the one that is there.
-    NEWEST = "NEWEST"
-    #: That there is no such record at all.
-    ABSENCE = "ABSENCE"
 
 
 class Conclusion(StrEnum):
@@ -36,19 +28,16 @@ class Conclusion(StrEnum):
     FEATURE_NEVER_SET = "FEATURE_NEVER_SET"
 
 
-#: Conclusion -> what it rests on.
-RESTS_ON: Final[Mapping[Conclusion, Basis]] = {
-    Conclusion.LEADER: Basis.NEWEST,
-    Conclusion.LEADER_NOT_NAMED: Basis.ABSENCE,
-    Conclusion.CLEAN_ELECTIONS: Basis.NEWEST,
-    Conclusion.TOPIC_UNKNOWN: Basis.ABSENCE,
-    Conclusion.COORDINATOR_COUNT: Basis.ABSENCE,
-    Conclusion.SETTING: Basis.NEWEST,
-    Conclusion.SETTING_NEVER_SET: Basis.ABSENCE,
-    Conclusion.NOTED_SETTING_CONTRADICTED: Basis.NEWEST,
-    Conclusion.FEATURE_LEVEL: Basis.NEWEST,
-    Conclusion.FEATURE_NEVER_SET: Basis.ABSENCE,
-}
+#: Conclusions from the absence of a record. All others rest on a record that no newer one follows.
+_FROM_ABSENCE: Final = frozenset(
+    {
+        Conclusion.LEADER_NOT_NAMED,
+        Conclusion.TOPIC_UNKNOWN,
+        Conclusion.COORDINATOR_COUNT,
+        Conclusion.SETTING_NEVER_SET,
+        Conclusion.FEATURE_NEVER_SET,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +51,9 @@ class MetadataExtent:
     has_end: bool
 
 
-#: (what a conclusion rests on, has_begin, has_end) -> whether it holds.
-HOLDS: Final[Mapping[tuple[Basis, bool, bool], bool]] = {
-    (basis, has_begin, has_end): has_end and (has_begin or basis is Basis.NEWEST)
-    for basis in Basis
-    for has_begin in (True, False)
-    for has_end in (True, False)
-}
-
-
 def holds(conclusion: Conclusion, extent: MetadataExtent | None) -> bool:
     """Whether a conclusion holds. None: no metadata log was captured, so nothing in one is lost, and nothing is concluded."""
-    return extent is None or HOLDS[RESTS_ON[conclusion], extent.has_begin, extent.has_end]
+    return extent is None or (extent.has_end and (extent.has_begin or conclusion not in _FROM_ABSENCE))
 
 
 # ---- How far the metadata log is known
@@ -94,25 +74,6 @@ class MetadataReach:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadRange:
-    """An unreadable range of a segment; the offset of the batch behind it, None if there is none."""
-
-    reason: str
-    next_offset: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class StampedSegment:
-    """A row of `segments`."""
-
-    topic: str | None
-    source: str
-    end_offset: int | None
-    newest_broker_ms: int | None
-    unreadable: tuple[UnreadRange, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
 class KnownMetadata:
     """The settings of a run that say what its metadata log proves. None: not known."""
 
@@ -126,24 +87,22 @@ class KnownMetadata:
 
 def known_metadata(
     log: MetadataReach,
-    segments: Sequence[StampedSegment],
+    segments: Sequence[CapturedFile],
     *,
     copied_at: Callable[[str], int | None],
     captured_at_ms: Iterable[int],
-    cut_reasons: Collection[str],
 ) -> KnownMetadata | None:
     """What is known of the metadata log; None if it is empty.
 
     `copied_at`: when the log of a source was copied, if that is noted. `captured_at_ms`: the noted instants of all copies.
-    `cut_reasons`: why a range is unreadable if the log was being written when it was copied.
     """
     copies = [each for each in segments if each.topic == CLUSTER_METADATA_TOPIC]
     last_offset = -1 if log.known_ms is None or log.last_offset is None else log.last_offset
     reaching = [each for each in copies if (each.end_offset or 0) > last_offset]
     # Ranges with nothing readable behind them. A dead broker's copy may have some, but not at the end of the log that counts.
-    ends = [unread.reason for each in reaching for unread in each.unreadable or () if unread.next_offset is None]
-    is_torn = any(reason in cut_reasons for reason in ends)
-    is_lost = any(reason not in cut_reasons for reason in ends)
+    ends = [unread for each in reaching for unread in each.unreadable or () if unread.next_offset is None]
+    is_torn = any(unread.is_cut for unread in ends)
+    is_lost = any(not unread.is_cut for unread in ends)
     is_beyond = log.end is not None and log.end > last_offset
     is_undecoded = any(each.end_offset is not None and each.end_offset > last_offset + 1 for each in copies)
     has_end = not (is_beyond or is_undecoded or is_lost)

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from txnlib.core.verdicts.known_metadata import HOLDS, RESTS_ON, Basis, Conclusion, MetadataExtent, holds
+from txnlib.core.coverage.known_metadata import Conclusion, MetadataExtent, holds
 
 #: Conclusion, and whether it holds: with all records, without the newest ones, without the first ones, without both.
 GRID = """
@@ -28,11 +28,6 @@ def test_each_conclusion_holds_where_the_grid_says() -> None:
     found = {name: [holds(Conclusion(name), extent) for extent in EXTENTS] for name in Conclusion}
     expected = {words[0]: [word == "yes" for word in words[1:]] for words in map(str.split, GRID.split("\n")) if words}
     assert found == expected
-
-
-def test_the_tables_are_whole() -> None:
-    assert set(RESTS_ON) == set(Conclusion)
-    assert set(HOLDS) == set(product(Basis, (True, False), (True, False)))
 
 
 @pytest.mark.parametrize("conclusion", Conclusion)
