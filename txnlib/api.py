@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.ask.abort_plan import abort_plan, abort_plan_output
-from txnlib.ask.diff import differences_of_runs, differences_output
+from txnlib.ask.diff import differences_of_runs
 from txnlib.ask.episode import Episode
 from txnlib.ask.explain import explain as story_of
 from txnlib.ask.explain_text import Explained
@@ -349,7 +349,7 @@ def diff(then: Audit, now: Audit) -> str:
     """
     if then.cluster != now.cluster:
         raise UsageError(f"{then.run_id} and {now.run_id} are runs of different clusters")
-    return differences_output(differences_of_runs(query_run(then._run), query_run(now._run))).text(TABLE)
+    return differences_of_runs(query_run(then._run), query_run(now._run)).text(TABLE)
 
 
 def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[str] | None = None) -> Audit:

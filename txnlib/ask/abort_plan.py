@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.command_output import SCRIPT, CommandOutput
 from txnlib.ask.extents import counted_as
 from txnlib.ask.grid import command_lines, folded
 from txnlib.ask.rows import Row, StoredRun
 from txnlib.ask.subject import equal
 from txnlib.core import kafka_commands
 from txnlib.core.display import BOOTSTRAP, instant, printable, told
+from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
 from txnlib.core.tables.abort_plan import Condition, after, before, obstacle
 
@@ -43,15 +44,13 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
         shown=shown("abort-plan", is_wide=False),
         tail=partial(_groups, rows),
         whole=lambda: rows,
-        script=script,
+        others={SCRIPT: script},
     )
 
 
 def _groups(rows: Sequence[Row], width: int) -> str:
     """The steps of all rows in their order; those that need no command, and for the same reason, where the first one stands."""
-    groups: dict[object, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["action"], row["reason"]) if row["command"] is None else row["number"], []).append(row)
+    groups = grouped(rows, lambda row: (row["action"], row["reason"]) if row["command"] is None else row["number"])
     return "".join(f"{line}\n" for each in groups.values() for line in _group(each, width))
 
 

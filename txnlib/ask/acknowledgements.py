@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
 from txnlib.ask.extents import name_of
-from txnlib.ask.rows import Filter, Row, StoredRun
+from txnlib.ask.rows import KEY, Filter, Key, Row, StoredRun, key_of
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.schema import shown
 from txnlib.errors import ConfigError
@@ -26,11 +26,8 @@ from txnlib.errors import ConfigError
 MOST_MATCHED: Final = 10_000
 #: Keys of an entry that rows must match, if given.
 _MATCHED: Final = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
-_KEY: Final = ("topic", "partition", "producer_id", "start_offset")
-_TRANSACTION: Final = (*_KEY, "transactional_id", "verdict", "reason", "runs_seen")
+_TRANSACTION: Final = (*KEY, "transactional_id", "verdict", "reason", "runs_seen")
 _FINDING: Final = shown("report: findings")
-#: topic, partition, producer_id, start_offset of an open transaction.
-Key = tuple[Any, ...]
 
 
 def _instant(value: datetime | date) -> datetime:
@@ -119,7 +116,7 @@ class Acknowledged:
 
     def entry_of(self, row: Row) -> Acknowledgement | None:
         """The entry that matches an open transaction."""
-        return self.transactions.get(tuple(row[name] for name in _KEY), (row, None))[1]
+        return self.transactions.get(key_of(row), (row, None))[1]
 
     def remaining(self, counts: Mapping[str, Any]) -> dict[str, Any]:
         """The counts of a summary (`Summary.counts`) without what is acknowledged."""
@@ -161,7 +158,7 @@ _UNION: Final = ("datetime", "date", "function-after[_instant(), union[datetime,
 def acknowledged(run: StoredRun, entries: Sequence[Acknowledgement]) -> Acknowledged:
     """What the entries match in a run. Of several entries that match the same, the first one counts."""
     transactions: dict[Key, tuple[Row, Acknowledgement]] = {}
-    matched: Counter[Key] = Counter()
+    matched: Counter[tuple[Any, ...]] = Counter()
     findings: list[tuple[Acknowledgement, int]] = []
     ended, idle = [], []
     for entry in entries:
@@ -173,7 +170,7 @@ def acknowledged(run: StoredRun, entries: Sequence[Acknowledgement]) -> Acknowle
             ended.append(entry)
         elif entry.finding is None:
             for row in rows:
-                transactions.setdefault(tuple(row[column] for column in _KEY), (row, entry))
+                transactions.setdefault(key_of(row), (row, entry))
         else:
             matched |= Counter(tuple(row[column] for column in _FINDING) for row in rows)
             findings.append((entry, len(rows)))

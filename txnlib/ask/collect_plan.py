@@ -10,11 +10,12 @@ from enum import Enum
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.rows import Row, StoredRun
+from txnlib.ask.rows import Row, StoredRun, column_names
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import counted, printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka_commands import option, refusal
+from txnlib.core.rows import grouped
 from txnlib.core.verdicts.reason import Reason
 
 Place = tuple[str, int]
@@ -36,15 +37,7 @@ GROUPS_TOPIC: Final = "__consumer_offsets"
 READ: Final = ("source", "log_start_offset", "read_from_offset", "damaged_offset", "tail", "is_decoded", "status")
 _COVERAGE: Final = (
     *READ,
-    "topic",
-    "partition",
-    "broker",
-    "leader",
-    "is_leader",
-    "is_judged",
-    "high_watermark",
-    "is_nothing_open",
-    "detail",
+    *column_names("topic partition broker leader is_leader is_judged high_watermark is_nothing_open detail"),
 )
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -55,9 +48,7 @@ def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mappin
     `undecided`: the UNKNOWN rows of open_transactions. `listed`: number of unfinished transactions that list each partition.
     `opened`: the partitions with open transactions.
     """
-    copies: dict[Place, list[Row]] = {}
-    for row in coverage:
-        copies.setdefault((row["topic"], row["partition"]), []).append(row)
+    copies = grouped(coverage, lambda row: (row["topic"], row["partition"]))
     waiting = _waiting(undecided, copies)
     needs: list[tuple[str, tuple[str | None, int | None], str | None, int, str]] = []
     for place, rows in copies.items():

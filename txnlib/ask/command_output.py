@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,9 +23,8 @@ class CommandOutput:
 
     columns: Sequence[str]
     rows: Sequence[Row]
-    #: In the form of Kafka's tool, and as a script; only for commands that offer these forms.
-    kafka: Callable[[], str] | None = None
-    script: Callable[[], str] | None = None
+    #: KAFKA or SCRIPT -> the output in this form; only for commands that offer it.
+    others: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     #: For people: text before and after the table; a function gets the width to wrap to.
     head: str = ""
     tail: str | Callable[[int], str] = ""
@@ -49,11 +48,8 @@ class CommandOutput:
 
         `width`: of the terminal; None if there is none. `is_wide`: all columns, of any width.
         """
-        others = {KAFKA: self.kafka, SCRIPT: self.script}
-        if form in others:
-            made = others[form]
-            assert made is not None
-            return made()
+        if form in (KAFKA, SCRIPT):
+            return self.others[form]()
         if form == JSON and self.whole is not None:
             return json_text(self.whole())
         if form != TABLE:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, two_runs
 from txnlib.ask.grid import fold
-from txnlib.ask.rows import Row, StoredRun, column_names, ms
+from txnlib.ask.rows import Key, Row, StoredRun, column_names, key_of, ms
 from txnlib.core.display import duration, printable, utc_time
 
-Key = tuple[str, int, int, int]
 Place = tuple[str, int]
 
 #: Change -> what it means, in the order in which changes are shown.
@@ -29,34 +27,15 @@ CHANGES: Final[Mapping[str, str]] = {
 COLUMNS: Final = column_names(
     "change topic partition start_offset producer_id transactional_id verdict_then verdict_now reason_now says"
 )
+_SHOWN: Final = tuple(name for name in COLUMNS if name != "reason_now")
 _OPEN: Final = column_names("topic partition producer_id start_offset transactional_id verdict reason explanation")
 
 
-@dataclass(frozen=True, slots=True)
-class RunSide:
-    """One of the two runs."""
+def differences_of_runs(then: StoredRun, now: StoredRun) -> CommandOutput:
+    """Transactions that are new, ended or judged differently: one row per change.
 
-    run_id: str
-    as_of_ms: int
-    #: Number of open transactions.
-    opened: int
-    #: Partitions that only this run captured, in order.
-    only_captured: Sequence[Place]
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """What changed from one run of a cluster to a later one."""
-
-    cluster: str
-    then: RunSide
-    now: RunSide
-    #: One row per change. Columns: COLUMNS.
-    rows: Sequence[Row]
-
-
-def differences_of_runs(then: StoredRun, now: StoredRun) -> Differences:
-    """Transactions that are new, ended or judged differently."""
+    Programs also get the two runs, and the partitions that only one of them captured.
+    """
     opened_then, opened_now = (run.rows("open_transactions", _OPEN) for run in (then, now))
     captured_then, captured_now = _captured(then), _captured(now)
     before, after = {key_of(row): row for row in opened_then}, {key_of(row): row for row in opened_now}
@@ -69,21 +48,30 @@ def differences_of_runs(then: StoredRun, now: StoredRun) -> Differences:
         elif row["verdict"] != after[key]["verdict"]:
             rows.append(_row("VERDICT", row, after[key]))
     rows.sort(key=lambda row: (list(CHANGES).index(row["change"]), *key_of(row)))
-    return Differences(
-        now.cluster,
-        RunSide(then.run_id, then.as_of_ms, len(opened_then), sorted(captured_then - captured_now)),
-        RunSide(now.run_id, now.as_of_ms, len(opened_now), sorted(captured_now - captured_then)),
-        rows,
+    lost, added = _named(captured_then - captured_now), _named(captured_now - captured_then)
+    whole = {
+        "cluster": now.cluster,
+        "then": {"run_id": then.run_id, "as_of_ms": then.as_of_ms},
+        "now": {"run_id": now.run_id, "as_of_ms": now.as_of_ms},
+        "changes": rows,
+        "not_captured_now": lost,
+        "not_captured_then": added,
+    }
+    head = (
+        f"{printable(now.cluster)}: from {utc_time(then.as_of_ms)} to {utc_time(now.as_of_ms)} "
+        f"({duration(now.as_of_ms - then.as_of_ms)}), {len(opened_then)} open then, {len(opened_now)} now\n\n"
     )
+    counts = Counter(row["change"] for row in rows)
+    tail = "\n" + "".join(f"{counts[change]} {change}: {meaning}\n" for change, meaning in CHANGES.items() if counts[change])
+    tail += "" if counts else "nothing changed\n"
+    for label, places in (("not captured now, but then", lost), ("captured now, and not then", added)):
+        tail += f"{label}: {printable(', '.join(places))}\n" if places else ""
+    return CommandOutput(COLUMNS, rows, shown=_SHOWN, head=head, tail=partial(fold, tail), whole=lambda: whole)
 
 
 def _captured(run: StoredRun) -> set[Place]:
     rows = run.rows("coverage", ("topic", "partition"), [("status", "<>", "MISSING")])
     return {(row["topic"], row["partition"]) for row in rows}
-
-
-def key_of(row: Row) -> Key:
-    return row["topic"], row["partition"], row["producer_id"], row["start_offset"]
 
 
 def _row(change: str, then: Row | None, now: Row | None, ended: str | None = None) -> Row:
@@ -116,41 +104,8 @@ def _endings(now: StoredRun, gone: set[Key]) -> dict[Key, str]:
     return {key: says for key, says in endings.items() if key in gone}
 
 
-# ---- The differences between two audits as text: a row per change, and their number by kind
-
-
-_SHOWN: Final = tuple(name for name in COLUMNS if name != "reason_now")
-
-
-def differences_output(differences: Differences) -> CommandOutput:
-    """One row per change. Programs also get the two runs, and the partitions that only one of them captured."""
-    then, now = differences.then, differences.now
-    whole = {
-        "cluster": differences.cluster,
-        "then": _whole(then),
-        "now": _whole(now),
-        "changes": differences.rows,
-        "not_captured_now": _named(then.only_captured),
-        "not_captured_then": _named(now.only_captured),
-    }
-    head = (
-        f"{printable(differences.cluster)}: from {utc_time(then.as_of_ms)} to {utc_time(now.as_of_ms)} "
-        f"({duration(now.as_of_ms - then.as_of_ms)}), {then.opened} open then, {now.opened} now\n\n"
-    )
-    counts = Counter(row["change"] for row in differences.rows)
-    tail = "\n" + "".join(f"{counts[change]} {change}: {meaning}\n" for change, meaning in CHANGES.items() if counts[change])
-    tail += "" if counts else "nothing changed\n"
-    for label, run in (("not captured now, but then", then), ("captured now, and not then", now)):
-        tail += f"{label}: {printable(', '.join(_named(run.only_captured)))}\n" if run.only_captured else ""
-    return CommandOutput(COLUMNS, differences.rows, shown=_SHOWN, head=head, tail=partial(fold, tail), whole=lambda: whole)
-
-
-def _whole(run: RunSide) -> Row:
-    return {"run_id": run.run_id, "as_of_ms": run.as_of_ms}
-
-
-def _named(places: Sequence[Place]) -> list[str]:
-    return [f"{topic}-{partition}" for topic, partition in places]
+def _named(places: set[Place]) -> list[str]:
+    return [f"{topic}-{partition}" for topic, partition in sorted(places)]
 
 
 # ---- The command
@@ -159,4 +114,4 @@ def _named(places: Sequence[Place]) -> list[str]:
 def answer(tables: Tables, options: Namespace) -> CommandOutput:
     """Transactions that are new, ended or judged differently. Raises UsageError unless there are two runs of one cluster."""
     then, now = two_runs(tables, options.runs, run_id=options.run, as_of=options.as_of)
-    return differences_output(differences_of_runs(then, now))
+    return differences_of_runs(then, now)

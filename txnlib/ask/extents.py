@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.ask.rows import Filter, Row, StoredRun, among, ms
+from txnlib.core.rows import grouped
 from txnlib.core.verdicts.reason import Reason
 
 #: Counted apart from LATE: transactions that only old timestamps of their client make late. Their coordinator still waits.
@@ -127,9 +128,7 @@ def _holds(run: StoredRun) -> dict[str, Row]:
     sums = ", ".join(f'{expression} AS "{name}"' for name, expression in _SUMS.items())
     rows = run.ask("partitions", f'"blocking_verdict", {sums}', _IS_HELD, ' GROUP BY "blocking_verdict"')
     found: dict[str, Row] = {row.pop("blocking_verdict"): row for row in rows}
-    places: dict[str, list[Row]] = {}
-    for row in _held_places(run):
-        places.setdefault(row["name"], []).append(row)
+    places = grouped(_held_places(run), lambda row: row["name"])
     if old := places.get(LOOKS_LATE):
         found[LOOKS_LATE] = _summed(old)
         found["LATE"] = {name: number - found[LOOKS_LATE][name] for name, number in found["LATE"].items()}

@@ -13,6 +13,7 @@ from txnlib.core.display import printable
 from txnlib.core.kafka.coordinator_partition import java_string_hash
 from txnlib.core.kafka.wire import on_disk
 from txnlib.core.kafka_commands import duration_minutes
+from txnlib.core.rows import grouped
 
 LIST: Final = ("TransactionalId", "Coordinator", "ProducerId", "TransactionState")
 DESCRIBE: Final = column_names(
@@ -29,9 +30,7 @@ FIND_HANGING: Final = column_names(
 
 def list_table(rows: Iterable[Row]) -> str:
     """`list`: by broker, then by the coordinator partitions that it leads, then in the order of the rows."""
-    by_place: dict[tuple[int, int], list[Row]] = {}
-    for row in rows:
-        by_place.setdefault((on_disk(row["coordinator"]), row["coordinator_partition"]), []).append(row)
+    by_place = grouped(rows, lambda row: (on_disk(row["coordinator"]), row["coordinator_partition"]))
     cells = [
         (row["transactional_id"], on_disk(row["coordinator"]), row["producer_id"], row["state"])
         for place in sorted(by_place)
@@ -78,9 +77,7 @@ def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping
     """`find-hanging`. The tool collects open transactions from partitions, which have `producers` producers each, then groups
     them by producer into `candidates`; `rows` are the hanging ones.
     """
-    by_partition: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        by_partition.setdefault((row["topic"], row["partition"]), []).append(row)
+    by_partition = grouped(rows, lambda row: (row["topic"], row["partition"]))
     by_producer: dict[int, list[Row]] = {}
     for place in hash_order(
         by_partition, lambda place: partition_hash(*place), holds=max(len(producers), len(by_partition)), least=1

@@ -17,6 +17,7 @@ from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk
 from txnlib.core.kafka_commands import MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
+from txnlib.core.rows import grouped
 from txnlib.core.schema import TABLES, shown
 from txnlib.errors import UsageError
 
@@ -110,9 +111,8 @@ def _decisions(run: StoredRun, opened: Sequence[Row], timeout_ms: int, audited_m
 
 def _are_coordinators_complete(run: StoredRun) -> bool:
     """Whether every coordinator partition has a copy that proves which ids it does not contain."""
-    copies: dict[int, list[Row]] = {}
-    for row in run.rows("coverage", ("partition", *READ), [("topic", "=", TRANSACTION_STATE_TOPIC)]):
-        copies.setdefault(row["partition"], []).append(row)
+    rows = run.rows("coverage", ("partition", *READ), [("topic", "=", TRANSACTION_STATE_TOPIC)])
+    copies = grouped(rows, lambda row: row["partition"])
     return bool(copies) and all(map(shows_absence, copies.values()))
 
 
@@ -204,9 +204,11 @@ def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutpu
     return CommandOutput(
         shown("find-hanging"),
         search.hanging,
-        kafka=lambda: kafka_table.find_hanging_table(
-            search.hanging, search.as_of_ms, producers=search.producers, candidates=search.candidates
-        ),
+        others={
+            KAFKA: lambda: kafka_table.find_hanging_table(
+                search.hanging, search.as_of_ms, producers=search.producers, candidates=search.candidates
+            )
+        },
         notes=notes,
     )
 
@@ -238,7 +240,7 @@ def answer_list(run: StoredRun, options: Namespace) -> CommandOutput:
     without_start = sum(row["transaction_start_ms"] is None for row in rows)
     if without_start and least_ms is not None and least_ms > 0:
         notes.append(f"{without_start} of these have no known start, and pass every --duration-filter, as on a broker")
-    return CommandOutput(shown("list"), rows, kafka=lambda: kafka_table.list_table(in_order), notes=notes)
+    return CommandOutput(shown("list"), rows, others={KAFKA: lambda: kafka_table.list_table(in_order)}, notes=notes)
 
 
 def answer_describe(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -247,7 +249,7 @@ def answer_describe(run: StoredRun, options: Namespace) -> CommandOutput:
     if named is None or None not in (options.id, options.transactional_id):
         raise UsageError("describe needs one transactional id")
     row = transactional_id(run, named)
-    return CommandOutput(shown("describe"), [row], kafka=lambda: kafka_table.describe_table(row, run.as_of_ms))
+    return CommandOutput(shown("describe"), [row], others={KAFKA: lambda: kafka_table.describe_table(row, run.as_of_ms)})
 
 
 def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -262,7 +264,7 @@ def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutp
     rows.sort(key=lambda row: int(row["producer_id"]))
     first = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if options.format == KAFKA else {}
     in_order = sorted(rows, key=lambda row: first.get((row["producer_id"],), _LAST))
-    return CommandOutput(shown("describe-producers"), rows, kafka=lambda: kafka_table.describe_producers_table(in_order))
+    return CommandOutput(shown("describe-producers"), rows, others={KAFKA: lambda: kafka_table.describe_producers_table(in_order)})
 
 
 def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:

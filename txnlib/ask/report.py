@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from txnlib.ask.atomic_file import check_whole_file
+from txnlib.ask.atomic_file import check_whole_file, write_whole_file
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import STYLES, WIDTH, text_width
 from txnlib.ask.headline import CALM
@@ -16,9 +16,6 @@ from txnlib.ask.own_command import program
 from txnlib.ask.report_text import render
 from txnlib.ask.rows import StoredRun, column_names
 from txnlib.ask.summary import PREPARED, Summary, summarise
-
-if TYPE_CHECKING:
-    pass
 
 _COLUMNS: Final = column_names(
     "section topic partition start_offset producer_id transactional_id reason explanation blocked_offsets safe_to_abort command"
@@ -89,11 +86,11 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     if options.html is None:
         summary = summarise(run, known)
     else:
-        from txnlib.page.page import write_page
+        from txnlib.page.page import render_page
         from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
 
         page = page_rows_of(run, tables=run.tables.root, known=known)
-        write_page(page, options.html)
+        write_whole_file(options.html, render_page(page))
         summary = page.summary
     return CommandOutput(
         _COLUMNS,

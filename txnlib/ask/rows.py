@@ -15,6 +15,9 @@ Row = dict[str, Any]
 #: column, comparison, value; rows must meet all of them.
 Filter = tuple[str, str, Any]
 
+#: Key of an open transaction.
+Key = tuple[str, int, int, int]
+KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 #: The table with a row for each run.
 AUDIT_RUNS: Final = "audit_runs"
 #: A text that means the same between quotes in every dialect of SQL.
@@ -107,6 +110,10 @@ class StoredRun(Rows):
     def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
         # Each run has files of its own, so no other run's are read.
         return self.tables.ask(name, chosen, [("run_id", "=", self.run_id), *where], after)
+
+
+def key_of(row: Row) -> Key:
+    return row["topic"], row["partition"], row["producer_id"], row["start_offset"]
 
 
 def column_names(names: str) -> tuple[str, ...]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
-from txnlib.ask.rows import AUDIT_RUNS, Filter, Row, StoredRun, among, ms
+from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
 from txnlib.core.display import printable
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
 from txnlib.errors import MissingTableError
@@ -38,7 +39,6 @@ SHOWN_MISSING: Final = 20
 #: Most partitions of the shown transactions.
 MOST_PARTITIONS: Final = 10_000
 
-_KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 _OPEN: Final = shown("report")
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
 _PLAN: Final = shown("report: plan")
@@ -156,8 +156,7 @@ def summarise(
     reach = extents(run, rows)
     began = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     covered = _coverage(run, shown_copies)
-    worst_first = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
-    lags = run.rows("partitions", ("topic", "partition", "lag_offsets", "lag_ms"), _LAGS, order=worst_first, limit=1)
+    lags = run.rows("partitions", ("topic", "partition", "lag_offsets", "lag_ms"), _LAGS, order=LONGEST_LAG, limit=1)
     found = finding_places(run, shown_places)
     severities: Counter[str] = Counter()
     for each in found:
@@ -192,7 +191,7 @@ def summarise(
         worst_lag=lags[0] if lags else None,
         oldest_open_ms=ms(began),
         findings=found,
-        ended=run.rows("ended_transactions", (*_KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown),
+        ended=run.rows("ended_transactions", (*KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown),
         ended_known=run.number("ended_transactions", "count(*)") or 0,
         broken=broken_transactions(run, shown),
         # The pairs of brokers whose clocks differ by more than comparisons allow for.
@@ -222,10 +221,7 @@ def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
     """Transactions that are handled together: those of one owner, if the owner has to act."""
     if section not in IN_ONE_CARD:
         return [[row] for row in rows]
-    groups: dict[object, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["transactional_id"], row["producer_id"]), []).append(row)
-    return list(groups.values())
+    return list(grouped(rows, lambda row: (row["transactional_id"], row["producer_id"])).values())
 
 
 def _earlier_ms(run: StoredRun) -> int | None:
@@ -288,26 +284,26 @@ def _planned(run: StoredRun, verdict: str, known: Acknowledged | None, most: int
     """The first transactions of a verdict that the plan has, in its order, each with its step."""
     left_out = set() if known is None else known.of_verdict(verdict)
     planned = [("verdict", "=", verdict)]
-    steps = run.rows("abort_plan", (*_KEY, "transactional_id", *_PLAN), planned, order='"number"', limit=most + len(left_out))
+    steps = run.rows("abort_plan", (*KEY, "transactional_id", *_PLAN), planned, order='"number"', limit=most + len(left_out))
     if not steps:
         return []
     of_them = [*planned, *among(steps, "producer_id")]
     opened = run.rows("open_transactions", _OPEN, of_them, order=MOST_BLOCKING, limit=MOST_PARTITIONS)
     # The plan has one step for what a coordinator does on all partitions of a transaction.
     whole = {(step["producer_id"], step["transactional_id"]): step for step in steps if step["action"] in _WHOLE}
-    own = {_key(step): step for step in steps}
+    own = {key_of(step): step for step in steps}
     rows = []
     for row in opened:
-        step = own.get(_key(row)) or whole.get((row["producer_id"], row["transactional_id"]))
-        if step is not None and _key(row) not in left_out:
-            rows.append(row | {name: step[name] for name in _PLAN} | {"is_first": _key(row) == _key(step)})
+        step = own.get(key_of(row)) or whole.get((row["producer_id"], row["transactional_id"]))
+        if step is not None and key_of(row) not in left_out:
+            rows.append(row | {name: step[name] for name in _PLAN} | {"is_first": key_of(row) == key_of(step)})
     return sorted(rows, key=lambda row: (row["number"], not row["is_first"]))[:most]
 
 
 def _next_safe(run: StoredRun) -> Row | None:
     is_later: list[Filter] = [("safe_to_abort", "=", False), ("safe_from", "IS NOT", None)]
     order = '"safe_from", "topic", "partition", "start_offset"'
-    rows = run.rows("open_transactions", (*_KEY, "safe_from"), is_later, order=order, limit=1)
+    rows = run.rows("open_transactions", (*KEY, "safe_from"), is_later, order=order, limit=1)
     return rows[0] | {"safe_from": ms(rows[0]["safe_from"])} if rows else None
 
 
@@ -328,10 +324,6 @@ def _complete(run: StoredRun, rows: list[Row]) -> None:
 
 
 _WHOLE: Final = {action.name for action in OF_WHOLE_TRANSACTION}
-
-
-def _key(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _KEY)
 
 
 def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from txnlib.ask.summary_json import render_numbers
 from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
 from txnlib.jobs.progress import LINES
-from txnlib.page import page
+from txnlib.page.page import render_page
 from txnlib.page.page_rows import STORIES, page_rows_of
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.query_run import SparkRows, query_run
@@ -35,7 +35,8 @@ def write_page(run: Run, file: str, known: Acknowledged | None = None) -> None:
     """Writes the page of a complete run. `known`: what is acknowledged."""
     queried = query_run(run)
     stories = FEW_STORIES if isinstance(queried.tables, SparkRows) else STORIES
-    page.write_page(page_rows_of(queried, tables=run.tables.store.output, stories=stories, known=known), file)
+    page = page_rows_of(queried, tables=run.tables.store.output, stories=stories, known=known)
+    write_whole_file(file, render_page(page))
 
 
 # ---- Files for programs

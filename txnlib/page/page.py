@@ -19,12 +19,11 @@ from markupsafe import Markup, escape
 
 from txnlib.ask import explain_text, report_entries
 from txnlib.ask.abort_plan import abort_plan_script
-from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.headline import captured, sections_of
 from txnlib.ask.own_command import program
 from txnlib.ask.report_text import section_title, unreadable
-from txnlib.ask.rows import Row, in_transactions
+from txnlib.ask.rows import Row, in_transactions, key_of
 from txnlib.ask.summary import cards
 from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
 from txnlib.core.kafka_commands import option, refusal, with_places
@@ -160,11 +159,6 @@ def picture(story: Story) -> str:
     return drawn.strip().replace(">", f' xmlns="http://www.w3.org/2000/svg"><style>{coloured}</style>', 1)
 
 
-def write_page(page: Page, file: str) -> None:
-    """Writes the page to a file, which is complete or absent."""
-    write_whole_file(file, render_page(page))
-
-
 def shown(value: object) -> object:
     """A value for the page: characters that could forge a line or change the text direction are spelt out, then escaped."""
     if isinstance(value, Markup):
@@ -210,16 +204,6 @@ def abort_script(page: Page) -> Markup | None:
     if not any(is_offered(row) for row in page.plan) or sum(page.summary.actions.values()) > len(page.plan):
         return None
     return escape(abort_plan_script(page.plan, page.run_id, instant(page.summary.as_of_ms)))
-
-
-def story_of(page: Page, row: Row) -> Story | None:
-    """The story of a transaction, if it was loaded."""
-    return page.stories.get((row["topic"], row["partition"], row["producer_id"], row["start_offset"]))
-
-
-def new_rows(page: Page) -> list[Row]:
-    """The transactions that need somebody and that no earlier audit has seen."""
-    return [row for row in page.opened if row["runs_seen"] == 1 and row["verdict"] != "OPEN"]
 
 
 def folded(rows: Sequence[Row], shown: int = ROWS) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -272,13 +256,12 @@ _GLOBALS: Final[dict[str, Any]] = {
     # An instant as `<time>`; as plain text if it is unknown or outside of the calendar.
     "instant": lambda ms: timed(utc_time(ms)),
     "is_offered": is_offered,
+    "key_of": key_of,
     "name": name,
-    "new_rows": new_rows,
     "partition_anchor": partition_anchor,
     "plot": page_timeline.plot,
     "size": size,
     "stacked": page_charts.STACKED,
-    "story_of": story_of,
     "timed": timed,
     "transaction_command": transaction_command,
     "utc_time": utc_time,

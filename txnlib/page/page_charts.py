@@ -9,6 +9,7 @@ from typing import Final
 
 from txnlib.ask.rows import Row
 from txnlib.core.display import utc_time
+from txnlib.core.rows import grouped
 
 #: Squares per line of the coverage map, and the size of one.
 IN_A_LINE: Final = 25
@@ -46,16 +47,13 @@ def squares(rows: Sequence[Row]) -> Squares:
             length = len(list(run))
             places.setdefault(status, []).append(f"M{at * CELL} {number * CELL + CELL // 2}h{length * CELL}")
             at += length
-    harmed: dict[str, list[int]] = {}
-    for row in rows:
-        if row["status"] != "COMPLETE":
-            harmed.setdefault(row["status"], []).append(row["partition"])
+    harmed = grouped((row for row in rows if row["status"] != "COMPLETE"), lambda row: row["status"])
     lines = -(-len(rows) // IN_A_LINE)
     return Squares(
         width=min(len(rows), IN_A_LINE) * CELL,
         height=max(1, lines) * CELL,
         paths=[(status.lower(), "".join(lines)) for status, lines in sorted(places.items())],
-        harmed={status: _named(numbers) for status, numbers in harmed.items()},
+        harmed={status: _named([row["partition"] for row in some]) for status, some in harmed.items()},
     )
 
 
@@ -87,13 +85,8 @@ class CoveredTopic:
 
 def covered_topics(topics: Mapping[str, Mapping[str, int]], covered: Sequence[Row]) -> list[CoveredTopic]:
     """The topics in their order."""
-    rows: dict[str, list[Row]] = {}
-    for row in covered:
-        rows.setdefault(row["topic"], []).append(row)
-    return [
-        CoveredTopic(topic, sum(counts.values()), counts.get("COMPLETE", 0), rows.get(topic, []))
-        for topic, counts in topics.items()
-    ]
+    rows = grouped(covered, lambda row: row["topic"])
+    return [CoveredTopic(topic, sum(counts.values()), counts.get("COMPLETE", 0), rows[topic]) for topic, counts in topics.items()]
 
 
 @dataclass(frozen=True, slots=True)

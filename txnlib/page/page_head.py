@@ -13,6 +13,7 @@ from txnlib.ask.report_text import section_title, uncopied, uncopied_coordinator
 from txnlib.ask.rows import Row, in_transactions
 from txnlib.ask.summary import PREPARED, SECTIONS, Summary
 from txnlib.core.display import printable
+from txnlib.core.rows import grouped
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.page_rows import Page
 
@@ -37,16 +38,6 @@ TO_DO: Final = {
 }
 #: Section -> its anchor on the page.
 ANCHORS: Final = {**{name: verdict_of(name).lower() for name in (*SECTIONS, LOOKS_LATE)}, "OPEN": "transactions"}
-
-
-@dataclass(frozen=True, slots=True)
-class NavigationEntry:
-    """One section in the navigation."""
-
-    anchor: str
-    label: str
-    #: What the section counts; "" if it counts nothing.
-    count: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,24 +132,24 @@ def new_since(page: Page) -> dict[str, int]:
     return {name: new[name] for name in (*SECTIONS, LOOKS_LATE, "OPEN") if new.get(name)}
 
 
-def navigation(page: Page) -> list[NavigationEntry]:
-    """The sections of the page in their order, each with what it counts."""
+def navigation(page: Page) -> list[tuple[str, str, int | str]]:
+    """The sections of the page in their order: anchor, label, and what it counts."""
     summary = page.summary
     read = f"{summary.partitions_read} of {summary.partitions_known}"
-    entries = [
+    entries: list[tuple[str, str, int | str, bool]] = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
         *((name.lower(), section_title(name, summary).capitalize(), counted(name, page), True) for name in sections_of(summary)),
         ("split", "Split", len(summary.split), bool(summary.split)),
-        ("plan", "Action plan", sum(page.summary.actions.values()), bool(page.plan)),
+        ("plan", "Action plan", sum(summary.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
         ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),
         ("lag", "LSO lag", page.lagging, True),
         ("two-phase", "Two-phase commit", page.two_phase_open, bool(page.two_phase_open)),
-        ("findings", "Findings", sum(each.count for each in page.summary.findings), bool(page.summary.findings)),
+        ("findings", "Findings", sum(each.count for each in summary.findings), bool(summary.findings)),
         ("coverage", "Coverage", read, True),
         ("history", "History", len(page.runs), True),
     ]
-    return [NavigationEntry(anchor, label, str(count)) for anchor, label, count, is_there in entries if is_there]
+    return [(anchor, label, count) for anchor, label, count, is_there in entries if is_there]
 
 
 def _headline(found: Answer, summary: Summary) -> str:
@@ -249,9 +240,7 @@ class PlanGroup:
 
 def plan_groups(plan: Sequence[Row]) -> list[PlanGroup]:
     """The plan in its order, so that its numbers rise from the first group to the last."""
-    groups: dict[tuple[str, bool], list[Row]] = {}
-    for row in plan:
-        groups.setdefault((row["action"], bool(row["is_holder"])), []).append(row)
+    groups = grouped(plan, lambda row: (row["action"], bool(row["is_holder"])))
     return [_group(rows) for rows in groups.values()]
 
 
@@ -275,10 +264,7 @@ def _group(rows: Sequence[Row]) -> PlanGroup:
 
 def at_once(plan: Sequence[Row]) -> list[list[Row]]:
     """Rows of the plan, grouped by the command that settles them."""
-    groups: dict[object, list[Row]] = {}
-    for row in plan:
-        groups.setdefault(row["number"] if row["command"] is None else row["command"], []).append(row)
-    return list(groups.values())
+    return list(grouped(plan, lambda row: row["number"] if row["command"] is None else row["command"]).values())
 
 
 def _step(rows: Sequence[Row], shared: set[str]) -> PlanStep:

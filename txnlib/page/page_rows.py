@@ -11,7 +11,7 @@ from txnlib.ask.episode import Episode
 from txnlib.ask.explain import explain
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.own_command import anywhere
-from txnlib.ask.rows import AUDIT_RUNS, Filter, Row, StoredRun, in_transactions, ms
+from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, in_transactions, key_of, ms
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, Summary, cards, summarise
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
@@ -35,9 +35,6 @@ SHOWN_ENDINGS: Final = 1_000
 SHOWN_BROKERS: Final = 1_000
 #: Most places of one finding.
 SHOWN_PLACES: Final = 1_000
-
-#: topic, partition, producer_id, start_offset of an open transaction.
-Key = tuple[str, int, int, int]
 
 #: Order of the open transactions: the worst verdict first.
 _WORST_FIRST: Final = (
@@ -148,8 +145,7 @@ def _stories(run: StoredRun, summary: Summary, numbers: Mapping[str, int]) -> di
     stories: dict[Key, Story] = {}
     for section, most in numbers.items():
         for row, *_ in cards(section, summary.transactions.get(section, []))[:most]:
-            key = (row["topic"], row["partition"], row["producer_id"], row["start_offset"])
-            stories[key] = story_at(run, row["topic"], row["partition"], row["start_offset"])
+            stories[key_of(row)] = story_at(run, row["topic"], row["partition"], row["start_offset"])
     return stories
 
 

@@ -117,12 +117,11 @@ class Plot:
     spans: Sequence[Label]
     days: Sequence[Label]
     says: str
-    left_out: int
 
 
 def plot(story: Story, width: int = WIDE) -> Plot:
     """The plot of one open transaction."""
-    events, left_out = _drawn(story.episode.events)
+    events = _drawn(story.episode.events)
     as_of, start = story.episode.as_of_ms, story.episode.outcome.verdict["start_offset"]
     x_of = _axis(events, as_of, float(width - MARGIN))
     open_x = next((_span(event, x_of)[0] for event in events if event.mark), float(MARGIN))
@@ -156,7 +155,6 @@ def plot(story: Story, width: int = WIDE) -> Plot:
         spans=[Label((x + later_x) / 2, precise(later - ms), "middle") for (x, ms), (later_x, later) in pairwise(ticks)],
         days=[_tick(x, day, x_of) for x, day in _days(ticks)],
         says=_in_words(events, story, start, end),
-        left_out=left_out,
     )
 
 
@@ -173,13 +171,13 @@ def precise(ms: int) -> str:
     return f"{ms / 1000:.1f} s" if ms < 10_000 else duration(ms)
 
 
-def _drawn(events: Sequence[Event]) -> tuple[list[Event], int]:
+def _drawn(events: Sequence[Event]) -> list[Event]:
     """The events around the beginning of the open transaction, including the last record of its coordinator."""
     placed = [event for event in events if event.offset is not None]
     first = next((i for i, event in enumerate(placed) if event.mark), len(placed))
     chosen = placed[max(0, first - BEFORE) : first + AFTER]
     last = [event for event in placed[first + AFTER :] if event.clock == COORDINATOR][-1:] if chosen else []
-    return [*chosen, *last], len(placed) - len(chosen) - len(last)
+    return [*chosen, *last]
 
 
 # ---- Time

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.core.rows import grouped
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture import capture_folder as files
 from txnlib.wire_capture import cluster
@@ -258,14 +259,11 @@ class _Capture:
 
     def _take_each(self, partitions: Iterable[Partition], take: Callable[[Taken], None]) -> None:
         """Fetches partitions, from several leaders at the same time, one after the other from each."""
-        of_leader: dict[int, list[Taken]] = {}
-        for partition in partitions:
-            if self._taken[partition].problem is None:
-                of_leader.setdefault(partition.leader, []).append(self._taken[partition])
+        of_leader = grouped((each for each in partitions if self._taken[each].problem is None), lambda each: each.leader)
 
-        def take_all(some: list[Taken]) -> None:
-            for taken in some:
-                self._take_one(taken, take)
+        def take_all(some: list[Partition]) -> None:
+            for partition in some:
+                self._take_one(self._taken[partition], take)
 
         with ThreadPoolExecutor(_THREADS) as pool:
             try:
@@ -360,11 +358,8 @@ class _Capture:
             files.write_lines(self._wanted.output / str(broker) / files.DESCRIBED_TRANSACTIONS, rows)
 
     def _write_checkpoints(self) -> None:
-        of_broker: dict[int, list[Taken]] = {}
-        for taken in self._taken.values():
-            if taken.high_watermark is not None:
-                of_broker.setdefault(taken.partition.leader, []).append(taken)
-        for broker, some in of_broker.items():
+        answered = [taken for taken in self._taken.values() if taken.high_watermark is not None]
+        for broker, some in grouped(answered, lambda taken: taken.partition.leader).items():
             folder = self._wanted.output / str(broker)
             marks = {each.partition: each.high_watermark for each in some if each.high_watermark is not None}
             files.write_offsets(folder / "replication-offset-checkpoint", marks)
@@ -383,23 +378,21 @@ class _Capture:
                 instants[f"{of.leader}/{of.folder}"] = taken.captured_at_ms
             if taken.first_captured_at_ms is not None:
                 instants[f"{of.leader}/{files.FIRST}/{of.folder}"] = taken.first_captured_at_ms
+        features = self._client.features
         notes: dict[str, Any] = {
             "captured_by": files.CAPTURED_BY,
             "cluster": self._wanted.cluster or self._metadata.cluster_id,
             "cluster_id": self._metadata.cluster_id,
             "kafka_version": self._client.broker_version,
             "scope": self._wanted.scope,
+            "transaction_version": features.get("transaction.version"),
+            "features": features,
+            "coordinator_partitions": len(self._coordinators) or None,
+            **{name: int(settings[setting]) for setting, name in NOTED.items() if settings.get(setting, "").isdigit()},
+            "broker_settings": settings,
+            "partitions": self._earlier.partitions | {each.partition.folder: noted(each) for each in self._taken.values()},
+            "captured_at_ms": instants,
         }
-        features = self._client.features
-        if "transaction.version" in features:
-            notes["transaction_version"] = features["transaction.version"]
-        notes["features"] = features
-        if self._coordinators:
-            notes["coordinator_partitions"] = len(self._coordinators)
-        notes |= {name: int(settings[setting]) for setting, name in NOTED.items() if settings.get(setting, "").isdigit()}
-        notes["broker_settings"] = settings
-        notes["partitions"] = self._earlier.partitions | {each.partition.folder: noted(each) for each in self._taken.values()}
-        notes["captured_at_ms"] = instants
         files.write_json(
             self._wanted.output / files.CAPTURE_JSON, {name: value for name, value in notes.items() if value is not None}
         )

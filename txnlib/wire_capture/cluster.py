@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.rows import grouped
 from txnlib.wire_capture.client import REFUSED, Client, MovedError, check, reading
 
 #: `ListOffsetsRequest`: the newest offset, and the log start.
@@ -253,15 +254,9 @@ def broker_settings(client: Client, broker: int) -> dict[str, str]:
 
 def _by_leader(partitions: Iterable[Partition]) -> list[tuple[int, list[Partition]]]:
     """Each living leader with its partitions, in requests of a limited size."""
-    of_leader: dict[int, list[Partition]] = {}
-    for each in partitions:
-        if each.leader != NO_LEADER:
-            of_leader.setdefault(each.leader, []).append(each)
+    of_leader = grouped((each for each in partitions if each.leader != NO_LEADER), lambda each: each.leader)
     return [(leader, some[at : at + _AT_ONCE]) for leader, some in of_leader.items() for at in range(0, len(some), _AT_ONCE)]
 
 
-def _by_topic(partitions: Iterable[Partition]) -> list[tuple[str, list[Partition]]]:
-    of_topic: dict[str, list[Partition]] = {}
-    for each in partitions:
-        of_topic.setdefault(each.topic, []).append(each)
-    return list(of_topic.items())
+def _by_topic(partitions: Iterable[Partition]) -> Iterable[tuple[str, list[Partition]]]:
+    return grouped(partitions, lambda each: each.topic).items()
