@@ -256,12 +256,6 @@ def test_sentences_about_logs_are_as_wide_as_the_terminal_and_commands_in_one_pi
     assert wide.split() == narrow.split(), "the words are the same"
 
 
-def test_what_is_not_open_is_named_with_what_is(tables):
-    code, out, err = txn_audit(tables, "explain", "payments", 0, 24)
-    assert (code, out) == (2, "")
-    assert "no open transaction starts at offset 24 of payments-0; open there: 27 (producer 7)" in err
-
-
 def test_a_long_history_is_bounded_and_what_is_left_out_is_counted(tmp_path):
     """A producer of 100 transactions, 300 records of its id before the start and 300 after it."""
     write_run(tmp_path)

@@ -10,32 +10,13 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from tests.page.test_page import by_id, words
-from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
+from tests.support.delta_tables import NOW, READ_BY_COMMANDS, RUN, at, txn_audit, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.rows import Rows
 from txnlib.page import page_rows
 from txnlib.page.page_rows import SHOWN_CARDS, page_rows_of
 
 MANY = 10_000
-TABLES = (
-    "transaction_outcomes",
-    "marker_repairs",
-    "in_doubt_transactions",
-    "broker_clocks",
-    "open_transactions",
-    "abort_plan",
-    "coverage",
-    "findings",
-    "partitions",
-    "blocked_groups",
-    "ended_transactions",
-    "brokers",
-    "quarantine",
-    "record_batches",
-    "partition_transactions",
-    "coordinator_states",
-    "transaction_log",
-)
 
 
 def opened(number: int) -> dict[str, Any]:
@@ -58,7 +39,7 @@ def make(root: Path, count: int) -> Path:
     write_run(root)
     write_run(root, NOW - 86_400_000)
     rows = [opened(number) for number in range(count)]
-    for name in TABLES:
+    for name in READ_BY_COMMANDS:
         write(root, name)
     write(root, "open_transactions", *rows)
     write(root, "abort_plan", *[planned(i + 1, row) for i, row in enumerate(reversed(rows))])

@@ -155,19 +155,3 @@ def test_a_time_that_no_clock_shows_is_no_time(tables, argv):
     write(tables, "transactions", {**known, "markers": [marker], "start": at(NOW)})
     rows = json.loads(txn_audit(tables, "timeline", *argv, "--last", 1, "--format", "json")[1])
     assert [row["at_ms"] for row in rows if row["event"] == "begins"][-1] is None
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        pytest.param(("orders", 9), "no copy of orders-9 was audited", id="not captured"),
-        pytest.param(("orders", "one"), "no captured log has orders one", id="no number"),
-        pytest.param(("nobody",), "no captured log has nobody", id="no such id"),
-        pytest.param(("orders", 0, "--last", 0), "expected 1 or more", id="nothing to show"),
-    ],
-)
-def test_what_is_not_there_is_named(tables, argv, said):
-    write(tables, "transactions")
-    code, out, err = txn_audit(tables, "timeline", *argv)
-    assert (code, out) == (2, "")
-    assert said in err

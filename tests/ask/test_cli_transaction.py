@@ -127,15 +127,6 @@ def test_a_transaction_is_data_that_prints_as_the_command_does(tables):
     ], "all of its records are of one instant"
 
 
-@pytest.mark.parametrize(
-    ("words", "says"), [(("nobody",), "no captured log has nobody"), ((ID, "--number", 9), "no transaction 9")]
-)
-def test_what_is_not_there_is_said(tables, words, says):
-    code, _, message = txn_audit(tables, "transaction", *words)
-    assert code == 2
-    assert says in message
-
-
 def test_a_hostile_id_forges_no_line(tmp_path):
     write_run(tmp_path)
     hostile = "a\nSPLIT  \x1b[31mb"
@@ -185,9 +176,11 @@ def test_a_transaction_that_no_coordinator_explains_is_shown_alone(places):
         ("orders-2", "nothing is open on orders-2"),
         ("orders-3@1", "no captured log has orders-3@1"),
         ("orders-1@5 --number 1", "--number is for an id"),
+        ("nobody", "no captured log has nobody"),
+        (f"{ID} --number 9", "no transaction 9"),
     ],
 )
-def test_a_place_where_none_begins_is_bad_usage(places, words, says):
+def test_what_is_not_there_is_bad_usage(places, words, says):
     code, text, message = txn_audit(places, "transaction", *words.split())
     assert (code, text) == (2, "")
     assert says in message

@@ -76,23 +76,6 @@ def test_a_commit_is_always_the_clients_and_an_abort_is_the_grids(step, age, fol
         assert ended_by(ending(ongoing, prepared, is_commit=True, **fields)) is EndedBy.CLIENT
 
 
-def test_M03_an_abort_one_epoch_up_after_the_timeout_is_the_timeouts():
-    assert ended_by(ending(3, 4, open_ms=TIMEOUT + 4_000)) is EndedBy.TIMEOUT
-
-
-def test_M04_an_abort_one_epoch_up_in_time_is_a_new_producers():
-    assert ended_by(ending(3, 4, is_reinitialized=True)) is EndedBy.NEW_PRODUCER
-
-
-def test_M05_a_double_bump_of_a_v2_client_is_no_client_abort():
-    assert ended_by(ending(3, 5, client_version=2)) is EndedBy.NEW_PRODUCER
-    assert ended_by(ending(3, 5, client_version=2, open_ms=TIMEOUT)) is EndedBy.TIMEOUT
-
-
-def test_M09_an_abort_of_nothing_is_the_clients():
-    assert ended_by(ending(None, 4, client_version=2, is_without_ongoing=True)) is EndedBy.CLIENT
-
-
 @pytest.mark.parametrize("timeout_ms", [-1, 2**31 - 1])
 def test_two_phase_commit_never_times_out(timeout_ms):
     assert ended_by(ending(3, 4, open_ms=10**9, timeout_ms=timeout_ms)) is EndedBy.NEW_PRODUCER

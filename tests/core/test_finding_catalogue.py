@@ -12,25 +12,19 @@ def test_every_finding_has_a_row_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("finding", list(Finding))
-def test_a_meaning_is_a_sentence(finding: Finding) -> None:
-    meaning = FINDINGS[finding].meaning
+def test_meaning_and_advice_are_sentences(finding: Finding) -> None:
+    meaning, advice = FINDINGS[finding].meaning, FINDINGS[finding].advice
 
     assert meaning[0].isupper()
     assert meaning.endswith(".")
     assert len(meaning.split()) >= 6
     assert meaning.isprintable()
+    assert not advice[0].isupper()
+    assert advice.endswith(".")
 
 
 def test_no_two_findings_mean_the_same() -> None:
     assert len({rule.meaning for rule in FINDINGS.values()}) == len(Finding)
-
-
-@pytest.mark.parametrize("finding", list(Finding))
-def test_advice_ends_as_a_sentence(finding: Finding) -> None:
-    advice = FINDINGS[finding].advice
-
-    assert not advice[0].isupper()
-    assert advice.endswith(".")
 
 
 def test_severities_can_be_compared() -> None:

@@ -17,7 +17,7 @@ ROWS = {
     "M": "02 03 04 05 07 08 09 10 12 13 14 15 17 18 19 20 22 24",
 }
 SCENARIOS = {group + number for group, numbers in ROWS.items() for number in numbers.split()}
-#: Rows whose tests are being written on other branches, and M22, which needs Spark: empty this once they are here.
+#: Rows whose tests are being written on other branches: empty this once they are here.
 AWAITED: set[str] = set()
 ID = r"[A-FLM]\d\d"
 

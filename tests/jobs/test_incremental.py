@@ -187,18 +187,6 @@ def test_a_night_again_replaces_its_rows_unless_later_nights_need_them(spark, gr
 
 
 @pytest.mark.slow
-def test_the_rows_of_a_night_that_died_do_not_count(spark, grown, tmp_path):
-    before, whole = grown
-    out = tmp_path / "out"
-    night(before, out, "--as-of", "1000", names=OF_LOG)
-    died = night(whole, out, "--as-of", "2000", names=OF_LOG)
-    died.note("DIED")
-    run = night(whole, out, "--as-of", "3000", names=OF_LOG)
-    assert run.settings.night == died.settings.night == 1
-    same_tables(run, audited(spark, whole, "--cluster", "eu"), OF_LOG)
-
-
-@pytest.mark.slow
 def test_old_runs_go_but_not_the_rows_that_later_ones_need(spark, grown, tmp_path):
     before, whole = grown
     out = tmp_path / "out"

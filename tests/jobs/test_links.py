@@ -4,19 +4,22 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tests.support.copies import covered
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import T
-from tests.support.memory_audits import audited
+from txnlib.core.coverage.captured_files import CapturedFile
+from txnlib.core.coverage.quarantine import quarantine
 from txnlib.errors import UsageError
 from txnlib.jobs.options import AUDIT, parse, request_of
 from txnlib.pipeline import run
 from txnlib.pipeline.run import open_run
 from txnlib.pipeline.tables import INGEST
 from txnlib.readers.capture import FileKind, list_capture
-
-AS_OF = ("--as-of", "2026-11-21T07:46:12Z")
+from txnlib.readers.table_readers import read_table
+from txnlib.readers.typed_rows import typed_rows
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +40,14 @@ def capture(tmp_path_factory) -> Path:
     return root / "capture"
 
 
-def test_what_was_not_opened_lowers_the_coverage_of_its_partition(spark, capture):
-    rows = [row for row in audited(spark, capture, *AS_OF).rows("coverage") if row["topic"] == "orders"]
-    assert {row["partition"]: (row["status"], row["end_offset"]) for row in rows} == {
+@pytest.fixture(scope="module")
+def segments(capture) -> list[CapturedFile]:
+    batches = [batch for file in list_capture([str(capture)]).files for batch in read_table("segments", file)]
+    return typed_rows(pa.Table.from_batches(batches), CapturedFile)
+
+
+def test_what_was_not_opened_lowers_the_coverage_of_its_partition(segments):
+    assert {row.partition: (row.status, row.end_offset) for row in covered(*segments)} == {
         0: ("COMPLETE", 1),
         1: ("DAMAGED", 1),
         2: ("DAMAGED", 1),
@@ -48,9 +56,9 @@ def test_what_was_not_opened_lowers_the_coverage_of_its_partition(spark, capture
     }
 
 
-def test_what_was_not_opened_is_in_quarantine(spark, capture):
-    rows = audited(spark, capture, *AS_OF).rows("quarantine")
-    assert sorted((row["partition"], row["reason"].partition(":")[0], row["sample"]) for row in rows) == [
+def test_what_was_not_opened_is_in_quarantine(segments):
+    found = quarantine(segments, (), (), ())
+    assert sorted((row.partition, row.reason.partition(":")[0], row.sample) for row in found) == [
         (1, "LINK_OUT_OF_INPUT", ""),
         (2, "NOT_A_REGULAR_FILE", ""),
         (3, "NAME_OUT_OF_RANGE", ""),

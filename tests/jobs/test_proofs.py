@@ -392,18 +392,6 @@ def test_a_folder_of_a_deleted_incarnation_does_not_raise_the_number_of_coordina
     assert (tables.run.settings.coordinator_partitions, tables.run.settings.coordinator_partitions_basis) == (50, "DEFAULT")
 
 
-def test_a_coordinator_folder_without_its_first_segment_hides_owners(spark, tmp_path):
-    def change(c: Cluster) -> None:
-        for at in (30, 31):
-            c.note(id_in(8, "other"), "Empty", 900_000, 0, (), at * MINUTE)
-        c.copies[TXN, 8] = [Copy(1, END, segment=1, keep=lambda entry: entry.at > 30 * MINUTE)]
-
-    tables = audited(spark, captured(tmp_path, change))
-    assert verdicts(tables) == {1_000: SAFE, 2_000: ("UNKNOWN", False)}
-    (row,) = [row for row in tables.rows("coverage") if (row["topic"], row["partition"]) == (TXN, 8)]
-    assert (row["status"], row["detail"]) == ("PARTIAL", "its first segments are missing")
-
-
 @pytest.mark.slow
 def test_a_second_log_directory_is_of_the_broker_that_the_first_number_names(spark, tmp_path):
     folder = captured(tmp_path, lambda c: c.copies.update({("late", 0): [Copy(1, END, folder="2")]}))

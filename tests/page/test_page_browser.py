@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -31,14 +29,6 @@ PAGES["names"] = lambda: page(
     *[make(start_offset=n, number=n, **NAMES) for n, make in enumerate((transaction, held) * 9)],
     lags=[{**crowded_page().lags[0], "topic": NAMES["topic"], "blocking_transactional_id": NAMES["transactional_id"]}] * 3,
 )
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("pages")
-    for name, made in PAGES.items():
-        (folder / f"{name}.html").write_text(render_page(made()), "utf-8")
-    return {name: folder / f"{name}.html" for name in PAGES}
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -17,7 +16,6 @@ from tests.support.pages import full_page, held, page, tainted, transaction
 from txnlib.ask.abort_plan import abort_plan_script
 from txnlib.core.display import instant
 from txnlib.core.kafka_commands import force_terminate
-from txnlib.page.page import render_page
 
 #: A transactional id that would be replaced, or would end a quotation, if commands were handled as text.
 SLY = "$BOOTSTRAP'; touch /tmp/evil; '"
@@ -28,14 +26,6 @@ PAGES = {
     "hostile": lambda: tainted(full_page(), EVIL),
     "sly": lambda: page(held(command=force_terminate(SLY), transactional_id=SLY, before=[], after=[]), transaction()),
 }
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("pages")
-    for name, made in PAGES.items():
-        (folder / f"{name}.html").write_text(render_page(made()), "utf-8")
-    return {name: folder / f"{name}.html" for name in PAGES}
 
 
 @pytest.fixture(scope="module", autouse=True)

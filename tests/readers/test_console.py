@@ -12,16 +12,14 @@ import pytest
 
 from tests.support.consoles import FILES, Record, as_json, as_line, console_text, metadata, tombstone
 from tests.support.dumps import dumped, lines_in
-from tests.support.dumps import rows as dump_rows
 from tests.support.samples import START, sample
-from tests.support.segments import read_transaction_log
+from tests.support.segments import read_transaction_log, rows_of_file
 from txnlib.core.text.console import read_console_text
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import text_rows
 from txnlib.readers.arrow_schemas import one_pass
 from txnlib.readers.capture import FileKind, list_capture
 from txnlib.readers.segment import Segment
-from txnlib.readers.table_readers import read_table
 
 TOPIC = "__transaction_state"
 #: The formatter prints none of these; `position` is an ordinal.
@@ -176,36 +174,6 @@ def compressed(text: bytes, name: str) -> bytes:
     return bytes(cramjam.zstd.compress(text)) if name.endswith(".zst") else text
 
 
-@pytest.mark.parametrize("ending", ["txt", "gz", "zst"])
-def test_dumps_may_be_compressed_too(ending: str, tmp_path: Path) -> None:
-    name = f"payments-0.{ending}" if ending == "txt" else f"payments-0.txt.{ending}"
-    (tmp_path / name).write_bytes(compressed(dumped("3.9-partition"), name))
-
-    (file,) = list_capture([str(tmp_path)]).files
-
-    assert (file.kind, file.topic, file.partition) == (FileKind.DUMP, "payments", 0)
-    actual = [row for batch in read_table("record_batches", file) for row in batch.to_pylist()]
-    assert [row | {"source": "text:1"} for row in actual] == dump_rows("record_batches", dumped("3.9-partition"))
-
-
-@pytest.mark.parametrize("ending", ["gz", "zst"])
-def test_compressed_text_that_is_cut_is_named(ending: str, tmp_path: Path) -> None:
-    text = b"".join(as_line(Record(f"id-{number % 97}", number * number)) for number in range(20_000))
-    name = f"console.{ending}"
-    whole = compressed(text, name)
-    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-
-    (file,) = list_capture([str(tmp_path)]).files
-
-    told = [row for batch in read_table("console_log", file) for row in batch.to_pylist()]
-    (found,) = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
-    assert file.kind is FileKind.CONSOLE
-    assert len(told) < 20_000
-    assert found["tail"] == "CORRUPT"
-    assert [stretch["reason"].partition(":")[0] for stretch in found["unreadable"]] == ["CUT_LINE", "CANNOT_UNPACK"]
-    assert found["batches"] == len(told)
-
-
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.txt")), ids=lambda path: path.stem)
 @pytest.mark.parametrize(
     "name", ["anything", "console.txt.gz", "console.zst", f"{TOPIC}-12.txt", f"{TOPIC}-3.of.broker.1.json.gz", f"{TOPIC}-x"]
@@ -220,10 +188,9 @@ def test_content_decides_whatever_a_file_is_called(path: Path, name: str, tmp_pa
     partition = 12 if "-12" in name else 3 if "-3" in name else None
     assert (file.kind, file.source, file.topic, file.partition) == (FileKind.CONSOLE, "console:1", TOPIC, partition)
     for table, holds in {"console_log": "transaction_log", "segments": "segments"}.items():
-        told = [row for batch in read_table(table, file) for row in batch.to_pylist()]
-        actual = [row | {"path": "console.txt", "source": "text:1"} for row in told]
+        actual = [row | {"path": "console.txt", "source": "text:1"} for row in rows_of_file(table, file)]
         assert actual == rows(holds, text, partition)
-    assert list(read_table("record_batches", file)) == []
+    assert rows_of_file("record_batches", file) == []
 
 
 @pytest.mark.parametrize("print_record", [as_line, as_json])

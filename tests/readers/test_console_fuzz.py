@@ -19,8 +19,9 @@ Damage = Callable[[bytes, random.Random], bytes]
 #: Numbers that a text can hold and a column cannot.
 ODD_NUMBERS: Final = (b"-1", b"2147483648", b"9223372036854775807", b"9223372036854775808", b"-9223372036854775809", b"7" * 5_000)
 NUMBER: Final = re.compile(rb"-?\d+")
-SEEDS: Final = range(40)
-MANY_SEEDS: Final = range(1_000, 1_300)
+SEEDS = pytest.mark.parametrize(
+    "seeds", [range(40), pytest.param(range(1_000, 1_300), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 
 
 def flip_bit(text: bytes, chance: random.Random) -> bytes:
@@ -86,14 +87,8 @@ def holds(name: str, damage: str, seeds: range) -> None:
         assert lost <= new or is_named(text) > named or damage == "cut", text
 
 
+@SEEDS
 @pytest.mark.parametrize("name", [*SAMPLES, *HOSTILE])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_one_damage_costs_one_record_and_is_named(name: str, damage: str) -> None:
-    holds(name, damage, SEEDS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*SAMPLES, *HOSTILE])
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_no_damage_of_many_costs_more_than_one_record(name: str, damage: str) -> None:
-    holds(name, damage, MANY_SEEDS)
+def test_one_damage_costs_one_record_and_is_named(name: str, damage: str, seeds: range) -> None:
+    holds(name, damage, seeds)

@@ -106,8 +106,7 @@ DAMAGES: Final = {
     "double": of_lines(double),
     "lose": of_lines(lose),
 }
-SEEDS: Final = range(8)
-MANY_SEEDS: Final = range(100, 400)
+SEEDS = pytest.mark.parametrize("seeds", [range(8), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"])
 
 
 def damaged(name: str, damage: str, seeds: range) -> Iterator[bytes]:
@@ -179,17 +178,11 @@ def test_every_byte_is_accounted_for(name: str) -> None:
     assert sum(accounted(TEXTS[name])) == len(TEXTS[name])
 
 
+@SEEDS
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_one_damage_moves_no_batch_and_hides_none(name: str, damage: str) -> None:
-    holds(name, damage, SEEDS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_no_damage_of_many_moves_or_hides_a_batch(name: str, damage: str) -> None:
-    holds(name, damage, MANY_SEEDS)
+def test_one_damage_moves_no_batch_and_hides_none(name: str, damage: str, seeds: range) -> None:
+    holds(name, damage, seeds)
 
 
 def test_a_dumping_line_in_a_payload_is_noted() -> None:

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, segment
 from tests.support.log_notation import TS, C, N, T, rec
+from tests.support.segments import rows_of_file
 from txnlib.core.kafka.record_batch import Record as StoredRecord
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import Capture, CaptureFile, FileKind, Part
 from txnlib.readers.capture_notes import CaptureNotes
 from txnlib.readers.file_parts import put_together
 from txnlib.readers.file_splits import Chunk, chunks_of, parts_of, reach
-from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE
 
 TABLES = ("record_batches", "transaction_log", "producer_snapshots")
 
@@ -27,10 +28,6 @@ TABLES = ("record_batches", "transaction_log", "producer_snapshots")
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("split") / "orders-0.log"
-
-
-def rows(table: str, file: CaptureFile) -> list[dict[str, Any]]:
-    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
 
 
 def cut(file: CaptureFile, size: int) -> list[CaptureFile]:
@@ -46,7 +43,7 @@ def file_of(file: CaptureFile, part: Part) -> CaptureFile:
 
 
 def segments_of(parts: list[CaptureFile]) -> list[dict[str, Any]]:
-    together = put_together(row for part in parts for row in rows(SEGMENT_PARTS_TABLE, part))
+    together = put_together(row for part in parts for row in rows_of_file(SEGMENT_PARTS_TABLE, part))
     return pa.RecordBatch.from_pylist([together], schema=arrow_schemas.SEGMENTS).to_pylist()
 
 
@@ -59,8 +56,8 @@ def same_in_parts(file: CaptureFile, size: int) -> int:
     parts = cut(file, size)
     assert [part.part.start for part in parts] == [0, *[part.part.stop for part in parts[:-1]]]
     for table in TABLES:
-        assert [row for part in parts for row in rows(table, part)] == rows(table, file), table
-    assert in_order(segments_of(parts)) == in_order(rows("segments", file))
+        assert [row for part in parts for row in rows_of_file(table, part)] == rows_of_file(table, file), table
+    assert in_order(segments_of(parts)) == in_order(rows_of_file("segments", file))
     return len(parts)
 
 

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Sequence
-
 import pytest
 
-from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import T
+from tests.support.segments import rows_of_file
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers import capture
-from txnlib.readers.capture import CaptureFile, FileKind, list_capture
+from txnlib.readers.capture import list_capture
 from txnlib.readers.storage import files, object_stores
-from txnlib.readers.table_readers import read_table
-
-
-def reasons(found: Sequence[CaptureFile]) -> list[str | None]:
-    listed = [row for file in found for batch in read_table("segments", file) for row in batch.to_pylist()]
-    return [row["unreadable"][0]["reason"] if row["unreadable"] else None for row in listed]
 
 
 def test_a_path_a_file_uri_and_a_relative_path_are_one_place(repository, monkeypatch):
@@ -90,24 +81,6 @@ def test_a_hadoop_that_is_not_there_is_named(monkeypatch, tmp_path, place, said)
     assert "HADOOP_CONF_DIR" in caught.value.remedy
 
 
-def test_a_link_to_nowhere_is_listed_and_said(tmp_path):
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    (folder / f"{0:020}.log").write_bytes(to_bytes(T(1, 0, 0, at=0)))
-    (folder / f"{9:020}.log").symlink_to(tmp_path / "gone")
-    captured = list_capture([str(tmp_path)])
-    assert [file.size > 0 for file in captured.files] == [True, False]
-    assert reasons(captured.files) == [None, "CANNOT_OPEN: No such file or directory"]
-
-
-def test_a_torn_packed_file_does_not_stop_the_listing(tmp_path):
-    (tmp_path / "dump.txt.gz").write_bytes(gzip.compress(print_dump(Batch()))[:-12])
-    (tmp_path / "noise.gz").write_bytes(b"\x1f\x8b\x08" + bytes(20))
-    captured = list_capture([str(tmp_path)])
-    assert [file.kind for file in captured.files] == [FileKind.DUMP, FileKind.UNKNOWN]
-    assert reasons(captured.files) == ["CUT_LINE", "CANNOT_UNPACK"]
-
-
 def test_a_link_put_in_place_of_a_listed_file_is_not_followed(tmp_path):
     """Neither by an audit that another user's folder deceives, nor if the target looks like a log."""
     folder, secret = tmp_path / "capture" / "orders-0", tmp_path / "secret"
@@ -119,9 +92,9 @@ def test_a_link_put_in_place_of_a_listed_file_is_not_followed(tmp_path):
     secret.write_bytes(to_bytes(T(1, 0, 0, at=0)))
     (folder / f"{0:020}.log").unlink()
     (folder / f"{0:020}.log").symlink_to(secret)
-    found = {file.offset: rows("record_batches", file) for file in listed}
+    found = {file.offset: rows_of_file("record_batches", file) for file in listed}
     assert {offset: len(batches) for offset, batches in found.items()} == {0: 0, 1: 1}
-    (segment,) = [row for file in listed if file.offset == 0 for row in rows("segments", file)]
+    (segment,) = [row for file in listed if file.offset == 0 for row in rows_of_file("segments", file)]
     assert [each["reason"] for each in segment["unreadable"]] == ["CANNOT_OPEN: it became a link after it was listed"]
 
 
@@ -132,8 +105,4 @@ def test_a_link_that_is_an_input_is_followed(tmp_path):
     file.write_bytes(to_bytes(T(1, 0, 0, at=0)))
     link.symlink_to(file)
     (listed,) = list_capture([str(link)]).files
-    assert len(rows("record_batches", listed)) == 1
-
-
-def rows(table, file):
-    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
+    assert len(rows_of_file("record_batches", listed)) == 1

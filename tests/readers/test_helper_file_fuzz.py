@@ -21,7 +21,9 @@ from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import read_table
 
-QUICK, MANY = range(100), range(1_000, 4_000)
+SEEDS = pytest.mark.parametrize(
+    "seeds", [range(100), pytest.param(range(1_000, 4_000), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 ENTRIES = [f"topic-{n} {n} {n * 1_000}" for n in range(6)]
 HELPERS = {
     "replication-offset-checkpoint": "\n".join(["0", "6", *ENTRIES, ""]).encode(),
@@ -163,14 +165,8 @@ def fuzz_names(capture: Path, seed: int) -> None:
 FUZZES = pytest.mark.parametrize("fuzz", [fuzz_helpers, fuzz_notes, fuzz_names])
 
 
+@SEEDS
 @FUZZES
-def test_no_damage_raises_anything_of_others(tmp_path, fuzz: Callable[[Path, int], None]):
-    for seed in QUICK:
-        fuzz(new_capture(tmp_path / str(seed)), seed)
-
-
-@pytest.mark.slow
-@FUZZES
-def test_none_of_many_damages_raises_anything_of_others(tmp_path, fuzz: Callable[[Path, int], None]):
-    for seed in MANY:
+def test_no_damage_raises_anything_of_others(tmp_path, fuzz: Callable[[Path, int], None], seeds: range):
+    for seed in seeds:
         fuzz(new_capture(tmp_path / str(seed)), seed)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.support.segments import rows_of_file
 from txnlib.readers import arrow_schemas, broker_files
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.table_readers import read_table
@@ -29,9 +30,8 @@ BAD = ["", "{}", "[]", "7", "null", "{", '{"topic": "orders"}', "\ud800"]
 def read(path, kind, content):
     path.write_bytes(content)
     file = CaptureFile(str(path), kind, "raw:1", len(content))
-    rows = [row for batch in read_table(TABLES[kind], file) for row in batch.to_pylist()]
-    segments = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
-    return rows, [(bad["position"], bad["length"], bad["reason"]) for row in segments for bad in row["unreadable"]]
+    unreadable = [bad for row in rows_of_file("segments", file) for bad in row["unreadable"]]
+    return rows_of_file(TABLES[kind], file), [(bad["position"], bad["length"], bad["reason"]) for bad in unreadable]
 
 
 def lines(kind):
@@ -57,7 +57,7 @@ def test_each_open_transaction_is_a_row_of_a_snapshot(tmp_path):
     content = json.dumps({**answer, "producers": producers}).encode()
     (tmp_path / "a").write_bytes(content)
     file = CaptureFile(str(tmp_path / "a"), FileKind.LIVE_PRODUCERS, "raw:1", len(content))
-    (row,) = [row for batch in read_table("producer_snapshots", file) for row in batch.to_pylist()]
+    (row,) = rows_of_file("producer_snapshots", file)
     where = {"topic": "orders", "partition": 1, "source": "raw:1", "path": file.path, "snapshot_offset": 9, "is_answer": True}
     assert row == where | state | {"current_txn_first_offset": 4, "last_offset": None, "offset_delta": None}
 
@@ -101,11 +101,7 @@ def test_of_many_bad_lines_only_the_first_ones_are_looked_at(tmp_path, monkeypat
     path.write_bytes(b"\n" * 1_000)
     real = broker_files._lines
     monkeypatch.setattr(broker_files, "_lines", lambda *given: (kept.append(line) or line for line in real(*given)))
-    (row,) = [
-        row
-        for batch in read_table("segments", CaptureFile(str(path), FileKind.LIVE_PRODUCERS, "raw:1", 1_000))
-        for row in batch.to_pylist()
-    ]
+    (row,) = rows_of_file("segments", CaptureFile(str(path), FileKind.LIVE_PRODUCERS, "raw:1", 1_000))
     assert (len(kept), len(row["unreadable"])) == (101, 100)
 
 

@@ -154,9 +154,13 @@ def test_links_in_circles_end_and_give_each_segment_once(capture):
     assert quarantine(listed) == {}
 
 
-def test_a_link_to_itself_is_named(capture):
+def test_a_link_to_itself_and_a_segment_that_is_a_link_to_nowhere_are_named(capture):
     (capture / "circle").symlink_to("circle")
-    assert quarantine(list_capture([str(capture)])) == {"circle": "CANNOT_OPEN: Too many levels of symbolic links"}
+    (capture / "1" / "orders-0" / f"{9:020}.log").symlink_to("gone")
+    assert quarantine(list_capture([str(capture)])) == {
+        "circle": "CANNOT_OPEN: Too many levels of symbolic links",
+        f"1/orders-0/{9:020}.log": "CANNOT_OPEN: No such file or directory",
+    }
 
 
 def test_what_only_a_link_names_as_kafka_does_is_read_by_the_links_name(tmp_path):

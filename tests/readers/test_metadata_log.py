@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.log_bytes import encode_batch
-from tests.support.segments import read_metadata_log, read_segments
+from tests.support.segments import read_metadata_log, read_segments, rows_of_file
 from txnlib.core.kafka.metadata_records import NO_OP_VALUE
 from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.batch_headers import Block
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
 from txnlib.readers.decoded_records import iter_metadata_records
 from txnlib.readers.segment import Segment
-from txnlib.readers.table_readers import read_table
 
 TOPIC_VALUE = b"\x01\x02\x00\x07orders" + bytes(16) + b"\x00"
 T0 = 1_700_000_000_000
@@ -23,7 +22,7 @@ T0 = 1_700_000_000_000
 
 def rows_of(path: Path, table: str = "metadata_log"):
     files = list_capture([str(path)]).files
-    return [row for file in files for batch in read_table(table, file) for row in batch.to_pylist()]
+    return [row for file in files for row in rows_of_file(table, file)]
 
 
 def comparable(rows, *without):
@@ -166,23 +165,23 @@ def test_a_snapshot_is_listed_with_its_offset_and_its_damage_is_quarantined(tmp_
     (tmp_path / "1" / "bootstrap.checkpoint").write_bytes(SMALL)
     files = [file for file in list_capture([str(tmp_path)]).files if file.kind is FileKind.METADATA_SNAPSHOT]
     assert [(Path(file.path), file.offset) for file in files] == [(path, 42)]
-    rows = [row for batch in read_table("metadata_log", files[0]) for row in batch.to_pylist()]
+    rows = rows_of_file("metadata_log", files[0])
     assert {row["snapshot_offset"] for row in rows} == {42}
     assert [row["offset"] for row in rows] == [0, 1, 3, 4, 5]
-    (problem,) = [row for batch in read_table("segments", files[0]) for row in batch.to_pylist()]
+    (problem,) = rows_of_file("segments", files[0])
     assert (problem["kind"], problem["unreadable"][0]["reason"][:16]) == ("metadata_snapshot", "INCOMPLETE_BATCH")
     path.write_bytes(SMALL)
-    assert list(read_table("segments", files[0])) == []
+    assert rows_of_file("segments", files[0]) == []
 
 
 def test_topic_ids_are_read_and_a_broken_one_is_quarantined(tmp_path):
     path = tmp_path / "partition.metadata"
     file = CaptureFile(str(path), FileKind.CHECKPOINT, "raw:1", 43, "orders", 3)
     path.write_text("version: 0\ntopic_id: LGZl8h6BRhictbv8FkC-vg")
-    (row,) = [row for batch in read_table("checkpoints", file) for row in batch.to_pylist()]
+    (row,) = rows_of_file("checkpoints", file)
     assert (row["name"], row["topic"], row["partition"], row["topic_id"]) == ("topic_id", "orders", 3, "LGZl8h6BRhictbv8FkC-vg")
     for broken in ("", "version: 0\n", "version: 1\ntopic_id: LGZl8h6BRhictbv8FkC-vg", "version: 0\ntopic_id: LGZl"):
         path.write_text(broken)
-        assert list(read_table("checkpoints", file)) == []
-        (problem,) = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
+        assert rows_of_file("checkpoints", file) == []
+        (problem,) = rows_of_file("segments", file)
         assert problem["unreadable"][0]["reason"].startswith("CORRUPT_CHECKPOINT")

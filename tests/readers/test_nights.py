@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import TS, C, N, T
+from tests.support.segments import rows_of_file
 from txnlib.core.chains import FinishedRun, RunHistory
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.rows_of_runs import replaced_rows, rows_of_runs
@@ -24,7 +25,7 @@ from txnlib.readers.capture import Capture, CaptureFile, FileKind, Part, Resumed
 from txnlib.readers.capture_notes import CaptureNotes
 from txnlib.readers.file_parts import first_segments, put_together, read_before, resumed_copies, unchanged_until
 from txnlib.readers.header_columns import ReaderState
-from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE
 
 Row = dict[str, Any]
 MADE = ("1", "beginning", "batches")
@@ -188,9 +189,9 @@ class Cluster:
         status = "DONE" if until > 3 else "DIED"
         self.insert("audit_runs", [{"cluster": "eu", "as_of": as_of_ms, "finished": self.nights, "status": status} | place])
         if status == "DONE":
-            full = [row for file in capture.files for row in rows_of("record_batches", file)]
+            full = [row for file in capture.files for row in rows_of_file("record_batches", file)]
             self.expected[run_id] = sorted(tuple(row[name] for name in BATCH) for row in full)
-            assert self.segments[run_id] == [rows_of("segments", file)[0] for file in capture.files]
+            assert self.segments[run_id] == [rows_of_file("segments", file)[0] for file in capture.files]
 
     def resumed(self, capture: Capture, earlier: FinishedRun) -> tuple[ResumedSegment, ...]:
         before = self.segments[earlier.run_id]
@@ -205,12 +206,12 @@ class Cluster:
         return resumed_copies(found, [(_segment(row), bool(row["landmarks"])) for row in before], first_segments(capture))
 
     def new_rows(self, file: CaptureFile, parts: dict[str, ResumedSegment]) -> Iterator[Row]:
-        yield from rows_of("record_batches", _part_of(file, parts.get(file.path)))
+        yield from rows_of_file("record_batches", _part_of(file, parts.get(file.path)))
 
     def segment_row(self, file: CaptureFile, parts: dict[str, ResumedSegment], before: dict[tuple[Any, ...], Row]) -> Row:
         if (resumed := parts.get(file.path)) is None:
-            return rows_of("segments", file)[0]
-        (new,) = rows_of(SEGMENT_PARTS_TABLE, _part_of(file, resumed))
+            return rows_of_file("segments", file)[0]
+        (new,) = rows_of_file(SEGMENT_PARTS_TABLE, _part_of(file, resumed))
         row = before[(file.topic, file.partition, file.source, file.offset)]
         together = put_together([read_before(row, file.path, resumed.position, resumed.last_offset), new])
         del together["part_position"]
@@ -244,10 +245,6 @@ class Cluster:
                 found[run_id].append(tuple(row))
         for run_id, rows in self.expected.items():
             assert sorted(found[run_id]) == rows, run_id
-
-
-def rows_of(table: str, file: CaptureFile) -> list[Row]:
-    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
 
 
 def _part_of(file: CaptureFile, resumed: ResumedSegment | None) -> CaptureFile:

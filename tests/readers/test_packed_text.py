@@ -11,10 +11,10 @@ from typing import Any, Final
 import cramjam
 import pytest
 
-from tests.support.dumps import Batch, Record, print_dump
+from tests.support.dumps import Batch, Record, print_dump, rows
+from tests.support.segments import rows_of_file
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import FileKind, list_capture
-from txnlib.readers.table_readers import read_table
 
 COUNT: Final = 1_500
 #: Contents that do not pack well, as real ones.
@@ -44,7 +44,7 @@ def overwrite(packed: bytes, share: float) -> bytes:
 def tables_of(path: Path) -> dict[str, list[dict[str, Any]]]:
     (file,) = list_capture([str(path)]).files
     names = ("record_batches", "segments", "console_log")
-    return {name: [row for batch in read_table(name, file) for row in batch.to_pylist()] for name in names}
+    return {name: rows_of_file(name, file) for name in names}
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -102,28 +102,32 @@ def test_console_text_counts_up_to_the_damage(tmp_path: Path, ending: str) -> No
 
     (segment,) = tables["segments"]
     assert 0 < len(tables["console_log"]) == segment["batches"] < COUNT
-    assert (segment["tail"], segment["unreadable"][-1]["reason"][:13]) == ("CORRUPT", "CANNOT_UNPACK")
+    assert segment["tail"] == "CORRUPT"
+    assert [each["reason"].partition(":")[0] for each in segment["unreadable"]] == ["CUT_LINE", "CANNOT_UNPACK"]
 
 
 @pytest.mark.parametrize("ending", PACKERS)
-def test_a_whole_file_has_nothing_wrong(tmp_path: Path, ending: str) -> None:
+def test_a_whole_file_is_read_as_its_text_is_and_has_nothing_wrong(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"orders-0.txt{ending}"
     half = len(TEXT) // 2
     path.write_bytes(PACKERS[ending](TEXT[:half]) + PACKERS[ending](TEXT[half:]))
 
-    (segment,) = tables_of(path)["segments"]
+    tables = tables_of(path)
 
+    (segment,) = tables["segments"]
     assert (segment["batches"], segment["tail"], segment["unreadable"]) == (COUNT, "CLEAN", [])
+    assert [row | {"source": "text:1"} for row in tables["record_batches"]] == rows("record_batches", TEXT)
 
 
 @pytest.mark.parametrize("ending", PACKERS)
-def test_what_cannot_be_unpacked_at_all_is_said_to_be_so(tmp_path: Path, ending: str) -> None:
-    (tmp_path / "orders-1.txt").write_bytes(TEXT[:5_000])
+def test_what_cannot_be_unpacked_at_all_is_said_to_be_so_and_a_torn_file_is_read(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "orders-1.txt.gz").write_bytes(gzip.compress(print_dump(Batch()))[:-12])  # within its last line
     path = tmp_path / f"orders-0.txt{ending}"
     path.write_bytes(PACKERS[ending](TEXT)[:20])
 
-    (file,) = (file for file in list_capture([str(tmp_path)]).files if file.path.endswith(ending))
-    (row,) = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
+    listed = list_capture([str(tmp_path)]).files
+    segments = [row for file in listed for row in rows_of_file("segments", file)]
 
-    assert file.kind is FileKind.UNKNOWN
-    assert row["unreadable"][0]["reason"] == "CANNOT_UNPACK"
+    assert [file.kind for file in listed] == [FileKind.UNKNOWN, FileKind.DUMP]
+    said = [[each["reason"].partition(":")[0] for each in row["unreadable"]] for row in segments]
+    assert said == [["CANNOT_UNPACK"], ["CUT_LINE", "CANNOT_UNPACK"]]

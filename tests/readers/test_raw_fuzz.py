@@ -28,7 +28,7 @@ from tests.support.log_bytes import (
     to_bytes,
 )
 from tests.support.log_notation import TS, A, C, N, T, rec
-from tests.support.segments import read_committed_offsets, read_record_batches, read_segments, read_transaction_log
+from tests.support.segments import read_committed_offsets, read_record_batches, read_segments, read_transaction_log, rows_of_file
 from txnlib.core.kafka.broker_files import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
 from txnlib.core.kafka.broker_files import INDEX_ENTRY
 from txnlib.core.kafka.producer_state import ProducerState
@@ -37,7 +37,7 @@ from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer
-from txnlib.readers.table_readers import KINDS, read_table
+from txnlib.readers.table_readers import KINDS
 
 #: Damages of each kind of file.
 FEW, MANY = 60, 1_500
@@ -214,7 +214,7 @@ def check_helper_file(kind: FileKind, path: Path, seed: int) -> None:
             content[2:6] = struct.pack(">I", google_crc32c.value(bytes(content[SNAPSHOT_CRC_STARTS_AT:])))
     path.write_bytes(content)
     file = CaptureFile(str(path), kind, "raw:1", len(content), "orders", 0, 0)
-    tables = {table: [row for found in read_table(table, file) for row in found.to_pylist()] for table in KINDS[kind][1]}
+    tables = {table: rows_of_file(table, file) for table in KINDS[kind][1]}
     unreadable = [bad for row in tables.pop("segments") for bad in row["unreadable"]]
     (rows,) = tables.values()
     whole = [(bad["position"], bad["length"]) for bad in unreadable]
@@ -233,27 +233,20 @@ HELPER_FILES: dict[FileKind, bytes] = {
 }
 
 
+SEEDS = pytest.mark.parametrize(
+    "seeds", [range(FEW), pytest.param(range(FEW, FEW + MANY), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+
+
+@SEEDS
 @pytest.mark.parametrize("kind", SEGMENTS)
-def test_damage_of_a_segment_costs_what_it_struck(kind):
-    for seed in range(FEW):
+def test_damage_of_a_segment_costs_what_it_struck(kind, seeds):
+    for seed in seeds:
         check_segment(kind, seed)
 
 
+@SEEDS
 @pytest.mark.parametrize("kind", HELPER_FILES)
-def test_damage_of_a_helper_file_costs_at_most_the_file(tmp_path, kind):
-    for seed in range(FEW):
-        check_helper_file(kind, tmp_path / "file", seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", SEGMENTS)
-def test_many_damages_of_a_segment_cost_what_they_struck(kind):
-    for seed in range(FEW, FEW + MANY):
-        check_segment(kind, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", HELPER_FILES)
-def test_many_damages_of_a_helper_file_cost_at_most_the_file(tmp_path, kind):
-    for seed in range(FEW, FEW + MANY):
+def test_damage_of_a_helper_file_costs_at_most_the_file(tmp_path, kind, seeds):
+    for seed in seeds:
         check_helper_file(kind, tmp_path / "file", seed)

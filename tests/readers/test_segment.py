@@ -14,14 +14,13 @@ from tests.support.log_bytes import (
     encode_batch,
     encode_legacy,
     encode_marker,
-    encode_records,
     encode_transaction_log_batch,
     segment,
     to_bytes,
 )
 from tests.support.log_notation import TS, A, C, D, N, T, rec
 from tests.support.segments import read_record_batches, read_segments, read_transaction_log
-from txnlib.core.kafka.record_batch import CompressionType, Record, RecordBatch, TimestampType
+from txnlib.core.kafka.record_batch import CompressionType, Record, TimestampType
 from txnlib.readers import batch_headers
 from txnlib.readers.segment import Segment
 
@@ -300,17 +299,3 @@ def test_large_batches_are_trusted_by_their_headers_unless_they_look_odd():
     assert [row["base_offset"] for row in rows(bytes(content))] == [0, 1]
     content[9] ^= 0x40  # its length is wrong: now its CRC is looked at, too
     assert [row["base_offset"] for row in rows(bytes(content))] == [1]
-
-
-def test_records_are_read_back_as_they_were_written():
-    listed = [Record(n, TS + n, b"k", None) for n in range(3)]
-    assert len(encode_records(listed, 0, TS)) > 0
-    from txnlib.readers.decoded_records import iter_batch_records
-
-    assert list(iter_batch_records(encode_batch(listed))) == listed
-
-
-def test_a_batch_of_the_notation_comes_back_with_its_own_fields():
-    batch: RecordBatch = T(9, 1, 5, 6, at=20, ts=TS)
-    row = rows(to_bytes(batch), base_offset=20)[0]
-    assert (row["producer_id"], row["producer_epoch"], row["base_sequence"], row["last_sequence"]) == (9, 1, 5, 6)

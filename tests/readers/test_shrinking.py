@@ -17,13 +17,14 @@ import pytest
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, segment, to_bytes
 from tests.support.log_notation import TS, C, T
+from tests.support.segments import rows_of_file
 from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.capture import CaptureFile, Part, list_capture
 from txnlib.readers.file_parts import put_together
 from txnlib.readers.file_splits import Chunk, reach
 from txnlib.readers.segment import FILE_SHRANK
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table, read_tables
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_tables
 
 COUNT = 60
 BATCHES = [to_bytes(C(1, 0, at=n) if n % 3 == 2 else T(1, 0, n, at=n)) for n in range(COUNT)]
@@ -41,10 +42,6 @@ def listed(tmp_path) -> CaptureFile:
     return file
 
 
-def rows(table: str, file: CaptureFile) -> list[dict[str, Any]]:
-    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
-
-
 def lost(row: dict[str, Any]) -> list[tuple[int, int]]:
     return [(bad["position"], bad["length"]) for bad in row["unreadable"] if bad["reason"].startswith(FILE_SHRANK)]
 
@@ -59,8 +56,8 @@ CUTS = [0, 1, 70, ENDS[0], ENDS[9], ENDS[9] + 1, ENDS[9] + 20, ENDS[30] - 1, SIZ
 @pytest.mark.parametrize("size", CUTS)
 def test_a_file_that_was_cut_after_it_was_listed_keeps_what_is_left(listed, size):
     os.truncate(listed.path, size)
-    assert [row["base_offset"] for row in rows("record_batches", listed)] == whole_batches(size)
-    (row,) = rows("segments", listed)
+    assert [row["base_offset"] for row in rows_of_file("record_batches", listed)] == whole_batches(size)
+    (row,) = rows_of_file("segments", listed)
     ((position, length),) = lost(row)
     assert (position <= size, position + length) == (True, SIZE)
     assert (row["batches"], row["bytes"], row["tail"]) == (len(whole_batches(size)), SIZE, "CORRUPT")
@@ -91,7 +88,7 @@ def cut_during_reads(path: str, size: int, after: int) -> Iterator[None]:
 @pytest.mark.parametrize("after", [0, 1, 3, 8])
 def test_a_file_that_is_cut_between_two_reads_keeps_what_was_read(listed, size, after):
     with cut_during_reads(listed.path, size, after):
-        offsets = [row["base_offset"] for row in rows("record_batches", listed)]
+        offsets = [row["base_offset"] for row in rows_of_file("record_batches", listed)]
     assert offsets[: len(whole_batches(size))] == whole_batches(size), "what is still there is not lost"
     assert offsets == list(range(len(offsets))), "nothing is invented"
 
@@ -100,7 +97,7 @@ def test_a_file_that_is_cut_between_two_reads_keeps_what_was_read(listed, size, 
 @pytest.mark.parametrize("after", [0, 1, 3, 8])
 def test_what_was_lost_between_two_reads_is_quarantined(listed, size, after):
     with cut_during_reads(listed.path, size, after):
-        (row,) = rows("segments", listed)
+        (row,) = rows_of_file("segments", listed)
     ((position, length),) = lost(row)
     assert position + length == SIZE
     assert row["tail"] == "CORRUPT"
@@ -109,9 +106,9 @@ def test_what_was_lost_between_two_reads_is_quarantined(listed, size, after):
 
 
 def test_a_cut_between_two_tables_is_in_the_one_that_is_read_last(listed):
-    assert len(rows("record_batches", listed)) == COUNT
+    assert len(rows_of_file("record_batches", listed)) == COUNT
     os.truncate(listed.path, ENDS[9])
-    assert lost(rows("segments", listed)[0]) == [(ENDS[9], SIZE - ENDS[9])]
+    assert lost(rows_of_file("segments", listed)[0]) == [(ENDS[9], SIZE - ENDS[9])]
 
 
 @pytest.mark.parametrize("size", CUTS)
@@ -146,7 +143,7 @@ def in_three_parts(tmp_path: Path) -> tuple[CaptureFile, list[Part]]:
 def test_of_a_cut_segment_in_parts_each_part_tells_what_it_lost(tmp_path):
     file, parts = in_three_parts(tmp_path)
     os.truncate(file.path, 150_000)
-    read = [row for part in parts for row in rows(SEGMENT_PARTS_TABLE, replace(file, part=part))]
+    read = [row for part in parts for row in rows_of_file(SEGMENT_PARTS_TABLE, replace(file, part=part))]
     row = put_together(read)
     assert sum(length for _, length in lost(row)) == file.size - 150_000
     assert (row["tail"], row["batches"]) == ("CORRUPT", 150_000 // len(LARGE))
@@ -162,7 +159,7 @@ def test_a_part_whose_file_cannot_be_opened_any_more_is_a_lost_stretch(tmp_path,
             os.unlink(file.path)
             if what == "FIFO":
                 os.mkfifo(file.path)
-        read += rows(SEGMENT_PARTS_TABLE, replace(file, part=part))
+        read += rows_of_file(SEGMENT_PARTS_TABLE, replace(file, part=part))
         if number == lost_part:
             Path(file.path).unlink(missing_ok=True)
             Path(file.path).write_bytes(content)
@@ -178,7 +175,7 @@ def test_a_part_whose_file_cannot_be_opened_any_more_is_a_lost_stretch(tmp_path,
 def test_a_segment_that_grew_is_read_as_it_is_now(listed):
     with Path(listed.path).open("ab") as stream:
         stream.write(segment([T(1, 0, COUNT, at=COUNT)]))
-    (row,) = rows("segments", listed)
+    (row,) = rows_of_file("segments", listed)
     assert (row["batches"], row["tail"], lost(row)) == (COUNT + 1, "CLEAN", [])
 
 
@@ -193,10 +190,10 @@ def test_text_that_was_cut_after_it_was_listed_says_where(tmp_path, kind):
     name, text = TEXTS[kind]
     (tmp_path / name).write_bytes(text)
     (file,) = list_capture([str(tmp_path)]).files
-    (whole,) = rows("segments", file)
+    (whole,) = rows_of_file("segments", file)
     assert not lost(whole)
     size = text.rindex(b"\n", 0, len(text) // 2) + 1
     os.truncate(file.path, size)
-    *_, row = rows("segments", file)
+    *_, row = rows_of_file("segments", file)
     assert (lost(row), row["tail"]) == ([(size, 0)], "CORRUPT")
     assert 0 < row["batches"] < whole["batches"]

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.segments import rows_of_file
 from txnlib.core.batch_runs import DETAILS
-from txnlib.readers.capture import Capture, FileKind, Part, list_capture
+from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.file_splits import chunks_of, parts_of, reach
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE, read_small_capture, read_table
+from txnlib.readers.table_readers import BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE, read_small_capture
 
 MUCH = {"most_rows": 1 << 40, "most_bytes": 1 << 40}
 
@@ -21,7 +22,7 @@ def capture(repository) -> Capture:
 
 
 def rows_of(capture: Capture, table: str) -> list[dict]:
-    return [row for file in capture.files for batch in read_table(table, file) for row in batch.to_pylist()]
+    return [row for file in capture.files for row in rows_of_file(table, file)]
 
 
 @pytest.mark.parametrize("detail", DETAILS)
@@ -53,17 +54,13 @@ def test_reading_ends_as_soon_as_a_table_has_too_many_rows(capture, monkeypatch,
 
 def test_a_file_in_parts_has_one_row_with_what_was_read_of_it_before(capture):
     file = max(capture.of_kind(FileKind.SEGMENT), key=lambda file: file.size)
-    (whole,) = [row for batch in read_table("segments", file) for row in batch.to_pylist()]
+    (whole,) = rows_of_file("segments", file)
     one = Capture((file,), capture.notes, capture.inputs)
     reached = {chunk.number: found for chunk in chunks_of(one, 5_000) if (found := reach(chunk)) is not None}
     parts = parts_of(reached)
     assert len(parts) > 2
     for earlier in range(len(parts)):
-        before = [row for part in parts[:earlier] for row in part_rows(file, part)]
+        before = [row for part in parts[:earlier] for row in rows_of_file(SEGMENT_PARTS_TABLE, replace(file, part=part))]
         found = read_small_capture(Capture((file,), capture.notes, capture.inputs, {file.path: parts[earlier:]}), before, **MUCH)
         assert found is not None
         assert found["segments"].to_pylist() == [whole]
-
-
-def part_rows(file, part: Part) -> list[dict]:
-    return [row for batch in read_table(SEGMENT_PARTS_TABLE, replace(file, part=part)) for row in batch.to_pylist()]

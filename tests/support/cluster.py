@@ -90,8 +90,6 @@ class Copy:
     topic_id: str | None = None
     #: Lines of its leader-epoch-checkpoint: epoch and start offset. None: there is no such file.
     leader_epochs: tuple[tuple[int, int], ...] | None = None
-    #: Base offset in the name of the segment.
-    segment: int = 0
     #: Whether the broker's checkpoint names the partition.
     is_checkpointed: bool = True
 
@@ -219,7 +217,7 @@ class Cluster:
                 inside = folder / str(copy.broker) / copy.folder / name
                 inside.mkdir(parents=True)
                 content = copy.damage(b"".join(entry.encode() for entry in written))
-                (inside / f"{copy.segment:020}.log").write_bytes(content)
+                (inside / f"{0:020}.log").write_bytes(content)
                 if copy.topic_id is not None:
                     (inside / "partition.metadata").write_text(f"version: 0\ntopic_id: {copy.topic_id}\n")
                 if copy.leader_epochs is not None:

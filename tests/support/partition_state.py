@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.instants import long_difference
 from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
-from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, AppendOrigin, CompletedTxn, ProducerState, append, last_stable_offset
+from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, CompletedTxn, ProducerState, append, has_expired, last_stable_offset
 from txnlib.core.kafka.record_batch import RecordBatch
 
 
@@ -22,9 +21,6 @@ class PartitionState:
     completed_last_stable_offsets: list[int] = field(default_factory=list)
     findings: list[tuple[int, Finding]] = field(default_factory=list)
     end_offset: int = 0
-    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
-    #: `append_origin` of the topic: sequences in `__consumer_offsets` are not checked.
-    origin: AppendOrigin = AppendOrigin.CLIENT
 
     def append(self, batch: RecordBatch) -> None:
         """Applies one batch."""
@@ -32,7 +28,7 @@ class PartitionState:
         if batch.producer_id is None:
             return
         before = self.producers.get(batch.producer_id, UNKNOWN_PRODUCER)
-        appended = append(before, batch, origin=self.origin, producer_id_expiration_ms=self.producer_id_expiration_ms)
+        appended = append(before, batch)
         if appended.after is not before:
             self.producers[batch.producer_id] = appended.after
         self.findings += [(batch.base_offset, finding) for finding in appended.findings]
@@ -66,14 +62,6 @@ class PartitionState:
         return last_stable_offset(self.first_unstable_offset(high_watermark), high_watermark, log_start_offset)
 
     def expire(self, now: int) -> None:
-        """Removes producers without an open transaction that were idle for too long. `now` is in epoch ms."""
-        self.producers = unexpired(self.producers, now, self.producer_id_expiration_ms)
-
-
-def unexpired(producers: Mapping[int, ProducerState], now: int, producer_id_expiration_ms: int) -> dict[int, ProducerState]:
-    """The producers that a broker still lists. Kafka: `ProducerStateManager.removeExpiredProducers`."""
-    return {
-        producer_id: state
-        for producer_id, state in producers.items()
-        if state.current_txn_first_offset is not None or long_difference(now, state.last_timestamp) < producer_id_expiration_ms
-    }
+        """Removes the producers that a broker no longer lists. Kafka: `ProducerStateManager.removeExpiredProducers`."""
+        expiry = PRODUCER_ID_EXPIRATION_MS
+        self.producers = {pid: state for pid, state in self.producers.items() if not has_expired(state, now, expiry)}

@@ -1,4 +1,4 @@
-"""The rows of one table of an open segment."""
+"""The rows of one table of a file, or of an open segment."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from txnlib.readers.arrow_schemas import one_pass
-from txnlib.readers.capture import FileKind
+from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import (
     Segment,
     SegmentBatchRows,
@@ -16,7 +16,11 @@ from txnlib.readers.segment import (
     metadata_rows,
     transaction_log_rows,
 )
-from txnlib.readers.table_readers import KINDS
+from txnlib.readers.table_readers import KINDS, read_table
+
+
+def rows_of_file(table: str, file: CaptureFile) -> list[dict[str, Any]]:
+    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
 
 
 def _read(rows: Callable[..., Any], segment: Segment, **options: Any) -> Iterator[pa.RecordBatch]:

@@ -46,19 +46,7 @@ PRODUCERS = {
     "it began before the log, in which it is missing": ([], (2, 3), [2]),
     "the same, but a marker ended it since": ([(None, None, 60, 3, True)], (2, 3), []),
 }
-COPY = CoverageRow(
-    topic="orders",
-    partition=0,
-    is_judged=True,
-    status="COMPLETE",
-    is_gone=None,
-    damaged_offset=None,
-    tail="CLEAN",
-    first_offset=BEGIN,
-    end_offset=END,
-    answered_stable_offset=None,
-    answered_high_watermark=None,
-)
+COPY = CoverageRow("orders", 0, is_judged=True, status="COMPLETE", tail="CLEAN", first_offset=BEGIN, end_offset=END)
 ASKED = LiveProducer("orders", 0, MARK, None, None, None)
 
 

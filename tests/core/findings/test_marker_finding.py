@@ -71,17 +71,6 @@ def test_a_marker_against_a_pending_decision_splits_it_however_late():
     assert found("ABORT", TS + HOUR // 2, before=decision("COMMIT", takes=None)) is Finding.SPLIT_OUTCOME
 
 
-def test_an_abort_of_a_late_write_by_hand_is_told_from_the_transactions_own():
-    after_the_end = TS + 20 + CLOCKS_DIFFER_MS
-    for at, name in {after_the_end: None, after_the_end + 1: Finding.MARKER_WITHOUT_DECISION}.items():
-        assert found("ABORT", at, before=decision("ABORT"), is_first=False) is name
-
-
-def test_a_marker_of_an_older_coordinator_epoch_than_its_decision_is_a_deposed_coordinators():
-    assert found(before=decision(coordinator_epoch=5), coordinator_epoch=4) is Finding.MARKER_OF_DEPOSED_COORDINATOR
-    assert found(before=decision(coordinator_epoch=5), coordinator_epoch=None) is None
-
-
 @pytest.mark.parametrize(
     ("at", "since"), [(TS + 10, None), (TS + 10, TS + 10 - CLOCKS_DIFFER_MS + 1), (TS + HOUR - CLOCKS_DIFFER_MS + 1, TS - HOUR)]
 )
@@ -129,7 +118,7 @@ def test_a_marker_inside_a_live_transaction_comes_after_its_start():
 
 
 @pytest.mark.parametrize(
-    ("own", "decisions", "expected"), [(4, 5, True), (5, 5, False), (6, 5, False), (0, 1, True), (4, None, False)]
+    ("own", "decisions", "expected"), [(4, 5, True), (5, 5, False), (6, 5, False), (0, 1, True), (4, None, False), (None, 5, False)]
 )
 def test_only_a_lower_coordinator_epoch_is_a_deposed_coordinators(own, decisions, expected):
     finding = found(before=decision(coordinator_epoch=decisions), coordinator_epoch=own)
@@ -142,6 +131,7 @@ def test_a_marker_by_hand_after_the_end_is_before_the_next_start():
     start = following.start_ms - CLOCKS_DIFFER_MS
     for at, expected in {end: None, end + 1: STRAY, start - 1: STRAY, start: None}.items():
         assert found("ABORT", at, before=before, is_first=False, after=following) is expected
+    assert found("ABORT", end + 1, before=before, is_first=False) is STRAY
     assert found("ABORT", start, before=before, is_first=False, after=replace(following, start_ms=None)) is STRAY
     assert found("ABORT", end + 1, before=replace(before, completed_ms=None), is_first=False) is None
     assert found("ABORT", end + 1, before=before, is_first=False, complete_since_ms=None) is None

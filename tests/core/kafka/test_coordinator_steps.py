@@ -83,7 +83,7 @@ def owned(*claims: NamedProducerId, highest: int | None = None) -> list[tuple[st
     return [(row.name, row.partition, row.offset, row.evidence) for row in rows]
 
 
-def test_a_producer_id_with_two_owners_is_found_at_the_newest_record() -> None:
+def test_M22_a_producer_id_with_two_owners_is_found_at_the_newest_record() -> None:
     other = NamedProducerId(7, "another", 4, 11, TS)
     assert owned(CLAIM, other) == [("PRODUCER_ID_OWNED_TWICE", 4, 11, "claimed by another, one")]
     assert owned(CLAIM, replace(CLAIM, coordinator_partition=4)) == []

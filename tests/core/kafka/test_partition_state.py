@@ -4,10 +4,9 @@ import pytest
 
 from tests.support.log_bytes import encode_snapshot, encode_transaction_index
 from tests.support.log_notation import TS, A, C, D, N, T
-from tests.support.partition_state import PartitionState, unexpired
+from tests.support.partition_state import PartitionState
 from tests.support.samples import START, sample
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.producer_state import CompletedTxn, ProducerState, append_origin, last_stable_offset
+from txnlib.core.kafka.producer_state import CompletedTxn, ProducerState, last_stable_offset
 from txnlib.core.kafka.record_batch import RecordBatch
 
 DAY = 86_400_000
@@ -32,12 +31,6 @@ def test_B32_a_producer_with_an_open_transaction_does_not_expire() -> None:
     state.expire(TS + DAY + 1)
     assert state.producers == before
     assert state.first_undecided_offset == 99
-
-
-def test_a_producer_expires_after_exactly_the_setting() -> None:
-    producers = replay(D(1, 5, 0, at=1)).producers
-    assert unexpired(producers, TS + 999, 1000) == producers
-    assert unexpired(producers, TS + 1000, 1000) == {}
 
 
 C01 = [T(1, 5, 0, at=99), T(2, 5, 0, at=105), C(1, 5, at=109), A(2, 5, at=112)]
@@ -94,11 +87,6 @@ def test_a_completed_transaction_has_its_offsets_and_the_last_stable_one(name: s
     assert state.findings == []
 
 
-@pytest.mark.parametrize(("batch", "end"), [(N(at=3, to=9), 10), (C(1, 0, at=5, marker=None, records_count=0), 6)])
-def test_batches_without_a_producer_or_a_marker_only_move_the_end(batch: RecordBatch, end: int) -> None:
-    assert replay(batch) == PartitionState(end_offset=end)
-
-
 def test_the_sample_segment_leaves_the_state_that_its_snapshot_and_index_hold() -> None:
     """Both files were encoded on their own: they know nothing of this code."""
 
@@ -129,13 +117,6 @@ def test_the_sample_segment_leaves_the_state_that_its_snapshot_and_index_hold() 
     assert (state.findings, state.end_offset, state.open_transactions) == ([], 16, {6: 4003})
 
 
-def test_the_expiry_of_the_broker_reaches_every_batch() -> None:
-    """A broker that forgets within a second raises nothing against a lower epoch a second later."""
-    batches = [D(1, 1, 0, at=0), D(1, 0, 0, at=1, ts=TS + 1000)]
-    assert PartitionState(producer_id_expiration_ms=1000).append_all(batches).findings == []
-    assert PartitionState(producer_id_expiration_ms=1001).append_all(batches).findings != []
-
-
 def test_open_transactions_stand_in_the_order_of_their_first_offsets() -> None:
     opened = replay(T(7, 0, 0, at=0), T(9, 0, 0, at=4), C(7, 0, at=5), T(7, 0, 1, at=6)).open_transactions
     assert list(opened.items()) == [(4, 9), (6, 7)]
@@ -154,9 +135,3 @@ LAST_STABLE = [
 @pytest.mark.parametrize(("unstable", "high_watermark", "log_start", "expected"), LAST_STABLE)
 def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(unstable, high_watermark, log_start, expected):
     assert last_stable_offset(unstable, high_watermark, log_start) == expected
-
-
-def test_sequences_of_transactional_offset_commits_are_not_checked() -> None:
-    log = [T(1, 0, 0, at=0), T(1, 0, 0, at=1)]
-    assert PartitionState().append_all(log).findings == [(1, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)]
-    assert PartitionState(origin=append_origin("__consumer_offsets")).append_all(log).findings == []

@@ -60,6 +60,10 @@ IN_ORDER = {
     "B16 later batches belong to the transaction that is open": (OPEN, state(0, 10, 30, delta=4, txn=16)),
     "B17 a marker of the same epoch keeps the batches": ([*OPEN, C(1, 0, 15, at=40)], state(0, 10, 30, delta=4, cE=15)),
     "B21 after a marker of a new epoch sequence 0 is due": ([*FENCED, T(1, 1, 0, at=3)], state(1, 0, 3, cE=0, txn=3)),
+    "B35 several markers of one end, the last of a newer coordinator": (
+        [T(1, 5, 0, at=99), C(1, 5, 1, at=100), C(1, 5, 1, at=101), C(1, 5, 2, at=102)],
+        state(5, 0, 99, cE=2),
+    ),
     "B47 nothing known, sequence above 0": ([T(1, 1, 4, at=9)], state(1, 4, 9, txn=9)),
     "B47 higher epoch, sequence 0: it stays the same transaction": (
         [T(1, 0, 0, at=5), T(1, 1, 0, at=9)],
@@ -74,7 +78,8 @@ def test_a_producer_is_known_by_its_last_batch_and_marker(name: str) -> None:
     assert after(*batches) == expected
 
 
-B01, B35 = IN_ORDER["B01 sequences of one epoch follow each other"][1], state(5, 0, 99, cE=2)
+B01 = IN_ORDER["B01 sequences of one epoch follow each other"][1]
+B35 = IN_ORDER["B35 several markers of one end, the last of a newer coordinator"][1]
 #: id -> state, a batch that its leader would have refused, the state after it, and what is odd. What is in the log counts.
 ODD = {
     "B02 a repeated sequence": (B01, D(1, 0, 1, at=2), state(0, 1, 2), OUT_OF_ORDER),
@@ -106,39 +111,8 @@ def test_what_no_leader_appends_is_odd_and_becomes_the_state(name: str) -> None:
     assert append(before, batch) == Appended(expected, findings)
 
 
-#: State -> the sequence and the offset of its newest batch's first record.
-FIRST = [
-    (after(D(1, 15, HIGHEST, at=735)), HIGHEST, 735),
-    (after(D(1, 0, 2147483637, 9, at=2000)), 2147483637, 2000),
-    (after(*OPEN, C(1, 0, 15, at=40)), 6, 26),
-    (after(D(1, 0, 0, at=0), A(1, 1, 0, at=1)), None, None),
-    # B39: Kafka's own test entry is impossible: sequence 1 and offset 2 less a delta of 3.
-    (state(2, 1, 2, delta=3, cE=3, txn=100, ts=None), 2147483646, -1),
-    (state(12, cE=13), None, None),
-]
-
-
-@pytest.mark.parametrize(("of", "sequence", "offset"), FIRST)
-def test_B39_the_first_record_of_the_newest_batch_follows_from_its_delta(of, sequence, offset):
-    first_sequence = None if of.last_sequence is None else (of.last_sequence - of.offset_delta) % 2**31
-    assert (first_sequence, None if of.last_offset is None else of.last_offset - of.offset_delta) == (sequence, offset)
-
-
 def test_B17_a_marker_of_the_same_epoch_ends_the_transaction() -> None:
     assert append(after(*OPEN), C(1, 0, 15, at=40)).completed == CompletedTxn(1, 16, 40, is_aborted=False)
-
-
-def test_B35_only_the_first_of_several_markers_completes_a_transaction() -> None:
-    seen = after(T(1, 5, 0, at=99))
-    ended, coordinator_epochs = [], []
-    for marker in (C(1, 5, 1, at=100), C(1, 5, 1, at=101), C(1, 5, 2, at=102)):
-        appended = append(seen, marker)
-        seen = appended.after
-        ended.append(appended.completed)
-        coordinator_epochs.append(seen.coordinator_epoch)
-    assert ended == [CompletedTxn(1, 99, 100, is_aborted=False), None, None]
-    assert coordinator_epochs == [1, 1, 2]
-    assert seen == B35
 
 
 #: What the partition knew of coordinator epochs before -> what an abort by hand carries: that epoch, or 0 for none.

@@ -83,13 +83,6 @@ def test_the_time_of_the_last_batch_counts_even_if_it_is_earlier() -> None:
         assert append(KNOWN, batch).after.last_timestamp == TS - 1000
 
 
-def test_compaction_leaves_the_sequences_of_the_header() -> None:
-    """Rows L09 and L10: the header tells the last sequence, even if its record, or every record, is gone."""
-    for records_count in (2, 0):
-        batch = T(1, 0, 0, 3, at=23, records_count=records_count)
-        assert append(UNKNOWN_PRODUCER, batch).after == ProducerState(0, 3, 26, 3, None, 23, TS)
-
-
 def test_a_marker_that_a_text_dump_does_not_print_ends_a_transaction_in_an_unknown_way() -> None:
     unprinted = C(1, 5, at=50, marker=EndTxnMarker(None, None))
     assert append(OPEN, unprinted) == Appended(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.log_bytes import encode_batch, encode_marker, encode_records, read_records, varint
+from tests.support.log_bytes import encode_marker, encode_records, read_records, varint
 from tests.support.log_notation import TS, D, N
 from tests.support.samples import START, sample
 from txnlib.core.kafka import record_batch
@@ -196,9 +196,3 @@ def test_the_last_sequence_follows_from_the_header() -> None:
     assert D(1, 0, 2147483637, at=2000, to=2020, records_count=3).last_sequence == 9
     assert D(1, 0, None, at=2000, to=2020).last_sequence is None
     assert N(at=0, to=9).last_sequence is None
-
-
-def test_an_emptied_batch_is_a_bare_header() -> None:
-    batch = encode_batch([], base_offset=11, last_offset=12, max_timestamp=TS)
-    assert len(batch) == HEADER.size
-    assert read_records(batch[HEADER.size :], 0, 11, -1) == []

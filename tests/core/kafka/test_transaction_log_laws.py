@@ -82,13 +82,6 @@ def test_tags_of_a_topic_are_not_those_of_the_value() -> None:
     assert read_transaction_log_value("bar", written) == ENTRY
 
 
-def test_null_and_no_partitions_are_kept_apart() -> None:
-    for version in (0, 1):
-        for listed in (None, ()):
-            entry = rec("CC", 1, 0, version=version, transaction_partitions=listed)
-            assert read_transaction_log_value("bar", encode_transaction_log_value(entry)) == entry
-
-
 STATUS_AT = 16
 
 

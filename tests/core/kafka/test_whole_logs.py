@@ -27,6 +27,7 @@ PRODUCERS = {
         {1: ProducerState(0, 3, 26, 3, None, None, TS)},
     ),
     "L10 an emptied batch": ([D(1, 0, 0, 1, at=23, records_count=0)], {1: ProducerState(0, 1, 24, 1, None, None, TS)}),
+    "L10 one of a transaction": ([T(1, 0, 0, 3, at=23, records_count=0)], {1: ProducerState(0, 3, 26, 3, None, 23, TS)}),
     "L15 the segment in which the log starts is replayed whole": (
         [D(1, 0, 0, at=0), D(2, 0, 0, at=1)],
         {1: ProducerState(0, 0, 0, 0, None, None, TS), 2: ProducerState(0, 0, 1, 0, None, None, TS)},

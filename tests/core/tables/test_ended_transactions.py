@@ -75,21 +75,9 @@ def opened(producer_id: int, verdict: str = "HANGING") -> EarlierTransaction:
 
 
 COPY = CoverageRow(
-    topic="orders",
-    partition=0,
-    source="raw:1",
-    status="COMPLETE",
-    is_judged=True,
-    is_gone=None,
-    is_decoded=True,
-    tail="CLEAN",
-    log_start_offset=50,
-    read_from_offset=50,
-    end_offset=300,
-    gap_offset=None,
-    damaged_offset=None,
-    known_until_ms=None,
-)
+    "orders", 0, "raw:1", status="COMPLETE", is_judged=True, is_decoded=True, tail="CLEAN", log_start_offset=50,
+    read_from_offset=50, end_offset=300,
+)  # fmt: skip
 GONE = replace(COPY, partition=8, status="MISSING", is_judged=False, is_gone=True)
 BROKEN = replace(COPY, partition=9, gap_offset=200)
 KNOWN_MS = MARKED_MS + CLOCKS_DIFFER_MS

@@ -22,15 +22,7 @@ from txnlib.core.tables.partitions import (
 AS_OF, MAX_TIMEOUT = 10_000_000, 900_000
 PLACE = ("orders", 0)
 LOG = CoverageRow(
-    *PLACE,
-    source="raw:1",
-    status="COMPLETE",
-    is_judged=True,
-    is_nothing_open=None,
-    log_start_offset=0,
-    read_from_offset=0,
-    end_offset=100,
-    high_watermark=90,
+    *PLACE, "raw:1", status="COMPLETE", is_judged=True, log_start_offset=0, read_from_offset=0, end_offset=100, high_watermark=90
 )
 FIRST = BlockingTransaction(*PLACE, 7, 40, "billing-7", "HANGING", last_timestamp_ms=AS_OF - 1_000)
 

@@ -37,19 +37,6 @@ def test_causes_are_ranked_and_each_shows_something(reason):
             assert all(cause.evidence and "{" not in cause.evidence + cause.cause for cause in found)
 
 
-def test_M14_a_write_at_the_markers_epoch_is_a_late_produce():
-    likelihood, cause = first(Reason.WRITTEN_AFTER_MARKER, AFTER, COMPLETE)
-    assert (likelihood, "KAFKA-14402" in cause) == ("LIKELY", True)
-    newer = replace(AFTER, producer_epoch=AFTER.marker_epoch + 1)
-    assert not has(Reason.WRITTEN_AFTER_MARKER, newer, COMPLETE, "KAFKA-14402")
-
-
-def test_offsets_are_committed_late_on_brokers_that_do_not_verify_them():
-    offsets = replace(AFTER, topic="__consumer_offsets")
-    assert "KAFKA-15784" in first(Reason.WRITTEN_AFTER_MARKER, offsets, COMPLETE)[1]
-    assert not has(Reason.WRITTEN_AFTER_MARKER, AFTER, COMPLETE, "KAFKA-15784")
-
-
 @pytest.mark.parametrize(
     ("version", "likelihood"), [("3.6.1", "LIKELY"), ("3.7.0", "UNLIKELY"), (None, "LIKELY"), ("trunk", "LIKELY")]
 )
@@ -57,16 +44,6 @@ def test_newer_brokers_make_a_mended_fault_unlikely(version, likelihood):
     offsets = replace(AFTER, topic="__consumer_offsets")
     found = {cause: likely for likely, cause in named(Reason.WRITTEN_AFTER_MARKER, offsets, COMPLETE, version)}
     assert next(likely for cause, likely in found.items() if "KAFKA-15784" in cause) == likelihood
-
-
-def test_a_repeated_marker_is_suspected_with_transactions_v2_only():
-    v2 = replace(COMPLETE, transaction_version=2)
-    assert has(Reason.WRITTEN_AFTER_MARKER, AFTER, v2, "KAFKA-19446")
-    assert not has(Reason.WRITTEN_AFTER_MARKER, AFTER, COMPLETE, "KAFKA-19446")
-
-
-def test_a_partition_that_was_never_added_has_no_marker():
-    assert "KAFKA-12671" in first(Reason.PARTITION_NOT_IN_TRANSACTION, PARTITION, ONGOING)[1]
 
 
 LOST = Decided(type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=1, completed_ms=2, is_marked=False)
@@ -85,26 +62,6 @@ def test_a_decided_transaction_whose_marker_is_gone_is_told_from_a_write_that_wa
 def test_a_cause_does_not_contradict_a_finding():
     found = replace(PARTITION, alarms=("MARKER_MISSING",))
     assert not has(Reason.PARTITION_NOT_IN_TRANSACTION, found, COMPLETE, "without adding the partition")
-
-
-def test_a_refusal_names_the_epoch_that_refuses():
-    by_producer = replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1)
-    assert next(cause for _, cause in named(Reason.MARKER_REFUSED, by_producer, PREPARED)).startswith(
-        "the partition has seen a newer producer epoch"
-    )
-    by_coordinator = replace(PARTITION, producer_epoch=0, coordinator_epoch=99)
-    known = replace(PREPARED, producer_epoch=0, newest_coordinator_epoch=3)
-    assert next(cause for _, cause in named(Reason.MARKER_REFUSED, by_coordinator, known)).startswith(
-        "the partition has seen a newer coordinator epoch"
-    )
-
-
-def test_old_timestamps_are_told_from_a_coordinator_that_sleeps():
-    started = replace(ONGOING, transaction_start_ms=PARTITION.last_timestamp_ms + 6 * MINUTE)
-    assert "old timestamps" in first(Reason.OVERDUE, PARTITION, started)[1]
-    honest = replace(ONGOING, transaction_start_ms=PARTITION.last_timestamp_ms)
-    assert not has(Reason.OVERDUE, PARTITION, honest, "old timestamps")
-    assert has(Reason.TIMEOUT_NOT_PASSED, PARTITION, started, "old timestamps")
 
 
 #: Reason -> its candidates, most likely first: words of the cause, likelihood, first version of brokers without the fault.
@@ -207,9 +164,12 @@ def test_the_candidates_are_the_grid():
 
 #: Reason, partition, coordinator -> the candidates that are named, in order.
 AHEAD = replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1, coordinator_epoch=99)
+STARTED = replace(ONGOING, transaction_start_ms=PARTITION.last_timestamp_ms + 6 * MINUTE)
 NAMED = [
     ("WRITTEN_AFTER_MARKER", PARTITION, COMPLETE, []),
     ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-18957"]),
+    ("WRITTEN_AFTER_MARKER", replace(AFTER, producer_epoch=AFTER.marker_epoch + 1), COMPLETE, ["KAFKA-18957"]),
+    ("WRITTEN_AFTER_MARKER", AFTER, replace(COMPLETE, transaction_version=2), ["KAFKA-14402", "KAFKA-19446", "KAFKA-18957"]),
     ("PARTITION_NOT_IN_TRANSACTION", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-12671"]),
     ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", PARTITION, NOBODY, ["tombstone", "made up"]),
     ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", MARKED, NOBODY, ["disk lost", "tombstone"]),
@@ -217,6 +177,8 @@ NAMED = [
     ("PRODUCER_ID_ROTATED", PARTITION, COMPLETE, ["has given up"]),
     ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, ONGOING, ["never assigned", "older copy"]),
     ("MARKER_REFUSED", PARTITION, PREPARED, []),
+    ("MARKER_REFUSED", replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1), PREPARED, ["newer producer epoch"]),
+    ("MARKER_REFUSED", replace(PARTITION, coordinator_epoch=99), PREPARED, ["newer coordinator epoch"]),
     ("MARKER_REFUSED", AHEAD, PREPARED, ["newer producer epoch", "newer coordinator epoch"]),
     ("MARKER_OVERDUE", PARTITION, PREPARED, ["not reachable", "KAFKA-16352"]),
     ("MARKER_OVERDUE", PARTITION, replace(PREPARED, transaction_version=2), ["not reachable", "KAFKA-16352", "KAFKA-19999"]),
@@ -224,6 +186,9 @@ NAMED = [
     ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None), ["timeout scan"]),
     ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None, producer_epoch=32766), ["timeout scan"]),
     ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None, producer_epoch=32767), ["KAFKA-20090", "timeout scan"]),
+    ("OVERDUE", PARTITION, STARTED, ["old timestamps", "timeout scan"]),
+    ("OVERDUE", PARTITION, replace(STARTED, transaction_start_ms=PARTITION.last_timestamp_ms), ["timeout scan"]),
+    ("TIMEOUT_NOT_PASSED", PARTITION, STARTED, ["old timestamps"]),
     ("EXPECTED", PARTITION, ONGOING, []),
 ]
 

@@ -20,17 +20,7 @@ from txnlib.core.verdicts.cluster_facts import (
 )
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature
 
-STATE = PartitionAssignment(
-    topic="foo",
-    partition=5,
-    topic_id="AAAA",
-    leader=1,
-    leader_epoch=0,
-    is_unclean=False,
-    since_offset=None,
-    since_ms=None,
-    until_ms=None,
-)
+STATE = PartitionAssignment(topic="foo", partition=5, topic_id="AAAA", leader=1, leader_epoch=0, is_unclean=False)
 FENCED = BrokerSession(broker_id=1, is_fenced=True, since_offset=9, since_ms=90)
 LEVEL = ClusterSetting(scope="FEATURE", name="transaction.version", value="2", since_offset=None, since_ms=None)
 

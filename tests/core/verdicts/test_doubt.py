@@ -59,7 +59,7 @@ def test_what_only_the_snapshot_of_a_follower_has_open_need_not_be_open_at_the_l
     assert judged(replace(gone, role=Role.OTHER), ONGOING)[0] is not Verdict.UNKNOWN
 
 
-def test_what_was_decided_after_the_newest_stamp_of_an_old_disk_is_not_hanging():
+def test_M18_what_was_decided_after_the_newest_stamp_of_an_old_disk_is_not_hanging():
     old = replace(PARTITION, role=Role.OTHER, known_until_ms=NOON + 30 * MINUTE)
     assert judged(old, replace(COMPLETE, ended_ms=NOON + 30 * MINUTE + 1))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
 
@@ -119,7 +119,7 @@ def test_what_the_coordinator_began_after_an_older_copy_of_the_partition_is_anot
     assert judged(older, later)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
 
 
-def test_a_decision_just_before_an_older_copy_may_be_later_by_another_clock():
+def test_M19_a_decision_just_before_an_older_copy_may_be_later_by_another_clock():
     older = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     decided = replace(COMPLETE, ended_ms=NOON + 30 * MINUTE - 999, decision=COMMITTED)
     assert judged(older, decided)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)

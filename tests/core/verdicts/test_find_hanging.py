@@ -1,57 +1,19 @@
-"""The rows that the live tool prints. Group A of docs/scenarios.md#groups."""
+"""What the live tool searches and prints. Group A of docs/scenarios.md#groups."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.log_notation import C, T, rec, topic_partition
-from tests.support.partition_state import PartitionState
-from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka_commands import MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.errors import UsageError
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000
-FOO_5 = topic_partition("foo-5")
-
-
-def hanging_rows(
-    state: PartitionState, coordinator: Sequence[TransactionLogEntry] = (), acknowledged: bool = False
-) -> list[tuple[int, int, int, int, int, int]]:
-    """foo-5 as find-hanging prints it: producer, epoch, coordinator epoch, start offset, last timestamp, minutes.
-
-    `acknowledged`: the marker of the Prepare record stands in foo-5 already, so a description no longer lists it.
-    """
-    rows = []
-    for start, pid in state.open_transactions.items():
-        producer = state.producers[pid]
-        described = [entry for entry in coordinator if entry.producer_id == pid]
-        is_listed = any(FOO_5 in (entry.transaction_partitions or ()) for entry in described) and not acknowledged
-        if is_printed(
-            is_candidate=is_candidate(producer.last_timestamp, NOW, 15 * MINUTE),
-            is_id_known=bool(described),
-            is_partition_listed=is_listed,
-            are_coordinators_complete=True,
-        ):
-            minutes = duration_minutes(producer.last_timestamp, NOW)
-            epochs = (producer.producer_epoch, producer.coordinator_epoch)
-            rows.append((pid, *epochs, start, producer.last_timestamp, minutes))
-    return rows
-
-
-def opened(ts: int) -> PartitionState:
-    """The common input of the tool's tests: producer 132 of epoch 5, coordinator epoch 19, open since offset 29384."""
-    return PartitionState().append_all([C(132, 5, 19, at=29_000, ts=ts), T(132, 5, 0, at=29_384, ts=ts)])
-
-
-OLD = NOW - 60 * MINUTE
-HANGING = [(132, 5, 19, 29_384, OLD, 60)]
 
 
 def test_A01_a_search_of_the_tool_needs_a_topic_or_a_broker() -> None:
@@ -85,39 +47,6 @@ SCOPES = [
 @pytest.mark.parametrize(("scope", "expected"), SCOPES)
 def test_a_scope_covers_the_partitions_that_the_tool_describes(scope: SearchScope, expected: set[tuple[str, int]]) -> None:
     assert {(t, p) for (t, p), replicas in REPLICAS.items() if scope.covers(t, p, replicas)} == expected
-
-
-def test_A06_without_producers_nothing_hangs() -> None:
-    assert hanging_rows(PartitionState()) == []
-
-
-def test_A07_a_transaction_written_to_just_now_is_no_candidate() -> None:
-    assert hanging_rows(opened(ts=NOW)) == []
-
-
-def test_A08_an_old_transaction_of_an_unknown_producer_hangs() -> None:
-    assert hanging_rows(opened(ts=OLD)) == HANGING
-
-
-def test_A10_an_old_transaction_of_another_partition_hangs_although_its_epoch_matches() -> None:
-    coordinator = [rec("O", 132, 5, {"foo-10"}, start_timestamp_ms=NOW)]
-
-    assert hanging_rows(opened(ts=OLD), coordinator) == HANGING
-
-
-def test_A11_an_old_transaction_that_its_coordinator_lists_does_not_hang() -> None:
-    assert hanging_rows(opened(ts=OLD), [rec("O", 132, 5, {"foo-5"})]) == []
-
-
-def test_A13_epochs_are_not_compared() -> None:
-    assert hanging_rows(opened(ts=OLD), [rec("O", 132, 9, {"foo-5"})]) == []
-
-
-def test_A15_a_transaction_reopened_after_its_marker_hangs() -> None:
-    coordinator = [rec("PC", 132, 5, {"foo-5", "foo-6"})]
-    reopened = opened(ts=OLD).append_all([C(132, 5, 19, at=29_385, ts=OLD), T(132, 5, 1, at=29_386, ts=OLD)])
-
-    assert hanging_rows(reopened, coordinator, acknowledged=True) == [(132, 5, 19, 29_386, OLD, 60)]
 
 
 #: candidate, id known, partition listed, coordinators complete -> printed; None: it depends on what is missing.

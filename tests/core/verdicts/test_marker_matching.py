@@ -75,26 +75,10 @@ def matched(decisions, markers, clocks=ONE_CLOCK, *, is_begin_known=True) -> lis
     return [None if match.marker is None else match.marker.offset for match in found]
 
 
-def test_one_marker_serves_one_decision():
-    assert matched([decision(0), decision(110)], [marker(10)]) == [10, None]
-    assert matched([decision(0), decision(200)], [marker(160)], FAR) == [160, None]
-
-
 def test_what_is_missing_is_at_the_end_unless_the_begin_of_the_log_is_gone():
     two = [decision(0), decision(200)]
     assert matched(two, [marker(100)], FAR) == [100, None]
     assert matched(two, [marker(100)], FAR, is_begin_known=False) == [None, 100]
-
-
-def test_more_pairs_win_over_better_ones_and_better_ones_over_earlier_ones():
-    assert matched([decision(0), decision(110)], [marker(10), marker(120)]) == [10, 120]
-    assert matched([decision(0), decision(1_000)], [marker(1_010)], FAR) == [None, 1_010]
-    assert matched([decision(0), decision(30)], [marker(25), marker(400)], FAR) == [25, 400]
-
-
-def test_nothing_matches_nothing():
-    assert matched([], [marker(1)]) == []
-    assert matched([decision(0)], []) == [None]
 
 
 def test_a_marker_that_a_later_coordinator_sent_again_serves_no_second_decision():

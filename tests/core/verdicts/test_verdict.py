@@ -12,7 +12,7 @@ from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
 from txnlib.core.verdicts.cause import CAUSES, causes
 from txnlib.core.verdicts.doubt import LateBy
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, History, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.judged import REFUSALS, remedy
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
@@ -209,18 +209,6 @@ VERDICTS = {
         *(PARTITION, replace(COMPLETE, missing_partitions=(7,))),
         *("HANGING", "PARTITION_NOT_IN_TRANSACTION", True),
     ),
-    **{
-        f"a hole above its start may hide the marker, {name}": (
-            *(replace(PARTITION, gap_offset=29999), coordinator),
-            *("UNKNOWN", "PARTITION_LOG_INCOMPLETE", live),
-        )
-        for name, coordinator, live in (
-            ("of nobody", NOBODY, True),
-            ("Ongoing", ONGOING, False),
-            ("Complete", COMPLETE, True),
-            ("prepared", PREPARED, False),
-        )
-    },
     "records behind the last one of its id are lost": (
         *(PARTITION, replace(COMPLETE, damaged_offset=78)),
         *("UNKNOWN", "COORDINATOR_LOG_DAMAGED", True),
@@ -265,18 +253,6 @@ def test_F23_a_missing_coordinator_partition_makes_a_foreign_producer_id_unknown
     assert judged(PARTITION, missing) == (Verdict.UNKNOWN, Reason.COORDINATOR_PARTITION_NOT_CAPTURED, None)
     explanation = judge(Evidence(PARTITION, missing), AT_ONE).explanation
     assert "__transaction_state partitions 7, 31 are missing" in explanation
-
-
-def test_M18_a_completion_after_the_partitions_copy_may_have_brought_the_marker():
-    captured = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
-    ended = replace(COMPLETE, ended_ms=NOON + 31 * MINUTE)
-    assert judged(captured, ended)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
-
-
-def test_M19_a_completion_long_before_the_partitions_copy_brought_no_marker():
-    captured = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
-    ended = replace(COMPLETE, ended_ms=NOON + MINUTE)
-    assert judged(captured, ended)[0] is Verdict.HANGING
 
 
 def test_a_copy_that_is_known_until_no_instant_may_lack_any_marker():
@@ -339,20 +315,6 @@ def test_without_any_instant_of_the_coordinator_nothing_is_hanging():
 def cure(partition: PartitionSide, coordinator: CoordinatorSide, kafka_version: str | None = "3.9.1"):
     evidence = Evidence(partition, coordinator)
     return remedy(evidence, judge(evidence, AT_ONE, kafka_version), AT_ONE, kafka_version)
-
-
-def test_A17_a_hanging_transaction_whose_age_brokers_prove_may_be_aborted_by_its_start_offset():
-    proven = Evidence(
-        replace(PARTITION, written_before_ms=NOON + MINUTE),
-        replace(NOBODY, earliest_copy_ms=AT_ONE.as_of_ms),
-        history=History(is_whole=True, because="nothing was compacted"),
-    )
-    found = remedy(proven, judge(proven, AT_ONE, "3.9.1"), AT_ONE, "3.9.1")
-    assert found.safe_to_abort
-    assert found.abort_command == (
-        "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic foo --partition 5 --start-offset 29384"
-    )
-    assert found.do_not_abort_because is None
 
 
 @pytest.mark.parametrize("coordinator", [ONGOING, PREPARED, replace(NOBODY, missing_partitions=(1,))])

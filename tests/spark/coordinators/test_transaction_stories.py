@@ -25,8 +25,7 @@ from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coordinators.transactions import transactions
-from txnlib.spark.core_rows import rows_by_core, rows_of
-from txnlib.spark.findings.coordinator_findings import owner_findings
+from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.marker_findings import early_writes, odd_markers, undecided_aborts
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import TABLES
@@ -194,16 +193,6 @@ def test_a_decision_without_its_marker_says_so(both):
     assert [(m["topic"], m["partition"], m["marker_offset"]) for m in transaction["markers"]] == [
         ("orders", NUMBERS["M24 stuck"], None)
     ]
-
-
-CLAIMS = [("one", 7), ("two", 7), ("three", 8), ("three", 9)]
-
-
-def test_M22_two_ids_with_one_producer_id_are_named(spark):
-    rows = [transaction_log_row(rec("E", pid, 0, id=name), 0, offset, TS) for offset, (name, pid) in enumerate(CLAIMS)]
-    owners = producer_id_owners(coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])))
-    ((found,),) = (each.to_pylist() for each in rows_by_core("findings", [owner_findings(owners, [], whole_metadata_ms=None)]))
-    assert (found["name"], found["producer_id"], found["evidence"]) == ("PRODUCER_ID_OWNED_TWICE", 7, "claimed by one, two")
 
 
 #: id -> its records: (state, producer id, epoch); None is a tombstone.
