@@ -74,7 +74,7 @@ for path in sys.argv[1:]:
     topic = Path(path).name.partition("-")[0]
     segment = Segment(path, "raw:1", topic, 0, 0, content, len(content), lambda position: None)
     (row,) = next(iter(read_segments(segment))).to_pylist()
-    entries = sum(len(batch) for batch in read_transaction_log(segment)) if segment.is_coordinator else 0
+    entries = sum(len(batch) for batch in read_transaction_log(segment)) if topic == "__transaction_state" else 0
     batches = [row["control_type"] for batch in read_record_batches(segment) for row in batch.to_pylist()]
     found = [[bad["position"], bad["length"], bad["reason"]] for bad in row["unreadable"]]
     print(json.dumps([found, entries, batches]))
