@@ -25,7 +25,7 @@ from txnlib.errors import ConfigError
 #: Most rows that one entry can match. Others are treated as not acknowledged.
 MOST_MATCHED: Final = 10_000
 #: Keys of an entry that rows must match, if given.
-_MATCHED: Final = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
+_MATCHED: Final = (*KEY, "transactional_id")
 _TRANSACTION: Final = (*KEY, "transactional_id", "verdict", "reason", "runs_seen")
 _FINDING: Final = shown("report: findings")
 

@@ -11,7 +11,7 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, two_runs
 from txnlib.ask.grid import fold
-from txnlib.ask.rows import Key, Row, StoredRun, column_names, key_of, ms
+from txnlib.ask.rows import KEY, Key, Row, StoredRun, column_names, key_of, ms
 from txnlib.core.display import duration, printable, utc_time
 
 Place = tuple[str, int]
@@ -99,7 +99,7 @@ def _endings(now: StoredRun, gone: set[Key]) -> dict[Key, str]:
         if row["marker_offset"] is not None:
             marker = f"{row['outcome'] or 'a'} marker at offset {row['marker_offset']}, {utc_time(ms(row['completed']))}"
             endings[row["topic"], row["partition"], row["producer_id"], row["first_offset"]] = marker
-    ended = now.rows("ended_transactions", ("topic", "partition", "producer_id", "start_offset", "says"), is_optional=True)
+    ended = now.rows("ended_transactions", (*KEY, "says"), is_optional=True)
     endings |= {key_of(row): row["says"] for row in ended}
     return {key: says for key, says in endings.items() if key in gone}
 

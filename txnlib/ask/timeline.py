@@ -14,7 +14,7 @@ from txnlib.ask.events import PREPARED, coordinator_events, leader_events, lists
 from txnlib.ask.grid import fold
 from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.report_entries import ahead
-from txnlib.ask.rows import Filter, Row, StoredRun, column_names
+from txnlib.ask.rows import KEY, Filter, Row, StoredRun, column_names
 from txnlib.ask.subject import equal, holders_of, holds, known_subject
 from txnlib.core.display import counted, duration, elapsed, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
@@ -34,7 +34,7 @@ _SPAN: Final = column_names(
     "producer_id producer_epoch first_offset last_offset is_start_exact marker_offset marker_type marker_epoch marker_ms batches "
     "records first_timestamp_ms is_broker_clock"
 )
-_OPEN: Final = ("topic", "partition", "producer_id", "start_offset", "verdict")
+_OPEN: Final = (*KEY, "verdict")
 #: Columns with times that a client may have set.
 _TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
 

@@ -37,8 +37,8 @@ from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
 
-#: Stands for a number of rows that is not known.
-MANY_ROWS: Final = 1 << 62
+#: Stands for a number of rows that no commit tells.
+UNTOLD_ROWS: Final = 1 << 62
 
 
 def silent(text: str) -> None:
@@ -96,7 +96,7 @@ class Run:
         written = self.written.get("record_batches")
         if written is None:
             return self.counted_batch_rows
-        return MANY_ROWS if written.rows is None else written.rows
+        return UNTOLD_ROWS if written.rows is None else written.rows
 
     @property
     def batch_rows(self) -> int:
@@ -302,8 +302,9 @@ def tune_again(run: Run) -> None:
     run.segments = sum(row["segments"] for row in topics)
     run.scale, run.tuning = scale_of(sum(of_topics.values()), of_topics, run.segments), Tuning(run.spark)
     assert isinstance(run.tables, RunStore)
-    run.counted_batch_rows = run.tables.read("record_batches").count()
     run.tables = replace(run.tables, store=_of_scale(run.tables.store, run.scale))
+    if run.scale is Scale.BATCHES_DO_NOT:  # the only scale at which their number decides how steps are planned
+        run.counted_batch_rows = run.tables.read("record_batches").count()
 
 
 def reading_text(capture: Capture) -> str:

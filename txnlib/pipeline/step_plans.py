@@ -66,8 +66,8 @@ def plans_of(run: Run, step: str) -> Plans:
         return Plans.SMALL if run.scale is Scale.ALL_FIT else Plans.MANY_ROWS
     if step == "record_batches":
         return Plans.COMPILED
-    rows = run.new_batch_rows if step in SORTING else run.batch_rows
-    if rows > (MAX_INTERPRETED_ROWS if step in SORTING else MAX_SCANNED_ROWS):
+    rows, most = (run.new_batch_rows, MAX_INTERPRETED_ROWS) if step in SORTING else (run.batch_rows, MAX_SCANNED_ROWS)
+    if rows > most:
         return Plans.MANY_ROWS
     if run.segments > MAX_BROADCAST_SEGMENTS:
         return Plans.MANY_PARTITIONS
