@@ -1,7 +1,6 @@
 """Audits of the same logs in other ways: the same verdicts, or less."""
 
 import shutil
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from tests.support import live_output
 from tests.support.memory_audits import audited, printed
 from txnlib.spark.schemas import TABLES
-from txnlib.spark.tables.dossiers import open_now
 
 SAME = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "verdict", "kafka_find_hanging")
 
@@ -120,7 +118,7 @@ def test_many_open_transactions_are_judged_as_few_are(spark, captures, monkeypat
     capture = captures / "cluster-3.9"
     few = audited(spark, capture / "brokers", "--as-of", str(live_output.as_of(capture)))
     assert len(few.rows("open_transactions")) > 2
-    monkeypatch.setattr(import_module("txnlib.spark.tables.open_transactions"), "open_now", partial(open_now, most_together=0))
+    monkeypatch.setattr(import_module("txnlib.spark.tables.open_transactions"), "MOST_TOGETHER", 0)
     many = few.before("open_transactions")
 
     def in_order(tables):

@@ -62,6 +62,7 @@ from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.producers.producer_states import producer_states
 from txnlib.spark.schemas import TABLES
+from txnlib.spark.tables.dossiers import judged_copies
 from txnlib.spark.tables.open_transactions import foremost, open_transactions
 from txnlib.spark.tables.selections import (
     coordinator_epochs,
@@ -224,7 +225,12 @@ def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
 
 
 REPORT: Final[tuple[Step, ...]] = (
-    table_of(open_transactions, thresholds=lambda run: run.thresholds, earlier=earlier_rows_of("open_transactions")),
+    table_of(
+        open_transactions,
+        judged_copies=selected(judged_copies),
+        thresholds=lambda run: run.thresholds,
+        earlier=earlier_rows_of("open_transactions"),
+    ),
     table_of(
         partitions,
         unstable_offsets=selected(unstable_offsets),

@@ -26,8 +26,9 @@ from tests.support.dossier_samples import (
 from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
-from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, ClockDifference, EarlierAudit, EpochStamps, SiblingMarkers
-from txnlib.core.verdicts.dossier_evidence import best_claim, committed_siblings, evidence_of, is_same_transaction, is_start_proven
+from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, ClockDifference, EpochStamps, SiblingMarkers
+from txnlib.core.verdicts.dossier_evidence import best_claim, committed_siblings, evidence_of, is_start_proven
+from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.evidence import Crc, Election, Evidence, Owner
 from txnlib.core.verdicts.history import lists
 from txnlib.core.verdicts.judged import judge_dossier
@@ -273,7 +274,7 @@ SEEN = [
 @pytest.mark.parametrize(("change", "expected"), SEEN)
 def test_an_earlier_audit_saw_the_same_topic_id_and_the_same_first_batch(change, expected):
     earlier = replace(EARLIER, **change)
-    assert is_same_transaction(earlier, COPY, SPAN.checks[1]) is expected
+    assert is_same_transaction(earlier, COPY, SPAN.checks[1].crc) is expected
     seen = evidence(earlier=(earlier,)).on_partition.first_seen_ms
     assert seen == (NOON + 4 * MINUTE if expected else None)
     (row,) = judge_dossier(replace(DOSSIER, open=(replace(SPAN, earlier=(earlier,)),)), FACTS)

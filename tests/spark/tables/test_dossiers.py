@@ -11,7 +11,8 @@ from tests.support.dossier_samples import CLAIM, COPY, DECISION, DOSSIER, FACTS,
 from tests.support.frames import frame
 from txnlib.core.instants import clock_ms
 from txnlib.core.verdicts.cluster_facts import PartitionFacts, with_cluster
-from txnlib.core.verdicts.dossier import Dossier, EarlierAudit, OpenSpan, SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.dossier import Dossier, OpenSpan, SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.earlier_audits import EarlierAudit
 from txnlib.core.verdicts.evidence import Election
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.readers.typed_rows import plain, typed

@@ -2,7 +2,7 @@
 
 In reading order:
 
-* `dossier`, `cluster_facts`: the facts, of one producer id and of the cluster
+* `dossier`, `cluster_facts`: the facts, of one producer id and of the cluster; `earlier_audits`: who saw it before
 * `dossier_evidence`, `history`: what the facts prove; `evidence` and `evidence_records` hold it
 * `reason`, `verdict`, `doubt`: the verdict
 * `abort_proof`: whether an abort is safe

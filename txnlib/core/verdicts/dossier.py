@@ -14,6 +14,7 @@ from typing import Final
 from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.verdicts.earlier_audits import EarlierAudit
 from txnlib.core.verdicts.evidence import Election
 
 #: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).
@@ -97,18 +98,6 @@ class ClockDifference:
     coordinator_partition: int
     offset_ms: int = 0
     differ_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierAudit:
-    """A row of an earlier audit about a transaction with the same place, producer and first offset."""
-
-    run_id: str
-    as_of_ms: int
-    #: Up to when its copy of the partition was known; None in tables of older versions.
-    copied_ms: int | None = None
-    topic_id: str | None = None
-    first_batch_crc: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.rows import row_of
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
-from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EarlierAudit, EpochStamps, OpenSpan, SiblingMarkers
+from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan, SiblingMarkers
+from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Evidence, Owner, PartitionSide
 from txnlib.core.verdicts.history import Clocks, Match, began_later_by_epoch, clocks_of, decided_of, history_of, lists, matches_of
 
@@ -229,7 +230,7 @@ def _partition_side(
         default=None,
     )
     living = [each for each in span.copies if each.status != "MISSING"]
-    seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first)]
+    seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first.crc if first else None)]
     begun = span.last_timestamp_ms if span.first_timestamp_ms is None else span.first_timestamp_ms
     return row_of(
         PartitionSide,
@@ -328,15 +329,6 @@ def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow) -> bool:
     if before.last_sequence is None:
         return not has_holes
     return first.base_sequence == (0 if before.last_sequence == MAX_SEQUENCE else before.last_sequence + 1)
-
-
-def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first: CheckedBatch | None) -> bool | None:
-    """Whether an earlier audit saw this transaction: the same topic id and the same first batch; None if nothing tells."""
-    pairs = ((earlier.topic_id, copy.topic_id), (earlier.first_batch_crc, first.crc if first else None))
-    known = [left == right for left, right in pairs if left is not None and right is not None]
-    if not all(known):
-        return False
-    return True if known else None
 
 
 def _sibling_commit_ms(siblings: Sequence[SiblingMarkers], stamped_before: int | None) -> int | None:

@@ -25,8 +25,9 @@ from txnlib.core.verdicts.abort_proof import Case, Proof, Statement, proofs, saf
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import Dossier, OpenSpan
-from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of, is_same_transaction
+from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of
 from txnlib.core.verdicts.doubt import known_at_ms
+from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence import Evidence, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import Reason, Verdict
@@ -154,8 +155,9 @@ def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, patterns: Seq
     judgement = judge(evidence, thresholds, version)
     cure = remedy(evidence, judgement, thresholds, version)
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    copy, first, named = span.judged_copy, span.first_check, coordinator.transactional_id
-    seen = {each.run_id: each.as_of_ms for each in span.earlier if is_same_transaction(each, copy, first) is not False}
+    copy, named = span.judged_copy, coordinator.transactional_id
+    first_batch_crc = span.first_check.crc if span.first_check else None
+    seen = {each.run_id: each.as_of_ms for each in span.earlier if is_same_transaction(each, copy, first_batch_crc) is not False}
     written = clock_ms(span.last_timestamp_ms)
     since = (judgement.proven_since_ms, clock_ms(partition.first_timestamp_ms), written)
     return row_of(

@@ -5,12 +5,10 @@ Here is only what selects rows and sums them up, because logs are large. What fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final, cast
+from collections.abc import Sequence
+from typing import Final
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
@@ -24,44 +22,26 @@ from txnlib.core.verdicts.dossier import (
     ClockDifference,
     CoordinatorDecision,
     Dossier,
-    EarlierAudit,
     OpenSpan,
     SiblingMarkers,
     WrittenMarker,
 )
+from txnlib.core.verdicts.earlier_audits import EarlierAudit
 from txnlib.spark.coordinators.transaction_markers import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import struct
 from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
-from txnlib.spark.local_rows import KEPT_ROWS, arrow_table, local_relation, local_rows, relaxed
+from txnlib.spark.local_rows import no_rows
 from txnlib.spark.producers.producer_spans import IS_OPEN
-from txnlib.spark.python_tasks import in_tasks
-from txnlib.spark.schemas import TOPIC_PARTITION
-from txnlib.spark.tables.batch_evidence import COPY_DDL, stamps_around, truncated_markers
+from txnlib.spark.schemas import COPY, TOPIC_PARTITION
+from txnlib.spark.tables.batch_evidence import stamps_around, truncated_markers
 
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
     "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at timestamp, "
     "topic_id string, first_batch_crc long"
 )
-
-
-#: Most open transactions that are gathered, and sent whole to every task with what belongs to each; they are judged on the driver,
-#: at about a millisecond each. More, which a damaged log may leave, are shuffled, which can spill, and judged in tasks.
-MOST_TOGETHER: Final = KEPT_ROWS
-
-
-def open_now(
-    producer_spans: DataFrame, *, most_together: int = MOST_TOGETHER
-) -> tuple[DataFrame, Collection[tuple[str, int]] | None]:
-    """One row per open transaction, and their partitions; None for the partitions of more than `most_together`."""
-    opened = relaxed(select(OPENED, spans=producer_spans))
-    rows = opened.limit(most_together + 1).toArrow()
-    if rows.num_rows > most_together:
-        return opened, None
-    places = set(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True))
-    return local_relation(opened.sparkSession, rows, opened.schema), places
 
 
 def dossiers(
@@ -73,25 +53,25 @@ def dossiers(
     producer_id_owners: DataFrame,
     checked_batches: DataFrame,
     findings: DataFrame,
-    copies: Sequence[CoverageRow],
+    judged_copies: DataFrame,
+    coverage: Sequence[CoverageRow],
     earlier: DataFrame | None = None,
     *,
-    places: Collection[tuple[str, int]] | None,
+    is_small: bool,
 ) -> DataFrame:
     """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster show.
 
-    `opened`, `places`: from `open_now`. `earlier`: the stored `open_transactions` of other runs of the cluster.
+    `opened`: from `open_now`. `earlier`: the stored `open_transactions` of other runs of the cluster. `is_small`: whether what
+    belongs to each open transaction may be sent whole to every task.
     """
-    spark = producer_spans.sparkSession
-    is_small = places is not None
-    located = opened.join(broadcast(_judged(spark, copies, places)), on=list(TOPIC_PARTITION), how="left")
+    located = opened.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left")
     return select(
         GATHERED,
         is_small=is_small,
         opened=broadcast(opened, is_small=is_small),
         located=broadcast(located, is_small=is_small),
         stamps=stamps_around(located, record_batches, is_small=is_small),
-        truncated_markers=truncated_markers(opened, record_batches, copies, is_small=is_small),
+        truncated_markers=truncated_markers(opened, record_batches, coverage, is_small=is_small),
         producer_spans=producer_spans,
         checked_batches=checked_batches,
         transactions=transactions,
@@ -99,20 +79,18 @@ def dossiers(
         coordinator_states=coordinator_states,
         last_records=last_records(coordinator_states),
         findings=findings,
-        earlier=local_rows(spark, (), _EARLIER) if earlier is None else earlier,
+        earlier=no_rows(producer_spans.sparkSession, _EARLIER) if earlier is None else earlier,
     )
 
 
-def _judged(spark: SparkSession, copies: Sequence[CoverageRow], places: Collection[tuple[str, int]] | None) -> DataFrame:
-    """The judged copies of these partitions, or of all. Columns: COPY_DDL, log_start_offset, high_watermark."""
-    known = [each for each in copies if each.is_judged]
-    judged = [(each.topic, each.partition, each.source, each.log_start_offset, each.high_watermark) for each in known]
-    columns = f"{COPY_DDL}, log_start_offset long, high_watermark long"
-    if places is not None:
-        return local_rows(spark, [row for row in judged if row[:2] in places], columns)
-    # The plan names these rows some fifty times, and has a copy of a local relation each time.
-    rows = arrow_table(judged, cast(StructType, StructType.fromDDL(columns)))
-    return in_tasks(spark, [rows], pa.Table.to_batches, columns)
+def judged_copies(coverage: DataFrame) -> DataFrame:
+    """The judged copy of each partition. Columns: COPY, log_start_offset, high_watermark."""
+    return coverage.where("is_judged").select(*COPY, "log_start_offset", "high_watermark")
+
+
+def open_now(producer_spans: DataFrame) -> DataFrame:
+    """One row per open transaction of a producer on a partition."""
+    return select(OPENED, spans=producer_spans)
 
 
 OPENED: Final = f"""

@@ -25,9 +25,14 @@ from txnlib.readers.typed_rows import arrow_rows, typed
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.instants import latest_ms
 from txnlib.spark.joins import select, with_columns
+from txnlib.spark.local_rows import KEPT_ROWS
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION
 from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, dossiers, open_now
+
+#: Most open transactions that are sent to every task, with what belongs to each, and judged on the driver, at about
+#: a millisecond each. More, which a damaged log may leave, are shuffled, which can spill, and judged in tasks.
+MOST_TOGETHER: Final = KEPT_ROWS
 
 
 def open_transactions(
@@ -39,6 +44,7 @@ def open_transactions(
     coverage: Sequence[CoverageRow],
     checked_batches: DataFrame,
     findings: DataFrame,
+    judged_copies: DataFrame,
     partition_assignments: Sequence[PartitionAssignment],
     broker_sessions: Sequence[BrokerSession],
     cluster_settings: Sequence[ClusterSetting],
@@ -58,7 +64,8 @@ def open_transactions(
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were taken.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
-    opened, places = open_now(producer_spans)
+    opened = open_now(producer_spans)
+    is_small = opened.limit(MOST_TOGETHER + 1).count() <= MOST_TOGETHER
     gathered = dossiers(
         opened,
         producer_spans,
@@ -68,9 +75,10 @@ def open_transactions(
         producer_id_owners,
         checked_batches,
         findings,
+        judged_copies,
         coverage,
         earlier,
-        places=places,
+        is_small=is_small,
     )
     alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
     known = ClusterFacts(
@@ -91,7 +99,7 @@ def open_transactions(
         cluster_settings,
         producer_id_blocks,
     )
-    return judged_rows(gathered, facts, application_patterns, is_small=places is not None)
+    return judged_rows(gathered, facts, application_patterns, is_small=is_small)
 
 
 #: One row per coordinator partition with records. Columns: those of CoordinatorLog.
