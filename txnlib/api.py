@@ -31,8 +31,8 @@ from txnlib.delta.store import Store
 from txnlib.delta.tuning import settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
-from txnlib.page.page import picture, render_page
 from txnlib.page.page_rows import Page, page_rows_of, story_at
+from txnlib.page.report_page import picture, render_page
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.audit_request import FULL, AuditRequest, check_number
 from txnlib.pipeline.query_run import query_run

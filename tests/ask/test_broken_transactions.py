@@ -10,7 +10,7 @@ from tests.support.pages import AS_OF, broken, page
 from txnlib.ask.report_entries import SHOWN
 from txnlib.ask.report_text import render
 from txnlib.ask.summary import Summary
-from txnlib.page.page import render_page
+from txnlib.page.report_page import render_page
 
 
 def summary(*transactions):

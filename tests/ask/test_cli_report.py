@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from tests.page.test_page import by_id, words
+from tests.page.test_report_page import by_id, words
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, RUN, at, txn_audit, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.rows import Rows

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.browser import Browser, browser
-from txnlib.page.page import render_page
+from txnlib.page.report_page import render_page
 
 
 @pytest.fixture(scope="module")

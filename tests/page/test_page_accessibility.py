@@ -11,7 +11,7 @@ import pytest
 from tests.page.test_page_browser import PAGES, UNFOLD
 from tests.support.browser import DESKTOP, PHONE, Browser
 from tests.support.crowded_pages import crowded_page
-from txnlib.page.page import render_page
+from txnlib.page.report_page import render_page
 
 AXE = files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
 

@@ -9,10 +9,10 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.page.test_page import by_id, parsed, words
+from tests.page.test_report_page import by_id, parsed, words
 from tests.support.crowded_pages import crowded_page
 from tests.support.pages import full_page, held, page, transaction
-from txnlib.page.page import Ids, encoded, partition_anchor, render_page, transaction_anchor
+from txnlib.page.report_page import Ids, encoded, partition_anchor, render_page, transaction_anchor
 
 PLACE = st.tuples(st.text(max_size=12), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
 

@@ -9,7 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from tests.page.test_page import EVIL
+from tests.page.test_report_page import EVIL
 from tests.support.browser import PHONE, Browser
 from tests.support.crowded_pages import crowded_page
 from tests.support.pages import full_page, held, page, tainted, transaction

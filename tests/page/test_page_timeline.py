@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.support.pages import AS_OF, START, page, story, transaction
 from txnlib.ask.episode import Event
-from txnlib.page.page import picture, render_page
 from txnlib.page.page_charts import CELL, HEIGHT, LEFT, WIDTH, history, squares
 from txnlib.page.page_rows import Story
 from txnlib.page.page_timeline import AFTER, BEFORE, MARGIN, NARROW, WIDE, plot
+from txnlib.page.report_page import picture, render_page
 
 STORY = story(transaction())
 

@@ -21,7 +21,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.errors import TxnlibError
 from txnlib.wire_capture import capture as capture_module
 from txnlib.wire_capture import client as client_module
-from txnlib.wire_capture import fetched_log as log_module
+from txnlib.wire_capture import fetch as log_module
 from txnlib.wire_capture.capture import ALL, Captured, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.partition_copy import Progress

@@ -86,8 +86,8 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     if options.html is None:
         summary = summarise(run, known)
     else:
-        from txnlib.page.page import render_page
         from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
+        from txnlib.page.report_page import render_page
 
         page = page_rows_of(run, tables=run.tables.root, known=known)
         write_whole_file(options.html, render_page(page))

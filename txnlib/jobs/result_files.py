@@ -19,8 +19,8 @@ from txnlib.ask.summary_json import render_numbers
 from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
 from txnlib.jobs.progress import LINES
-from txnlib.page.page import render_page
 from txnlib.page.page_rows import STORIES, page_rows_of
+from txnlib.page.report_page import render_page
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.query_run import SparkRows, query_run
 from txnlib.pipeline.run import Run

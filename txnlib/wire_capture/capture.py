@@ -24,7 +24,7 @@ from txnlib.wire_capture import capture_folder as files
 from txnlib.wire_capture import cluster
 from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
-from txnlib.wire_capture.fetched_log import DamagedError, TruncatedError
+from txnlib.wire_capture.fetch import DamagedError, TruncatedError
 from txnlib.wire_capture.partition_copy import Pace, Progress, Taken, described_producers, fetch_copy, kept_log, noted, now_ms
 
 OPEN: Final = "open"

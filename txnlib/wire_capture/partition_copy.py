@@ -14,7 +14,7 @@ from txnlib.wire_capture import capture_folder as files
 from txnlib.wire_capture import cluster
 from txnlib.wire_capture.client import Client, MovedError
 from txnlib.wire_capture.cluster import Partition
-from txnlib.wire_capture.fetched_log import FetchedLog, fetch, knows_topics_by_id
+from txnlib.wire_capture.fetch import FetchedLog, fetch, knows_topics_by_id
 
 _EVERY_SECONDS: Final = 5.0
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -194,7 +194,7 @@ def now_ms() -> int:
 def fetch_copy(client: Client, progress: Progress, pace: Pace, taken: Taken, folder: Path, *, begin: int) -> None:
     """Fetches a partition up to the high watermark of this instant, which is the instant of the copy.
 
-    Goes on from what an earlier, interrupted fetch left. Raises as `fetched_log.fetch`; what was fetched stays.
+    Goes on from what an earlier, interrupted fetch left. Raises as `fetch`; what was fetched stays.
     """
     instant = now_ms()
     marks = cluster.offsets(client, [taken.partition], cluster.LATEST)

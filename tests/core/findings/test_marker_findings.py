@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.findings.copy_findings import CopiedRow, DifferingCopies, of_copies
-from txnlib.core.findings.index_findings import IndexedAbort, UnindexedAbort, of_indexed, of_unindexed
 from txnlib.core.findings.marker_findings import (
     Decision,
     EarlyWrite,
@@ -20,6 +19,7 @@ from txnlib.core.findings.marker_findings import (
     of_undecided_aborts,
     of_unmarked,
 )
+from txnlib.core.findings.transaction_index_findings import IndexedAbort, UnindexedAbort, of_indexed, of_unindexed
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 
 TS = 1_700_000_000_000

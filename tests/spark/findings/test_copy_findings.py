@@ -11,7 +11,7 @@ from txnlib.core.findings.copy_findings import DifferingCopies, OpenOnReplica, o
 from txnlib.readers import arrow_schemas
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.copy_findings import differing_batches, differing_records, open_on_replicas
-from txnlib.spark.findings.index_findings import lost_aborts, unindexed_aborts
+from txnlib.spark.findings.transaction_index_findings import lost_aborts, unindexed_aborts
 from txnlib.spark.schemas import TABLES
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]

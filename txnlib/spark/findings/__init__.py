@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from txnlib.core.findings.metadata_findings import metadata_findings
-from txnlib.spark.findings import coordinator_findings, copy_findings, index_findings, marker_findings, producer_findings
+from txnlib.spark.findings import (
+    coordinator_findings,
+    copy_findings,
+    marker_findings,
+    producer_findings,
+    transaction_index_findings,
+)
 from txnlib.spark.findings.live_answer_findings import live_answer_findings
 
 #: Rules that judge each row by itself.
@@ -14,7 +20,7 @@ RULES: Final = (
     *producer_findings.RULES,
     *marker_findings.RULES,
     *copy_findings.RULES,
-    *index_findings.RULES,
+    *transaction_index_findings.RULES,
 )
 #: Functions whose rules need settings or small tables as well.
 OTHERS: Final = (

@@ -6,7 +6,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from txnlib.core.findings.index_findings import of_indexed, of_unindexed
+from txnlib.core.findings.transaction_index_findings import of_indexed, of_unindexed
 from txnlib.spark.joins import select
 
 #: Entries of the index files of judged copies without damage, and the ABORT markers of their partitions: most captures have an

@@ -19,9 +19,9 @@ from txnlib.ask.headline import answer
 from txnlib.ask.report_text import render
 from txnlib.ask.summary import PREPARED, SECTIONS
 from txnlib.core.verdicts.abort_plan import Action
-from txnlib.page.page import render_page, shown
 from txnlib.page.page_head import TO_DO, first_screen, navigation
 from txnlib.page.page_rows import MOST_ROWS
+from txnlib.page.report_page import render_page, shown
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e\u2028\x00\ud800</title></style>{{7*7}}{%"
 

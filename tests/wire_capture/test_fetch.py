@@ -11,8 +11,8 @@ import pytest
 from tests.support.fake_brokers import batch
 from tests.support.log_bytes import encode_legacy
 from tests.support.wire_captures import log_of
-from txnlib.wire_capture import fetched_log
-from txnlib.wire_capture.fetched_log import DamagedError, FetchedLog
+from txnlib.wire_capture import fetch
+from txnlib.wire_capture.fetch import DamagedError, FetchedLog
 
 BATCHES = [batch(10, epoch=3), batch(12, 3, epoch=3), batch(15, 1, epoch=4)]
 WHOLE = b"".join(BATCHES)
@@ -116,7 +116,7 @@ def test_the_first_segment_is_named_after_the_batch_that_contains_the_offset(tmp
 
 
 def test_a_new_segment_begins_when_one_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetched_log, "_SEGMENT_BYTES", len(BATCHES[0]))
+    monkeypatch.setattr(fetch, "_SEGMENT_BYTES", len(BATCHES[0]))
     log = FetchedLog(tmp_path, None, 10)
     log.append(WHOLE, 100)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{base:020d}.log" for base in (10, 12, 15)]
