@@ -45,7 +45,6 @@ _EARLIER: Final = (
 
 
 def dossiers(
-    opened: DataFrame,
     producer_spans: DataFrame,
     record_batches: DataFrame,
     coordinator_states: DataFrame,
@@ -61,9 +60,10 @@ def dossiers(
 ) -> DataFrame:
     """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster show.
 
-    `opened`: from `open_now`. `earlier`: the stored `open_transactions` of other runs of the cluster. `is_small`: whether what
-    belongs to each open transaction may be sent whole to every task.
+    `earlier`: the stored `open_transactions` of other runs of the cluster. `is_small`: whether what belongs to the open
+    transactions may be sent whole to every task.
     """
+    opened = select(_OPENED, spans=producer_spans)
     located = opened.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left")
     return select(
         GATHERED,
@@ -88,12 +88,8 @@ def judged_copies(coverage: DataFrame) -> DataFrame:
     return coverage.where("is_judged").select(*COPY, "log_start_offset", "high_watermark")
 
 
-def open_now(producer_spans: DataFrame) -> DataFrame:
-    """One row per open transaction of a producer on a partition."""
-    return select(OPENED, spans=producer_spans)
-
-
-OPENED: Final = f"""
+#: One row per open transaction of a producer on a partition.
+_OPENED: Final = f"""
 SELECT topic, partition, producer_id, first_offset AS start_offset, last_offset, producer_epoch AS first_epoch,
   state.producer_epoch AS producer_epoch, state.coordinator_epoch AS coordinator_epoch, first_timestamp_ms,
   state.last_timestamp AS last_timestamp_ms, is_broker_clock, is_start_exact, records, marker_before

@@ -26,9 +26,10 @@ from txnlib.spark.core_rows import rows_of
 from txnlib.spark.instants import latest_ms
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.local_rows import KEPT_ROWS
+from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION
-from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, dossiers, open_now
+from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, dossiers
 
 #: Most open transactions that are sent to every task, with what belongs to each, and judged on the driver, at about
 #: a millisecond each. More, which a damaged log may leave, are shuffled, which can spill, and judged in tasks.
@@ -64,10 +65,8 @@ def open_transactions(
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were taken.
     Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
-    opened = open_now(producer_spans)
-    is_small = opened.limit(MOST_TOGETHER + 1).count() <= MOST_TOGETHER
+    is_small = producer_spans.where(IS_OPEN).limit(MOST_TOGETHER + 1).count() <= MOST_TOGETHER
     gathered = dossiers(
-        opened,
         producer_spans,
         record_batches,
         coordinator_states,
