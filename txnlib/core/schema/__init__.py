@@ -11,6 +11,7 @@ In reading order:
 * `metadata`, `coverage`, `producers`, `coordinators`: what is reconstructed
 * `outcomes`: whole transactions
 * `reports`: what is open, what it blocks, and what is odd
+* `rows_of_runs`, `views`: the rows that a run has, and views over several runs, as SQL
 """
 
 from __future__ import annotations
