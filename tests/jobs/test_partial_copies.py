@@ -52,6 +52,7 @@ LOGS |= {
 def orphan_in_a_whole_capture(s: Story) -> Expected:
     s.write(5 * MINUTE)
     s.beat(*TIMES)
+    s.copied(Copy(1, END, leader_epochs=((0, 0),)))
     return s.expect("HANGING", is_safe=True, reason="PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR")
 
 

@@ -66,6 +66,7 @@ def hidden(leaves: Callable[[Story], None], *, lost: bool) -> Schedule:
         s.end(MINUTE + SECOND, start=MINUTE, lost=[s.place] if lost else ())
         if not lost:
             s.write(2 * MINUTE)
+            s.copied(Copy(1, END, leader_epochs=((0, 0),)))
         s.beat(*TIMES[1:], leader_epoch=1 if lost else 0)
         leaves(s)
         compacted(s)
@@ -134,7 +135,7 @@ SCHEDULES |= {
     "election_that_only_the_checkpoint_shows": late_write_before_compaction((0, 0), (3, 9), says="leaders changed since"),
     "no_election_by_the_checkpoint": late_write_before_compaction((0, 0), is_safe=True),
     "two_commits_on_one_clock_and_one_marker": two_commits(110, says=DUE),
-    "two_commits_by_two_clocks_and_one_marker": two_commits(200, skew=150, says=DUE),
+    "marker_of_the_first_commit_at_the_time_of_the_second": two_commits(200, skew=200, says=DUE),
     "only_the_last_of_two_commits_is_left": two_commits(110, is_compacted=True, says=DECIDED),
     "only_the_last_of_two_commits_by_two_clocks_is_left": two_commits(200, skew=150, is_compacted=True, says=DECIDED),
     "overdue_commit_behind_an_older_marker": two_commits(110, complete=False, verdict="STUCK", reason="MARKER_OVERDUE"),

@@ -33,7 +33,7 @@ BEFORE = CheckedBatch(
 )
 FIRST = replace(BEFORE, place="first", base_sequence=5, last_sequence=6, crc=77)
 BEFORE_MS, BEHIND_MS = NOON - MINUTE + 10, NOON + MINUTE
-STAMPS = EpochStamps(before_ms=BEFORE_MS, before_last_ms=BEFORE_MS, behind_ms=BEHIND_MS, behind_last_ms=BEHIND_MS)
+STAMPS = EpochStamps(leader_epoch=3, before_ms=BEFORE_MS, before_last_ms=BEFORE_MS, behind_ms=BEHIND_MS, behind_last_ms=BEHIND_MS)
 SPAN = OpenSpan(
     topic="foo", partition=5, start_offset=50, last_offset=51, first_epoch=5, producer_epoch=5, coordinator_epoch=19,
     first_timestamp_ms=NOON, last_timestamp_ms=NOON, records=2, bytes_from_here=700, markers=(MARKER,), checks=(BEFORE, FIRST),

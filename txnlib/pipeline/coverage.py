@@ -39,9 +39,12 @@ def _partition_notes(run: Run) -> list[NotedPartition]:
         topic, partition = topic_partition_of(name)
         if topic is not None and partition is not None:
             leader = None if noted.leader is None else str(noted.leader)
-            answers = noted.model_dump(exclude={"leader", "replicas"})
-            replicas = tuple(map(str, noted.replicas))
-            found.append(NotedPartition(topic=topic, partition=partition, leader=leader, replicas=replicas, **answers))
+            answers = noted.model_dump(exclude={"leader", "leader_epoch", "replicas"})
+            replicas, epoch = tuple(map(str, noted.replicas)), noted.leader_epoch
+            named = NotedPartition(
+                topic=topic, partition=partition, leader=leader, noted_leader_epoch=epoch, replicas=replicas, **answers
+            )
+            found.append(named)
     return found
 
 

@@ -57,6 +57,14 @@ class PartitionNotes(BaseModel):
         "Brokers that have a replica.",
         "The replicas in the metadata log. Else a partition that was not captured cannot be proven deleted.",
     )
+    leader_epoch: int | None = _field(
+        None,
+        "Leader epoch of the partition, as its brokers know it.",
+        "Only the leader-epoch-checkpoint, or the metadata log, shows that no leader followed that could have lost a marker.",
+        strict=True,
+        ge=0,
+        le=MAX_INT32,
+    )
     log_start_offset: Offset | None = _field(
         None,
         "Log start offset, as the leader answered it.",

@@ -192,6 +192,21 @@ def test_a_newer_leader_truncates_what_is_at_or_above_its_first_offset() -> None
     assert "a newer leader truncated some of its batches" in str(cut.detail)
 
 
+def test_the_leader_epoch_that_is_noted_counts_as_that_of_the_leaders_checkpoint() -> None:
+    """A copy over the wire has no checkpoint; its brokers said which epoch it was."""
+    copies = captured(), captured(source="raw:2", end=15)
+    epochs = [epoch(1, 0, 19), epoch(1, 0, 14, source="raw:2")]
+    led, other = covered(*copies, epochs=epochs, partition_notes=[noted(leader=1, noted_leader_epoch=2)])
+    assert (led.leader_epoch, led.checkpoint_leader_epoch, other.checkpoint_leader_epoch) == (1, 2, None)
+    led, _ = covered(
+        *copies,
+        epochs=epochs,
+        partition_notes=[noted(leader=1, noted_leader_epoch=2)],
+        checkpoints=[checkpoint("leader_epoch", 3, start=20)],
+    )
+    assert led.checkpoint_leader_epoch == 3
+
+
 def test_the_lowest_first_offset_of_any_higher_epoch_counts() -> None:
     copies = captured(), captured(source="raw:2", end=15), captured(source="raw:3", end=18)
     epochs = [epoch(1, 0, 19), epoch(2, 12, 14, source="raw:2"), epoch(3, 10, 17, source="raw:3"), epoch(4, 18, 18, source="raw:3")]

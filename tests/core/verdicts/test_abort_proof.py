@@ -27,7 +27,7 @@ from tests.support.dossier_samples import (
 )
 from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.verdicts.abort_proof import STATEMENTS, Statement
-from txnlib.core.verdicts.dossier import SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.dossier import MOST_MARKERS, TruncatedMarker
 from txnlib.core.verdicts.evidence import Election, Thresholds
 
 #: Statement of docs/rules/abort.md, in order -> words that only this statement has.
@@ -167,6 +167,8 @@ def test_a_broker_that_names_an_owner_is_believed():
 # ---- 3. No COMMIT includes it.
 
 CHANGED = {"copy": {"leader_epoch": 4}}
+#: Nothing shows that no other leader followed.
+BARE = {"copy": {"checkpoint_leader_epoch": None}}
 
 
 def test_by_the_whole_history_every_commit_has_its_own_marker():
@@ -239,8 +241,9 @@ TAIL = replace(COPY, source="raw:2", broker="2", is_judged=False, truncated=CUT,
 #: Changes beside a compacted history -> what is said.
 LOSS = [
     ({"copy": {"leader_epoch": 4}}, "leaders changed since"),
-    ({"copy": {"leader_epoch": None}}, "is not known"),
-    ({"copy": {"checkpoint_leader_epoch": None}, "facts": {"has_epoch_checkpoints": True}}, "leader-epoch-checkpoint"),
+    ({"copy": {"leader_epoch": None, "checkpoint_leader_epoch": None}, "facts": {"is_metadata_confirmed": True}}, "is not known"),
+    ({"copy": {"checkpoint_leader_epoch": None}}, "leader-epoch-checkpoint"),
+    ({"copy": {"checkpoint_leader_epoch": 4}}, "leaders changed since"),
     ({"span": {"checks": (SPAN.checks[0], replace(CHECK, partition_leader_epoch=None))}}, "is not known"),
     ({"span": {"copies": (COPY, TAIL)}}, "truncated tail above its first batch"),
     ({"span": {"truncated_markers": (TruncatedMarker(broker="2", offset=60, type="COMMIT"),)}}, "COMMIT marker at offset 60"),
@@ -248,6 +251,7 @@ LOSS = [
     ({"span": {"elections": (Election(leader_epoch=4, leader=2),)}}, "leaders changed since"),
     ({"facts": {"transaction_version": 2}, "claim": {"record_offset": 95, "producer_epoch": 6}}, "under transactions v2"),
     ({"facts": {"transaction_version": None, "kafka_version": "4.0.0"}, "claim": {"producer_epoch": 6}}, "under transactions v2"),
+    ({"facts": {"transaction_version": 2}, "claim": {"owner": "ROTATED", "producer_epoch": 0}}, "under transactions v2"),
     ({"dossier": {"decisions": (LOST,)}}, "a COMMIT marker is due here"),
 ]
 
@@ -261,15 +265,15 @@ def test_a_marker_may_be_lost_where_nothing_excludes_it(changes, said):
 
 def test_nothing_can_be_lost_under_one_leader_epoch():
     assert compacted().safe_to_abort
-    assert compacted(copy={"checkpoint_leader_epoch": None}).safe_to_abort
+    assert compacted(**BARE, facts={"is_metadata_confirmed": True}).safe_to_abort
     assert compacted(facts={"transaction_version": 2}, claim={"record_offset": 95, "producer_epoch": 5}).safe_to_abort
 
 
 def test_an_election_may_be_lost_in_a_damaged_metadata_log() -> None:
     """The checkpoint of the copy shows every leader epoch; without one, only the metadata log does."""
-    hidden = {"facts": {"hides_elections": True}}
+    hidden = {"facts": {"hides_elections": True, "is_metadata_confirmed": True}}
     assert compacted(**hidden).safe_to_abort
-    row = compacted(copy={"checkpoint_leader_epoch": None}, **hidden)
+    row = compacted(**BARE, **hidden)
     assert not row.safe_to_abort
     assert "an election may be among them" in row.safety[2].says
 
@@ -299,28 +303,63 @@ def test_coordinators_from_4_2_on_complete_without_the_marker_of_a_leaderless_pa
     assert elected(*CLEAN, version=version).safe_to_abort
 
 
-def test_a_commit_whose_partitions_are_gone_is_suspected_only_without_a_checkpoint():
+def test_a_commit_whose_partitions_are_gone_is_no_commit_of_it_where_no_marker_can_be_lost():
     """In real logs, one that was written under the same leader left its marker, so it was a commit elsewhere."""
     gone = replace(LOST, partitions=None, first_record_offset=95, last_record_offset=95, decided_epoch=None)
     assert compacted(dossier={"decisions": (gone,)}).safe_to_abort
-    bare = {"copy": {"checkpoint_leader_epoch": None}}
-    assert not compacted(dossier={"decisions": (gone,)}, **bare).safe_to_abort
-    later = replace(gone, start_ms=NOON + 20 * MINUTE, said_ms=NOON + 21 * MINUTE, completed_ms=NOON + 21 * MINUTE)
-    assert compacted(dossier={"decisions": (later,)}, **bare).safe_to_abort
+    assert not compacted(dossier={"decisions": (gone,)}, copy={"leader_epoch": 4}).safe_to_abort
 
 
-def test_a_commit_elsewhere_is_suspected_only_without_a_checkpoint():
-    sibling = SiblingMarkers(topic="baz", partition=0, is_committed=True, unexplained_commit_ms=NOON + MINUTE)
-    assert compacted(span={"siblings": (sibling,)}).safe_to_abort
-    row = compacted(span={"siblings": (sibling,)}, copy={"checkpoint_leader_epoch": None})
-    assert "committed on another partition" in row.safety[2].says
-    assert not row.safe_to_abort
+#: Leader epoch of the stamps before the first batch, the newest one, end of a commit -> whether it surely ended before the batch.
+FORMER = [
+    (3, 3, BEFORE_MS - 1, True),
+    (4, 4, BEFORE_MS - 1, True),
+    (3, 4, BEFORE_MS - 1, False),
+    (3, 4, BEFORE_MS - 5 * MINUTE, False),
+    (3, 4, BEFORE_MS - 5 * MINUTE - 1, True),
+]
+
+
+@pytest.mark.parametrize(("stamped", "newest", "committed", "is_before"), FORMER)
+def test_the_clock_of_a_former_leader_is_no_nearer_than_five_minutes(stamped, newest, committed, is_before):
+    """Only today's leader, which is the coordinator, too, has the coordinator's clock."""
+    old = replace(DECISION, start_ms=committed - 60, said_ms=committed - 20, prepared_ms=committed - 20, completed_ms=committed)
+    span = {"markers": (), "stamps": (replace(SPAN.stamps[0], leader_epoch=stamped),)}
+    row = judged(dossier={"decisions": (old,)}, span=span, copy={"leader_epoch": newest, "log_start_offset": 20}, claim={})
+    assert row.safety[2].holds is (is_before or newest == 3)
+
+
+def _moved(decision, ms):
+    return {name: getattr(decision, name) - ms for name in ("start_ms", "said_ms", "prepared_ms", "completed_ms")}
+
+
+def test_a_marker_between_two_commits_may_be_of_either():
+    """By two clocks that nobody compared, that of the second lies at the marker; the first, which lost none, seems to lack one."""
+    far = {"copy": {"leader_epoch": 4, "log_start_offset": 20}, "coordinator_copy": {"leader": "2"}}
+    second = replace(
+        DECISION, first_record_offset=64, last_record_offset=66, start_ms=MARKER.ms - 60, said_ms=MARKER.ms - 5,
+        prepared_ms=MARKER.ms - 5, completed_ms=MARKER.ms + 5,
+    )  # fmt: skip
+    first = replace(second, first_record_offset=60, last_record_offset=62, **_moved(second, 200))
+    stamped = {"stamps": (replace(SPAN.stamps[0], leader_epoch=4),)}
+    assert judged(dossier={"decisions": (second,)}, span=stamped, **far).safety[2].holds
+    only(judged(dossier={"decisions": (first, second)}, span=stamped, **far), "NO_COMMIT_INCLUDES_IT", "COMMIT")
+    long_ago = replace(first, **_moved(first, 6 * MINUTE))
+    assert judged(dossier={"decisions": (long_ago, second)}, span=stamped, **far).safety[2].holds
+
+
+def test_a_history_of_too_many_decisions_is_not_whole():
+    elsewhere = [replace(DECISION, partitions=(), last_record_offset=200 + number) for number in range(MOST_MARKERS)]
+    assert judged(dossier={"decisions": tuple(elsewhere[1:])}, **CHANGED).safety[2].holds
+    row = judged(dossier={"decisions": tuple(elsewhere)}, **CHANGED)
+    only(row, "NO_COMMIT_INCLUDES_IT", "only the newest 200 decisions")
+    assert judged(dossier={"decisions": (DECISION, *elsewhere[1:])}, **CHANGED).safety[2].holds
 
 
 def test_an_abort_of_exactly_this_transaction_proves_it():
     aborted = replace(LOST, outcome="ABORT", state="CompleteAbort", first_record_offset=92, last_record_offset=94)
     begun = {"stamps": (replace(SPAN.stamps[0], before_ms=NOON - 500),)}
-    cut = {"coordinator": COMPACTED, "copy": {"leader_epoch": 4}, "claim": {"record_offset": 95}}
+    cut = {"coordinator": COMPACTED, "claim": {"record_offset": 95}, **BARE}
     row = judged(dossier={"decisions": (aborted,)}, span=begun, **cut)
     assert row.safe_to_abort
     assert "decided ABORT" in row.safety[2].says
@@ -377,7 +416,7 @@ ASSIGNED = [
 @pytest.mark.parametrize(("coordinator", "claim", "is_whole"), ASSIGNED)
 def test_a_history_is_whole_from_the_record_that_assigned_the_producer_id(coordinator, claim, is_whole):
     changes = {"coordinator": replace(COMPACTED, **coordinator), "claim": {"record_offset": 95} | claim}
-    row = judged(dossier={"decisions": ()}, **changes, **CHANGED)
+    row = judged(dossier={"decisions": ()}, **changes, **BARE)
     assert row.safety[2].holds is is_whole
 
 
@@ -405,7 +444,7 @@ def test_a_decision_of_another_coordinator_partition_makes_no_history_whole():
 
 @pytest.mark.parametrize(("changes", "is_whole"), WHOLE)
 def test_a_history_is_whole_from_a_witness_before_the_first_batch_on(changes, is_whole):
-    assert judged(**changes, **CHANGED).safe_to_abort is is_whole
+    assert judged(**changes, **BARE).safe_to_abort is is_whole
 
 
 def test_as_many_markers_as_decisions_are_those_of_the_decisions_whatever_the_clocks_say():
@@ -421,6 +460,8 @@ UNCLEAN = Election(offset=9, at_ms=NOON + MINUTE, leader=2, leader_epoch=4, is_u
 COORDINATOR_ELECTIONS = [
     (UNCLEAN, True),
     (replace(UNCLEAN, at_ms=BEFORE_MS), True),
+    (replace(UNCLEAN, at_ms=BEFORE_MS - 5 * MINUTE), True),
+    (replace(UNCLEAN, at_ms=BEFORE_MS - 5 * MINUTE - 1), False),
     (replace(UNCLEAN, at_ms=None), True),
     (replace(UNCLEAN, at_ms=NOON - 10 * MINUTE), False),
     (replace(UNCLEAN, is_unclean=False), False),
@@ -613,8 +654,10 @@ def test_the_witness_of_an_unchanged_leader_epoch_says_where_it_was_seen():
     assert compacted().safety[2].witnesses == (
         "leader epoch 3 of its first batch is still the newest in the log and in its checkpoint",
     )
-    bare = compacted(copy={"checkpoint_leader_epoch": None})
-    assert bare.safety[2].witnesses == ("leader epoch 3 of its first batch is still the newest in the log",)
+    bare = compacted(**BARE, facts={"is_metadata_confirmed": True})
+    assert bare.safety[2].witnesses == (
+        "leader epoch 3 of its first batch is still the newest in the log and in __cluster_metadata",
+    )
 
 
 def test_an_age_is_an_interval():

@@ -57,6 +57,13 @@ def test_the_newest_elections_are_kept_in_order_whatever_the_order_of_rows() -> 
     assert [each.offset for each in elections(*states)] == list(range(20, MOST_EVENTS + 20))
 
 
+def test_an_unclean_election_is_kept_however_old_it_is() -> None:
+    states = [
+        replace(STATE, since_offset=number, leader_epoch=number, is_unclean=number == 7) for number in range(MOST_EVENTS + 20)
+    ]
+    assert [each.offset for each in elections(*states)] == [7, *range(20, MOST_EVENTS + 20)]
+
+
 def test_a_broker_is_fenced_if_it_was_not_before() -> None:
     alive, again = replace(FENCED, is_fenced=False, since_offset=3), replace(FENCED, since_offset=12)
     assert facts(sessions=[again, FENCED, alive]).fenced == (FencedBroker(offset=9, at_ms=90, broker=1),)
@@ -73,13 +80,6 @@ def test_a_feature_is_lowered_if_its_level_was_higher_before() -> None:
 def test_copies_of_deleted_topics_show_nothing() -> None:
     known = facts(copies=[COPY, replace(COPY, source="raw:2", is_deleted=True)])
     assert known.partitions == {("foo", 5): PartitionFacts(copies=(COPY,))}
-
-
-def test_a_checkpoint_is_lost_where_most_copies_have_theirs() -> None:
-    without = replace(COPY, checkpoint_leader_epoch=None)
-    text = replace(without, source="text:1")
-    assert facts(copies=[COPY, COPY, without, text, text]).has_epoch_checkpoints
-    assert not facts(copies=[COPY, without]).has_epoch_checkpoints
 
 
 def test_a_coordinator_has_its_copies_its_log_and_its_alarms() -> None:

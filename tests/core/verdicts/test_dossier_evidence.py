@@ -500,9 +500,7 @@ def test_a_copy_is_not_older_than_its_newest_stamp(stamp, by):
 
 
 def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
-    older = SiblingMarkers(
-        topic="a", partition=0, newest_unexplained_ms=NOON, newest_unexplained_commit_ms=NOON, unexplained_commit_ms=NOON
-    )
+    older = SiblingMarkers(topic="a", partition=0, newest_unexplained_ms=NOON, newest_unexplained_commit_ms=NOON)
     newer = replace(older, newest_unexplained_ms=NOON + 2, newest_unexplained_commit_ms=NOON + 1)
     newer = replace(newer, newest_unexplained_commit_coordinator_epoch=7)
     silent = SiblingMarkers(topic="b", partition=0)
@@ -510,9 +508,6 @@ def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
     assert (found.newest_marker_ms, found.newest_commit_ms, found.newest_commit_coordinator_epoch) == (NOON + 2, NOON + 1, 7)
     assert evidence(siblings=(silent,)).on_partition.newest_marker_ms is None
     limit = NOON - MINUTE + 10 - 300_000
-    for ms, expected in ((limit, limit), (limit - 1, None)):
-        assert evidence(siblings=(replace(older, unexplained_commit_ms=ms),)).on_partition.sibling_commit_ms == expected
-    assert evidence(siblings=(older,), stamps=()).on_partition.sibling_commit_ms == NOON
     at = replace(older, is_committed=True, committed_ms=limit)
     assert committed_siblings(replace(SPAN, siblings=(at,))) == ("a-0",)
     assert committed_siblings(replace(SPAN, siblings=(replace(at, committed_ms=None),))) == ("a-0",)

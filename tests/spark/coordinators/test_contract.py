@@ -37,6 +37,7 @@ FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
     "earlier_in_doubt": StructType([*TABLES["in_doubt_transactions"].fields, StructField("run_id", StringType())]),
     "current_copies": CURRENT_COPIES,
+    "judged_copies": TABLES["coverage"],
     "records": TABLES["metadata_log"].simpleString(),
 }
 

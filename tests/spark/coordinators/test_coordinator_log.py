@@ -1,8 +1,10 @@
 """One log of all copies of a coordinator partition."""
 
+import pytest
+
 from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, rec
-from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES, coordinator_log
+from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES, coordinator_log, coordinator_states
 from txnlib.spark.schemas import TABLES
 
 
@@ -38,3 +40,20 @@ def test_what_the_current_copy_no_longer_has_is_superseded(spark):
     for copies, superseded in ((current, [3]), (None, [])):
         found = coordinator_log(transaction_log(spark, rows), empty(spark, TABLES["coverage"]), copies)
         assert_rows(found, [(offset, offset in superseded) for offset in (1, 3, 5, 7)], "offset", "is_superseded")
+
+
+#: Offset and start of the last Complete record, behind a decision at offset 1 that began at TS -> the number of its transaction.
+ENDS = {
+    "of the same, sent again": (2, TS, 1),
+    "of the same, behind a hole": (9, TS, 1),
+    "of another, behind a hole": (9, TS + 60, 2),
+    "of text without starts": (9, None, 1),
+}
+
+
+@pytest.mark.parametrize(("offset", "start", "number"), ENDS.values(), ids=ENDS)
+def test_a_decision_behind_a_hole_is_another_one_if_it_began_at_another_time(spark, offset, start, number):
+    """An older copy of the log may end with the first, and compaction have removed all of the second but its end."""
+    log = transaction_log(spark, [row(0, "PC"), row(1, "CC"), row(offset, "CC", start=start)])
+    states = coordinator_states(log, empty(spark, TABLES["coverage"]))
+    assert_rows(states, [(0, 1), (1, 1), (offset, number)], "offset", "transaction_number")

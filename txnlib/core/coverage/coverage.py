@@ -243,6 +243,9 @@ def _of_copy(
         is_deleted=False,
         is_current=is_known,
         truncated=copy.epochs.truncated or None,
+        checkpoint_leader_epoch=highest(
+            (copy.epochs.checkpoint_leader_epoch, noted.noted_leader_epoch if role.role == Role.LEADER else None)
+        ),
         ends=copy.end,
         high_watermark=copy.checkpoints.high_watermark,
         checkpointed_at_ms=None if copy.checkpoints.high_watermark is None else instants.of_checkpoint(copy.broker),

@@ -34,6 +34,7 @@ class NotedPartition:
     last_stable_offset: int | None = None
     answered_at_ms: int | None = None
     fetched_from: int | None = None
+    noted_leader_epoch: int | None = None
 
     @property
     def place(self) -> Place:

@@ -45,7 +45,11 @@ COVERAGE: Final = Table(
         Column("is_leader", BOOLEAN, "Whether the copy is the leader's; NULL if not known."),
         Column("topic_id", STRING, "Topic id in partition.metadata; NULL if it was not captured."),
         Column("is_deleted", BOOLEAN, "Whether the copy is of a deleted topic; such a copy is not judged."),
-        Column("checkpoint_leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint."),
+        Column(
+            "checkpoint_leader_epoch",
+            INT,
+            "Newest leader epoch in the leader-epoch-checkpoint, or that its leader answered.",
+        ),
         Column("leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint and the batches."),
         Column(
             "role",

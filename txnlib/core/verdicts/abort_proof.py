@@ -15,7 +15,7 @@ from typing import Final
 from txnlib.core.copies import Role, highest
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
@@ -231,7 +231,8 @@ def _lost_since(case: Case) -> Election | None:
     """An unclean election of a coordinator partition since the first batch: neither its log nor a marker need show a decision."""
     partition = case.evidence.on_partition
     before = clock_ms(partition.stamped_before_ms)
-    oldest = None if before is None else before - partition.clocks_differ_ms
+    # The controller's clock was compared with no other.
+    oldest = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
     elections = case.evidence.at_coordinator.unclean_elections
     return next((each for each in elections if each.at_ms is None or oldest is None or each.at_ms >= oldest), None)
 
@@ -268,26 +269,25 @@ def _by_no_loss(case: Case) -> Proof:
         return _way(False, f"a marker of it was lost: {', '.join(partition.truncated_markers)}")
     if partition.truncated_from is not None and (partition.truncated_until or 0) >= partition.start_offset:
         return _way(False, "another copy has a truncated tail above its first batch, so its marker may have been lost")
-    is_witnessed = partition.checkpoint_leader_epoch is not None or case.evidence.in_cluster.is_confirmed
-    if any(each.lists_partition or not (each.began_later or is_witnessed) for each in _commits(case)):
+    if any(each.lists_partition for each in _commits(case)):
         return _way(False, "a COMMIT of its time has no marker here")
-    if coordinator.may_be_v2 and (coordinator.producer_epoch is None or coordinator.producer_epoch > partition.producer_epoch):
+    # The epoch of an id that went on with another producer id is of that one.
+    known = None if coordinator.owner is Owner.ROTATED else coordinator.producer_epoch
+    if coordinator.may_be_v2 and (known is None or known > partition.producer_epoch):
         return _way(False, "under transactions v2, records of an older epoch than the coordinator's have lost their marker")
-    if partition.lacks_epoch_checkpoint and not case.evidence.in_cluster.is_confirmed:
+    if partition.checkpoint_leader_epoch is None and not case.evidence.in_cluster.is_confirmed:
         return _way(False, "the leader-epoch-checkpoint of the partition was not copied")
-    if partition.sibling_commit_ms is not None and not is_witnessed:
-        return _way(False, "this producer has committed on another partition since, and no record shows what that included")
     if partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections:
         return _way(False, "records of the metadata log are lost, and an election may be among them")
     first, newest = partition.first_leader_epoch, partition.newest_leader_epoch
     if first is None or newest is None:
         return _way(False, "the leader epoch of its first batch is not known")
     if newest <= first and _unclean(case, first) is None:
-        where = "in the log and in its checkpoint" if partition.checkpoint_leader_epoch is not None else "in the log"
+        where = "its checkpoint" if partition.checkpoint_leader_epoch is not None else "__cluster_metadata"
         return _way(
             True,
             "no COMMIT includes it: a decision would have left its marker, and no leader that could have lost it followed",
-            (f"leader epoch {first} of its first batch is still the newest {where}",),
+            (f"leader epoch {first} of its first batch is still the newest in the log and in {where}",),
         )
     return _by_clean_elections(case, first, newest)
 

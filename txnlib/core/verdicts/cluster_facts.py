@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
@@ -133,7 +133,6 @@ class ClusterFacts:
     #: Whether elections may be lost in the metadata log.
     hides_elections: bool = False
     #: Whether most copies have their leader epoch checkpoint, so that one without it has lost it.
-    has_epoch_checkpoints: bool = False
     coordinators: tuple[CoordinatorPartition, ...] = ()
     fenced: tuple[FencedBroker, ...] = ()
     lowered: tuple[LoweredFeature, ...] = ()
@@ -202,7 +201,6 @@ def cluster_facts(
     """The facts that all dossiers of an audit share: `known` by its settings, and what the tables of the cluster show."""
     partitions = _partitions(coverage, alarms, partition_assignments)
     logs = {each.partition: each for each in coordinators}
-    raw = [copy for copy in coverage if (copy.source or "").startswith("raw:")]
     return replace(
         known,
         coordinators=tuple(
@@ -210,8 +208,6 @@ def cluster_facts(
             for (topic, partition), of in partitions.items()
             if topic == TRANSACTION_STATE_TOPIC and of.copies
         ),
-        # Brokers keep one in each partition's folder: where most copies have theirs, the others were lost.
-        has_epoch_checkpoints=2 * sum(copy.checkpoint_leader_epoch is not None for copy in raw) > len(raw),
         fenced=_newest(_fenced(broker_sessions)),
         lowered=_newest(_lowered(cluster_settings)),
         partitions=partitions,
@@ -243,7 +239,7 @@ def _partitions(
     return {
         place: PartitionFacts(
             copies=tuple(copies.get(place, ())),
-            elections=_newest(elections.get(place, ())),
+            elections=_newest(elections.get(place, ()), lambda election: election.is_unclean),
             alarms=tuple(sorted(names.get(place, ()))),
         )
         for place in {**copies, **elections, **names}
@@ -298,6 +294,8 @@ def _since(state: Any) -> int:
     return -1 if state.since_offset is None else int(state.since_offset)
 
 
-def _newest(events: Iterable[Any]) -> tuple[Any, ...]:
+def _newest(events: Iterable[Any], stays: Callable[[Any], bool] = lambda _event: False) -> tuple[Any, ...]:
+    """The newest events, and all older ones that stay."""
     order = attrgetter("offset", "at_ms")
-    return tuple(sorted(events, key=lambda event: [-1 if number is None else number for number in order(event)])[-MOST_EVENTS:])
+    in_order = sorted(events, key=lambda event: [-1 if number is None else number for number in order(event)])
+    return (*filter(stays, in_order[:-MOST_EVENTS]), *in_order[-MOST_EVENTS:])

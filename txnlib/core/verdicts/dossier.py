@@ -65,6 +65,8 @@ class CheckedBatch:
 class EpochStamps:
     """Broker-stamped times in one leader epoch of the judged copy: one leader, so one clock."""
 
+    #: -1 if the log does not show it.
+    leader_epoch: int = -1
     #: The newest one before the first batch.
     before_ms: int | None = None
     #: The newest one before the end of the last batch.
@@ -88,7 +90,6 @@ class SiblingMarkers:
     newest_unexplained_commit_coordinator_epoch: int | None = None
     is_committed: bool = False
     committed_ms: int | None = None
-    unexplained_commit_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

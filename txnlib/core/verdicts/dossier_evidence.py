@@ -14,7 +14,7 @@ from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.rows import row_of
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
-from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan, SiblingMarkers
+from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Evidence, Owner, PartitionSide
 from txnlib.core.verdicts.history import Clocks, Match, began_later_by_epoch, clocks_of, decided_of, history_of, lists, matches_of
@@ -43,7 +43,9 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
     partition = _partition_side(dossier, span, claim, clocks, matches, coordinator, facts)
     led = of_claim.elections if of_claim else ()
     cluster = row_of(ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed)
-    return Evidence(partition, coordinator, cluster, history_of(span, claim, matches, partition, clocks, facts))
+    has_all = len(dossier.decisions) < MOST_MARKERS
+    history = history_of(span, claim, matches, partition, clocks, facts, has_all_decisions=has_all)
+    return Evidence(partition, coordinator, cluster, history)
 
 
 # ---- The owner: docs/rules/copies.md#owners-of-a-producer-id
@@ -256,7 +258,6 @@ def _partition_side(
         is_start_committed=None if copy.high_watermark is None else span.start_offset < copy.high_watermark,
         crc=_crc(span.checks),
         first_seen_ms=latest_bound_ms(seen, floor, None),
-        sibling_commit_ms=_sibling_commit_ms(span.siblings, stamped_before),
         newest_marker_ms=highest(each.newest_unexplained_ms for each in span.siblings),
         newest_commit_ms=commit.newest_unexplained_commit_ms if commit else None,
         newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
@@ -268,8 +269,9 @@ def _partition_side(
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
         is_stable_offset_raised=not is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=first.partition_leader_epoch if first else None,
-        newest_leader_epoch=highest([*(each.leader_epoch for each in living), *(each.leader_epoch for each in span.elections)]),
-        lacks_epoch_checkpoint=facts.has_epoch_checkpoints and copy.checkpoint_leader_epoch is None,
+        newest_leader_epoch=highest(
+            [copy.checkpoint_leader_epoch, *(each.leader_epoch for each in living), *(each.leader_epoch for each in span.elections)]
+        ),
         is_begin_gone=is_begin_gone,
         first_batch_crc=first.crc if first else None,
         truncated_markers=tuple(
@@ -329,13 +331,6 @@ def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow) -> bool:
     if before.last_sequence is None:
         return not has_holes
     return first.base_sequence == (0 if before.last_sequence == MAX_SEQUENCE else before.last_sequence + 1)
-
-
-def _sibling_commit_ms(siblings: Sequence[SiblingMarkers], stamped_before: int | None) -> int | None:
-    """Time of the newest unexplained COMMIT marker elsewhere, since the open records may have begun."""
-    newest = highest(each.unexplained_commit_ms for each in siblings)
-    is_since = stamped_before is None or newest is None or newest >= stamped_before - UNKNOWN_CLOCKS_DIFFER_MS
-    return newest if is_since else None
 
 
 def committed_siblings(span: OpenSpan) -> tuple[str, ...]:

@@ -108,8 +108,6 @@ class PartitionSide:
     is_start_committed: bool | None = True
     crc: Crc = Crc.VALID
     first_seen_ms: int | None = None
-    #: The newest COMMIT marker of the producer on another partition, since the start, that no known decision explains.
-    sibling_commit_ms: int | None = None
     #: The newest marker of the producer on any partition that no known decision explains.
     newest_marker_ms: int | None = None
     #: The newest COMMIT among these markers; only a coordinator writes a COMMIT.
@@ -135,7 +133,6 @@ class PartitionSide:
     newest_leader_epoch: int | None = None
     checkpoint_leader_epoch: int | None = None
     #: Whether most copies of the capture have their leader epoch checkpoint, and this one has none.
-    lacks_epoch_checkpoint: bool = False
     #: Whether the first batch is gone: only a producer snapshot, or the answer of the leader, shows where the transaction began.
     is_begin_gone: bool = False
     #: Identity of the log and of the first batch, by which a later audit recognises the transaction.

@@ -245,30 +245,48 @@ def _is_marked(match: Match) -> bool | None:
 
 
 def history_of(
-    span: OpenSpan, claim: Claim | None, matches: Sequence[Match], partition: PartitionSide, clocks: Clocks, facts: ClusterFacts
+    span: OpenSpan,
+    claim: Claim | None,
+    matches: Sequence[Match],
+    partition: PartitionSide,
+    clocks: Clocks,
+    facts: ClusterFacts,
+    *,
+    has_all_decisions: bool,
 ) -> History:
     """The decisions that may include the open records, and whether others may be lost to compaction.
 
     If the copy has all markers of the producer, as many markers as decisions are those of the decisions, whatever the clocks say.
     But a marker that ended nothing may be another one that was sent again, so only its time shows that it is of a decision.
+    `has_all_decisions`: whether older decisions of the producer were not left out of the dossier.
     """
+    before = surely_before_ms(span, partition, clocks)
     last_own = max((number for number, match in enumerate(matches) if match.fit is Fit.EXACT), default=-1)
     own = matches[last_own].decision if last_own >= 0 else None
-    is_whole, because = _is_whole(claim, own, partition, clocks, facts)
+    is_whole, because = _is_whole(claim, own, before, facts)
+    if own is None and not has_all_decisions:
+        is_whole, because = False, f"only the newest {MOST_MARKERS} decisions of its producer were compared with its markers"
     if is_whole and is_begin_known(span) and all(map(_has_its_own, matches)):
         return History(is_whole=True, because=f"{because}; there are as many markers as decisions")
     unmarked = []
-    for match in matches[last_own + 1 :]:
-        if began_later_by_epoch(match.decision, span) or _ended_before(match.decision, span, partition, clocks):
+    for number, match in enumerate(matches):
+        if number <= last_own and not _may_have_lost_it(match, span, clocks):
+            continue
+        if began_later_by_epoch(match.decision, span) or _ended_before(match.decision, span, before):
             continue
         start = clock_ms(match.decision.start_ms)
-        after, before = partition.stamped_after_ms, partition.stamped_before_ms
+        after = partition.stamped_after_ms
         began_later = (
             start is not None and after is not None and after + min(clocks.differ_ms, CLOCKS_DIFFER_MS) < start + clocks.offset_ms
         )
-        began_before = start is not None and before is not None and before - clocks.differ_ms >= start + clocks.offset_ms
+        began_before = start is not None and before is not None and before >= start
         unmarked.append(decided_of(match, span, clocks, facts, began_later=began_later, began_before=began_before))
     return History(is_whole=is_whole, because=because, unmarked=tuple(unmarked))
+
+
+def _may_have_lost_it(match: Match, span: OpenSpan, clocks: Clocks) -> bool:
+    """Whether a later decision may have got the marker of this COMMIT, by clocks that differ, so that its own was lost."""
+    return match.decision.outcome == "COMMIT" and match.marker is None and not _may_be_deleted(match, span, clocks)
 
 
 def _has_its_own(match: Match) -> bool:
@@ -285,19 +303,31 @@ def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
     return epoch is not None and span.producer_epoch < record_epochs(epoch, decision.outcome, decision.transaction_version)[0]
 
 
-def _ended_before(decision: CoordinatorDecision, span: OpenSpan, partition: PartitionSide, clocks: Clocks) -> bool:
-    """Whether a transaction was decided before the first open batch was written, by epochs or by brokers' clocks."""
+def surely_before_ms(span: OpenSpan, partition: PartitionSide, clocks: Clocks) -> int | None:
+    """An instant before the first open batch, by the coordinator's clock: a stamp, less what the two clocks may differ.
+
+    `clocks` compares that of today's leader. Nobody compared those of former ones.
+    """
+    return highest(
+        ms - (clocks.offset_ms + clocks.differ_ms if each.leader_epoch == partition.newest_leader_epoch else _UNCOMPARED_MS)
+        for each in span.stamps
+        if (ms := clock_ms(each.before_ms)) is not None
+    )
+
+
+_UNCOMPARED_MS: Final = UNKNOWN_CLOCKS_DIFFER_MS
+
+
+def _ended_before(decision: CoordinatorDecision, span: OpenSpan, before: int | None) -> bool:
+    """Whether a transaction was decided before the first open batch was written, by epochs or by brokers' clocks (`before`)."""
     epoch, first = marker_epoch(decision), span.first_epoch
     if epoch is not None and first is not None and first > record_epochs(epoch, decision.outcome, decision.transaction_version)[1]:
         return True
     ended = clock_ms(decision.completed_ms if decision.completed_ms is not None else decided_ms(decision))
-    before = partition.stamped_before_ms
-    return ended is not None and before is not None and before - clocks.differ_ms > ended + clocks.offset_ms
+    return ended is not None and before is not None and before > ended
 
 
-def _is_whole(
-    claim: Claim | None, own: CoordinatorDecision | None, partition: PartitionSide, clocks: Clocks, facts: ClusterFacts
-) -> tuple[bool, str]:
+def _is_whole(claim: Claim | None, own: CoordinatorDecision | None, before: int | None, facts: ClusterFacts) -> tuple[bool, str]:
     """Whether the coordinators' records since before the first open batch are all there, with the witness in words."""
     wanted = [each for each in facts.coordinators if claim is None or each.partition == claim.coordinator_partition]
     if not wanted or any(not each.shows_absence for each in wanted):
@@ -323,7 +353,7 @@ def _is_whole(
         return True, f"{since}, but the last one of {claim.transactional_id} is a decision whose marker is here, {kept}"
     if claim is not None and claim.is_first_assigned and (claim.first_record_offset or 0) >= hole:
         return True, f"{since}, but none since offset {claim.first_record_offset}, which assigned the producer id"
-    newest, before = highest(latest_ms(each.hole_ms) for each in holes), partition.stamped_before_ms
-    if newest is not None and before is not None and before - clocks.differ_ms > newest + clocks.offset_ms:
+    newest = highest(latest_ms(each.hole_ms) for each in holes)
+    if newest is not None and before is not None and before > newest:
         return True, f"{since}, all of them older than the stamps before the first batch"
     return False, f"{since}, and a decision that includes this partition may have been among them"

@@ -113,11 +113,17 @@ _MISSING: Final = "size(array_except(coalesce(before.partitions, array()), coale
 #: is no superset, means two transactions.
 _IS_SAME: Final = f"(coalesce(before.dense = dense, FALSE) OR (before.producer_epoch = producer_epoch AND {_MISSING} = 0))"
 _CONTINUES: Final = f"(before.state IN {_ACTIVE} AND coalesce(before.start_ms = start_ms, TRUE))"
+#: Whether the record before is of the transaction that a Complete record ends. An older copy of a log may end with one decision,
+#: and the current one go on with the end of another, which began at another time.
+_IS_ENDED: Final = (
+    f"((before.state IN {_PREPARED} OR before.state = state) "
+    "AND (coalesce(before.dense = dense, FALSE) OR coalesce(before.start_ms = start_ms, TRUE)))"
+)
 #: Whether a record is the first of a transaction, as far as the surviving records show.
 _BEGINS: Final = f"""coalesce(
   (state = 'Ongoing' AND NOT coalesce({_CONTINUES} AND {_IS_SAME}, FALSE))
   OR (state IN {_PREPARED} AND NOT coalesce({_CONTINUES}, FALSE))
-  OR (state LIKE 'Complete%' AND NOT coalesce(before.state IN {_PREPARED} OR before.state = state, FALSE)),
+  OR (state LIKE 'Complete%' AND NOT coalesce({_IS_ENDED}, FALSE)),
   FALSE
 )"""
 _OF_STEP: Final = {

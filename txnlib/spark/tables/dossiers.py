@@ -179,8 +179,7 @@ siblings AS (
       max(CASE WHEN is_unexplained AND marker_type = 'COMMIT'
         THEN struct(ms, marker_coordinator_epoch AS coordinator_epoch) END) AS commit,
       bool_or(is_commit) AS is_committed,
-      max(CASE WHEN is_commit THEN committed_ms END) AS committed_ms,
-      max(CASE WHEN is_commit AND is_unexplained THEN ms END) AS unexplained_commit_ms
+      max(CASE WHEN is_commit THEN committed_ms END) AS committed_ms
     FROM elsewhere
     GROUP BY topic, partition, producer_id, start_offset, of_topic, of_partition
   )
