@@ -129,6 +129,10 @@ NOT_DECIDED = [
         "baz",
     ),
     ({"claim": {"owner": "NEXT"}}, "will use the producer id next"),
+    (
+        {"claim": {"is_superseded": True, "state": "Ongoing"}},
+        "was Ongoing in an older copy of its log, and no record shows its end",
+    ),
     ({"facts": {"kafka_version": "2.8.2"}}, "brokers before 3.0"),
 ]
 
@@ -354,6 +358,10 @@ def test_a_history_of_too_many_decisions_is_not_whole():
     row = judged(dossier={"decisions": tuple(elsewhere)}, **CHANGED)
     only(row, "NO_COMMIT_INCLUDES_IT", "only the newest 200 decisions")
     assert judged(dossier={"decisions": (DECISION, *elsewhere[1:])}, **CHANGED).safety[2].holds
+
+
+def test_an_id_that_expired_between_transactions_ends_nothing():
+    assert judged(claim={"is_superseded": True, "state": "CompleteCommit"}).safe_to_abort
 
 
 def test_an_abort_of_exactly_this_transaction_proves_it():

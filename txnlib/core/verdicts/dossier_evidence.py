@@ -146,8 +146,12 @@ def _pending_ids(claims: Sequence[Claim]) -> tuple[str, ...]:
     """The ids that own or owned the producer id and may still include the partition, in words."""
     found = []
     for claim in claims:
-        state = None if claim.state is None or claim.is_superseded else BY_KAFKA_NAME[claim.state]
-        if state in _PENDING:
+        state = None if claim.state is None else BY_KAFKA_NAME[claim.state]
+        if state in _PENDING and claim.is_superseded:
+            # Only ids between transactions expire: records that show its end are missing.
+            was = f"{claim.transactional_id} was {state.kafka_name if state else ''} in an older copy of its log"
+            found.append(f"{was}, and no record shows its end")
+        elif state in _PENDING:
             two_phase = " in a two-phase commit" if claim.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS else ""
             found.append(f"{claim.transactional_id} is {state.kafka_name if state else ''}{two_phase}")
         elif claim.owner == Owner.NEXT.value:
