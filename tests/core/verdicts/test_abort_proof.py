@@ -385,11 +385,15 @@ def test_an_abort_of_exactly_this_transaction_proves_it():
 
 
 def test_under_transactions_v2_the_next_epoch_is_the_end_of_exactly_this_one():
-    ended = replace(LOST, outcome="ABORT", state="CompleteAbort", decided_epoch=6, transaction_version=2)
+    ended = replace(
+        LOST, outcome="ABORT", state="CompleteAbort", decided_epoch=6, transaction_version=2, client_transaction_version=2
+    )
     cut = {"coordinator": COMPACTED, "facts": {"transaction_version": 2}, "claim": {"producer_epoch": 6, "record_offset": 95}}
     assert judged(dossier={"decisions": (ended,)}, **cut).safe_to_abort
     assert not judged(dossier={"decisions": (replace(ended, decided_epoch=7),)}, **cut).safe_to_abort
     assert not judged(dossier={"decisions": (replace(ended, transaction_version=1),)}, **cut).safe_to_abort
+    for client in (None, 0, 1):  # its coordinator raised the epoch to abort one of several
+        assert not judged(dossier={"decisions": (replace(ended, client_transaction_version=client),)}, **cut).safe_to_abort
     committed = replace(ended, outcome="COMMIT", state="CompleteCommit")
     assert not judged(dossier={"decisions": (committed,)}, **cut).safe_to_abort
 

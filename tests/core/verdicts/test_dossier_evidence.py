@@ -393,9 +393,13 @@ def test_a_decision_has_the_newest_epoch_of_its_coordinator_and_its_own_times():
     assert not history((DECISION, elsewhere)).unmarked[-1].is_followed
 
 
-@pytest.mark.parametrize(("first", "decided", "own"), [(5, 6, True), (5, 5, False), (None, 6, False), (5, None, False)])
-def test_only_an_end_that_raises_the_epoch_has_an_epoch_of_its_own(first, decided, own):
-    lost = replace(LOST, first_epoch=first, decided_epoch=decided)
+#: Epochs of the first and of the Prepare record, transaction version of the client -> whether no other transaction has that epoch.
+OWN_EPOCH = [(5, 6, 2, True), (5, 6, 1, False), (5, 6, None, False), (5, 5, 2, False), (None, 6, 2, False), (5, None, 2, False)]
+
+
+@pytest.mark.parametrize(("first", "decided", "client", "own"), OWN_EPOCH)
+def test_only_an_end_that_raises_the_epoch_of_a_client_of_version_2_has_an_epoch_of_its_own(first, decided, client, own):
+    lost = replace(LOST, first_epoch=first, decided_epoch=decided, client_transaction_version=client)
     assert history((DECISION, lost)).unmarked[-1].is_own_epoch is own
 
 

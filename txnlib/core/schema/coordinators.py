@@ -114,6 +114,7 @@ TRANSACTIONS: Final = Table(
         Column("transaction_timeout_ms", INT, "Timeout that the client requested; 2147483647 for two-phase commit."),
         Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("transaction_version", INT, "Transaction version, if a record contains it."),
+        Column("client_transaction_version", INT, "Transaction version of the client, if an Ongoing record contains it."),
         Column(
             "cluster_transaction_version", INT, "Level of the feature transaction.version at its end, or now; NULL if not known."
         ),

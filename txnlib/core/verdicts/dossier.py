@@ -187,6 +187,7 @@ class CoordinatorDecision:
     decided_epoch: int | None = None
     coordinator_epoch: int | None = None
     transaction_version: int | None = None
+    client_transaction_version: int | None = None
     #: None if only a record without its partitions is left.
     partitions: tuple[TopicPartition, ...] | None = None
     first_record_offset: int

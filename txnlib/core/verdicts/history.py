@@ -216,7 +216,11 @@ def decided_of(
         lists_partition=decision.partitions is not None,
         began_later=began_later,
         began_before=began_before,
-        is_own_epoch=ended_epoch is not None and began_epoch is not None and ended_epoch > began_epoch,
+        # The transactions of other clients share an epoch, also where the coordinator raises it to abort one of them.
+        is_own_epoch=ended_epoch is not None
+        and began_epoch is not None
+        and ended_epoch > began_epoch
+        and (decision.client_transaction_version or 0) >= 2,
         is_followed=is_followed,
         record_offset=decision.last_record_offset,
     )

@@ -107,6 +107,7 @@ _OF_ENDING: Final = {
     "time_to_decide_ms": "decided_ms - start_ms",
     "time_to_write_markers_ms": "completed_ms - decided_ms",
     "is_two_phase_commit": IS_TWO_PHASE_COMMIT,
+    "client_transaction_version": "client_version",
 }
 _FOLLOWS_MS: Final = f"{clock_ms('next.last_update_ms')} - {clock_ms('last_ms')}"
 _ENDING: Final = {
