@@ -312,14 +312,12 @@ def surely_before_ms(span: OpenSpan, partition: PartitionSide, clocks: Clocks) -
 
     `clocks` compares that of today's leader. Nobody compared those of former ones.
     """
+    today, former = clocks.offset_ms + clocks.differ_ms, UNKNOWN_CLOCKS_DIFFER_MS
     return highest(
-        ms - (clocks.offset_ms + clocks.differ_ms if each.leader_epoch == partition.newest_leader_epoch else _UNCOMPARED_MS)
+        ms - (today if each.leader_epoch == partition.newest_leader_epoch else former)
         for each in span.stamps
         if (ms := clock_ms(each.before_ms)) is not None
     )
-
-
-_UNCOMPARED_MS: Final = UNKNOWN_CLOCKS_DIFFER_MS
 
 
 def _ended_before(decision: CoordinatorDecision, span: OpenSpan, before: int | None) -> bool:
