@@ -146,14 +146,13 @@ def _pending_ids(claims: Sequence[Claim]) -> tuple[str, ...]:
     """The ids that own or owned the producer id and may still include the partition, in words."""
     found = []
     for claim in claims:
-        state = None if claim.state is None else BY_KAFKA_NAME[claim.state]
-        if state in _PENDING and claim.is_superseded:
+        is_pending = claim.state is not None and BY_KAFKA_NAME[claim.state] in _PENDING
+        if is_pending and claim.is_superseded:
             # Only ids between transactions expire: records that show its end are missing.
-            was = f"{claim.transactional_id} was {state.kafka_name if state else ''} in an older copy of its log"
-            found.append(f"{was}, and no record shows its end")
-        elif state in _PENDING:
+            found.append(f"{claim.transactional_id} was {claim.state} in an older copy of its log, and no record shows its end")
+        elif is_pending:
             two_phase = " in a two-phase commit" if claim.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS else ""
-            found.append(f"{claim.transactional_id} is {state.kafka_name if state else ''}{two_phase}")
+            found.append(f"{claim.transactional_id} is {claim.state}{two_phase}")
         elif claim.owner == Owner.NEXT.value:
             found.append(f"{claim.transactional_id} will use the producer id next")
     return tuple(found)
@@ -236,7 +235,8 @@ def _partition_side(
         default=None,
     )
     living = [each for each in span.copies if each.status != "MISSING"]
-    seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first.crc if first else None)]
+    first_batch_crc = first.crc if first else None
+    seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first_batch_crc)]
     begun = span.last_timestamp_ms if span.first_timestamp_ms is None else span.first_timestamp_ms
     return row_of(
         PartitionSide,
@@ -277,7 +277,7 @@ def _partition_side(
             [copy.checkpoint_leader_epoch, *(each.leader_epoch for each in living), *(each.leader_epoch for each in span.elections)]
         ),
         is_begin_gone=is_begin_gone,
-        first_batch_crc=first.crc if first else None,
+        first_batch_crc=first_batch_crc,
         truncated_markers=tuple(
             f"{each.type} marker at offset {each.offset} of broker {each.broker}" for each in span.truncated_markers
         ),

@@ -310,7 +310,7 @@ def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
 def surely_before_ms(span: OpenSpan, partition: PartitionSide, clocks: Clocks) -> int | None:
     """An instant before the first open batch, by the coordinator's clock: a stamp, less what the two clocks may differ.
 
-    `clocks` compares that of today's leader. Nobody compared those of former ones.
+    `clocks` is about today's leader. The clocks of former leaders were compared with no other.
     """
     today, former = clocks.offset_ms + clocks.differ_ms, UNKNOWN_CLOCKS_DIFFER_MS
     return highest(

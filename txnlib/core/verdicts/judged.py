@@ -156,8 +156,8 @@ def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, patterns: Seq
     cure = remedy(evidence, judgement, thresholds, version)
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     copy, named = span.judged_copy, coordinator.transactional_id
-    first_batch_crc = span.first_check.crc if span.first_check else None
-    seen = {each.run_id: each.as_of_ms for each in span.earlier if is_same_transaction(each, copy, first_batch_crc) is not False}
+    crc = partition.first_batch_crc
+    seen = {each.run_id: each.as_of_ms for each in span.earlier if is_same_transaction(each, copy, crc) is not False}
     written = clock_ms(span.last_timestamp_ms)
     since = (judgement.proven_since_ms, clock_ms(partition.first_timestamp_ms), written)
     return row_of(
