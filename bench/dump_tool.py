@@ -39,7 +39,16 @@ def segments_of(capture: Path) -> list[Path]:
 def print_segments(segments: Sequence[Path], out: IO[bytes] | int, *options: str) -> None:
     """Runs the tool. It takes no path with a comma."""
     jars = os.environ["KAFKA_CLASS_PATH"]
-    command = [java_command(), *JVM, "-cp", jars, "kafka.tools.DumpLogSegments", *options, "--files", ",".join(map(str, segments))]
+    command = [
+        java_command(),
+        *JVM,
+        "-cp",
+        jars,
+        "kafka.tools.DumpLogSegments",
+        *options,
+        "--files",
+        ",".join(map(str, segments)),
+    ]
     done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE)
     if done.returncode:
         raise SystemExit(f"Kafka's tool failed:\n{done.stderr.decode(errors='replace')[-4000:]}")

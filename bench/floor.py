@@ -21,7 +21,9 @@ def floor_of(path: str) -> int:
                 positions.append(position)
                 position += unpack(mapped, position + 8)[0] + LOG_OVERHEAD
             places = np.array(positions)
-            window = np.frombuffer(mapped, dtype=np.uint8, count=positions[-1] + HEADER_BYTES - positions[0], offset=positions[0])
+            window = np.frombuffer(
+                mapped, dtype=np.uint8, count=positions[-1] + HEADER_BYTES - positions[0], offset=positions[0]
+            )
             count += len(window[(places - positions[0])[:, None] + np.arange(HEADER_BYTES)])
             del window
     return count

@@ -175,8 +175,11 @@ def coordinator_log(folder: Path, producers: range) -> None:
     (folder / f"{0:020d}.log").write_bytes(bytes(out))
 
 
-def generate(root: Path, batches: int, batch_bytes: int, partitions: int, seed: int = 7, *, is_mixed: bool = False) -> int:
-    """Writes a capture of one broker, its partitions side by side; returns how many data and marker batches it holds."""
+def generate(
+    root: Path, batches: int, batch_bytes: int, partitions: int, seed: int = 7, *, is_mixed: bool = False
+) -> int:
+    """Writes a capture of one broker, its partitions side by side; returns how many data and marker batches it
+    holds."""
     per_partition = -(-batches // partitions)
     with ProcessPoolExecutor() as pool:
         written = [
@@ -205,9 +208,14 @@ if __name__ == "__main__":
     parser.add_argument(
         "--mix", action="store_true", help="a third without producer ids, a third idempotent, a third transactional"
     )
-    parser.add_argument("--multiply", nargs=2, metavar=("CAPTURE", "TIMES"), help="raw copies of a real cluster, and how often")
+    parser.add_argument(
+        "--multiply", nargs=2, metavar=("CAPTURE", "TIMES"), help="raw copies of a real cluster, and how often"
+    )
     given = parser.parse_args()
     if given.multiply:
         multiply(Path(given.multiply[0]), given.folder, int(given.multiply[1]))
         raise SystemExit
-    print(generate(given.folder, given.batches, given.batch_bytes, given.partitions, given.seed, is_mixed=given.mix), "batches")
+    print(
+        generate(given.folder, given.batches, given.batch_bytes, given.partitions, given.seed, is_mixed=given.mix),
+        "batches",
+    )

@@ -57,10 +57,18 @@ def main() -> None:
 
     def store(folder: str) -> None:
         with ThreadPoolExecutor(AT_ONCE) as workers:
-            list(workers.map(lambda name: store_again(run, name, folder), [step.name for step in steps if step.name in TABLES]))
+            list(
+                workers.map(
+                    lambda name: store_again(run, name, folder), [step.name for step in steps if step.name in TABLES]
+                )
+            )
 
     batches, snapshots, coverage = map(run.tables.read, ("record_batches", "producer_snapshots", "coverage"))
-    windows = with_states(batches_of(batches, snapshots, with_snapshot(coverage, snapshots))).write.format("noop").mode("overwrite")
+    windows = (
+        with_states(batches_of(batches, snapshots, with_snapshot(coverage, snapshots)))
+        .write.format("noop")
+        .mode("overwrite")
+    )
     with TemporaryDirectory() as folder:
         _, second = [(timed(judge), timed(windows.save), timed(lambda: store(folder))) for _ in range(2)]
     print(*second)

@@ -48,7 +48,9 @@ def measure(folder: Path) -> Table:
     lines = []
     for left_open in LEFT_OPEN:
         few, many = (
-            audit_of(folder / f"{count}-partitions-{left_open}", partial(generate, partitions=count, left_open=left_open))
+            audit_of(
+                folder / f"{count}-partitions-{left_open}", partial(generate, partitions=count, left_open=left_open)
+            )
             for count in (FEW, MANY)
         )
         name = f"one of {left_open:,} left open" if left_open > 1 else "all left open"
@@ -115,7 +117,9 @@ def generate(root: Path, partitions: int, copies: int = COPIES, left_open: int =
             (root / str(broker) / name).write_text(f"0\n{len(of_broker)}\n{lines}")
             files += 1
     (root / "capture.json").write_text(
-        json.dumps({"captured_at_ms": {"default": CAPTURED_MS}, "coordinator_partitions": COORDINATORS, "partitions": notes})
+        json.dumps(
+            {"captured_at_ms": {"default": CAPTURED_MS}, "coordinator_partitions": COORDINATORS, "partitions": notes}
+        )
     )
     return files + 1
 

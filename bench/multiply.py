@@ -1,9 +1,10 @@
 """Makes one large cluster of a small real one: every topic, producer and transactional id, N times.
 
-The first copy is the capture as it is. In the others, topics have new names, producer ids are shifted, and transactional
-ids have a suffix with which Kafka's hash leads them to the same coordinator partition: so every coordinator keeps the
-leader epochs that its markers name. Offsets and times of data stay; the coordinators' logs hold the copies of a batch one
-behind the other, so their offsets are N times as large. All CRCs that were right are right again.
+The first copy is the capture as it is. In the others, topics have new names, producer ids are shifted, and
+transactional ids have a suffix with which Kafka's hash leads them to the same coordinator partition: so every
+coordinator keeps the leader epochs that its markers name. Offsets and times of data stay; the coordinators' logs hold
+the copies of a batch one behind the other, so their offsets are N times as large. All CRCs that were right are right
+again.
 
 Not multiplied are indexes and partition.metadata, which an audit does not read, and what is no log at all.
 """
@@ -144,7 +145,9 @@ class Copies:
     def _transaction_index(self, content: bytes, number: int) -> bytes:
         entry = broker_files.INDEX_ENTRY
         whole = content[: len(content) - len(content) % entry.size]
-        shifted = (entry.pack(version, self.producer(pid, number), *rest) for version, pid, *rest in entry.iter_unpack(whole))
+        shifted = (
+            entry.pack(version, self.producer(pid, number), *rest) for version, pid, *rest in entry.iter_unpack(whole)
+        )
         return b"".join(shifted)
 
     def write_coordinator(self, path: Path, folder: Path, partition: int) -> None:
@@ -163,7 +166,9 @@ class Copies:
     def _coordinator_batches(self, raw: bytes, partition: int) -> bytes:
         if not _is_v2(raw):
             return raw
-        base, _length, leader, _magic, crc, attributes, delta, time, newest, pid, epoch, sequence, records = HEADER.unpack_from(raw)
+        base, _length, leader, _magic, crc, attributes, delta, time, newest, pid, epoch, sequence, records = (
+            HEADER.unpack_from(raw)
+        )
         if crc != google_crc32c.value(raw[CRC_STARTS_AT:]) or attributes & CONTROL_FLAG:
             raise SystemExit(
                 f"offset {base} of {TRANSACTION_STATE_TOPIC}-{partition}: only sound batches of coordinators are copied"
@@ -177,7 +182,9 @@ class Copies:
                 key = transaction_log_key(self.transactional_id(name, number, partition))
                 value = None
                 if record.value is not None:
-                    value = transaction_log_value(self.entry(read_transaction_log_value(name, record.value), number, partition))
+                    value = transaction_log_value(
+                        self.entry(read_transaction_log_value(name, record.value), number, partition)
+                    )
                 body += encode_record(record.offset - base, record.timestamp - time, key, value)
             offset = base * self.times + number * (delta + 1)
             told = {"newest": newest, "epoch": epoch, "leader_epoch": leader}

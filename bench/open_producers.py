@@ -2,7 +2,8 @@
 
     python bench/open_producers.py FOLDER --producers 1000000
 
-only writes the capture: logs in which every producer began a transaction and no marker is left, as after a lost end of a log.
+only writes the capture: logs in which every producer began a transaction and no marker is left, as after a lost end of
+a log.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ driver, its JVM and all Python workers, of a capture with {MANY:,} open transact
 
 def measure(folder: Path) -> Table:
     """The audits of generated captures, which are made unless they are there."""
-    few, many = (audit_of(folder / f"{producers}-producers", partial(generate, producers=producers)) for producers in (FEW, MANY))
+    few, many = (
+        audit_of(folder / f"{producers}-producers", partial(generate, producers=producers)) for producers in (FEW, MANY)
+    )
     lines = [
         Ratio("seconds", many.seconds, few.seconds, at_most=MOST_SECONDS),
         Ratio("memory", many.mib, few.mib, at_most=MOST_MEMORY),
@@ -50,7 +53,9 @@ def generate(root: Path, producers: int) -> None:
                 log.write(batch(offset, 0, TRANSACTIONAL, START_MS + offset, producer, 0, 1, records_of(1, 60)))
         notes[f"damaged-{partition}"] = {"leader": 1, "replicas": [1]}
     captured = {"default": START_MS + producers // PARTITIONS + LATER_MS}
-    (root / "capture.json").write_text(json.dumps({"captured_at_ms": captured, "coordinator_partitions": 50, "partitions": notes}))
+    (root / "capture.json").write_text(
+        json.dumps({"captured_at_ms": captured, "coordinator_partitions": 50, "partitions": notes})
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Polars on the text of a dump. A program of its own, since its threads and forks do not mix.
 
-Of the ways tried it is the fastest: lines split at single spaces, values taken by their place. It knows the shape of one
-version of the tool, where our reader goes by labels.
+Of the ways tried it is the fastest: lines split at single spaces, values taken by their place. It knows the shape of
+one version of the tool, where our reader goes by labels.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def main(shape: str, paths: list[str]) -> None:
     if shape == "deep":
         columns += [
             pl.col("after").str.extract(r"endTxnMarker: (\w+) coordinatorEpoch: \d+$").alias("control_type"),
-            pl.col("after").str.extract(r"endTxnMarker: \w+ coordinatorEpoch: (\d+)$").cast(pl.Int32).alias("coordinator_epoch"),
+            pl.col("after")
+            .str.extract(r"endTxnMarker: \w+ coordinatorEpoch: (\d+)$")
+            .cast(pl.Int32)
+            .alias("coordinator_epoch"),
         ]
     wanted = fields.select(columns)
     rows = wanted.collect().height

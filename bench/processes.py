@@ -22,8 +22,8 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def spark_python(cores: int, *arguments: str, **settings: str) -> tuple[list[str], dict[str, str]]:
-    """Command and environment of a Python program whose Spark has so many cores, with the settings of spark-submit.sh and those
-    given, by their names behind `spark.` with `_` for `.`."""
+    """Command and environment of a Python program whose Spark has so many cores, with the settings of spark-submit.sh
+    and those given, by their names behind `spark.` with `_` for `.`."""
     submit = [
         *("--master", f"local[{cores}]"),
         *("--driver-memory", os.environ.get("TXNLIB_DRIVER_MEMORY", "2g")),
@@ -45,7 +45,8 @@ def output_of(command: Sequence[str], environment: dict[str, str] | None = None)
 
 
 class Watched(NamedTuple):
-    """What a program and all it starts took: seconds from start to end, the highest memory (MiB), seconds of all cores."""
+    """What a program and all it starts took: seconds from start to end, the highest memory (MiB), seconds of all
+    cores."""
 
     seconds: float
     mib: int
@@ -68,7 +69,8 @@ def watched(command: Sequence[str], environment: dict[str, str], errors: Path) -
 class Watch(threading.Thread):
     """Memory and processor time of a process and all below it, looked at four times a second.
 
-    Memory that they share is counted once. Of a process that ends between two looks, what it did since the first of them is lost.
+    Memory that they share is counted once. Of a process that ends between two looks, what it did since the first of
+    them is lost.
     """
 
     def __init__(self, process: int) -> None:

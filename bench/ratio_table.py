@@ -48,7 +48,9 @@ class Table:
     def text(self) -> str:
         cells = [("", self.ours, self.other, "ratio", "target", "")]
         for line in self.ratios:
-            cells.append((line.what, f"{line.ours:,.0f}", f"{line.other:,.0f}", f"{line.ratio:.2f}", line.target, line.verdict))
+            cells.append(
+                (line.what, f"{line.ours:,.0f}", f"{line.other:,.0f}", f"{line.ratio:.2f}", line.target, line.verdict)
+            )
         widths = [max(len(row[column]) for row in cells) for column in range(6)]
         return "\n".join(_row(row, widths) for row in cells)
 
@@ -58,6 +60,7 @@ class Table:
 
 def _row(row: Sequence[str], widths: Sequence[int]) -> str:
     first, *rest = (
-        text.ljust(width) if at == 0 else text.rjust(width) for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        text.ljust(width) if at == 0 else text.rjust(width)
+        for at, (text, width) in enumerate(zip(row, widths, strict=True))
     )
     return "  ".join([first, *rest]).rstrip()

@@ -59,7 +59,10 @@ def measure(capture: Path, batch_bytes: int) -> Raw:
         read = sum(pool.map(rows_of, files))
         assert read == total, f"the reader has {read} batches of {total}"
         # One after the other, so that a busy moment of the machine meets both.
-        pairs = [(timed(lambda: list(pool.map(floor_of, paths))), timed(lambda: list(pool.map(rows_of, files)))) for _ in range(4)]
+        pairs = [
+            (timed(lambda: list(pool.map(floor_of, paths))), timed(lambda: list(pool.map(rows_of, files))))
+            for _ in range(4)
+        ]
     floors, readers = zip(*pairs, strict=True)
     return Raw(batch_bytes, total, min(floors), min(readers), read_seconds(capture), hand_over_seconds(capture))
 

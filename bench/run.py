@@ -3,12 +3,12 @@
     bench/run.sh [--only PART]... [--batches N] [--audited-batches N] [--partitions N] [--keep FOLDER] [--write]
     bench/run.sh --slopes [--partitions N] [--keep FOLDER]
 
-Measures small audits against trivial tables (small_audit.py). Makes seeded captures (generate.py), then measures reading them
-against numpy's floor (raw_segments.py) and Kafka's own dump tool (dump_tool.py), reading text against Polars (dump_text.py), two
-cores against one (scaling.py), whole audits against the dump tool, and their memory (whole_audits.py), judging against the windows
-alone (judging.py), a night against a full audit, in a folder and in S3 (nights.py), and many partitions, and many open producers,
-against a tenth of them (many_partitions.py, open_producers.py).
-`--slopes` measures what docs/scale.md calculates with instead (slopes.py).
+Measures small audits against trivial tables (small_audit.py). Makes seeded captures (generate.py), then measures
+reading them against numpy's floor (raw_segments.py) and Kafka's own dump tool (dump_tool.py), reading text against
+Polars (dump_text.py), two cores against one (scaling.py), whole audits against the dump tool, and their memory
+(whole_audits.py), judging against the windows alone (judging.py), a night against a full audit, in a folder and in S3
+(nights.py), and many partitions, and many open producers, against a tenth of them (many_partitions.py,
+open_producers.py). `--slopes` measures what docs/scale.md calculates with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
 
@@ -64,13 +64,21 @@ Ratios of measurements taken in one run, on one machine, one after the other. Wr
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench/run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="bench/run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", choices=PARTS, action="append", help="repeatable; default: all")
     parser.add_argument("--batches", type=int, help=f"to read, of each size (default: {BATCHES})")
-    parser.add_argument("--audited-batches", type=int, help=f"to audit, of each size (default, to which targets apply: {AUDITED})")
+    parser.add_argument(
+        "--audited-batches", type=int, help=f"to audit, of each size (default, to which targets apply: {AUDITED})"
+    )
     parser.add_argument("--partitions", type=int, default=21, help="a third of them of each kind (default: 21)")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="use, or make and keep, the captures in this folder")
-    parser.add_argument("--slopes", action="store_true", help="only audits of three sizes, and a night after the last: slopes.py")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="use, or make and keep, the captures in this folder"
+    )
+    parser.add_argument(
+        "--slopes", action="store_true", help="only audits of three sizes, and a night after the last: slopes.py"
+    )
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     given = parser.parse_args()
     folder = given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))
@@ -99,7 +107,9 @@ def main() -> None:
 def measure(folder: Path, given: argparse.Namespace, tables: list[Table]) -> None:
     """Prints each table as soon as it is there, and adds it to the list. A part that fails does not end the others."""
     parts = given.only or PARTS
-    mixed_captures = mixed(folder, given.audited_batches, given.partitions) if {*parts} & {"audits", "judging", "nights"} else []
+    mixed_captures = (
+        mixed(folder, given.audited_batches, given.partitions) if {*parts} & {"audits", "judging", "nights"} else []
+    )
 
     def of_part(part: str) -> Iterator[Table]:
         match part:

@@ -71,10 +71,15 @@ def _audit(name: str, capture: Path, output: Path, batches: int, *options: str) 
     load = os.getloadavg()[0]
     arguments = ["--input", str(capture), "--output", str(output), *options]
     command, environment = spark_python(CORES, str(ROOT / "jobs" / "audit.py"), *arguments)
-    logged = f"--conf spark.eventLog.enabled=true --conf spark.eventLog.compress=false --conf spark.eventLog.dir=file://{events} "
+    logged = (
+        "--conf spark.eventLog.enabled=true --conf spark.eventLog.compress=false --conf"
+        f" spark.eventLog.dir=file://{events} "
+    )
     environment["PYSPARK_SUBMIT_ARGS"] = logged + environment["PYSPARK_SUBMIT_ARGS"]
     took = watched(command, environment, said)
-    written = {table: (int(rows.replace(",", "")), float(seconds)) for table, rows, seconds in _ROWS.findall(said.read_text())}
+    written = {
+        table: (int(rows.replace(",", "")), float(seconds)) for table, rows, seconds in _ROWS.findall(said.read_text())
+    }
     tables = {table: (_newest_bytes(output / table), *each) for table, each in written.items()}
     tasks = list(_tasks(events))
     shuffled = sum(task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks)

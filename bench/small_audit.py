@@ -1,4 +1,5 @@
-"""1. Small audits: the sample, a night after it, and 1,000 batches, next to a bare session and to trivial tables by Spark.
+"""1. Small audits: the sample, a night after it, and 1,000 batches, next to a bare session and to trivial tables by
+Spark.
 
 eval "$(./bootstrap.sh run)" && PYTHONPATH=. .venv/bin/python bench/small_audit.py [--runs 3]
 """
@@ -20,7 +21,9 @@ from whole_audits import audit
 
 SAMPLE, FLOOR = ROOT / "examples" / "quickstart" / "brokers", ROOT / "bench" / "trivial_tables.py"
 #: The JVM of a light audit in spark-submit.sh.
-LIGHT = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:NewSize=384m -XX:MetaspaceSize=192m"
+LIGHT = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:NewSize=384m -XX:MetaspaceSize=192m"
+)
 LATER = "2099-01-01T00:00:00Z"
 FEW = 1_000
 RUNS, TABLES = 3, 25
@@ -45,7 +48,9 @@ def main() -> None:
 def measure(runs: int = RUNS) -> Table:
     """The table. What the audits write is removed."""
     table = _table([list(taken) for taken in zip(*[_measured() for _ in range(runs)], strict=True)])
-    return replace(table, ratios=[*table.ratios, Ratio("queries of the sample", queries(), OF_LOG * QUERIES_OF_TABLE, at_most=1)])
+    return replace(
+        table, ratios=[*table.ratios, Ratio("queries of the sample", queries(), OF_LOG * QUERIES_OF_TABLE, at_most=1)]
+    )
 
 
 def queries() -> int:
@@ -76,7 +81,9 @@ def _measured() -> list[Watched]:
         taken = [
             watched(sample, environment, folder / "sample.log"),
             watched([*sample, "--mode", "incremental", "--as-of", LATER], environment, folder / "night.log"),
-            watched([*submitted, str(folder / "few"), "--output", str(folder / "few-out")], environment, folder / "few.log"),
+            watched(
+                [*submitted, str(folder / "few"), "--output", str(folder / "few-out")], environment, folder / "few.log"
+            ),
         ]
         for tables in (TABLES, 0):
             arguments = (str(FLOOR), str(folder / f"floor-{tables}"), str(tables))

@@ -29,7 +29,8 @@ from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import TABLES
 
 TABLE = "record_batches"
-#: Seconds of reading again and again: a dozen reads of a small capture are slower, until the JVM has compiled what they need.
+#: Seconds of reading again and again: a dozen reads of a small capture are slower, until the JVM has compiled what they
+#: need.
 SECONDS = 15
 
 

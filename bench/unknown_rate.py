@@ -1,4 +1,5 @@
-"""The price of caution: how often an audit of a whole, and of a partial, capture says UNKNOWN, and how often it is wrong.
+"""The price of caution: how often an audit of a whole, and of a partial, capture says UNKNOWN, and how often it is
+wrong.
 
     source bootstrap.sh test && TXNLIB_DELTA_JARS="$DELTA_JARS" "$VENV/bin/python" bench/unknown_rate.py --histories 10
 

@@ -58,7 +58,10 @@ def measure(small: Generated, large: list[Generated]) -> list[Table]:
     each = (many.seconds - few.seconds) / (first.batches - small.batches) * 1e6
     cpu = (many.cpu_seconds - few.cpu_seconds) / (first.batches - small.batches) * 1e6
     printed = taken[0][2] / first.batches * 1e6
-    remark = f" Each further million batches adds {each:.1f} s and {cpu:.1f} CPU seconds; the tool prints them in {printed:.1f} s."
+    remark = (
+        f" Each further million batches adds {each:.1f} s and {cpu:.1f} CPU seconds; the tool prints them in"
+        f" {printed:.1f} s."
+    )
     name = f"{first.batches:,} batches over {small.batches:,}"
     return [
         Table(
@@ -67,7 +70,10 @@ def measure(small: Generated, large: list[Generated]) -> list[Table]:
             "audit",
             "kafka-dump-log.sh",
             [
-                *(Ratio(given.name, took.seconds, tool, at_most=MOST.get(given.batch_bytes)) for given, took, tool in taken),
+                *(
+                    Ratio(given.name, took.seconds, tool, at_most=MOST.get(given.batch_bytes))
+                    for given, took, tool in taken
+                ),
                 Ratio(f"each further million of {first.batch_bytes} bytes", each, printed, at_most=MOST_EACH_MILLION),
             ],
         ),

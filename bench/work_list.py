@@ -57,8 +57,13 @@ def main() -> None:
     loading, _ = measured(lambda: pickle.loads(listed))
     million = 1e6 / count
     held_mib, sent_mib = size * million / 2**20, sum(map(len, sent)) * million / 2**20
-    print(f"{count:,} files; for a million: listing {listing * million:.0f} CPU s, held {held_mib:,.0f} MiB on the driver,")
-    print(f"work of one table {sent_mib:,.0f} MiB in pieces for a task each, {pickling * million:.0f} CPU s to write once")
+    print(
+        f"{count:,} files; for a million: listing {listing * million:.0f} CPU s, held {held_mib:,.0f} MiB on the"
+        " driver,"
+    )
+    print(
+        f"work of one table {sent_mib:,.0f} MiB in pieces for a task each, {pickling * million:.0f} CPU s to write once"
+    )
     print(f"(up to {LISTED:,} files are a list that each task loads, in {loading * 1e3:.0f} CPU ms)")
 
 

@@ -3,9 +3,9 @@
 
     PUSHGATEWAY_URL=http://pushgateway:9091 deploy/audit_and_push.py audit --cluster blue --input PATH --output PATH
 
-Runs spark-submit.sh with these arguments and `--metrics`, then replaces all gauges of the cluster in the Pushgateway. A file on a
-node would stay there when the next night runs on another node. The exit code is that of the audit, or 1 if only the push failed.
-Without PUSHGATEWAY_URL, nothing is pushed.
+Runs spark-submit.sh with these arguments and `--metrics`, then replaces all gauges of the cluster in the Pushgateway. A
+file on a node would stay there when the next night runs on another node. The exit code is that of the audit, or 1 if
+only the push failed. Without PUSHGATEWAY_URL, nothing is pushed.
 """
 
 from __future__ import annotations

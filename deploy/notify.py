@@ -5,10 +5,10 @@
     PAGERDUTY_ROUTING_KEY=… deploy/notify.py pagerduty FILE.json
     deploy/notify.py fail FILE.json
 
-FILE.json is what `audit --summary FILE.json` wrote. Slack gets a message if the audit failed, or if it found what `--fail-on`
-names. PagerDuty gets one incident for each of these, which the next audit without it resolves. `fail` ends with the message and
-exit code 1, for schedulers that send mails. A summary that is too old counts as a failure: the audit was killed, or did not start.
-The exit code is 0, 1 if the message was not accepted, or 2 for bad usage.
+FILE.json is what `audit --summary FILE.json` wrote. Slack gets a message if the audit failed, or if it found what
+`--fail-on` names. PagerDuty gets one incident for each of these, which the next audit without it resolves. `fail` ends
+with the message and exit code 1, for schedulers that send mails. A summary that is too old counts as a failure: the
+audit was killed, or did not start. The exit code is 0, 1 if the message was not accepted, or 2 for bad usage.
 
 Needs Python 3.11 and nothing else. PAGERDUTY_EVENTS_URL replaces the address of PagerDuty's events, for the EU region.
 """
@@ -39,7 +39,8 @@ TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True)
 class News:
-    """What a summary says: `failed`, `found` or neither, a headline, and lines: the first of the report, and one per transaction.
+    """What a summary says: `failed`, `found` or neither, a headline, and lines: the first of the report, and one per
+    transaction.
 
     All are printable.
     """
@@ -67,10 +68,17 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
     if hours > max_age_hours:
         return News(cluster, "failed", f"{cluster}: no audit has ended for {hours:.0f} hours", [])
     if not summary["success"]:
-        return News(cluster, "failed", f"{cluster}: the audit failed (exit code {summary['exit_code']})", [summary["error"] or ""])
+        return News(
+            cluster,
+            "failed",
+            f"{cluster}: the audit failed (exit code {summary['exit_code']})",
+            [summary["error"] or ""],
+        )
     # An audit of an earlier version counted a transaction once for each of its partitions.
     counted = found.get("transactions_by_verdict") or found["verdicts"]
-    verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counted.items() if count and name != "OPEN")
+    verdicts = ", ".join(
+        f"{count} {name.replace('_', ' ')}" for name, count in counted.items() if count and name != "OPEN"
+    )
     critical = found["findings"].get("CRITICAL", 0)
     coverage = found["coverage"]
     said = "; ".join(
@@ -83,8 +91,9 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
     urgent = [each for each in found["transactions"] if each["verdict"] != "OPEN" and each["reason"] not in LOOKS_LATE]
     # Who holds which partition, and what to do first: an audit of an earlier version did not say.
     lines = found.get("answer", []) + [
-        f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer {each['producer_id']} "
-        f"{each['transactional_id'] or 'no transactional id'}, safe to abort: {'yes' if each['safe_to_abort'] else 'no'}"
+        f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer"
+        f" {each['producer_id']} {each['transactional_id'] or 'no transactional id'}, safe to abort:"
+        f" {'yes' if each['safe_to_abort'] else 'no'}"
         for each in urgent[:SHOWN_TRANSACTIONS]
     ]
     return News(cluster, "found" if summary["exit_code"] == FOUND else None, f"{cluster}: {said}", lines)
@@ -98,20 +107,28 @@ def slack_messages(news: News) -> list[dict[str, Any]]:
 
 
 def pagerduty_events(news: News, routing_key: str) -> list[dict[str, Any]]:
-    """An event for each kind of incident: it triggers or resolves it. A failed audit does not say what it would have found."""
+    """An event for each kind of incident: it triggers or resolves it. A failed audit does not say what it would have
+    found."""
     events = []
     for kind, severity in (("failed", "error"), ("found", "critical")):
         event: dict[str, Any] = {"routing_key": routing_key, "dedup_key": f"txnlib/{kind}/{news.cluster}"[:255]}
         if kind == news.kind:
-            payload = {"summary": f"txnlib: {news.headline}"[:MAX_SUMMARY], "source": news.cluster, "severity": severity}
-            events.append(event | {"event_action": "trigger", "payload": payload | {"custom_details": {"lines": news.lines}}})
+            payload = {
+                "summary": f"txnlib: {news.headline}"[:MAX_SUMMARY],
+                "source": news.cluster,
+                "severity": severity,
+            }
+            events.append(
+                event | {"event_action": "trigger", "payload": payload | {"custom_details": {"lines": news.lines}}}
+            )
         elif news.kind != "failed":
             events.append(event | {"event_action": "resolve"})
     return events
 
 
 def send(url: str, message: dict[str, Any]) -> bool:
-    """Posts a message as JSON. Returns whether it was accepted. Never prints the URL, because that of Slack is a secret."""
+    """Posts a message as JSON. Returns whether it was accepted. Never prints the URL, because that of Slack is a
+    secret."""
     if not url.startswith(("https://", "http://")):
         say("the message was not sent: the address is no URL")
         return False
@@ -135,7 +152,9 @@ def main(argv: Sequence[str]) -> int | str:
     parser = argparse.ArgumentParser(description="Send a message to Slack or PagerDuty about the last audit.")
     parser.add_argument("service", choices=["slack", "pagerduty", "fail"])
     parser.add_argument("file", metavar="FILE.json", type=Path, help="written by audit --summary")
-    parser.add_argument("--max-age", type=float, default=20, metavar="HOURS", help="an older summary is a failure (default: 20)")
+    parser.add_argument(
+        "--max-age", type=float, default=20, metavar="HOURS", help="an older summary is a failure (default: 20)"
+    )
     given = parser.parse_args(argv)
     name = {"slack": "SLACK_WEBHOOK_URL", "pagerduty": "PAGERDUTY_ROUTING_KEY"}.get(given.service, "")
     secret = os.environ.get(name, "").strip()

@@ -1,4 +1,5 @@
-"""The page configuration.md: settings, options, capture.json and environment variables, each from the one place that has it."""
+"""The page configuration.md: settings, options, capture.json and environment variables, each from the one place that
+has it."""
 
 from __future__ import annotations
 
@@ -99,7 +100,10 @@ def settings_file() -> str:
 def _keys() -> list[str]:
     lines = [
         "## Settings file\n",
-        "Numbers are integers up to 2_147_483_647. `also`: the option, and the field of [capture.json](#notes-of-a-capture).\n",
+        (
+            "Numbers are integers up to 2_147_483_647. `also`: the option, and the field of"
+            " [capture.json](#notes-of-a-capture).\n"
+        ),
     ]
     for section, about in SECTIONS.items():
         names = [name for name in KEYS.values() if SETTINGS[name].section == section]
@@ -110,7 +114,12 @@ def _keys() -> list[str]:
 def _key(name: str) -> tuple[str, str, str, str]:
     each = SETTINGS[name]
     noted = name if each.noted else "broker_settings" if hasattr(CaptureNotes, name) else ""
-    return f"`{each.name}`", default(name), each.decides, ", ".join(f"`{said}`" for said in (each.option, noted) if said)
+    return (
+        f"`{each.name}`",
+        default(name),
+        each.decides,
+        ", ".join(f"`{said}`" for said in (each.option, noted) if said),
+    )
 
 
 def default(name: str) -> str:
@@ -162,7 +171,10 @@ def _notes() -> list[str]:
 
 
 def _noted(model: type[BaseModel]) -> list[str]:
-    rows = [(f"`{name}`", f"{said['description']}{_composed(said)}", said["without"]) for name, said in _properties(model).items()]
+    rows = [
+        (f"`{name}`", f"{said['description']}{_composed(said)}", said["without"])
+        for name, said in _properties(model).items()
+    ]
     return table(("field", "meaning", "without it"), rows)
 
 
@@ -175,7 +187,10 @@ def _composed(said: dict[str, Any]) -> str:
 def _decided() -> list[str]:
     return [
         "## Effective settings of an audit\n",
-        "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the library](api.md#settings): the",
+        (
+            "The JSON in `settings` of [audit_runs](tables.md#audit_runs), and `settings` in [the"
+            " library](api.md#settings): the"
+        ),
         "settings above, times in ms, and what was decided besides. `txnlib/settings.py` describes its fields.\n",
     ]
 

@@ -46,19 +46,35 @@ class Drawing:
     def disc(self, x: float, y: float, paint: Paint, *, is_missing: bool = False) -> None:
         dashes = ' stroke-dasharray="3 2.5"' if is_missing else ""
         self.shapes.append(
-            f'<circle cx="{x:g}" cy="{y:g}" r="10" fill="{paint.fill}" stroke="{paint.stroke}" stroke-width="1.5"{dashes}/>'
+            f'<circle cx="{x:g}" cy="{y:g}" r="10" fill="{paint.fill}" stroke="{paint.stroke}"'
+            f' stroke-width="1.5"{dashes}/>'
         )
 
     def text(
-        self, x: float, y: float, text: str, *, size: int = 13, colour: str = INK, anchor: str = "start", is_bold: bool = False
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: int = 13,
+        colour: str = INK,
+        anchor: str = "start",
+        is_bold: bool = False,
     ) -> None:
         weight = ' font-weight="600"' if is_bold else ""
         self.shapes.append(
-            f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"{weight}>{escape(text)}</text>'
+            f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}"'
+            f' text-anchor="{anchor}"{weight}>{escape(text)}</text>'
         )
 
     def path(
-        self, points: list[tuple[float, float]], colour: str, *, width: float = 1.5, is_dashed: bool = False, is_arrow: bool = False
+        self,
+        points: list[tuple[float, float]],
+        colour: str,
+        *,
+        width: float = 1.5,
+        is_dashed: bool = False,
+        is_arrow: bool = False,
     ) -> None:
         """Straight lines from point to point."""
         steps = "L".join(f"{x:g} {y:g}" for x, y in points)
@@ -75,8 +91,10 @@ class Drawing:
         ]
         return "\n".join(
             [
-                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
-                f'height="{self.height}" role="img" aria-labelledby="title about" {FONT}>',
+                (
+                    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}"'
+                    f' width="{self.width}" height="{self.height}" role="img" aria-labelledby="title about" {FONT}>'
+                ),
                 f'<title id="title">{escape(self.title)}</title>',
                 f'<desc id="about">{escape(self.about)}</desc>',
                 "<!-- rendered by docs/render.py; do not edit -->",

@@ -45,7 +45,10 @@ def log_lines() -> str:
     numbers = _numbers()
     for where, lines in _by_log().items():
         rows = [row for line in lines for row in _rows(numbers[line.shows], line)]
-        parts += [f"### {where[0].upper()}{where[1:]}\n", *table(("line", "what it shows, and its text", "versions"), rows)]
+        parts += [
+            f"### {where[0].upper()}{where[1:]}\n",
+            *table(("line", "what it shows, and its text", "versions"), rows),
+        ]
     return "\n".join(parts)
 
 
@@ -92,7 +95,9 @@ def _numbers() -> dict[str, str]:
 def _is_of_coordinator(line: LogLine) -> bool:
     """Whether a line about any partition is searched for the coordinator's partition."""
     about = line.writer is Writer.COORDINATOR_REPLICA or line.writer is Writer.CONTROLLER
-    return about and any("__transaction_state" in form.text or "{coordinator_partition}" in form.text for form in line.forms)
+    return about and any(
+        "__transaction_state" in form.text or "{coordinator_partition}" in form.text for form in line.forms
+    )
 
 
 def _rows(number: str, line: LogLine) -> list[list[str]]:

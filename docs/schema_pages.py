@@ -152,7 +152,11 @@ def _of_log(name: str) -> str:
 def _views() -> list[tuple[str, str]]:
     """Views of the newest rows of a table are one row."""
     latest = [f"`{name}`" for name in VIEWS if name.startswith("latest_") and name != "latest_runs"]
-    others = [(f"`{name}`", view.about) for name, view in VIEWS.items() if f"`{name}`" not in latest and name not in ALL_OF_RUNS]
+    others = [
+        (f"`{name}`", view.about)
+        for name, view in VIEWS.items()
+        if f"`{name}`" not in latest and name not in ALL_OF_RUNS
+    ]
     of_runs = (
         ", ".join(f"`{name}`" for name in ALL_OF_RUNS),
         "What each run has: its own rows, and those of earlier runs that still count.",

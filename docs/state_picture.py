@@ -6,7 +6,14 @@ from typing import Final
 
 from drawing import AMBER, BLUE, GREEN, GREY, INK, MUTED, Drawing, Paint
 
-from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES, STEPS, Step, TransactionState
+from txnlib.core.kafka.transaction_state import (
+    ACTIVE_STATES,
+    COMPLETE_STATES,
+    PREPARED_STATES,
+    STEPS,
+    Step,
+    TransactionState,
+)
 
 _S = TransactionState
 Node = TransactionState | None
@@ -39,7 +46,9 @@ _LEFT, _TOP, _COLUMN, _ROW = 92, 114, 178, 90
 
 def steps() -> dict[tuple[Node, Node], Step]:
     """Legal steps between different states; a retried append is none."""
-    return {pair: step for pair, step in STEPS.items() if pair[0] != pair[1] and step in (Step.LEGAL, Step.TRANSACTIONS_V2)}
+    return {
+        pair: step for pair, step in STEPS.items() if pair[0] != pair[1] and step in (Step.LEGAL, Step.TRANSACTIONS_V2)
+    }
 
 
 def state_picture() -> str:

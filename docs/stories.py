@@ -102,7 +102,12 @@ class Story:
         kind = "COMMIT" if (prepared, _S.PREPARE_COMMIT) in self.states else "ABORT"
         is_marked = self.marker is not None and self.marker[0] >= prepared
         return Decided(
-            type=kind, producer_epoch=4, coordinator_epoch=2, decided_ms=prepared * MINUTE, completed_ms=None, is_marked=is_marked
+            type=kind,
+            producer_epoch=4,
+            coordinator_epoch=2,
+            decided_ms=prepared * MINUTE,
+            completed_ms=None,
+            is_marked=is_marked,
         )
 
 

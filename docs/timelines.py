@@ -1,4 +1,5 @@
-"""Both sides of a transaction over time: its coordinator's states, a partition's batches and markers, the last stable offset."""
+"""Both sides of a transaction over time: its coordinator's states, a partition's batches and markers, the last stable
+offset."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ _WAITING: Final = Paint("#ffffff", MUTED)
 
 
 def two_sides() -> str:
-    drawing = Drawing(WIDTH, 274, "The two sides of a transaction that is committed", f"{_told(HEALTHY)} {HEALTHY.about}")
+    drawing = Drawing(
+        WIDTH, 274, "The two sides of a transaction that is committed", f"{_told(HEALTHY)} {HEALTHY.about}"
+    )
     _story(drawing, HEALTHY, 48)
     drawing.text(20, 26, HEALTHY.about)
     _legend(drawing, 252, is_missing_shown=False)
@@ -97,7 +100,10 @@ def _batch_lane(drawing: Drawing, story: Story, top: float) -> None:
 def _sent(drawing: Drawing, minute: int, top: float, colour: str) -> None:
     """From the coordinator to where the marker is."""
     drawing.path(
-        [(_x(minute), top + _STATES + 30), (_x(minute), top + _BATCHES + 1)], colour, is_dashed=colour != INK, is_arrow=True
+        [(_x(minute), top + _STATES + 30), (_x(minute), top + _BATCHES + 1)],
+        colour,
+        is_dashed=colour != INK,
+        is_arrow=True,
     )
 
 
@@ -105,7 +111,9 @@ def _missing(drawing: Drawing, story: Story, top: float, paint: Paint) -> None:
     if story.is_missing_sent:
         _sent(drawing, story.missing, top, paint.stroke)
     drawing.disc(_x(story.missing), top + _BATCHES + 12, paint, is_missing=True)
-    drawing.text(_x(story.missing), top + _BATCHES + 16, "?", size=12, colour=paint.stroke, anchor="middle", is_bold=True)
+    drawing.text(
+        _x(story.missing), top + _BATCHES + 16, "?", size=12, colour=paint.stroke, anchor="middle", is_bold=True
+    )
 
 
 def _offset_lane(drawing: Drawing, story: Story, top: float) -> None:

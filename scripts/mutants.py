@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Count the changed rules of the core that its tests notice.
 
-    ./run-tests.sh mutants                                        100 changes, sampled evenly over the files of the rules
+    ./run-tests.sh mutants                                        100 changes, sampled evenly over the files of the
+    rules
     ./run-tests.sh mutants --sample 0 txnlib/core/verdicts/*.py   every change of these files
 
-A change ("mutant") is made in a copy of the tree. The tests of `tests/core` that import the changed file then run until the first
-failure, nearest importers first. A change that no test notices is printed with its line: write a test, or delete the rule. Some
-changes mean the same as before, so 100 percent cannot be reached. The exit code is 1 below the goal.
+A change ("mutant") is made in a copy of the tree. The tests of `tests/core` that import the changed file then run until
+the first failure, nearest importers first. A change that no test notices is printed with its line: write a test, or
+delete the rule. Some changes mean the same as before, so 100 percent cannot be reached. The exit code is 1 below the
+goal.
 """
 
 from __future__ import annotations
@@ -237,7 +239,8 @@ def tests_of(file: str, graph: Mapping[str, set[str]]) -> list[str]:
                 edge.append(importer)
     tests = [_module(path.relative_to(REPOSITORY)) for path in sorted((REPOSITORY / TESTS).rglob("test_*.py"))]
     return [
-        f"{test.replace('.', '/')}.py" for test in sorted(set(tests) & set(distances), key=lambda test: (distances[test], test))
+        f"{test.replace('.', '/')}.py"
+        for test in sorted(set(tests) & set(distances), key=lambda test: (distances[test], test))
     ]
 
 
@@ -246,13 +249,25 @@ def tests_of(file: str, graph: Mapping[str, set[str]]) -> list[str]:
 
 def arguments_for(tests: list[str]) -> list[str]:
     """The arguments of pytest. Its warning about modules that were loaded before it would be an error here."""
-    return ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "-W", "ignore::pytest.PytestAssertRewriteWarning", *tests]
+    return [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+        *tests,
+    ]
 
 
 def run_pytest(workplace: Path, tests: list[str], writes_bytecode: bool) -> None:
     """Ends this process, which was forked from one that had pytest loaded, with the exit code of pytest."""
     os.chdir(workplace)
-    sys.path[:] = [str(workplace), *(path for path in sys.path if Path(path).resolve() not in (REPOSITORY, REPOSITORY / "scripts"))]
+    sys.path[:] = [
+        str(workplace),
+        *(path for path in sys.path if Path(path).resolve() not in (REPOSITORY, REPOSITORY / "scripts")),
+    ]
     sys.dont_write_bytecode = not writes_bytecode
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -335,7 +350,9 @@ def _copy(source: Path, target: Path) -> None:
 def options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run-tests.sh mutants", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="*", help=f"files to change; default: those of {', '.join(RULES)}")
-    parser.add_argument("--sample", type=int, default=100, metavar="N", help="number of changes, 0 for all (default: 100)")
+    parser.add_argument(
+        "--sample", type=int, default=100, metavar="N", help="number of changes, 0 for all (default: 100)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="choose other changes (default: 0)")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=2, help="tests to run at a time (default: 2)")
     parser.add_argument("--list", action="store_true", help="print the changes, and try none")

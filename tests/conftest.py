@@ -46,18 +46,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI (run-tests.sh)."""
+    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI
+    (run-tests.sh)."""
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
         if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
             if item.nodeid.startswith(WITHOUT_SESSION):
-                raise pytest.UsageError(f"{item.nodeid} asks for Spark: take its folder out of WITHOUT_SESSION, tests/conftest.py")
+                raise pytest.UsageError(
+                    f"{item.nodeid} asks for Spark: take its folder out of WITHOUT_SESSION, tests/conftest.py"
+                )
             item.add_marker(pytest.mark.session)
 
 
 def _remember_classes() -> None:
-    """Makes py4j remember the JVM's classes and functions, which it looks up at every use: a third of the time to build a plan."""
+    """Makes py4j remember the JVM's classes and functions, which it looks up at every use: a third of the time to build
+    a plan."""
     from py4j.java_gateway import JavaClass, JavaMember, JVMView
 
     def remembering(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
@@ -94,16 +98,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.sql.adaptive.enabled": "false",  # plans for tiny frames cost more than they save
         "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than running it over a few rows
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.python.sql.dataFrameDebugging.enabled": "false",  # notes the caller's line for every column: a sixth of the time
+        "spark.python.sql.dataFrameDebugging.enabled": (
+            "false"
+        ),  # notes the caller's line for every column: a sixth of the time
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        # The optimising compiler would take two fifths of the CPU; what it makes is not run often enough. Without room for
-        # classes from the start, each time they need more is a full collection: a tenth of the time. So much room for what is
-        # young makes a quarter of the collections, which take half as long: a twentieth of the time.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
-        f"-XX:MetaspaceSize=384m -Xms1600m -Xmn1g -Dderby.system.home={scratch}",
+        # The optimising compiler would take two fifths of the CPU; what it makes is not run often enough. Without room
+        # for classes from the start, each time they need more is a full collection: a tenth of the time. So much room
+        # for what is young makes a quarter of the collections, which take half as long: a twentieth of the time.
+        "spark.driver.extraJavaOptions": (
+            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
+            f"-XX:MetaspaceSize=384m -Xms1600m -Xmn1g -Dderby.system.home={scratch}"
+        ),
         "spark.driver.memory": "4g",
     }
     _remember_classes()

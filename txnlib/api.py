@@ -140,8 +140,8 @@ class Audit:
     def sql(self, query: str) -> DataFrame:
         """The result of a query over the tables, with the rows of all runs, and the views. Examples: docs/sql.md.
 
-        Each table and view that the query names becomes a temporary view of the session, and hides a table of the same name.
-        Raises MissingTableError if a table was never written, and Spark's own errors for an invalid query.
+        Each table and view that the query names becomes a temporary view of the session, and hides a table of the same
+        name. Raises MissingTableError if a table was never written, and Spark's own errors for an invalid query.
         """
         store = self._run.tables.store
         create_temporary_views(store, query)
@@ -158,17 +158,21 @@ class Audit:
 
     def explain(self, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
         """The story of one open transaction: `txnlib.explain`. Raises UsageError if none begins at that offset."""
-        return story_of(query_run(self._run), topic, _whole("partition", partition), _whole("start_offset", start_offset))
+        return story_of(
+            query_run(self._run), topic, _whole("partition", partition), _whole("start_offset", start_offset)
+        )
 
     def timeline(self, *where: object, last: int = 10) -> Episode[Timeline]:
-        """The history of a topic and partition, or of a transactional id. `print` prints it as `txn-audit timeline` does.
+        """The history of a topic and partition, or of a transactional id. `print` prints it as `txn-audit timeline`
+        does.
 
         `last`: the number of ended transactions. Raises UsageError if the run contains nothing of the kind.
         """
         return timeline_of(query_run(self._run), list(map(str, where)), last)
 
     def transaction(self, name: str | int, number: int | None = None) -> Episode[ExplainedTransaction]:
-        """One transaction on all of its partitions: the newest, or the one with a number. `print` prints it as the command does.
+        """One transaction on all of its partitions: the newest, or the one with a number. `print` prints it as the
+        command does.
 
         `name`: a transactional id or a producer id. Raises UsageError if no captured log has it.
         """
@@ -239,18 +243,21 @@ def audit(
     """Audits copies of Kafka's logs, and returns the run with its tables.
 
     * `capture`: a folder or file, or several, local or in a store (docs/operations.md).
-    * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither, the tables are in a temporary
-      folder, which is deleted with the Audit.
-    * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture instant.
-    * `cluster`, `conf`, `start`, `mode`, `detail`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job
-      `audit` (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in minutes.
+    * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither, the tables are in a
+      temporary folder, which is deleted with the Audit.
+    * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture
+      instant.
+    * `cluster`, `conf`, `start`, `mode`, `detail`, `follow_links`, `take_over`, and each of `numbers`: as the options
+      of the job `audit` (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in
+      minutes.
     * `progress`: called with a line per table, for instance `print`.
 
-    A setting that is None is decided elsewhere. A second audit of a cluster as of the same instant replaces the rows of the first.
+    A setting that is None is decided elsewhere. A second audit of a cluster as of the same instant replaces the rows of
+    the first.
 
-    Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json, UnreadableInputError if there
-    is no Kafka log, BusyError or OvertakenError if another audit of the cluster is running or has just ended, and StepError if a
-    table could not be made.
+    Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json,
+    UnreadableInputError if there is no Kafka log, BusyError or OvertakenError if another audit of the cluster is
+    running or has just ended, and StepError if a table could not be made.
     Tables: docs/tables.md. Source of the verdicts: docs/rules/reference.md.
     """
     inputs = tuple(map(str, (capture,) if isinstance(capture, str | Path) else capture or ()))
@@ -287,10 +294,11 @@ def open_audit(
 ) -> Audit:
     """Opens an existing audit: the newest finished one in the folder `output` or in the catalog schema `schema`.
 
-    `cluster`, `as_of` (ISO-8601, epoch milliseconds or a datetime) and `run_id` select another audit. With `as_of` or `run_id`, it
-    may be one that never finished. Only `audit_runs` is read.
+    `cluster`, `as_of` (ISO-8601, epoch milliseconds or a datetime) and `run_id` select another audit. With `as_of` or
+    `run_id`, it may be one that never finished. Only `audit_runs` is read.
 
-    Raises UsageError if there is no such run, and MissingTableError if no audit was ever written. Tables: docs/tables.md.
+    Raises UsageError if there is no such run, and MissingTableError if no audit was ever written. Tables:
+    docs/tables.md.
     """
     request = AuditRequest(output=_text(output), schema=schema, cluster=cluster, as_of_ms=_instant(as_of))
     return _audit(reopen_run(request, run_id=run_id, is_finished=run_id is None and as_of is None))
@@ -302,9 +310,9 @@ def judge(audit: Audit, *, as_of: str | int | datetime | None = None, **threshol
     * `as_of`: an instant, as ISO-8601, epoch milliseconds or a datetime.
     * `thresholds`: in the units of the options of the job `audit` (docs/configuration.md).
 
-    No log is read and nothing is written. `open_transactions` and the tables that are made from it (`hanging_transactions`,
-    `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`, `ended_transactions`) are computed each time they
-    are read; all others are those of `audit`, and so is the `run_id`.
+    No log is read and nothing is written. `open_transactions` and the tables that are made from it
+    (`hanging_transactions`, `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`,
+    `ended_transactions`) are computed each time they are read; all others are those of `audit`, and so is the `run_id`.
 
     Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules/reference.md.
     """
@@ -316,7 +324,9 @@ def judge(audit: Audit, *, as_of: str | int | datetime | None = None, **threshol
         changed["as_of_ms"] = as_of_ms
     before = audit._run
     written = before.tables.written if isinstance(before.tables, UnwrittenTables) else before.tables
-    run = replace(before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written), say=silent)
+    run = replace(
+        before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written), say=silent
+    )
     carry_out(run, REPORT)
     return replace(audit, _run=run, _summary=None)
 
@@ -324,9 +334,10 @@ def judge(audit: Audit, *, as_of: str | int | datetime | None = None, **threshol
 def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
     """The story of one open transaction: what producer and coordinator wrote, in order, and the verdict on it.
 
-    `start_offset` is the first offset of the transaction, as in `open_transactions`. `print` prints it as `txn-audit explain`
-    (docs/cli.md) does; its `rows` are the events, for instance for `pandas.DataFrame`, and its `outcome.verdict` is the verdict.
-    Times are the brokers', in UTC; instants of rows are epoch milliseconds. Tables in a catalog work as well.
+    `start_offset` is the first offset of the transaction, as in `open_transactions`. `print` prints it as `txn-audit
+    explain` (docs/cli.md) does; its `rows` are the events, for instance for `pandas.DataFrame`, and its
+    `outcome.verdict` is the verdict. Times are the brokers', in UTC; instants of rows are epoch milliseconds. Tables in
+    a catalog work as well.
 
     Raises UsageError if no open transaction begins at that offset.
     """
@@ -343,7 +354,8 @@ def runs(output: str | Path | None = None, *, schema: str | None = None) -> Data
 
 
 def diff(then: Audit, now: Audit) -> str:
-    """What differs between two audits of a cluster: new, ended and re-judged transactions, as `txn-audit diff` prints it.
+    """What differs between two audits of a cluster: new, ended and re-judged transactions, as `txn-audit diff` prints
+    it.
 
     Raises UsageError for audits of two clusters.
     """
@@ -366,7 +378,9 @@ def _known(name: str) -> str:
 def _temporary_folder() -> TemporaryDirectory[str]:
     spark = delta_session("txnlib")
     if not str(spark.conf.get("spark.master", "")).startswith("local"):
-        raise UsageError("this session's tasks may run on other machines, which share no temporary folder: give output= or schema=")
+        raise UsageError(
+            "this session's tasks may run on other machines, which share no temporary folder: give output= or schema="
+        )
     return TemporaryDirectory(prefix="txnlib-", ignore_cleanup_errors=True)
 
 

@@ -1,7 +1,7 @@
 """Charts for notebooks, of rows that queries return: timeline, lags, verdicts over nights.
 
-Needs the extra `charts`. Titles and axes are fixed texts. What comes from a log is in the data of a chart only, and cannot end the
-script that Altair writes it into.
+Needs the extra `charts`. Titles and axes are fixed texts. What comes from a log is in the data of a chart only, and
+cannot end the script that Altair writes it into.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def timeline_chart(history: Episode[Timeline]) -> alt.LayerChart:
     events = [_event(timeline, event) for event in history.events if event.key[0]]
     untimed = len(history.events) - len(events)
     notes = [
-        "Bars: from the first record to the marker; open transactions last until the instant of the audit. Points: records.",
+        (
+            "Bars: from the first record to the marker; open transactions last until the instant of the audit. Points:"
+            " records."
+        ),
         *([f"Records without a known time, not shown: {untimed}."] if untimed else []),
         *([f"Earlier transactions, not shown: {timeline.earlier}."] if timeline.earlier else []),
     ]
@@ -97,7 +100,8 @@ def timeline_chart(history: Episode[Timeline]) -> alt.LayerChart:
 def lag_chart(lags: Sequence[Row], lagging: int) -> alt.HConcatChart:
     """Partitions by the lag of their last stable offset, in minutes and in offsets.
 
-    `lags`: rows of `partitions`, longest first; `lagging`: the number of all such partitions. An unknown lag has no bar.
+    `lags`: rows of `partitions`, longest first; `lagging`: the number of all such partitions. An unknown lag has no
+    bar.
     """
     rows = [
         {
@@ -118,7 +122,14 @@ def lag_chart(lags: Sequence[Row], lagging: int) -> alt.HConcatChart:
         .encode(
             color=_colours("verdict", "blocked by a transaction that is", VERDICTS, rows),
             tooltip=_shown(
-                "partition", "blocked by", "verdict", "minutes", "offsets", "bytes", "last stable offset", "high watermark"
+                "partition",
+                "blocked by",
+                "verdict",
+                "minutes",
+                "offsets",
+                "bytes",
+                "last stable offset",
+                "high watermark",
             ),
         )
         .properties(width=WIDTH // 2, height=alt.Step(22))
@@ -155,8 +166,12 @@ def verdict_chart(runs: Sequence[Row]) -> alt.Chart:
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar()
         .encode(
-            x=alt.X("night:O", sort=None, axis=alt.Axis(labelLimit=0, labelAngle=-40), title="instant of the audit (UTC)"),
-            y=alt.Y("transactions:Q", axis=alt.Axis(tickCount=min(5, most), format="d"), title="open transactions (number)"),
+            x=alt.X(
+                "night:O", sort=None, axis=alt.Axis(labelLimit=0, labelAngle=-40), title="instant of the audit (UTC)"
+            ),
+            y=alt.Y(
+                "transactions:Q", axis=alt.Axis(tickCount=min(5, most), format="d"), title="open transactions (number)"
+            ),
             color=_colours("verdict", "verdict", VERDICTS, rows),
             order=alt.Order("severity:Q", sort="descending"),
             tooltip=_shown("night", "verdict", "transactions", "run"),
@@ -172,7 +187,8 @@ def verdict_chart(runs: Sequence[Row]) -> alt.Chart:
 
 
 def _bars(history: Episode[Timeline]) -> list[Row]:
-    """The transactions, each from its first record to the marker of its producer; without a marker, to the instant of the audit."""
+    """The transactions, each from its first record to the marker of its producer; without a marker, to the instant of
+    the audit."""
     opened: dict[tuple[str, int | None], Event] = {}
     bars = []
     on_partitions = (event for event in history.events if event.clock not in (COORDINATOR, CONTROLLER))
@@ -242,7 +258,9 @@ def _colours(field: str, title: str, colours: Mapping[str, str], rows: Sequence[
 def _scale(field: str, drawn: Mapping[str, str], rows: Sequence[Row]) -> alt.Scale:
     """How each value that the rows have is drawn."""
     used = {row[field] for row in rows}
-    return alt.Scale(domain=[name for name in drawn if name in used], range=[drawn[name] for name in drawn if name in used])
+    return alt.Scale(
+        domain=[name for name in drawn if name in used], range=[drawn[name] for name in drawn if name in used]
+    )
 
 
 def _shown(*fields: str) -> list[alt.Tooltip]:

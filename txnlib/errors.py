@@ -1,4 +1,5 @@
-"""The exceptions that this library raises, and the exit codes of its programs. Odd data becomes findings, not exceptions."""
+"""The exceptions that this library raises, and the exit codes of its programs. Odd data becomes findings, not
+exceptions."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class ExitCode(IntEnum):
 class TxnlibError(Exception):
     """Base class of the exceptions of txnlib. The message says what to do.
 
-    It names arguments of the library, such as `output=`; `on_command_line` names options, such as `--output`, and has a hint.
+    It names arguments of the library, such as `output=`; `on_command_line` names options, such as `--output`, and has a
+    hint.
     """
 
     #: How a job ends that raises it.
@@ -142,8 +144,8 @@ class UnfinishedError(MissingTableError):
 
     def says(self) -> str:
         return (
-            f"table {self.name} is not there yet: the audit of cluster {self.cluster} that began at {_instant(self.began_ms)} "
-            f"{UNFINISHED.get(self.status, HAS_NOT_ENDED)}"
+            f"table {self.name} is not there yet: the audit of cluster {self.cluster} that began at"
+            f" {_instant(self.began_ms)} {UNFINISHED.get(self.status, HAS_NOT_ENDED)}"
         )
 
 
@@ -190,8 +192,8 @@ class OvertakenError(TxnlibError):
 
     def says(self) -> str:
         return (
-            f"run {self.run_id} of cluster {self.cluster} cannot go on: another audit, run {self.other}, has ended since it began. "
-            "Nothing was written. Audit the capture again"
+            f"run {self.run_id} of cluster {self.cluster} cannot go on: another audit, run {self.other}, has ended"
+            " since it began. Nothing was written. Audit the capture again"
         )
 
 

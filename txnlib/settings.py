@@ -1,9 +1,9 @@
 """The settings of an audit: options over the settings file over `capture.json` over Kafka's defaults.
 
-A field of `Settings` with a `Setting` is the one declaration of a setting: its default, its limits, its sentences, and where it can
-be given. Derived from it: the settings file and conf/audit.toml, the options of the jobs, the fields of `capture.json`, and
-docs/configuration.md. `GivenThresholds` and `GivenNumbers` type the numbers that the library takes. An unknown key of a settings
-file, a wrong type or a value out of range is a ConfigError naming file and key.
+A field of `Settings` with a `Setting` is the one declaration of a setting: its default, its limits, its sentences, and
+where it can be given. Derived from it: the settings file and conf/audit.toml, the options of the jobs, the fields of
+`capture.json`, and docs/configuration.md. `GivenThresholds` and `GivenNumbers` type the numbers that the library takes.
+An unknown key of a settings file, a wrong type or a value out of range is a ConfigError naming file and key.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Setting:
 
     @property
     def argument(self) -> str:
-        """Its name in a request for an audit, and among the arguments of the library: that of the option, as argparse makes it."""
+        """Its name in a request for an audit, and among the arguments of the library: that of the option, as argparse
+        makes it."""
         return (self.option or "").removeprefix("--").replace("-", "_")
 
     @property
@@ -88,7 +89,9 @@ class Setting:
 
     def field(self, **more: Any) -> Any:
         """The field of a model that holds what is given, as pydantic's `create_model` takes it."""
-        limits: dict[str, Any] = {"strict": True, "ge": self.least, "le": self.most} if isinstance(self.default, int) else {}
+        limits: dict[str, Any] = (
+            {"strict": True, "ge": self.least, "le": self.most} if isinstance(self.default, int) else {}
+        )
         return self.kind | None, Field(default=None, **limits, **more)
 
 
@@ -120,8 +123,8 @@ class Settings(_Section):
         Setting(
             key="cluster.name",
             decides=(
-                "Name of the cluster in every table and in `run_id`. One audit per name runs at a time; an incremental audit "
-                "resumes, and `--keep-days` deletes, audits of the same name."
+                "Name of the cluster in every table and in `run_id`. One audit per name runs at a time; an incremental"
+                " audit resumes, and `--keep-days` deletes, audits of the same name."
             ),
             shortest=1,
             option="--cluster",
@@ -137,14 +140,15 @@ class Settings(_Section):
         Setting(
             key="thresholds.max_transaction_timeout_minutes",
             decides=(
-                "An orphaned transaction is `HANGING` if its last write is older than this, else `SUSPECT`. For `safe_to_abort`, "
-                "brokers' clocks must prove that age. As `kafka-transactions.sh find-hanging --max-transaction-timeout`."
+                "An orphaned transaction is `HANGING` if its last write is older than this, else `SUSPECT`. For"
+                " `safe_to_abort`, brokers' clocks must prove that age. As `kafka-transactions.sh find-hanging"
+                " --max-transaction-timeout`."
             ),
             option="--max-transaction-timeout",
             metavar="MINUTES",
             about=(
-                "Report an orphaned transaction as hanging once its last write is older than this many minutes, as find-hanging "
-                "of kafka-transactions.sh does (default: {default})"
+                "Report an orphaned transaction as hanging once its last write is older than this many minutes, as"
+                " find-hanging of kafka-transactions.sh does (default: {default})"
             ),
         ),
     ] = 900_000
@@ -153,9 +157,9 @@ class Settings(_Section):
         Setting(
             key="thresholds.transaction_max_timeout_ms",
             decides=(
-                "The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and in "
-                "PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A two-phase commit "
-                "that is open for longer is in `abort_plan`."
+                "The brokers' `transaction.max.timeout.ms`. An expected transaction is `LATE`, and in"
+                " PartitionsWithLateTransactionsCount, if its last write is older than this plus five minutes. A"
+                " two-phase commit that is open for longer is in `abort_plan`."
             ),
             option="--transaction-max-timeout-ms",
             metavar="MS",
@@ -169,13 +173,15 @@ class Settings(_Section):
         Setting(
             key="thresholds.stuck_after_minutes",
             decides=(
-                "A decided transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision is older than this, else "
-                "`OPEN` (`MARKER_PENDING`)."
+                "A decided transaction without its marker is `STUCK` (`MARKER_OVERDUE`) if the decision is older than"
+                " this, else `OPEN` (`MARKER_PENDING`)."
             ),
             option="--stuck-after",
             metavar="MINUTES",
-            about="Report a decided transaction as stuck if its marker is still missing after this many minutes "
-            "(default: {default})",
+            about=(
+                "Report a decided transaction as stuck if its marker is still missing after this many minutes "
+                "(default: {default})"
+            ),
         ),
     ] = 300_000
     in_doubt_after_ms: Annotated[
@@ -183,13 +189,15 @@ class Settings(_Section):
         Setting(
             key="thresholds.in_doubt_after_minutes",
             decides=(
-                "An undecided two-phase commit that is open for longer than this counts for `--fail-on in-doubt`, and is overdue "
-                "in `in_doubt_transactions`."
+                "An undecided two-phase commit that is open for longer than this counts for `--fail-on in-doubt`, and"
+                " is overdue in `in_doubt_transactions`."
             ),
             option="--in-doubt-after",
             metavar="MINUTES",
-            about="Report a two-phase commit as in doubt for too long once it has been open for more than this many minutes "
-            "(default: {default})",
+            about=(
+                "Report a two-phase commit as in doubt for too long once it has been open for more than this many"
+                " minutes (default: {default})"
+            ),
         ),
     ] = 900_000
     clock_tolerance_ms: Annotated[
@@ -197,9 +205,9 @@ class Settings(_Section):
         Setting(
             key="thresholds.clock_tolerance_ms",
             decides=(
-                "A client's timestamp proves that a transaction began before its coordinator was copied only if it is this close "
-                "to a broker's at a lower offset; else it is `UNKNOWN` (`CAPTURE_SKEW`). A timestamp further than this after the "
-                "audit gives no age."
+                "A client's timestamp proves that a transaction began before its coordinator was copied only if it is"
+                " this close to a broker's at a lower offset; else it is `UNKNOWN` (`CAPTURE_SKEW`). A timestamp"
+                " further than this after the audit gives no age."
             ),
         ),
     ] = 300_000
@@ -208,17 +216,21 @@ class Settings(_Section):
         Setting(
             key="cluster.coordinator_partitions",
             decides=(
-                "`transaction.state.log.num.partitions`. While one of them is missing or incomplete, a transaction whose producer "
-                "id no coordinator knows is `UNKNOWN` (`COORDINATOR_PARTITION_NOT_CAPTURED`), not `HANGING`."
+                "`transaction.state.log.num.partitions`. While one of them is missing or incomplete, a transaction"
+                " whose producer id no coordinator knows is `UNKNOWN` (`COORDINATOR_PARTITION_NOT_CAPTURED`), not"
+                " `HANGING`."
             ),
             least=1,
             most=MAX_COORDINATOR_PARTITIONS,
             option="--coordinator-partitions",
-            about="Number of partitions of __transaction_state (default: from capture.json, else inferred from the captured ids)",
+            about=(
+                "Number of partitions of __transaction_state (default: from capture.json, else inferred from the"
+                " captured ids)"
+            ),
             noted="Number of partitions of `__transaction_state`.",
             without=(
-                "The number in the metadata log. Else 50, unless the captured ids refute it; then the number that they allow, and "
-                "no abort that depends on it is safe."
+                "The number in the metadata log. Else 50, unless the captured ids refute it; then the number that they"
+                " allow, and no abort that depends on it is safe."
             ),
         ),
     ] = 50
@@ -227,9 +239,9 @@ class Settings(_Section):
         Setting(
             key="cluster.producer_id_expiration_ms",
             decides=(
-                "The brokers' `producer.id.expiration.ms`; up to 3.3, their `transactional.id.expiration.ms`. An idle producer "
-                "leaves `producer_states` after this time, and its later batches are not checked against the old sequence and "
-                "epoch. No verdict depends on it."
+                "The brokers' `producer.id.expiration.ms`; up to 3.3, their `transactional.id.expiration.ms`. An idle"
+                " producer leaves `producer_states` after this time, and its later batches are not checked against the"
+                " old sequence and epoch. No verdict depends on it."
             ),
             least=1,
             broker="producer.id.expiration.ms",
@@ -250,8 +262,10 @@ class Settings(_Section):
         int,
         Setting(
             key="thresholds.timeout_scan_interval_ms",
-            decides="The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`. An Ongoing transaction is `LATE` "
-            "once it has exceeded its own timeout by more than this.",
+            decides=(
+                "The brokers' `transaction.abort.timed.out.transaction.cleanup.interval.ms`. An Ongoing transaction is"
+                " `LATE` once it has exceeded its own timeout by more than this."
+            ),
             broker="transaction.abort.timed.out.transaction.cleanup.interval.ms",
         ),
     ] = 10_000
@@ -261,30 +275,39 @@ class Settings(_Section):
         Setting(
             key="applications.patterns",
             decides=(
-                "Regular expressions with a group `application` that match a whole transactional id. They are tried in order, "
-                "before those for Kafka Streams, Connect, Flink and numbered instances. No verdict depends on it."
+                "Regular expressions with a group `application` that match a whole transactional id. They are tried in"
+                " order, before those for Kafka Streams, Connect, Flink and numbered instances. No verdict depends"
+                " on it."
             ),
             example=r"""['\w+\.(?P<application>\w+)\..*']""",
         ),
     ] = ()
     coordinator_partitions_basis: str = Field(
         default=CountBasis.DEFAULT.value,
-        description="Source of `coordinator_partitions`: GIVEN (also by the cluster's metadata log), DEFAULT, ASSUMED (the only "
-        "number that the captured ids allow) or AMBIGUOUS.",
+        description=(
+            "Source of `coordinator_partitions`: GIVEN (also by the cluster's metadata log), DEFAULT, ASSUMED (the only"
+            " number that the captured ids allow) or AMBIGUOUS."
+        ),
     )
     metadata_known_ms: int | None = Field(
         default=None, description="Newest time in the metadata log, in epoch ms; null if none was captured."
     )
     metadata_basis: LeaderBasis | None = Field(
         default=None,
-        description="What leaders in that log are worth: `METADATA_LOG`, `METADATA_LOG_UNCONFIRMED`, `METADATA_LOG_STALE` or "
-        "`METADATA_LOG_DAMAGED`.",
+        description=(
+            "What leaders in that log are worth: `METADATA_LOG`, `METADATA_LOG_UNCONFIRMED`, `METADATA_LOG_STALE` or "
+            "`METADATA_LOG_DAMAGED`."
+        ),
     )
-    is_metadata_complete: bool = Field(default=False, description="Whether that log has a beginning, so that it names every topic.")
+    is_metadata_complete: bool = Field(
+        default=False, description="Whether that log has a beginning, so that it names every topic."
+    )
     metadata_reach_ms: int | None = Field(
         default=None, description="Instant, in epoch ms, up to which that log shows the leaders of copies for certain."
     )
-    has_metadata_end: bool = Field(default=True, description="Whether no copy of that log shows that newer records are lost.")
+    has_metadata_end: bool = Field(
+        default=True, description="Whether no copy of that log shows that newer records are lost."
+    )
     is_metadata_whole: bool = Field(
         default=False, description="Whether nothing is missing at the end of that log, and no folder was copied later."
     )
@@ -297,14 +320,16 @@ class Settings(_Section):
     assumed: tuple[str, ...] = Field(
         default=(),
         description=(
-            "Broker settings of which Kafka's defaults are assumed. A larger timeout in the coordinators' records replaces that "
-            "of `transaction.max.timeout.ms`."
+            "Broker settings of which Kafka's defaults are assumed. A larger timeout in the coordinators' records"
+            " replaces that of `transaction.max.timeout.ms`."
         ),
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
     start: str = Field(default="beginning", description="Where reading started: `--start`.")
     detail: str = Field(default=BATCHES, description="What a row of `record_batches` is: `--detail`.")
-    continues: str | None = Field(default=None, description="The run from which it resumed; null if everything was read.")
+    continues: str | None = Field(
+        default=None, description="The run from which it resumed; null if everything was read."
+    )
     chain: str | None = Field(default=None, description="The chain of runs to which the audit belongs.")
     night: int = Field(default=0, description="Its number in the chain; 0 if everything was read.")
 
@@ -405,20 +430,25 @@ def read_settings_file(path: Path) -> BaseModel:
         raise ConfigError(str(path), key, first["msg"]) from error
 
 
-#: First version with `producer.id.expiration.ms`. Before, producers expired after `transactional.id.expiration.ms`. Kafka: KIP-854.
+#: First version with `producer.id.expiration.ms`. Before, producers expired after `transactional.id.expiration.ms`.
+#: Kafka: KIP-854.
 PRODUCERS_EXPIRE_BY_THEMSELVES_FROM: Final = (3, 4)
 
 
 def decide(given: Mapping[str, object], file: BaseModel, notes: object) -> dict[str, Any]:
-    """The settings that are given anywhere, by their name in Settings: options over the settings file over capture.json.
+    """The settings that are given anywhere, by their name in Settings: options over the settings file over
+    capture.json.
 
-    `given`: by `Setting.argument`, in the units of the options. `file`: a SettingsFile. `notes`: those of capture.json, attributes
-    with the names and the units of the settings.
+    `given`: by `Setting.argument`, in the units of the options. `file`: a SettingsFile. `notes`: those of capture.json,
+    attributes with the names and the units of the settings.
     """
     decided: dict[str, Any] = {}
     for name, each in SETTINGS.items():
         in_units = (given.get(each.argument), getattr(getattr(file, each.section), each.name))
-        values = (*(value * each.unit if isinstance(value, int) else value for value in in_units), getattr(notes, name, None))
+        values = (
+            *(value * each.unit if isinstance(value, int) else value for value in in_units),
+            getattr(notes, name, None),
+        )
         value = next((value for value in values if value not in (None, "")), None)
         if value is not None:
             decided[name] = value

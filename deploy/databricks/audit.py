@@ -1,7 +1,8 @@
 """The nightly audit as a task of Databricks. It fails only if the audit failed.
 
-The parameters are a folder, and then options of `audit`. The report page and the summary go to that folder. What `--fail-on`
-names is no failure of this task: Databricks would retry it. The exit code is in the summary, and the next task alerts.
+The parameters are a folder, and then options of `audit`. The report page and the summary go to that folder. What
+`--fail-on` names is no failure of this task: Databricks would retry it. The exit code is in the summary, and the next
+task alerts.
 """
 
 from __future__ import annotations

@@ -25,7 +25,13 @@ def entry(text: str, until: str = LATER, said: str = SAID) -> str:
 
 
 def opened(partition: int, verdict: str = "HANGING", **fields: object) -> dict[str, object]:
-    row = {"topic": "t", "partition": partition, "producer_id": partition, "start_offset": 9, "transactional_id": f"id{partition}"}
+    row = {
+        "topic": "t",
+        "partition": partition,
+        "producer_id": partition,
+        "start_offset": 9,
+        "transactional_id": f"id{partition}",
+    }
     row |= {
         "verdict": verdict,
         "reason": "R1",
@@ -34,7 +40,11 @@ def opened(partition: int, verdict: str = "HANGING", **fields: object) -> dict[s
         "blocked_offsets": 10 - partition,
         "causes": [],
     }
-    return row | {"causes": [], "do_not_abort_because": "of this", "age_basis": "CLIENT_CLOCK", "producer_epoch": 0} | fields
+    return (
+        row
+        | {"causes": [], "do_not_abort_because": "of this", "age_basis": "CLIENT_CLOCK", "producer_epoch": 0}
+        | fields
+    )
 
 
 @pytest.fixture(scope="module")
@@ -184,5 +194,7 @@ def test_an_unusable_file_is_named_with_the_entry_and_the_key(tmp_path, text, sa
 
 def test_the_documented_example_can_be_read(repository, tmp_path):
     page = (repository / "docs" / "configuration.md").read_text()
-    (tmp_path / "known.toml").write_text(page.split("### Acknowledgements", 1)[1].split("```toml\n", 1)[1].split("```", 1)[0])
+    (tmp_path / "known.toml").write_text(
+        page.split("### Acknowledgements", 1)[1].split("```toml\n", 1)[1].split("```", 1)[0]
+    )
     assert [entry.finding is None for entry in read_acknowledgements(str(tmp_path / "known.toml"))] == [True, False]

@@ -27,7 +27,10 @@ def test_the_steps_stand_in_the_order_in_which_they_are_done(tmp_path):
     code, out, _ = txn_audit(tmp_path, "abort-plan")
     assert code == 0
     lines = out.splitlines()
-    places = [next(i for i, line in enumerate(lines) if command in line) for command in (found.before[0].command, found.command)]
+    places = [
+        next(i for i, line in enumerate(lines) if command in line)
+        for command in (found.before[0].command, found.command)
+    ]
     assert places == sorted(places)
     assert sum(line.startswith("1. ABORT") for line in lines) == 1
     assert any(found.after[1].must_print in line for line in lines[places[1] :])
@@ -37,7 +40,11 @@ def test_programs_get_every_field(tmp_path):
     found = written(tmp_path)
     (row,) = json.loads(txn_audit(tmp_path, "abort-plan", "--format", "json")[1])
     assert row["before"] == [{"command": step.command, "must_print": step.must_print} for step in found.before]
-    assert txn_audit(tmp_path, "abort-plan", "--format", "csv")[1].splitlines()[0].endswith("command,command_for_old_brokers")
+    assert (
+        txn_audit(tmp_path, "abort-plan", "--format", "csv")[1]
+        .splitlines()[0]
+        .endswith("command,command_for_old_brokers")
+    )
 
 
 def test_kafka_has_no_such_command(tmp_path):
@@ -58,7 +65,9 @@ def test_steps_stand_in_the_order_of_the_plan_those_alike_at_the_place_of_the_fi
     _, row = row_of(HANGING)
     none = row | {"command": None, "command_for_old_brokers": None, "before": [], "after": [], "notes": None}
     later = [none | {"number": n, "action": "DO_NOT_ABORT"} for n in (2, 4)]
-    write_plan(tmp_path, row | {"number": 1}, later[0], row | {"number": 3}, later[1], none | {"number": 5, "action": "WAIT"})
+    write_plan(
+        tmp_path, row | {"number": 1}, later[0], row | {"number": 3}, later[1], none | {"number": 5, "action": "WAIT"}
+    )
     lines = txn_audit(tmp_path, "abort-plan")[1].partition("\n\n")[2].splitlines()
     assert re.findall(r"^ *(\d)\. ", "\n".join(lines), re.MULTILINE) == ["1", "2", "4", "3", "5"]
 
@@ -69,7 +78,9 @@ def test_a_command_wider_than_its_terminal_goes_on_where_a_shell_does(tmp_path):
     output = abort_plan_output(abort_plan(run), "run", "now")
     steps = [each.command for each in (*found.before, *found.after)]
     for width in (60, 80, 400, None):
-        shown = re.findall(r"^   (?:before|do|after) +((?:.*\\\n)?.*)$", output.text("table", width=width), re.MULTILINE)
+        shown = re.findall(
+            r"^   (?:before|do|after) +((?:.*\\\n)?.*)$", output.text("table", width=width), re.MULTILINE
+        )
         assert {shlex.join(shlex.split(each.replace("\\\n", ""))) for each in shown} == {
             shlex.join(shlex.split(printable(each))) for each in (*steps, found.command)
         }
@@ -77,7 +88,9 @@ def test_a_command_wider_than_its_terminal_goes_on_where_a_shell_does(tmp_path):
 
 
 def test_a_note_that_is_a_command_stays_in_one_line(tmp_path):
-    ahead = replace(HANGING, transactional_id="pay", reason="EPOCH_AHEAD_OF_COORDINATOR", abort_command=None, safe_to_abort=False)
+    ahead = replace(
+        HANGING, transactional_id="pay", reason="EPOCH_AHEAD_OF_COORDINATOR", abort_command=None, safe_to_abort=False
+    )
     found, row = row_of(ahead)
     write_plan(tmp_path, row | {"notes": list(found.notes)})
     run = open_run(open_tables(str(tmp_path)))
@@ -91,7 +104,10 @@ def test_a_note_of_some_steps_names_them(tmp_path):
     _, row = row_of(HANGING)
     none = row | {"action": "DO_NOT_ABORT", "command": None, "command_for_old_brokers": None, "before": [], "after": []}
     notes = ("of one", "of both", "of both")
-    write_plan(tmp_path, *[none | {"number": n, "do_not_abort_because": "of all", "notes": [note]} for n, note in enumerate(notes)])
+    write_plan(
+        tmp_path,
+        *[none | {"number": n, "do_not_abort_because": "of all", "notes": [note]} for n, note in enumerate(notes)],
+    )
     out = txn_audit(tmp_path, "abort-plan")[1]
     assert [line for line in out.splitlines() if line.startswith("   note")] == [
         "   note    of all", "   note    0: of one", "   note    1, 2: of both",

@@ -1,4 +1,5 @@
-"""The plan as a script: it checks before each step, and stops at the first surprise. Run by Bash, with a tool that only prints."""
+"""The plan as a script: it checks before each step, and stops at the first surprise. Run by Bash, with a tool that only
+prints."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from tests.support.delta_tables import txn_audit
 from tests.support.planned import HANGING, row_of, write_plan
 from txnlib.core.verdicts.abort_plan import Action
 
-PRODUCERS = "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset"
+PRODUCERS = (
+    "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset"
+)
 DESCRIBED = (
     "CoordinatorId\tTransactionalId\tProducerId\tProducerEpoch\tTransactionState\tTransactionTimeoutMs\t"
     "CurrentTransactionStartTimeMs\tTransactionDurationMs\tTopicPartitions"
@@ -37,7 +40,12 @@ def hanging(start: int, producer: int = 7) -> str:
 
 
 #: What the tool prints when all is as the plan says: before, at the coordinator, after.
-AS_PLANNED = {"open": producers(24), "state": described("CompleteAbort", ""), "found": hanging(24), "ended": producers(None)}
+AS_PLANNED = {
+    "open": producers(24),
+    "state": described("CompleteAbort", ""),
+    "found": hanging(24),
+    "ended": producers(None),
+}
 SURPRISES = {
     "another transaction began": {"open": producers(25)},
     "it has ended": {"open": producers(None)},
@@ -114,7 +122,10 @@ def test_an_abort_without_effect_is_a_surprise(script):
 
 def test_the_text_of_a_stored_command_is_not_run(tmp_path):
     _, row = row_of(replace(HANGING, transactional_id="pay"))
-    edited = {"command": "false; touch edited", "before": [{**step, "command": "touch edited"} for step in row["before"]]}
+    edited = {
+        "command": "false; touch edited",
+        "before": [{**step, "command": "touch edited"} for step in row["before"]],
+    }
     write_plan(tmp_path / "sound", row)
     write_plan(tmp_path / "edited", {**row, **edited})
     sound, other = (txn_audit(tmp_path / name, "abort-plan", "--format", "sh")[1] for name in ("sound", "edited"))

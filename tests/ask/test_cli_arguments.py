@@ -29,12 +29,26 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two transactions open on payments-0; nothing open on orders-0 to orders-2."""
     root = tmp_path_factory.mktemp("tables")
     write_run(root)
-    captured = [("payments", 0), ("payments", 1), ("orders", 0), ("orders", 1), ("orders", 2), ("__transaction_state", 3)]
+    captured = [
+        ("payments", 0),
+        ("payments", 1),
+        ("orders", 0),
+        ("orders", 1),
+        ("orders", 2),
+        ("__transaction_state", 3),
+    ]
     rows = {
         "coverage": [{"topic": topic, "partition": number, "status": "COMPLETE"} for topic, number in captured],
         "open_transactions": [
             {**OPENED, "partition": 0, "start_offset": 24, "verdict": "HANGING"},
-            {**OPENED, "partition": 0, "start_offset": 40, "verdict": "OPEN", "producer_id": 8, "transactional_id": None},
+            {
+                **OPENED,
+                "partition": 0,
+                "start_offset": 40,
+                "verdict": "OPEN",
+                "producer_id": 8,
+                "transactional_id": None,
+            },
             {**OLD, "partition": 1, "start_offset": 5, "verdict": "LATE"},
             {**OLD, "partition": 1, "start_offset": 6, "verdict": "LATE", "reason": "OVERDUE", "producer_id": 22},
         ],
@@ -130,8 +144,12 @@ NOTHING = {
     f"transaction {ID.upper()}": f"no captured log has {ID.upper()}; did you mean {ID}?",
     "open --topic ORDERS": "no copy of ORDERS was audited in this run; did you mean orders?",
     "describe-producers ORDERS-1": "no copy of ORDERS-1 was audited in this run; did you mean orders-1?",
-    "explain payments-0@23": "no open transaction starts at offset 23 of payments-0; open there: 24 (producer 7), 40 (producer 8)",
-    "explain payments 0 23": "no open transaction starts at offset 23 of payments-0; open there: 24 (producer 7), 40 (producer 8)",
+    "explain payments-0@23": (
+        "no open transaction starts at offset 23 of payments-0; open there: 24 (producer 7), 40 (producer 8)"
+    ),
+    "explain payments 0 23": (
+        "no open transaction starts at offset 23 of payments-0; open there: 24 (producer 7), 40 (producer 8)"
+    ),
     "explain payments-batch-8": f"no captured log has payments-batch-8; did you mean {ID}?",
     "explain 9": "no captured log has 9",
     "timeline lost 0": "no copy of lost-0 was audited",
@@ -141,9 +159,13 @@ NOTHING = {
     "timeline payments-batch-8": f"no captured log has payments-batch-8; did you mean {ID}?",
     "transaction payments-batch-8": f"no captured log has payments-batch-8; did you mean {ID}?",
     "describe payments-batch-8": f"no captured log has payments-batch-8; did you mean {ID}?",
-    "describe-producers --topic paymints --partition 0": "no copy of paymints-0 was audited in this run; did you mean payments-0?",
+    "describe-producers --topic paymints --partition 0": (
+        "no copy of paymints-0 was audited in this run; did you mean payments-0?"
+    ),
     "find-hanging --topic paymints": "no copy of paymints was audited in this run; did you mean payments?",
-    "find-hanging --topic paymints --format kafka": "no copy of paymints was audited in this run; did you mean payments?",
+    "find-hanging --topic paymints --format kafka": (
+        "no copy of paymints was audited in this run; did you mean payments?"
+    ),
     "find-hanging --topic orders --partition 7": "no copy of orders-7 was audited in this run; did you mean orders-2?",
     "open --topic paymints": "no copy of paymints was audited in this run; did you mean payments?",
     "open --topic lost": "no copy of lost was audited in this run",
@@ -167,7 +189,9 @@ def test_a_name_that_nothing_has_is_said_with_the_one_that_may_be_meant(tables, 
     assert said in err
 
 
-@pytest.mark.parametrize(("verdict", "offsets", "steps"), [("looks_late", ["5"], ["2"]), ("LATE", ["5", "6"], ["2", "3"])])
+@pytest.mark.parametrize(
+    ("verdict", "offsets", "steps"), [("looks_late", ["5"], ["2"]), ("LATE", ["5", "6"], ["2", "3"])]
+)
 def test_what_only_looks_late_is_listed_alone_and_among_all_that_are_late(tables, verdict, offsets, steps):
     for command, column, shown in (("open", "start_offset", offsets), ("abort-plan", "number", steps)):
         out = txn_audit(tables, command, "--verdict", verdict, "--format", "csv")[1]
@@ -240,4 +264,6 @@ MEANINGLESS = {
 
 @pytest.mark.parametrize(("option", "without"), MEANINGLESS.items())
 def test_an_option_stands_only_where_it_means_something(capsys, option, without):
-    assert [name for name in COMMANDS if f"  {option}" not in helped(capsys, name)] == [n for n in COMMANDS if n in without]
+    assert [name for name in COMMANDS if f"  {option}" not in helped(capsys, name)] == [
+        n for n in COMMANDS if n in without
+    ]

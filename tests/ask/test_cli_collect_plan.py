@@ -22,7 +22,14 @@ def tables(root, *coverage):
 
 
 def whole(topic, partition):
-    return {"topic": topic, "partition": partition, "status": "COMPLETE", "source": "raw:1", "broker": "1", "is_judged": True} | {
+    return {
+        "topic": topic,
+        "partition": partition,
+        "status": "COMPLETE",
+        "source": "raw:1",
+        "broker": "1",
+        "is_judged": True,
+    } | {
         "is_decoded": True,
         "high_watermark": 1,
     }
@@ -37,7 +44,12 @@ def test_what_is_missing_is_named_with_what_it_would_decide(tmp_path):
     code, out, err = txn_audit(root, "collect-plan", "--format", "json")
     assert (code, err) == (0, "")
     first, second = json.loads(out)
-    assert (first["need"], first["partition"], first["broker"], first["undecided"]) == ("COORDINATOR_MISSING", 1, "4", 1)
+    assert (first["need"], first["partition"], first["broker"], first["undecided"]) == (
+        "COORDINATOR_MISSING",
+        1,
+        "4",
+        1,
+    )
     assert "listed by 1 unfinished transaction" in second["why"]
     text = txn_audit(root, "collect-plan")[1]
     command = "scripts/capture.sh --output CAPTURE --log-dirs DIRS --partitions pay-1"
@@ -54,5 +66,9 @@ def test_people_see_what_helps_most_and_programs_all(tmp_path):
 
 def test_nothing_missing_is_said(tmp_path):
     root = tables(tmp_path, whole("orders", 0))
-    assert txn_audit(root, "collect-plan") == (0, "nothing is missing: every partition that is named was captured whole\n", "")
+    assert txn_audit(root, "collect-plan") == (
+        0,
+        "nothing is missing: every partition that is named was captured whole\n",
+        "",
+    )
     assert json.loads(txn_audit(root, "collect-plan", "--format", "json")[1]) == []

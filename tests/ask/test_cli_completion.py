@@ -56,7 +56,10 @@ def test_bash_completes_a_command_and_its_options(capsys, tmp_path):
     for typed, expected in asked.items():
         words = ["txn-audit", *typed.split()]
         quoted = " ".join(f"'{word}'" for word in words)
-        code = f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_txn_audit; echo ${{COMPREPLY[@]}}"
+        code = (
+            f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_txn_audit; echo"
+            " ${COMPREPLY[@]}"
+        )
         done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == expected, done.stderr
 
@@ -86,8 +89,12 @@ def test_bash_completes_names_of_the_tables_and_runs_none_of_them(capsys, tmp_pa
     words = [str(Path(sys.executable).with_name("txn-audit")), *typed[:1], "--tables", "out", *typed[1:]]
     if typed[0] == "locate":
         words = [words[0], *typed]
-    code = 'source completion; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_txn_audit; printf "%s" "${COMPREPLY[*]}"'
-    done = subprocess.run(["bash", "-c", code, "bash", *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+    code = (
+        'source completion; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_txn_audit; printf "%s" "${COMPREPLY[*]}"'
+    )
+    done = subprocess.run(
+        ["bash", "-c", code, "bash", *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert (done.stdout, done.stderr) == (expected, "")
     assert not (tmp_path / "hacked").exists()
 

@@ -31,11 +31,28 @@ def nights(tmp_path):
         common = [("orders", 0), ("orders", 2)]
         seen = [*common, ("orders", 1)] if run_id == THEN else [*common, ("orders", 3)]
         write(tmp_path, "coverage", *captured(*seen, missing=("orders", 1) if run_id == LATER else None), run_id=run_id)
-    then = [opened("orders", 0, 10), opened("orders", 0, 20), opened("orders", 1, 5, "LATE"), opened("orders", 2, 1, "LATE")]
-    now = [opened("orders", 0, 20, "HANGING"), opened("orders", 2, 1, "LATE"), opened("orders", 2, 9), opened("orders", 3, 4)]
+    then = [
+        opened("orders", 0, 10),
+        opened("orders", 0, 20),
+        opened("orders", 1, 5, "LATE"),
+        opened("orders", 2, 1, "LATE"),
+    ]
+    now = [
+        opened("orders", 0, 20, "HANGING"),
+        opened("orders", 2, 1, "LATE"),
+        opened("orders", 2, 9),
+        opened("orders", 3, 4),
+    ]
     write(tmp_path, "open_transactions", *then, run_id=THEN)
     write(tmp_path, "open_transactions", *now, run_id=LATER)
-    ended = {"topic": "orders", "partition": 0, "producer_id": 7, "first_offset": 10, "marker_offset": 12, "outcome": "ABORT"}
+    ended = {
+        "topic": "orders",
+        "partition": 0,
+        "producer_id": 7,
+        "first_offset": 10,
+        "marker_offset": 12,
+        "outcome": "ABORT",
+    }
     write(tmp_path, "partition_transactions", {**ended, "completed": at(NOW + 5)}, run_id=LATER)
     return tmp_path
 
@@ -61,7 +78,9 @@ def test_the_other_way_round_new_and_ended_change_places(nights):
     assert (backwards["orders", 0, 10], backwards["orders", 2, 9]) == ("NEW", "ENDED")
 
 
-@pytest.mark.parametrize("argv", [(), (THEN, LATER), (THEN,), (NOW, NOW + NIGHT), ("--run", LATER), ("--as-of", NOW + NIGHT)])
+@pytest.mark.parametrize(
+    "argv", [(), (THEN, LATER), (THEN,), (NOW, NOW + NIGHT), ("--run", LATER), ("--as-of", NOW + NIGHT)]
+)
 def test_runs_are_named_by_id_or_instant_or_are_the_two_newest(nights, argv):
     assert changes(nights, *argv) == changes(nights)
 

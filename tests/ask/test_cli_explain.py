@@ -24,18 +24,35 @@ COORDINATOR = {"topic": "__transaction_state", "partition": 3}
 def batch(first: int, last: int, ms: int, producer_id: int = 7, **more: Any) -> dict[str, Any]:
     row = {**PAY, "source": SOURCE, "base_offset": first, "last_offset": last, "records_count": last - first + 1}
     row |= {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": first, "last_sequence": last, "magic": 2}
-    row |= {"is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "max_timestamp_ms": NOW + ms}
+    row |= {
+        "is_transactional": True,
+        "is_control": False,
+        "timestamp_type": "CREATE_TIME",
+        "max_timestamp_ms": NOW + ms,
+    }
     row |= {"partition_leader_epoch": 0, "position": first * 77, "size": 77, "compression_type": "none", "crc": 1}
     return row | more
 
 
 def marker(offset: int, ms: int, producer_id: int = 7) -> dict[str, Any]:
-    kind = {"is_control": True, "control_type": "ABORT", "coordinator_epoch": 0, "base_sequence": None, "last_sequence": None}
+    kind = {
+        "is_control": True,
+        "control_type": "ABORT",
+        "coordinator_epoch": 0,
+        "base_sequence": None,
+        "last_sequence": None,
+    }
     return batch(offset, offset, ms, producer_id, **kind)
 
 
 def state(offset: int, ms: int, name: str | None, *partitions: dict[str, Any], number: int = 1) -> dict[str, Any]:
-    row = {"transactional_id": ID, "coordinator_partition": 3, "offset": offset, "timestamp_ms": NOW + ms, "state": name}
+    row = {
+        "transactional_id": ID,
+        "coordinator_partition": 3,
+        "offset": offset,
+        "timestamp_ms": NOW + ms,
+        "state": name,
+    }
     row |= {"is_tombstone": name is None, "producer_id": 7, "producer_epoch": 0, "partitions": list(partitions)}
     return row | {"transaction_number": number}
 
@@ -52,10 +69,24 @@ def verdict(start_offset: int, **more: Any) -> dict[str, Any]:
         {**PAY, "offset": 5_000, "record": "as the audit noted it", "says": "a record that is not in the tables"},
     ]
     row = {**PAY, "producer_id": 7, "producer_epoch": 0, "start_offset": start_offset, "last_timestamp": at(NOW)}
-    row |= {"transactional_id": ID, "coordinator_partition": 3, "coordinator_state": "CompleteAbort", "verdict": "HANGING"}
-    row |= {"reason": "WRITTEN_AFTER_MARKER", "explanation": "written after the ABORT marker", "kafka_find_hanging": True}
+    row |= {
+        "transactional_id": ID,
+        "coordinator_partition": 3,
+        "coordinator_state": "CompleteAbort",
+        "verdict": "HANGING",
+    }
+    row |= {
+        "reason": "WRITTEN_AFTER_MARKER",
+        "explanation": "written after the ABORT marker",
+        "kafka_find_hanging": True,
+    }
     row |= {"causes": [{"cause": "late produce", "likelihood": "LIKELY", "evidence": "it says"}], "evidence": evidence}
-    row |= {"age_basis": "CLIENT_CLOCK", "broker_clock_age_ms": 1_380_000, "duration_minutes": 23, "safe_to_abort": True}
+    row |= {
+        "age_basis": "CLIENT_CLOCK",
+        "broker_clock_age_ms": 1_380_000,
+        "duration_minutes": 23,
+        "safe_to_abort": True,
+    }
     row |= {"abort_command": "kafka-transactions.sh … abort", "blocked_offsets": 212, "blocked_bytes": 10_035}
     return row | {"blocks_since": at(NOW), "first_seen": at(NOW), "runs_seen": 1} | more
 
@@ -66,8 +97,18 @@ def tables(tmp_path: Path) -> Path:
     write_run(tmp_path)
     write(tmp_path, "open_transactions", verdict(27))
     copies = [("raw:1", True), ("raw:2", False)]
-    write(tmp_path, "coverage", *[{**PAY, "source": name, "is_judged": judged, "status": "COMPLETE"} for name, judged in copies])
-    batches = [batch(24, 24, 105), batch(25, 25, 114), marker(26, 141), batch(27, 27, 120), batch(28, 28, 500, producer_id=8)]
+    write(
+        tmp_path,
+        "coverage",
+        *[{**PAY, "source": name, "is_judged": judged, "status": "COMPLETE"} for name, judged in copies],
+    )
+    batches = [
+        batch(24, 24, 105),
+        batch(25, 25, 114),
+        marker(26, 141),
+        batch(27, 27, 120),
+        batch(28, 28, 500, producer_id=8),
+    ]
     write(tmp_path, "record_batches", marker(20, 50, producer_id=8), *batches, marker(30, 65_000, producer_id=8))
     write(tmp_path, "record_batches", *[{**row, "source": "raw:2"} for row in batches])
     write(tmp_path, "partition_transactions", {**PAY, "producer_id": 7, "first_offset": 24, "marker_offset": 26})
@@ -79,7 +120,11 @@ def tables(tmp_path: Path) -> Path:
     write(tmp_path, "coordinator_states", *states)
     logged = {**COORDINATOR, "offset": 4, "timestamp_ms": NOW + 150, "transactional_id": ID, "is_tombstone": False}
     logged |= {"producer_id": 7, "producer_epoch": 0, "transaction_timeout_ms": 900_000, "state": "CompleteAbort"}
-    write(tmp_path, "transaction_log", {**logged, "partitions": [], "value_version": 1, "last_update_ms": NOW, "start_ms": NOW})
+    write(
+        tmp_path,
+        "transaction_log",
+        {**logged, "partitions": [], "value_version": 1, "last_update_ms": NOW, "start_ms": NOW},
+    )
     return tmp_path
 
 
@@ -87,24 +132,18 @@ def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
     code, out, err = txn_audit(tables, "explain", "payments", 0, 27)
     assert (code, err) == (0, "")
     story, _, rest = out.partition("\n\nHANGING")
-    assert story == (
-        "payments-0 from offset 27   producer 7 epoch 0   payments-batch-7\n"
-        "cluster test, as of 2024-03-11 01:20:00Z, run test-1710120000000\n"
-        "\n"
-        "offset  written by                when (broker clock, 2024-03-11)  record"
-        "                                                state after\n"
-        "        __transaction_state-3 @1  01:20:00.101Z                    payments-batch-7 Ongoing {orders-2, payments-0}"
-        "       open\n"
-        "24–25   producer 7                01:20:00.050–.141                2 records, epoch 0, sequence 24–25"
-        "                    open from 24\n"
-        "        __transaction_state-3 @3  01:20:00.127Z                    "
-        "payments-batch-7 PrepareAbort {orders-2, payments-0}  decided: ABORT\n"
-        "26      coordinator               01:20:00.141Z                    ABORT marker, epoch 0, coordinator epoch 0"
-        "            closed\n"
-        "        __transaction_state-3 @4  01:20:00.150Z                    payments-batch-7 CompleteAbort {}"
-        "                     finished: ABORT\n"
-        "27      producer 7                01:20:00–01:21:05                1 record, epoch 0, sequence 27"
-        "                        open from 27     <-- HANGING"
+    assert (
+        story == "payments-0 from offset 27   producer 7 epoch 0   payments-batch-7\ncluster test, as of 2024-03-11"
+        " 01:20:00Z, run test-1710120000000\n\noffset  written by                when (broker clock, 2024-03-11) "
+        " record                                                state after\n        __transaction_state-3 @1 "
+        " 01:20:00.101Z                    payments-batch-7 Ongoing {orders-2, payments-0}       open\n24–25  "
+        " producer 7                01:20:00.050–.141                2 records, epoch 0, sequence 24–25             "
+        "       open from 24\n        __transaction_state-3 @3  01:20:00.127Z                    payments-batch-7"
+        " PrepareAbort {orders-2, payments-0}  decided: ABORT\n26      coordinator               01:20:00.141Z      "
+        "              ABORT marker, epoch 0, coordinator epoch 0            closed\n        __transaction_state-3"
+        " @4  01:20:00.150Z                    payments-batch-7 CompleteAbort {}                     finished:"
+        " ABORT\n27      producer 7                01:20:00–01:21:05                1 record, epoch 0, sequence 27  "
+        "                      open from 27     <-- HANGING"
     )
     assert "\n  why      written after the ABORT marker\n" in rest
     assert "\n  live     find-hanging would print it, too\n" in rest
@@ -134,26 +173,46 @@ def test_evidence_is_printed_as_the_dump_tool_would_print_it(tables):
     _, out, _ = txn_audit(tables, "explain", "payments", 0, 27)
     shown = out.partition("RECORDS, as kafka-dump-log.sh prints them\n")[2].splitlines()
     assert shown[0] == "  payments-0 offset 26: the producer's last marker in this partition"
-    assert shown[1].startswith("    baseOffset: 26 lastOffset: 26 count: 1 baseSequence: -1 lastSequence: -1 producerId: 7 ")
+    assert shown[1].startswith(
+        "    baseOffset: 26 lastOffset: 26 count: 1 baseSequence: -1 lastSequence: -1 producerId: 7 "
+    )
     assert shown[2].endswith("headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 0")
     assert shown[4].startswith(f"    | offset: 4 CreateTime: {NOW + 150} keySize: 20 valueSize: 35 ")
-    assert shown[6] == "    as the audit noted it", "a record that the tables do not hold is shown as the verdict notes it"
+    assert shown[6] == "    as the audit noted it", (
+        "a record that the tables do not hold is shown as the verdict notes it"
+    )
 
 
 def test_the_other_partitions_of_the_transaction_are_named_with_the_command_for_them(tables):
     assert "also" not in txn_audit(tables, "explain", "payments-0")[1]
     others = [verdict(9, topic="orders", partition=number) for number in range(8)]
-    write(tables, "open_transactions", *others, verdict(9, topic="a", producer_id=8), verdict(9, topic="a", transactional_id="b"))
+    write(
+        tables,
+        "open_transactions",
+        *others,
+        verdict(9, topic="a", producer_id=8),
+        verdict(9, topic="a", transactional_id="b"),
+    )
     out = txn_audit(tables, "explain", "payments-0")[1]
-    assert "\n  also     open on orders-0@9, orders-1@9, orders-2@9, orders-3@9, orders-4@9, orders-5@9 and 2 more\n" in out
+    assert (
+        "\n  also     open on orders-0@9, orders-1@9, orders-2@9, orders-3@9, orders-4@9, orders-5@9 and 2 more\n"
+        in out
+    )
     (command,) = re.findall(r"^           (\S*txn-audit transaction .*)$", out, re.MULTILINE)
     assert shlex.split(command)[1:] == ["transaction", "7", "--tables", str(tables)]
     told = json.loads(txn_audit(tables, "explain", "payments-0", "--format", "json")[1])["also_open"]
-    assert [(row["topic"], row["partition"], row["start_offset"]) for row in told] == [("orders", n, 9) for n in range(8)]
+    assert [(row["topic"], row["partition"], row["start_offset"]) for row in told] == [
+        ("orders", n, 9) for n in range(8)
+    ]
 
 
 def test_what_would_settle_it_is_said_with_the_command_that_lists_it(tables):
-    reason = {"verdict": "UNKNOWN", "reason": "COORDINATOR_LOG_DAMAGED", "abort_command": None, "do_not_abort_because": "x"}
+    reason = {
+        "verdict": "UNKNOWN",
+        "reason": "COORDINATOR_LOG_DAMAGED",
+        "abort_command": None,
+        "do_not_abort_because": "x",
+    }
     write(tables, "open_transactions", verdict(40, **reason))
     lines = txn_audit(tables, "explain", "payments-0@40")[1].splitlines()
     at = lines.index("  capture  __transaction_state-3 from its leader, after the partitions")
@@ -190,7 +249,12 @@ def test_the_story_is_data_that_prints_as_the_command_does(tables):
         ("payments-0", "batch", 27),
     ]
     late = story.rows[-1]
-    assert (late["at_ms"], late["clock"], late["after_ms"], late["before_ms"]) == (NOW + 120, "CLIENT", NOW + 141, NOW + 65_000)
+    assert (late["at_ms"], late["clock"], late["after_ms"], late["before_ms"]) == (
+        NOW + 120,
+        "CLIENT",
+        NOW + 141,
+        NOW + 65_000,
+    )
     assert (late["written_by"], late["producer_id"], late["mark"]) == ("producer 7", 7, "HANGING")
 
 
@@ -211,9 +275,13 @@ def test_the_likeliest_cause_is_searched_in_the_logs_of_brokers(tables):
     shown = section(out).splitlines()
     assert shown[0] == ", about the likeliest cause (LOGS: their folder)"
     assert shown[1].startswith("  note     a leader that accepts a batch logs nothing")
-    at_coordinator = shown.index("  coordinator of the id, server.log: the coordinator aborted the transaction at its timeout")
-    assert shown[at_coordinator + 1] == (
-        f"    grep -E -e 'Completed rollback of ongoing transaction for transactionalId {ID} due to timeout' $LOGS/server.log*"
+    at_coordinator = shown.index(
+        "  coordinator of the id, server.log: the coordinator aborted the transaction at its timeout"
+    )
+    assert (
+        shown[at_coordinator + 1]
+        == f"    grep -E -e 'Completed rollback of ongoing transaction for transactionalId {ID} due to timeout'"
+        " $LOGS/server.log*"
     )
     assert "could not be established" not in section(out), "a less likely cause has no place there"
 
@@ -261,12 +329,17 @@ def test_a_long_history_is_bounded_and_what_is_left_out_is_counted(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "open_transactions", verdict(1_000))
     write(tmp_path, "coverage", {**PAY, "source": SOURCE, "is_judged": True})
-    past = [row for n in range(100) for row in (batch(n * 10, n * 10 + 8, n * 100 + 40), marker(n * 10 + 9, n * 100 + 60))]
+    past = [
+        row for n in range(100) for row in (batch(n * 10, n * 10 + 8, n * 100 + 40), marker(n * 10 + 9, n * 100 + 60))
+    ]
     write(tmp_path, "record_batches", *past, batch(1_000, 1_000, 5), marker(1_001, 10_100, producer_id=8))
     firsts = [{**PAY, "producer_id": 7, "first_offset": n * 10} for n in range(100)]
     write(tmp_path, "partition_transactions", *firsts)
     steps = ("Ongoing", "PrepareAbort", "CompleteAbort")
-    states = [state(n, n // 3 * 100 + n % 3 * 50, steps[n % 3], *([PAY] if n % 3 < 2 else []), number=n // 3) for n in range(600)]
+    states = [
+        state(n, n // 3 * 100 + n % 3 * 50, steps[n % 3], *([PAY] if n % 3 < 2 else []), number=n // 3)
+        for n in range(600)
+    ]
     write(tmp_path, "coordinator_states", *states)
     write(tmp_path, "transaction_log")
     code, out, err = txn_audit(tmp_path, "explain", "payments", 0, 1_000, "--format", "json")
@@ -280,14 +353,20 @@ def test_a_long_history_is_bounded_and_what_is_left_out_is_counted(tmp_path):
     (gap,) = (step for step in told["steps"] if step["first_offset"] is None)
     shown = [step["first_offset"] for step in told["steps"] if step["log"].startswith("__transaction_state")]
     assert shown[-2:] == [598, 599], "the last word of the coordinator is always there"
-    assert gap["record"] == f"… {600 - int(told['left_out'][1].split()[0]) - len(shown)} records of payments-batch-7 left out"
+    assert (
+        gap["record"]
+        == f"… {600 - int(told['left_out'][1].split()[0]) - len(shown)} records of payments-batch-7 left out"
+    )
 
 
 def test_records_without_times_are_told_in_their_order(tables):
     """A console consumer prints none; the offsets stand for an order, below zero."""
     name = "printed-by-a-console"
     write(tables, "open_transactions", verdict(40, transactional_id=name))
-    untimed = [{**state(n - 5, 0, step, PAY), "timestamp_ms": None} for n, step in enumerate(("Empty", "Ongoing", "PrepareAbort"))]
+    untimed = [
+        {**state(n - 5, 0, step, PAY), "timestamp_ms": None}
+        for n, step in enumerate(("Empty", "Ongoing", "PrepareAbort"))
+    ]
     write(tables, "coordinator_states", *[{**row, "transactional_id": name} for row in untimed])
     write(tables, "record_batches", batch(40, 40, 70_000))
     code, out, _ = txn_audit(tables, "explain", "payments", 0, 40, "--format", "json")
@@ -297,8 +376,18 @@ def test_records_without_times_are_told_in_their_order(tables):
 
 def test_a_transaction_that_only_a_snapshot_remembers_is_told_as_such(tmp_path):
     write_run(tmp_path)
-    none = {"transactional_id": None, "coordinator_partition": None, "coordinator_state": None, "evidence": None, "causes": None}
-    write(tmp_path, "open_transactions", verdict(0, **none, abort_command=None, safe_to_abort=False, kafka_find_hanging=None))
+    none = {
+        "transactional_id": None,
+        "coordinator_partition": None,
+        "coordinator_state": None,
+        "evidence": None,
+        "causes": None,
+    }
+    write(
+        tmp_path,
+        "open_transactions",
+        verdict(0, **none, abort_command=None, safe_to_abort=False, kafka_find_hanging=None),
+    )
     write(tmp_path, "coverage", {**PAY, "source": SOURCE, "is_judged": True})
     for name in ("record_batches", "partition_transactions", "coordinator_states", "transaction_log"):
         write(tmp_path, name)
@@ -322,7 +411,9 @@ def test_an_id_cannot_forge_a_line_of_an_explanation(tables):
     write(
         tables,
         "open_transactions",
-        verdict(40, transactional_id=evil, explanation=evil, do_not_abort_because=evil, abort_command=None, causes=CAUSES),
+        verdict(
+            40, transactional_id=evil, explanation=evil, do_not_abort_because=evil, abort_command=None, causes=CAUSES
+        ),
     )
     code, out, err = txn_audit(tables, "explain", "payments", 0, 40)
     assert (code, err) == (0, "")

@@ -56,8 +56,15 @@ def tables(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "coverage")
     write(tmp_path, "coordinator_states")
-    states = {"old": ("Ongoing", NOW - 60_000), "young": ("Ongoing", NOW - 10), "ended": ("CompleteCommit", NOW - 60_000)}
-    rows = [{"transactional_id": name, "state": state, "transaction_start": at(start)} for name, (state, start) in states.items()]
+    states = {
+        "old": ("Ongoing", NOW - 60_000),
+        "young": ("Ongoing", NOW - 10),
+        "ended": ("CompleteCommit", NOW - 60_000),
+    }
+    rows = [
+        {"transactional_id": name, "state": state, "transaction_start": at(start)}
+        for name, (state, start) in states.items()
+    ]
     idle = {"transactional_id": "idle", "state": "Empty", "producer_id": 1, "coordinator_partition": 0}
     write(tmp_path, "transactional_ids", *[{"producer_id": 1, "coordinator_partition": 0, **row} for row in rows], idle)
     return tmp_path

@@ -14,12 +14,21 @@ from tests.support.delta_tables import READ_BY_COMMANDS, write, write_run
 NEVER = ("pyarrow", "numpy", "pandas", "pyspark", "pydantic", "jinja2", "rich", "prometheus_client", "fsspec")
 #: Command -> modules of ours that it does not use.
 UNUSED = {
-    "list": ("txnlib.ask.summary", "txnlib.ask.report_text", "txnlib.page.report_page", "txnlib.settings", "txnlib.readers"),
+    "list": (
+        "txnlib.ask.summary",
+        "txnlib.ask.report_text",
+        "txnlib.page.report_page",
+        "txnlib.settings",
+        "txnlib.readers",
+    ),
     "abort-plan": ("txnlib.ask.summary", "txnlib.ask.report_text", "txnlib.settings", "txnlib.readers"),
     "runs": ("txnlib.ask.summary", "txnlib.core.verdicts", "txnlib.core.kafka", "txnlib.readers"),
     "report": ("txnlib.page.report_page", "txnlib.settings", "txnlib.readers"),
 }
-LOADED = "import json, sys; from txnlib.ask.main import main; code = main(sys.argv[1:]); print(json.dumps([code, *sys.modules]))"
+LOADED = (
+    "import json, sys; from txnlib.ask.main import main; code = main(sys.argv[1:]); print(json.dumps([code,"
+    " *sys.modules]))"
+)
 
 
 @pytest.mark.parametrize("command", UNUSED)

@@ -23,7 +23,9 @@ def printed(capsys, *argv: object) -> str:
 
 def test_an_id_is_located_as_kafka_does(capsys):
     """The sample capture holds payments-batch-7 in partition 3 of 5."""
-    (row,) = json.loads(printed(capsys, "locate", "--transactional-id", "payments-batch-7", "--partitions", 5, "--format", "json"))
+    (row,) = json.loads(
+        printed(capsys, "locate", "--transactional-id", "payments-batch-7", "--partitions", 5, "--format", "json")
+    )
     assert (row["coordinator_partition"], row["folder"]) == (3, "__transaction_state-3")
     assert "__transaction_state-3/*.log" in row["files"]
 
@@ -41,7 +43,9 @@ def test_several_ids_make_one_list_of_what_to_copy(capsys):
 def test_what_to_copy_is_wrapped_and_commands_are_not():
     text = coordinator_files_output(coordinator_files([str(number) for number in range(9)], 50)).text("table", width=80)
     assert [
-        line for line in text.splitlines() if len(line) > 80 and "scripts/capture.sh" not in line and "kafka-" not in line
+        line
+        for line in text.splitlines()
+        if len(line) > 80 and "scripts/capture.sh" not in line and "kafka-" not in line
     ] == []
     command = "kafka-topics.sh --bootstrap-server $BOOTSTRAP --describe --topic __transaction_state\n"
     assert command in text.replace(f"\\\n{'':11}", "")
@@ -64,9 +68,14 @@ def test_every_command_has_an_answer_and_tells_its_exit_codes(capsys, name):
 
 @pytest.mark.parametrize("argv", [["locate", "--transactional-id", "a"], ["--help"], ["completion", "bash"]])
 def test_what_needs_no_tables_waits_for_no_library_that_reads_them(repository, argv):
-    code = "import sys; from txnlib.ask.main import main; main(sys.argv[1:]); print([m for m in sys.modules if m in LIBRARIES])"
+    code = (
+        "import sys; from txnlib.ask.main import main; main(sys.argv[1:]); print([m for m in sys.modules if m in"
+        " LIBRARIES])"
+    )
     code = code.replace("LIBRARIES", "('pyarrow', 'deltalake', 'rich', 'numpy')")
-    done = subprocess.run([sys.executable, "-c", code, *argv], cwd=repository, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv], cwd=repository, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 

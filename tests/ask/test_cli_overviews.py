@@ -28,7 +28,9 @@ def column(root, name: str, *argv: object) -> list[str]:
 def test_open_transactions_that_hold_a_partition_come_before_those_that_wait(tmp_path):
     write_run(tmp_path)
     rows = [("a", 1, 9), ("a", 2, 7), ("b", 3, 5)]
-    places = [{"topic": topic, "partition": 0, "start_offset": n, "producer_id": n, "verdict": "LATE"} for topic, n, _ in rows]
+    places = [
+        {"topic": topic, "partition": 0, "start_offset": n, "producer_id": n, "verdict": "LATE"} for topic, n, _ in rows
+    ]
     blocked = [{"blocked_offsets": offsets, "as_of": at(NOW)} for *_, offsets in rows]
     write(tmp_path, "open_transactions", *[place | more for place, more in zip(places, blocked, strict=True)])
     assert column(tmp_path, "holds", "open") == ["", "", ""]
@@ -53,7 +55,9 @@ def test_open_transactions_are_chosen_and_those_that_block_most_come_first(tmp_p
         }
         for topic, verdict, n in rows
     ]
-    write(tmp_path, "open_transactions", *[{**row, "reason": "TIMEOUT_PASSED", "explanation": "it is"} for row in opened])
+    write(
+        tmp_path, "open_transactions", *[{**row, "reason": "TIMEOUT_PASSED", "explanation": "it is"} for row in opened]
+    )
     assert column(tmp_path, "start_offset", "open") == ["9", "7", "5", "1"]
     assert column(tmp_path, "start_offset", "open", "--verdict", "LATE", "--topic", "a") == ["7", "5"]
     assert column(tmp_path, "start_offset", "open", "--limit", 1) == ["9"]
@@ -75,7 +79,8 @@ def test_people_get_one_line_for_the_same_finding_of_an_application(tmp_path):
     write_run(tmp_path)
     ids = ("pay-1", "pay-2", "pay-2", "ship-1", None, None)
     rows = [
-        {"name": "N", "severity": "ERROR", "topic": "a", "partition": at, "transactional_id": id_} for at, id_ in enumerate(ids)
+        {"name": "N", "severity": "ERROR", "topic": "a", "partition": at, "transactional_id": id_}
+        for at, id_ in enumerate(ids)
     ]
     write(tmp_path, "findings", *rows, {**rows[0], "severity": "WARNING"})
     lines = [" ".join(line.split()) for line in txn_audit(tmp_path, "findings")[1].splitlines()[1:]]
@@ -87,20 +92,32 @@ def test_people_get_one_line_for_the_same_finding_of_an_application(tmp_path):
         "WARNING N - pay-1 a-0 -",
     ]
     assert len(column(tmp_path, "name", "findings")) == len(rows) + 1, "programs get all"
-    assert txn_audit(tmp_path, "findings", "--limit", 2)[1].splitlines()[1:] == txn_audit(tmp_path, "findings")[1].splitlines()[1:3]
+    assert (
+        txn_audit(tmp_path, "findings", "--limit", 2)[1].splitlines()[1:]
+        == txn_audit(tmp_path, "findings")[1].splitlines()[1:3]
+    )
 
 
 def test_groups_that_lag_most_come_first(tmp_path):
     write_run(tmp_path)
     lags = {"few": 3, "many": 30}
-    write(tmp_path, "blocked_groups", *[{"group_id": g, "topic": "a", "partition": 0, "lag_offsets": n} for g, n in lags.items()])
+    write(
+        tmp_path,
+        "blocked_groups",
+        *[{"group_id": g, "topic": "a", "partition": 0, "lag_offsets": n} for g, n in lags.items()],
+    )
     assert column(tmp_path, "group_id", "groups", "--topic", "a") == ["many", "few"]
 
 
 def test_a_question_in_sql_is_answered_from_tables_and_views_and_nothing_else(tmp_path):
     for number in (0, 1):
         run_id = write_run(tmp_path, NOW + number)
-        write(tmp_path, "findings", {"name": f"N{number}", "severity": "INFO", "topic": "a", "partition": 0}, run_id=run_id)
+        write(
+            tmp_path,
+            "findings",
+            {"name": f"N{number}", "severity": "INFO", "topic": "a", "partition": 0},
+            run_id=run_id,
+        )
     assert column(tmp_path, "name", "sql", "SELECT name FROM latest_findings") == ["N1"]
     assert column(tmp_path, "n_2", "sql", "SELECT count(*) AS n, max(name) AS n FROM findings") == ["N1"]
     for refused, said in {
@@ -151,7 +168,10 @@ def test_every_help_has_an_example_that_can_be_parsed(capsys, name):
 
 def test_options_offer_all_names_of_the_core():
     offered = {
-        option: how["choices"] for command in COMMANDS.values() for option, how in command.options.items() if "choices" in how
+        option: how["choices"]
+        for command in COMMANDS.values()
+        for option, how in command.options.items()
+        if "choices" in how
     }
     assert offered["--verdict"] == (*Verdict.__members__, LOOKS_LATE)
     assert offered["--action"] == tuple(Action.__members__)

@@ -20,16 +20,47 @@ MANY = 10_000
 
 
 def opened(number: int) -> dict[str, Any]:
-    row = {"topic": "orders", "partition": number % 50, "start_offset": number, "producer_id": 7 + number, "producer_epoch": 0}
-    row |= {"transactional_id": f"shop-{number}", "application": "shop", "verdict": "HANGING", "reason": "PRODUCER_ID_ROTATED"}
-    row |= {"explanation": "it is so", "kafka_find_hanging": True, "causes": [], "evidence": [], "age_basis": "BROKER_CLOCK"}
-    row |= {"broker_clock_age_ms": 3_600_000, "safe_to_abort": True, "abort_command": f"abort {number}", "duration_minutes": 60}
+    row = {
+        "topic": "orders",
+        "partition": number % 50,
+        "start_offset": number,
+        "producer_id": 7 + number,
+        "producer_epoch": 0,
+    }
+    row |= {
+        "transactional_id": f"shop-{number}",
+        "application": "shop",
+        "verdict": "HANGING",
+        "reason": "PRODUCER_ID_ROTATED",
+    }
+    row |= {
+        "explanation": "it is so",
+        "kafka_find_hanging": True,
+        "causes": [],
+        "evidence": [],
+        "age_basis": "BROKER_CLOCK",
+    }
+    row |= {
+        "broker_clock_age_ms": 3_600_000,
+        "safe_to_abort": True,
+        "abort_command": f"abort {number}",
+        "duration_minutes": 60,
+    }
     row |= {"last_timestamp": at(NOW), "blocks_since": at(NOW - number), "first_seen": at(NOW), "runs_seen": 1}
     return row | {"blocked_offsets": number, "blocked_bytes": 10, "is_two_phase_commit": False}
 
 
 def planned(number: int, row: dict[str, Any]) -> dict[str, Any]:
-    names = ("topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict", "reason", "blocked_offsets")
+    names = (
+        "topic",
+        "partition",
+        "start_offset",
+        "producer_id",
+        "transactional_id",
+        "verdict",
+        "reason",
+        "blocked_offsets",
+    )
     row = {name: row[name] for name in names} | {"number": number, "action": "ABORT", "command": row["abort_command"]}
     return row | {"before": [], "after": []}
 
@@ -54,9 +85,21 @@ def make(root: Path, count: int) -> Path:
     write(root, "coverage", *[{**seen, "topic": "orders", "partition": i, "batches": 1} for i in range(50)])
     lost = {"topic": "__transaction_state", "partition": 3, "status": "MISSING", "is_judged": False}
     write(root, "coverage", {**seen, "topic": "__transaction_state", "partition": 0}, lost)
-    lag = {"topic": "orders", "lag_offsets": 9, "lag_bytes": 9, "last_stable_offset": 1, "high_watermark": 10, "as_of": at(NOW)}
+    lag = {
+        "topic": "orders",
+        "lag_offsets": 9,
+        "lag_bytes": 9,
+        "last_stable_offset": 1,
+        "high_watermark": 10,
+        "as_of": at(NOW),
+    }
     write(root, "partitions", *[{**lag, "partition": i, "lag_ms": i} for i in range(min(count, 50))])
-    write(root, "partitions", {**lag, "partition": 0, "lag_ms": 9_000}, run_id=RUN.replace(str(NOW), str(NOW - 86_400_000)))
+    write(
+        root,
+        "partitions",
+        {**lag, "partition": 0, "lag_ms": 9_000},
+        run_id=RUN.replace(str(NOW), str(NOW - 86_400_000)),
+    )
     return root
 
 
@@ -105,7 +148,9 @@ def part(html: str, name: str) -> str:
 
 
 def section(html: str, name: str) -> Element:
-    return by_id(f'<!doctype html><html lang="en"><head><title>x</title></head><body>{part(html, name)}</body></html>', name)
+    return by_id(
+        f'<!doctype html><html lang="en"><head><title>x</title></head><body>{part(html, name)}</body></html>', name
+    )
 
 
 def test_no_question_is_answered_with_more_rows_than_a_page_shows(tables):

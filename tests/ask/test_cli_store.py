@@ -22,9 +22,14 @@ def amazon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 def same_answers(folder: Path, client: fs.FileSystem, root: str) -> None:
-    """Asserts that tables in a bucket, whose uri is `root`, answer as they do in the folder that they are copied from."""
+    """Asserts that tables in a bucket, whose uri is `root`, answer as they do in the folder that they are copied
+    from."""
     write_run(folder)
-    write(folder, "late_transactions", {"topic": "orders", "partition": 1, "transaction_start": at(NOW), "late_by": "BOTH"})
+    write(
+        folder,
+        "late_transactions",
+        {"topic": "orders", "partition": 1, "transaction_start": at(NOW), "late_by": "BOTH"},
+    )
     fs.copy_files(str(folder), f"{BUCKET}/audits/out", destination_filesystem=client, use_threads=False)
     for command, shown in {"find-late": "orders", "runs": f"test-{NOW}"}.items():
         in_folder = txn_audit(folder, command)

@@ -17,15 +17,36 @@ PLACE = {"topic": "orders", "partition": 0}
 def ended(number: int, **more: Any) -> dict[str, Any]:
     """The transaction with this number: offsets 10·n to 10·n+1, a second after the one before it."""
     times = {"first_timestamp_ms": NOW + number * 1000, "marker_ms": NOW + number * 1000 + 5, "is_broker_clock": False}
-    offsets = {"first_offset": number * 10, "last_offset": number * 10, "marker_offset": number * 10 + 1, "marker_type": "COMMIT"}
-    return {**PLACE, "producer_id": 7, "producer_epoch": 0, "span": number, "records": 1, "batches": 1, **times, **offsets, **more}
+    offsets = {
+        "first_offset": number * 10,
+        "last_offset": number * 10,
+        "marker_offset": number * 10 + 1,
+        "marker_type": "COMMIT",
+    }
+    return {
+        **PLACE,
+        "producer_id": 7,
+        "producer_epoch": 0,
+        "span": number,
+        "records": 1,
+        "batches": 1,
+        **times,
+        **offsets,
+        **more,
+    }
 
 
 def states(number: int) -> list[dict[str, Any]]:
     common = {"transactional_id": "pay", "coordinator_partition": 3, "transaction_number": number, "producer_id": 7}
     steps = (("Ongoing", 0), ("PrepareCommit", 4), ("CompleteCommit", 6))
     return [
-        {**common, "state": state, "offset": number * 3 + i, "timestamp_ms": NOW + number * 1000 + after, "partitions": [PLACE]}
+        {
+            **common,
+            "state": state,
+            "offset": number * 3 + i,
+            "timestamp_ms": NOW + number * 1000 + after,
+            "partitions": [PLACE],
+        }
         for i, (state, after) in enumerate(steps)
     ]
 
@@ -34,14 +55,22 @@ def states(number: int) -> list[dict[str, Any]]:
 def tables(tmp_path):
     """Six transactions that ended, and producer 8's, open since before the fourth, of which no coordinator knows."""
     write_run(tmp_path)
-    write(tmp_path, "coverage", {**PLACE, "status": "COMPLETE"}, {"topic": "orders", "partition": 9, "status": "MISSING"})
+    write(
+        tmp_path, "coverage", {**PLACE, "status": "COMPLETE"}, {"topic": "orders", "partition": 9, "status": "MISSING"}
+    )
     opened = ended(4, producer_id=8, first_offset=35, marker_offset=None, marker_ms=None, marker_type=None)
     write(tmp_path, "producer_spans", *[ended(number) for number in range(1, 7)], opened)
     write(tmp_path, "producer_id_owners", {"producer_id": 7, "transactional_id": "pay", "last_record_offset": 1})
     write(tmp_path, "transactional_ids", {"transactional_id": "pay"})
     write(tmp_path, "coordinator_states", *[row for number in range(1, 7) for row in states(number)])
     write(tmp_path, "open_transactions", {**PLACE, "producer_id": 8, "start_offset": 35, "verdict": "HANGING"})
-    stands = {"last_stable_offset": 35, "high_watermark": 62, "lag_offsets": 27, "lag_ms": 9000, "blocking_producer_id": 8}
+    stands = {
+        "last_stable_offset": 35,
+        "high_watermark": 62,
+        "lag_offsets": 27,
+        "lag_ms": 9000,
+        "blocking_producer_id": 8,
+    }
     write(tmp_path, "partitions", {**PLACE, **stands, "blocking_verdict": "HANGING"})
     return tmp_path
 
@@ -73,7 +102,8 @@ def test_a_transaction_that_follows_within_a_millisecond_begins_behind_both_reco
     before = [("Ongoing", 40, 7, 6990), ("PrepareCommit", 41, 7, 6995), ("CompleteCommit", 42, 7, 7000)]
     later = [*before, ("Ongoing", 43, 8, 7000), ("PrepareCommit", 44, 8, 7004)]
     rows = [
-        {"state": state, "offset": at, "transaction_number": number, "timestamp_ms": NOW + ms} for state, at, number, ms in later
+        {"state": state, "offset": at, "transaction_number": number, "timestamp_ms": NOW + ms}
+        for state, at, number, ms in later
     ]
     write(tables, "coordinator_states", *[common | row for row in rows])
     seven = ended(7, first_timestamp_ms=NOW + 6991, marker_ms=NOW + 6998)
@@ -131,12 +161,21 @@ def test_what_waits_says_behind_which_one_and_what_holds_says_nothing(tables, ar
 def test_of_many_that_are_open_the_first_are_shown_and_the_rest_counted(tables):
     """More than a timeline shows, all beginning at once: what holds the last stable offset is among those shown."""
     offsets = range(1_000, 1_000 + 3 * OPEN)
-    spans = [ended(9, producer_id=n, first_offset=n, marker_offset=None, marker_ms=None, marker_type=None) for n in offsets]
+    spans = [
+        ended(9, producer_id=n, first_offset=n, marker_offset=None, marker_ms=None, marker_type=None) for n in offsets
+    ]
     write(tables, "producer_spans", *spans)
-    write(tables, "open_transactions", *[{**PLACE, "producer_id": n, "start_offset": n, "verdict": "OPEN"} for n in offsets])
+    write(
+        tables,
+        "open_transactions",
+        *[{**PLACE, "producer_id": n, "start_offset": n, "verdict": "OPEN"} for n in offsets],
+    )
     begins = [offset for log, event, offset in told(tables, "orders", 0) if event == "begins" and offset >= 35]
     assert begins == [35, 40, 50, 60, *offsets[: OPEN - 1]]
-    assert f"{2 * OPEN + 1} open transactions beginning behind those shown" in txn_audit(tables, "timeline", "orders", 0)[1]
+    assert (
+        f"{2 * OPEN + 1} open transactions beginning behind those shown"
+        in txn_audit(tables, "timeline", "orders", 0)[1]
+    )
 
 
 def test_an_id_is_followed_over_its_partitions(tables):

@@ -15,7 +15,14 @@ OWN = {"transactional_id": ID, "coordinator_partition": 3, "producer_id": 7, "pr
 
 
 def outcome(number, topic, partition, marker, **more):
-    row = {**OWN, "as_of": at(NOW), "transaction_number": number, "topic": topic, "partition": partition, "marker": marker}
+    row = {
+        **OWN,
+        "as_of": at(NOW),
+        "transaction_number": number,
+        "topic": topic,
+        "partition": partition,
+        "marker": marker,
+    }
     row |= {"known_from": "COORDINATOR", "decided_outcome": "COMMIT", "records": 4, "is_two_phase_commit": False}
     return row | more
 
@@ -32,7 +39,12 @@ def tables(tmp_path):
     write(tmp_path, "coverage")
     write(tmp_path, "transactional_ids")
     ended = [OWN | {"transaction_number": number, "outcome": "COMMIT"} for number in (1, 2)]
-    write(tmp_path, "transactions", *ended, {**OWN, "transactional_id": "4711", "transaction_number": 1, "outcome": "OPEN"})
+    write(
+        tmp_path,
+        "transactions",
+        *ended,
+        {**OWN, "transactional_id": "4711", "transaction_number": 1, "outcome": "OPEN"},
+    )
     places = [{"topic": "payments", "partition": 0}, {"topic": "orders", "partition": 1}]
     states = [(1, 10, "CompleteCommit", []), (2, 11, "Ongoing", places), (2, 12, "PrepareCommit", places)]
     write(
@@ -40,7 +52,13 @@ def tables(tmp_path):
         "coordinator_states",
         *[
             OWN
-            | {"transaction_number": number, "offset": at_offset, "state": state, "partitions": listed, "is_tombstone": False}
+            | {
+                "transaction_number": number,
+                "offset": at_offset,
+                "state": state,
+                "partitions": listed,
+                "is_tombstone": False,
+            }
             | {"timestamp_ms": NOW - 60_000}
             for number, at_offset, state, listed in states
         ],
@@ -51,7 +69,13 @@ def tables(tmp_path):
         outcome(1, "payments", 0, "FOUND", marker_offset=9, outcome="COMMIT"),
         outcome(2, "payments", 0, "FOUND", marker_offset=20, outcome="COMMIT", marked=at(NOW - 59_000)),
         outcome(
-            2, "orders", 1, "PENDING", outcome="OPEN", first_offset=5, says="the COMMIT is decided, but its marker is not here"
+            2,
+            "orders",
+            1,
+            "PENDING",
+            outcome="OPEN",
+            first_offset=5,
+            says="the COMMIT is decided, but its marker is not here",
         ),
         outcome(1, "lost", 0, "MISSING", outcome="OPEN", records=None, transactional_id="4711"),
         outcome(None, "orders", 2, "FOUND", marker_offset=31, outcome="ABORT", first_offset=30, known_from="PARTITION"),
@@ -59,7 +83,14 @@ def tables(tmp_path):
     write(
         tmp_path,
         "marker_repairs",
-        {**OWN, "transaction_number": 2, "topic": "orders", "partition": 1, "marker": "PENDING", "tool": "its coordinator"}
+        {
+            **OWN,
+            "transaction_number": 2,
+            "topic": "orders",
+            "partition": 1,
+            "marker": "PENDING",
+            "tool": "its coordinator",
+        }
         | {
             "copies": [{"broker": "3", "source": "raw:3", "offset": 77}],
             "request": '{"markers": []}',
@@ -134,7 +165,9 @@ def test_a_hostile_id_forges_no_line(tmp_path):
     write(tmp_path, "coordinator_states")
     write(tmp_path, "marker_repairs")
     write(
-        tmp_path, "transaction_outcomes", outcome(1, "payments", 0, "UNDECIDED", transactional_id=hostile, decided_outcome="OPEN")
+        tmp_path,
+        "transaction_outcomes",
+        outcome(1, "payments", 0, "UNDECIDED", transactional_id=hostile, decided_outcome="OPEN"),
     )
     text = shown(hostile, tables=tmp_path)
     assert "\x1b" not in text
@@ -152,7 +185,9 @@ PLACES = {
 
 @pytest.fixture
 def places(tables):
-    write(tables, "coverage", *[{"topic": "orders", "partition": partition, "status": "COMPLETE"} for partition in (1, 2)])
+    write(
+        tables, "coverage", *[{"topic": "orders", "partition": partition, "status": "COMPLETE"} for partition in (1, 2)]
+    )
     write(tables, "open_transactions", {"topic": "orders", "partition": 1, "start_offset": 5})
     write(tables, "producer_states")
     return tables

@@ -55,7 +55,9 @@ def test_A01_kafkas_search_needs_a_topic_or_a_broker_and_ours_does_not(tables):
     code, out, err = txn_audit(tables, "find-hanging", "--format", "kafka")
     assert (code, out) == (2, "")
     assert "needs --topic or --broker-id" in err
-    everywhere, of_topic = (txn_audit(tables, "find-hanging", "--format", "csv", *scope)[1] for scope in ((), ("--topic", "zz")))
+    everywhere, of_topic = (
+        txn_audit(tables, "find-hanging", "--format", "csv", *scope)[1] for scope in ((), ("--topic", "zz"))
+    )
     assert everywhere.count("HANGING") > of_topic.count("HANGING") == 0
 
 
@@ -74,7 +76,9 @@ def test_A03_a_broker_is_searched_for_every_partition_it_has_a_copy_of(tables):
 def test_A04_a_topic_may_be_searched_on_one_broker(tables):
     assert hanging(tables, "--topic", "foo", "--broker-id", 5) == [("foo", 1)]
     assert hanging(tables, "--topic", "foo", "--broker-id", 0) == [("foo", 0)]
-    assert hanging(tables, "--topic", "foo", "--partition", 0, "--broker-id", 5) == [("foo", 0)], "named: wherever it lives"
+    assert hanging(tables, "--topic", "foo", "--partition", 0, "--broker-id", 5) == [("foo", 0)], (
+        "named: wherever it lives"
+    )
 
 
 def test_A06_without_producers_there_is_a_header_only(tmp_path):
@@ -90,7 +94,11 @@ def test_A07_what_was_just_written_is_no_candidate(tmp_path):
     write(tmp_path, "coverage", *copies("foo", 5, 0))
     write(tmp_path, "open_transactions", opened("foo", 5, age_ms=0, hanging=False))
     write(tmp_path, "producer_states")
-    assert txn_audit(tmp_path, "find-hanging", *["--topic", "foo", "--partition", "5", "--format", "kafka"]) == (0, HEADER, "")
+    assert txn_audit(tmp_path, "find-hanging", *["--topic", "foo", "--partition", "5", "--format", "kafka"]) == (
+        0,
+        HEADER,
+        "",
+    )
 
 
 def test_A08_the_row_is_the_tools_own(tables):
@@ -111,7 +119,9 @@ def test_A08_the_row_is_the_tools_own(tables):
 @pytest.mark.parametrize(
     ("minutes", "expected"),
     [
-        pytest.param(59, [("foo", 5), ("foo", 6)], id="younger than the limit of the audit, but old enough for this one"),
+        pytest.param(
+            59, [("foo", 5), ("foo", 6)], id="younger than the limit of the audit, but old enough for this one"
+        ),
         pytest.param(15, [("foo", 5), ("foo", 6), ("foo", 7)], id="a known id that does not list it: hanging"),
         pytest.param(61, [("foo", 6)], id="stricter than the audit"),
         pytest.param(121, [], id="nothing is that old"),
@@ -120,7 +130,12 @@ def test_A08_the_row_is_the_tools_own(tables):
 def test_another_timeout_is_answered_by_the_steps_of_the_tool(tmp_path, minutes, expected):
     """The audit itself was made with 60 minutes. foo-5 and foo-7 were too young for it; foo-8 is listed by its id."""
     write_run(tmp_path, max_transaction_timeout_ms=60 * MINUTE)
-    write(tmp_path, "coverage", *[c for p in (5, 6, 7, 8) for c in copies("foo", p, 0)], *copies("__transaction_state", 0, 0))
+    write(
+        tmp_path,
+        "coverage",
+        *[c for p in (5, 6, 7, 8) for c in copies("foo", p, 0)],
+        *copies("__transaction_state", 0, 0),
+    )
     rows = [
         opened("foo", 5, age_ms=60 * MINUTE, hanging=False, producer_id=1),
         opened("foo", 6, age_ms=120 * MINUTE, hanging=True, producer_id=2),
@@ -131,7 +146,12 @@ def test_another_timeout_is_answered_by_the_steps_of_the_tool(tmp_path, minutes,
     write(tmp_path, "producer_states")
     ids = [
         {"producer_id": 3, "transactional_id": "c", "state": "Ongoing", "partitions": [FOO_5]},
-        {"producer_id": 4, "transactional_id": "d", "state": "Ongoing", "partitions": [{"topic": "foo", "partition": 8}]},
+        {
+            "producer_id": 4,
+            "transactional_id": "d",
+            "state": "Ongoing",
+            "partitions": [{"topic": "foo", "partition": 8}],
+        },
         {"producer_id": 1, "transactional_id": "gone", "state": None, "partitions": [FOO_5]},
     ]
     write(tmp_path, "transactional_ids", *[{"coordinator_partition": 0, **row} for row in ids])
@@ -145,7 +165,9 @@ def test_what_a_missing_coordinator_decides_is_said_and_not_printed(tmp_path):
     write(tmp_path, "open_transactions", opened("foo", 5, age_ms=20 * MINUTE, hanging=False))
     for name in ("producer_states", "transactional_ids"):
         write(tmp_path, name)
-    code, out, err = txn_audit(tmp_path, *["find-hanging", "--topic", "foo", "--max-transaction-timeout", "5", "--format", "kafka"])
+    code, out, err = txn_audit(
+        tmp_path, *["find-hanging", "--topic", "foo", "--max-transaction-timeout", "5", "--format", "kafka"]
+    )
     assert (code, out) == (0, HEADER)
     assert "1 open transaction could not be judged" in err
 
@@ -194,12 +216,16 @@ def test_A22_producers_are_printed_with_minus_one_and_none(tmp_path):
         {**FOO_5, **first, "partition": 6},
     )
     write(tmp_path, "record_batches")
-    code, out, _ = txn_audit(tmp_path, *["describe-producers", "--topic", "foo", "--partition", "5", "--format", "kafka"])
+    code, out, _ = txn_audit(
+        tmp_path, *["describe-producers", "--topic", "foo", "--partition", "5", "--format", "kafka"]
+    )
     assert code == 0
-    assert out == (
-        "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset\t\n"
-        "12345     \t15           \t20                    \t1300        \t1599509565   \t990                          \t\n"
-        "98765     \t30           \t-1                    \t2300        \t1599509599   \tNone                         \t\n"
+    assert (
+        out
+        == "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset\t\n12345"
+        "     \t15           \t20                    \t1300        \t1599509565   \t990                         "
+        " \t\n98765     \t30           \t-1                    \t2300        \t1599509599   \tNone                  "
+        "       \t\n"
     )
 
 
@@ -233,14 +259,23 @@ def test_a_partition_is_named_once_and_whole(tables, command, words):
 def ids(tmp_path: Path) -> Path:
     """Three ids on two coordinators; one has expired."""
     write_run(tmp_path)
-    leaders = [*copies("__transaction_state", 0, 1, is_leader=True), *copies("__transaction_state", 1, 0, is_leader=True)]
+    leaders = [
+        *copies("__transaction_state", 0, 1, is_leader=True),
+        *copies("__transaction_state", 1, 0, is_leader=True),
+    ]
     write(tmp_path, "coverage", *leaders, *copies("__transaction_state", 0, 0, is_leader=False))
     common = {"producer_epoch": 3, "transaction_timeout_ms": 300_000}
     write(
         tmp_path,
         "transactional_ids",
         {**common, "transactional_id": "foo", "coordinator_partition": 0, "producer_id": 12345, "state": "Ongoing"},
-        {**common, "transactional_id": "it's", "coordinator_partition": 0, "producer_id": 98765, "state": "PrepareAbort"},
+        {
+            **common,
+            "transactional_id": "it's",
+            "coordinator_partition": 0,
+            "producer_id": 98765,
+            "state": "PrepareAbort",
+        },
         {
             **common,
             "transactional_id": "baz",
@@ -275,9 +310,18 @@ def test_A24_an_id_is_described_with_its_duration_and_partitions(ids):
     assert code == 0
     assert [len(cell) for cell in header] == [len(cell) for cell in row]
     start = str(NOW - 5_000)
-    assert [cell.strip() for cell in row] == ["0", "baz", "13579", "3", "Ongoing", "300000", start, "5000", "bar-1,bar-0", ""], (
-        "a Java set's order"
-    )
+    assert [cell.strip() for cell in row] == [
+        "0",
+        "baz",
+        "13579",
+        "3",
+        "Ongoing",
+        "300000",
+        start,
+        "5000",
+        "bar-1,bar-0",
+        "",
+    ], "a Java set's order"
 
 
 @pytest.mark.parametrize("name", ["gone", "nobody", "' OR 1=1 --"])

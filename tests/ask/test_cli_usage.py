@@ -210,7 +210,9 @@ def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path, monkeypatch):
 
 
 SAME = {"a_long_heading_of_it": 1, "when": "07:19:36.427Z"}
-ROWS = [{**SAME, "transactional_id": letter * 40, "detail": "words of it " * 7, "verdict": "OPEN"} for letter in ("x", "z")]
+ROWS = [
+    {**SAME, "transactional_id": letter * 40, "detail": "words of it " * 7, "verdict": "OPEN"} for letter in ("x", "z")
+]
 
 
 @pytest.mark.parametrize("width", [45, 80, 120, 400])
@@ -257,7 +259,9 @@ def test_why_is_said_at_every_width_and_only_where_there_is_something_to_say(tmp
         write(tmp_path, "coverage", {**rows[0], "detail": WHY}, {**rows[1], "detail": None})
         output = answer_coverage(open_run(open_tables(str(tmp_path))), Namespace())
     else:
-        output = collect_plan_output([dict.fromkeys(COLUMNS, 1) | row | {"why": WHY, "need": "PARTITION"} for row in rows])
+        output = collect_plan_output(
+            [dict.fromkeys(COLUMNS, 1) | row | {"why": WHY, "need": "PARTITION"} for row in rows]
+        )
     text = output.text("table", width=width)
     assert " ".join(text.split()).count(WHY) or set(WHY.split()) <= set(text.split())
     assert [line for line in text.splitlines() if line.strip() == "-"] == []
@@ -302,8 +306,16 @@ def test_a_pipe_in_place_of_a_file_is_named_and_not_waited_for(tmp_path, place):
     ("statuses", "options", "note"),
     [
         (["DONE", "DONE"], [], ""),
-        (["DONE", "DIED"], [], f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} was killed. Audit"),
-        (["DONE", "RUNNING"], [], f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} has not ended. Wait"),
+        (
+            ["DONE", "DIED"],
+            [],
+            f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} was killed. Audit",
+        ),
+        (
+            ["DONE", "RUNNING"],
+            [],
+            f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} has not ended. Wait",
+        ),
         (["DIED", "DONE"], [], ""),
         (["DONE", "DIED"], ["--run", f"test-{NOW}"], ""),
         (

@@ -13,23 +13,45 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC as STATE
 
 def copy(topic: str, partition: int, status: str = "COMPLETE", **more: Any) -> dict[str, Any]:
     known = {"topic": topic, "partition": partition, "status": status, "source": "raw:1", "broker": "1", "leader": "1"}
-    judged = {"is_leader": True, "is_judged": True, "is_decoded": True, "damaged_offset": None, "high_watermark": 5, "detail": None}
+    judged = {
+        "is_leader": True,
+        "is_judged": True,
+        "is_decoded": True,
+        "damaged_offset": None,
+        "high_watermark": 5,
+        "detail": None,
+    }
     return {**known, **judged, "tail": "CLEAN", "log_start_offset": 0, "read_from_offset": 0, **more}
 
 
 def missing(topic: str, partition: int, leader: str | None = None) -> dict[str, Any]:
-    nothing = {"source": None, "broker": None, "is_leader": None, "is_judged": False, "is_decoded": None, "high_watermark": None}
+    nothing = {
+        "source": None,
+        "broker": None,
+        "is_leader": None,
+        "is_judged": False,
+        "is_decoded": None,
+        "high_watermark": None,
+    }
     return copy(topic, partition, "MISSING", **nothing, leader=leader)
 
 
 def waits(reason: str, coordinator: int | None = None, topic: str = "orders", partition: int = 0) -> dict[str, Any]:
-    return {"topic": topic, "partition": partition, "coordinator_partition": coordinator, "verdict": "UNKNOWN", "reason": reason}
+    return {
+        "topic": topic,
+        "partition": partition,
+        "coordinator_partition": coordinator,
+        "verdict": "UNKNOWN",
+        "reason": reason,
+    }
 
 
 WHOLE = [copy(STATE, 0), copy("orders", 0)]
 
 
-def needs(coverage: list[dict[str, Any]], undecided: Any = (), listed: Any = None, opened: Any = ()) -> list[tuple[Any, ...]]:
+def needs(
+    coverage: list[dict[str, Any]], undecided: Any = (), listed: Any = None, opened: Any = ()
+) -> list[tuple[Any, ...]]:
     found = to_collect(coverage, undecided, listed or {}, set(opened))
     return [(row["need"], row["topic"], row["partition"], row["broker"], row["undecided"]) for row in found]
 
@@ -41,17 +63,30 @@ def test_of_a_whole_capture_nothing_is_to_be_collected():
 @pytest.mark.parametrize(
     ("row", "more", "expected"),
     [
-        pytest.param(missing(STATE, 7, "3"), {}, ("COORDINATOR_MISSING", STATE, 7, "3", 0), id="a coordinator, from its leader"),
+        pytest.param(
+            missing(STATE, 7, "3"), {}, ("COORDINATOR_MISSING", STATE, 7, "3", 0), id="a coordinator, from its leader"
+        ),
         pytest.param(missing(STATE, 7), {}, ("COORDINATOR_MISSING", STATE, 7, None, 0), id="whose leader is not noted"),
-        pytest.param(copy(STATE, 7, damaged_offset=9), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="a damaged coordinator"),
         pytest.param(
-            copy(STATE, 7, "PARTIAL", tail="EMPTY_OR_CUT"), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="perhaps cut"
+            copy(STATE, 7, damaged_offset=9), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="a damaged coordinator"
         ),
         pytest.param(
-            copy(STATE, 7, "PARTIAL", log_start_offset=9), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="without its begin"
+            copy(STATE, 7, "PARTIAL", tail="EMPTY_OR_CUT"),
+            {},
+            ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0),
+            id="perhaps cut",
         ),
         pytest.param(
-            copy(STATE, 7, "DAMAGED", tail="CORRUPT"), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="with a corrupt end"
+            copy(STATE, 7, "PARTIAL", log_start_offset=9),
+            {},
+            ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0),
+            id="without its begin",
+        ),
+        pytest.param(
+            copy(STATE, 7, "DAMAGED", tail="CORRUPT"),
+            {},
+            ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0),
+            id="with a corrupt end",
         ),
         pytest.param(
             copy(STATE, 7, "PARTIAL", source="console:x"),
@@ -80,7 +115,10 @@ def test_of_a_whole_capture_nothing_is_to_be_collected():
             id="a follower's copy of what is open",
         ),
         pytest.param(
-            copy("pay", 1, broker="9", high_watermark=None), {}, ("CHECKPOINTS", None, None, "9", 0), id="a broker's checkpoints"
+            copy("pay", 1, broker="9", high_watermark=None),
+            {},
+            ("CHECKPOINTS", None, None, "9", 0),
+            id="a broker's checkpoints",
         ),
         pytest.param(missing("__consumer_offsets", 1), {}, ("GROUPS", "__consumer_offsets", 1, None, 0), id="groups"),
     ],
@@ -107,7 +145,14 @@ def test_one_whole_copy_of_several_is_enough():
 def test_what_decides_most_comes_first():
     undecided = [waits("COORDINATOR_PARTITION_NOT_CAPTURED"), waits("PARTITION_LOG_INCOMPLETE", 0, "pay", 1)]
     undecided += [waits("COORDINATOR_PARTITION_NOT_CAPTURED", 8)]
-    coverage = [*WHOLE, missing("__consumer_offsets", 0), missing("b", 0), copy("pay", 1), missing(STATE, 7), missing(STATE, 8)]
+    coverage = [
+        *WHOLE,
+        missing("__consumer_offsets", 0),
+        missing("b", 0),
+        copy("pay", 1),
+        missing(STATE, 7),
+        missing(STATE, 8),
+    ]
     assert [(need, partition, waiting) for need, _, partition, _, waiting in needs(coverage, undecided)] == [
         ("COORDINATOR_MISSING", 8, 2),
         ("COORDINATOR_MISSING", 7, 1),

@@ -20,7 +20,13 @@ ELSEWHERE = {"topic": "orders", "partition": 2}
 
 def data(first: int, last: int, ms: int, **more: Any) -> dict[str, Any]:
     row = {"base_offset": first, "last_offset": last, "records_count": last - first + 1, "producer_epoch": 0}
-    row |= {"base_sequence": first, "last_sequence": last, "is_transactional": True, "is_control": False, "control_type": None}
+    row |= {
+        "base_sequence": first,
+        "last_sequence": last,
+        "is_transactional": True,
+        "is_control": False,
+        "control_type": None,
+    }
     return row | {"coordinator_epoch": None, "timestamp_type": "CREATE_TIME", "max_timestamp_ms": ms} | more
 
 
@@ -31,7 +37,13 @@ def marker(offset: int, ms: int, kind: str | None = "ABORT") -> dict[str, Any]:
 def record(
     offset: int, ms: int | None, state: str | None, *partitions: dict[str, Any], number: int = 1, **more: Any
 ) -> dict[str, Any]:
-    row = {"transactional_id": "batch-7", "coordinator_partition": 3, "offset": offset, "timestamp_ms": ms, "state": state}
+    row = {
+        "transactional_id": "batch-7",
+        "coordinator_partition": 3,
+        "offset": offset,
+        "timestamp_ms": ms,
+        "state": state,
+    }
     row |= {"is_tombstone": state is None, "transaction_number": number, "producer_id": 7, "producer_epoch": 0}
     return row | {"partitions": list(partitions), "left_out": 0} | more
 
@@ -39,7 +51,8 @@ def record(
 def offsets(steps: list[Event]) -> list[str]:
     """p24 for the partition's log, c3 for the coordinator's."""
     return [
-        f"{'p' if step.log == 'pay-0' else 'c'}{step.offset}" + (f"-{step.last_offset}" if step.offset != step.last_offset else "")
+        f"{'p' if step.log == 'pay-0' else 'c'}{step.offset}"
+        + (f"-{step.last_offset}" if step.offset != step.last_offset else "")
         for step in steps
     ]
 
@@ -104,7 +117,13 @@ def test_times_beyond_the_stretch_that_was_read_count():
 
 def test_a_span_without_records_says_that_its_first_batch_is_gone():
     row = {"first_offset": 5, "last_offset": None, "records": 0, "batches": 0, "producer_id": 7, "producer_epoch": 0}
-    row |= {"first_timestamp_ms": None, "is_broker_clock": False, "marker_offset": None, "marker_ms": None, "marker_type": None}
+    row |= {
+        "first_timestamp_ms": None,
+        "is_broker_clock": False,
+        "marker_offset": None,
+        "marker_ms": None,
+        "marker_type": None,
+    }
     (event,) = span_events("pay-0", [row], {}, {}, None, {5: "HANGING"})
     assert (event.detail, event.mark) == ("its first batch is gone", "HANGING")
 
@@ -139,7 +158,10 @@ def test_a_decision_long_before_a_marker_is_not_its_own():
 def test_what_its_coordinator_expects_stands_behind_the_record_that_added_the_partition():
     """Clients stamp a record when it is sent, before the partition is added."""
     steps = story_events(
-        PLACE, [data(27, 27, 95)], Stamps([20], [50]), [record(1, 100, "Ongoing", ELSEWHERE), record(2, 105, "Ongoing", HERE)]
+        PLACE,
+        [data(27, 27, 95)],
+        Stamps([20], [50]),
+        [record(1, 100, "Ongoing", ELSEWHERE), record(2, 105, "Ongoing", HERE)],
     )
     assert offsets(steps) == ["c1", "c2", "p27"]
 
@@ -151,7 +173,11 @@ def test_what_a_marker_ended_stands_before_the_decision():
 
 
 def test_records_of_a_console_have_an_order_and_no_time():
-    records = [record(-4, None, "Ongoing", HERE), record(-3, None, "PrepareAbort", HERE), record(-2, 150, "CompleteAbort")]
+    records = [
+        record(-4, None, "Ongoing", HERE),
+        record(-3, None, "PrepareAbort", HERE),
+        record(-2, 150, "CompleteAbort"),
+    ]
     steps = story_events(PLACE, BATCHES, STAMPS, records)
     assert [o for o in offsets(steps) if o.startswith("c")] == ["c-4", "c-3", "c-2"]
 
@@ -193,7 +219,9 @@ STATES = st.sampled_from(["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "
 )
 def test_each_log_keeps_its_own_order_and_nothing_is_lost(batches, records):
     """Whatever clocks say: by folding, offsets are joined but none is dropped, told twice, or told out of order."""
-    rows = [data(20 + i, 20 + i, ms) if kind == "data" else marker(20 + i, ms, kind) for i, (kind, ms) in enumerate(batches)]
+    rows = [
+        data(20 + i, 20 + i, ms) if kind == "data" else marker(20 + i, ms, kind) for i, (kind, ms) in enumerate(batches)
+    ]
     stamped = [row for row in rows if row["is_control"]]
     stamps = Stamps([row["base_offset"] for row in stamped], [row["max_timestamp_ms"] for row in stamped])
     log = [record(i, ms, state, *([HERE] if here else [])) for i, (state, ms, here) in enumerate(records)]
@@ -212,7 +240,9 @@ def test_every_log_keeps_its_order_whatever_its_clock_does(told):
     placed = in_order(events)
     assert [event.key for event in placed] == sorted(event.key for event in placed)
     for log in {event.log for event in events}:
-        assert [event.offset for event in placed if event.log == log] == [event.offset for event in events if event.log == log]
+        assert [event.offset for event in placed if event.log == log] == [
+            event.offset for event in events if event.log == log
+        ]
 
 
 # ---- A timeline
@@ -224,7 +254,13 @@ P1 = {"topic": "orders", "partition": 1}
 
 def span(first: int | None, marker: int | None, **more: Any) -> dict[str, Any]:
     """A transaction of producer 7; its marker is written at the millisecond of its offset."""
-    known = {"producer_id": 7, "producer_epoch": 0, "first_offset": first, "last_offset": first, "marker_offset": marker}
+    known = {
+        "producer_id": 7,
+        "producer_epoch": 0,
+        "first_offset": first,
+        "last_offset": first,
+        "marker_offset": marker,
+    }
     clocks = {"marker_ms": marker, "first_timestamp_ms": first, "is_broker_clock": False}
     return {**known, **clocks, "marker_type": None if marker is None else "COMMIT", "marker_epoch": 0, **more}
 
@@ -244,7 +280,13 @@ def seen(events: list[Event]) -> list[tuple[str, int]]:
 def test_the_last_stable_offset_is_the_lowest_that_is_open_else_the_end():
     spans = [span(10, 40), span(20, 30, producer_id=8), span(50, None)]
     events = span_events("orders-0", spans, {}, {}, 0, {})
-    assert [(event.offset, event.last_stable_offset) for event in events] == [(10, 10), (20, 10), (30, 10), (40, 41), (50, 50)]
+    assert [(event.offset, event.last_stable_offset) for event in events] == [
+        (10, 10),
+        (20, 10),
+        (30, 10),
+        (40, 41),
+        (50, 50),
+    ]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -293,12 +335,20 @@ def test_a_decision_stands_before_its_marker_and_the_end_behind_it():
     """All in one millisecond, as happens: only what each means tells the order."""
     records = [kept(1, 5, "Ongoing"), kept(2, 20, "PrepareCommit"), kept(3, 20, "CompleteCommit", partitions=())]
     told = in_order(span_events("orders-0", [span(10, 20)], {}, {10: (5, 1, 10)}, 0, {}), record_events(records))
-    assert seen(told) == [("Ongoing", 1), ("begins", 10), ("PrepareCommit", 2), ("COMMIT marker", 20), ("CompleteCommit", 3)]
+    assert seen(told) == [
+        ("Ongoing", 1),
+        ("begins", 10),
+        ("PrepareCommit", 2),
+        ("COMMIT marker", 20),
+        ("CompleteCommit", 3),
+    ]
 
 
 def test_data_never_stands_before_its_coordinator_opened_it():
     records = [kept(1, 50, "Ongoing")]
-    assert seen(in_order(span_events("orders-0", [span(10, None)], {}, {10: (50, 1, 10)}, 0, {}), record_events(records))) == [
+    assert seen(
+        in_order(span_events("orders-0", [span(10, None)], {}, {10: (50, 1, 10)}, 0, {}), record_events(records))
+    ) == [
         ("Ongoing", 1),
         ("begins", 10),
     ]

@@ -53,11 +53,18 @@ def run(tmp_path) -> StoredRun:
     # The second transaction of partition 1, which is older there, holds it; nobody holds 2 but the late one.
     holds = [(0, 1, "HANGING"), (1, 2, "HANGING"), (2, 3, "LATE")]
     columns = ("partition", "blocking_producer_id", "blocking_verdict")
-    write(tmp_path, "partitions", *[{"topic": "t", "lag_offsets": 1, **dict(zip(columns, row, strict=True))} for row in holds])
+    write(
+        tmp_path,
+        "partitions",
+        *[{"topic": "t", "lag_offsets": 1, **dict(zip(columns, row, strict=True))} for row in holds],
+    )
     write(
         tmp_path,
         "findings",
-        *[{"name": "MARKER_MISSING", "severity": "CRITICAL", "topic": "t", "partition": n, "offset": n} for n in range(5)],
+        *[
+            {"name": "MARKER_MISSING", "severity": "CRITICAL", "topic": "t", "partition": n, "offset": n}
+            for n in range(5)
+        ],
     )
     lost = {"status": "MISSING", "is_judged": False}
     write(tmp_path, "coverage", {"topic": "b", "partition": 2, **lost}, {"topic": "a", "partition": 7, **lost})
@@ -99,7 +106,11 @@ def test_a_transaction_with_two_reasons_is_one_of_its_application(run, tmp_path)
 
 
 def test_a_finding_of_two_severities_has_the_places_of_each(run, tmp_path):
-    write(tmp_path, "findings", {"name": "MARKER_MISSING", "severity": "WARNING", "topic": "t", "partition": 9, "offset": 9})
+    write(
+        tmp_path,
+        "findings",
+        {"name": "MARKER_MISSING", "severity": "WARNING", "topic": "t", "partition": 9, "offset": 9},
+    )
     found = summarise(open_run(open_tables(str(tmp_path)))).findings
     assert [(each.severity, each.count, [row["partition"] for row in each.places][:3]) for each in found] == [
         ("CRITICAL", 5, [0, 1, 2]),
@@ -117,7 +128,8 @@ def test_what_only_looks_late_is_counted_apart(run, tmp_path):
         opened(8, 21, NOW - 10, verdict="LATE", reason="OVERDUE"),
     )
     holds = [
-        {"topic": "t", "partition": n, "blocking_producer_id": 20, "lag_offsets": 1, "blocking_verdict": "LATE"} for n in (7, 8)
+        {"topic": "t", "partition": n, "blocking_producer_id": 20, "lag_offsets": 1, "blocking_verdict": "LATE"}
+        for n in (7, 8)
     ]
     write(tmp_path, "partitions", *holds)
     summary = summarise(open_run(open_tables(str(tmp_path))))
@@ -127,7 +139,10 @@ def test_what_only_looks_late_is_counted_apart(run, tmp_path):
     assert (looks_late.held, looks_late.holding, looks_late.since_ms) == (2, 1, NOW - 300)
     assert summary.counts["verdicts"]["LATE"] == 4, "rows of the table"
     assert {name: summary.counts["alarms"][name] for name in ("LATE", "LOOKS_LATE")} == {"LATE": 2, "LOOKS_LATE": 2}
-    assert {name: summary.counts["transactions"][name] for name in ("LATE", "LOOKS_LATE")} == {"LATE": 2, "LOOKS_LATE": 1}
+    assert {name: summary.counts["transactions"][name] for name in ("LATE", "LOOKS_LATE")} == {
+        "LATE": 2,
+        "LOOKS_LATE": 1,
+    }
     assert (late.reasons, looks_late.reasons) == ((("OVERDUE", 1), ("R1", 1)), (("TIMEOUT_NOT_PASSED", 1),))
 
 

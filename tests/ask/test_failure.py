@@ -13,13 +13,19 @@ TOLD = {
     "file in place of a table": ("there is a file where a folder should be", "ParentNotDirectoryException"),
     "file in place of the output": ("there is a file where a folder should be", "ParentNotDirectoryException"),
     "file in place of the log": ("there is a file where a folder should be", "ParentNotDirectoryException"),
-    "proc": ("the folder of a table cannot be created", "Cannot create file:/proc/none/aborted_transactions/_delta_log"),
+    "proc": (
+        "the folder of a table cannot be created",
+        "Cannot create file:/proc/none/aborted_transactions/_delta_log",
+    ),
     "worker dies": ("Spark lost a process", "Python worker exited unexpectedly"),
     "worker memory": ("out of memory", "MemoryError"),
     "jvm heap": ("out of memory", "java.lang.OutOfMemoryError: Java heap space"),
     "broadcast timeout": ("probably out of memory", "java.util.concurrent.TimeoutException"),
     "jvm gone": ("Spark lost a process", "Py4JError"),
-    "file vanished in worker": ("a file vanished", "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/"),
+    "file vanished in worker": (
+        "a file vanished",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/",
+    ),
     "data file vanished": ("a file vanished", "java.io.FileNotFoundException: File file:/out/"),
     "odd": ("", "ValueError: odd value"),
     "column": ("", "AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION]"),
@@ -55,10 +61,16 @@ def test_a_failure_is_told_by_its_cause_in_one_line(recorded, name):
         ("PermissionError: [Errno 13] Permission denied: '/copies/orders-0'", "permission denied"),
         ("java.nio.file.AccessDeniedException: s3a://b/out: getFileStatus", "permission denied"),
         (
-            "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command exited with code 137",
+            (
+                "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command exited with"
+                " code 137"
+            ),
             "Spark lost",
         ),
-        ("io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] Files were added", "another program wrote"),
+        (
+            "io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] Files were added",
+            "another program wrote",
+        ),
         ("txnlib.errors.UnreadableInputError: /copies/a.log: is gone. Copy it again", "a file vanished"),
         ("java.util.concurrent.TimeoutException: Futures timed out after [300 seconds]", "probably out of memory"),
         ("org.apache.spark.rpc.RpcTimeoutException: Cannot receive any reply in 120 seconds", "probably out of memory"),
@@ -67,7 +79,10 @@ def test_a_failure_is_told_by_its_cause_in_one_line(recorded, name):
     ],
 )
 def test_what_was_not_recorded_is_told_by_its_words(line, words):
-    wrapped = "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted.\n\tat a.B.c(B.scala:1)"
+    wrapped = (
+        "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted.\n\tat"
+        " a.B.c(B.scala:1)"
+    )
     found = failure_of([f"{wrapped}\nCaused by: {line}"])
     assert found.cause.says.startswith(words)
     assert bool(found.cause.says) == bool(words)

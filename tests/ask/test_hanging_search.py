@@ -24,13 +24,20 @@ def opened(partition: int, producer_id: int, age_minutes: int, hangs: bool | Non
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    """An audit with a timeout of 60 minutes: foo-0 hangs, foo-1 cannot be decided, foo-2 was too young; producer 4 is known."""
+    """An audit with a timeout of 60 minutes: foo-0 hangs, foo-1 cannot be decided, foo-2 was too young; producer 4 is
+    known."""
     write_run(tmp_path, max_transaction_timeout_ms=60 * MINUTE)
     copy = {"topic": "foo", "broker": "1", "source": "raw:1", "status": "COMPLETE", "is_decoded": True}
     write(tmp_path, "coverage", *[{**copy, "partition": n} for n in range(4)], {**copy, "topic": "bar", "partition": 0})
     write(tmp_path, "coverage", {**copy, "topic": "__transaction_state", "partition": 0})
     write(tmp_path, "open_transactions", opened(0, 1, 120, True), opened(1, 2, 90, None), opened(2, 3, 20, False))
-    listed = {"transactional_id": "d", "coordinator_partition": 0, "producer_id": 4, "state": "Ongoing", "partitions": []}
+    listed = {
+        "transactional_id": "d",
+        "coordinator_partition": 0,
+        "producer_id": 4,
+        "state": "Ongoing",
+        "partitions": [],
+    }
     write(tmp_path, "open_transactions", opened(3, 4, 20, False))
     write(tmp_path, "transactional_ids", {**listed, "partitions": [{"topic": "foo", "partition": 3}]})
     write(tmp_path, "producer_states", *[{"topic": "foo", "partition": 0, "producer_id": n} for n in range(5)])
@@ -48,7 +55,8 @@ def test_the_timeout_of_the_audit_takes_its_decisions(tables):
 
 
 @pytest.mark.parametrize(
-    ("minutes", "partitions", "undecided", "candidates"), [(10, [0, 2], 1, 4), (30, [0], 1, 2), (100, [0], 1, 1), (150, [], 1, 0)]
+    ("minutes", "partitions", "undecided", "candidates"),
+    [(10, [0, 2], 1, 4), (30, [0], 1, 2), (100, [0], 1, 1), (150, [], 1, 0)],
 )
 def test_another_timeout_is_decided_by_the_core(tables, minutes, partitions, undecided, candidates):
     """What the audit could not decide stays undecided, and a partition that its id lists does not hang."""
@@ -60,7 +68,9 @@ def test_another_timeout_is_decided_by_the_core(tables, minutes, partitions, und
 def test_the_order_of_kafka_is_queried_where_it_is_printed(tables):
     assert not any(search(tables).producers.values()), "not asked for"
     result = search(tables, with_order=True)
-    assert result.producers == {("foo", 0): 5, ("foo", 1): 0, ("foo", 2): 0, ("foo", 3): 0}, "of searched partitions only"
+    assert result.producers == {("foo", 0): 5, ("foo", 1): 0, ("foo", 2): 0, ("foo", 3): 0}, (
+        "of searched partitions only"
+    )
     printed = find_hanging_output(result).text("kafka")
     assert [line.split("\t")[1].strip() for line in printed.splitlines()[1:]] == ["0"]
 

@@ -56,10 +56,17 @@ def root(tmp_path):
     for partition, producer, start, verdict, reason, application, age, number in OPENED:
         row = {"topic": "t", "partition": partition, "producer_id": producer, "start_offset": start, "verdict": verdict}
         row |= {"transactional_id": f"id-{producer}", "reason": reason}
-        rows.append(row | {"application": application, "blocks_since": at(NOW - age), "runs_seen": 1, "safe_to_abort": False})
+        rows.append(
+            row | {"application": application, "blocks_since": at(NOW - age), "runs_seen": 1, "safe_to_abort": False}
+        )
         if number is not None:
             steps.append(
-                row | {"number": number, "action": ACTIONS.get(reason, "ABORT_LATER"), "is_holder": partition not in partitions}
+                row
+                | {
+                    "number": number,
+                    "action": ACTIONS.get(reason, "ABORT_LATER"),
+                    "is_holder": partition not in partitions,
+                }
             )
         held = {
             "blocking_producer_id": producer,
@@ -92,12 +99,18 @@ def test_every_number_of_a_verdict_is_what_sql_says(root):
 
 def test_it_says_who_blocks_what_who_waits_and_when_something_is_safe(root):
     assert answer(summarise(open_run(open_tables(str(root))))).lines == [
-        "3 HANGING, nobody will ever end them: 2 hold 2 partitions (t-3 from offset 40, t-0 from offset 10), the longest for 0 s "
-        "by its client's clock; 21 offsets wait; 1 waits behind others",
-        "1 LATE, its coordinator still expects it, and it is overdue: holds t-1 from offset 20 for 0 s by its client's clock; "
-        "10 offsets wait",
-        "2 LOOKS LATE, their clients' timestamps are old, but their coordinators still wait: 2 hold 2 partitions "
-        "(t-4 from offset 50, t-2 from offset 30), the longest for 0 s by its client's clock; 24 offsets wait",
+        (
+            "3 HANGING, nobody will ever end them: 2 hold 2 partitions (t-3 from offset 40, t-0 from offset 10), the"
+            " longest for 0 s by its client's clock; 21 offsets wait; 1 waits behind others"
+        ),
+        (
+            "1 LATE, its coordinator still expects it, and it is overdue: holds t-1 from offset 20 for 0 s by its"
+            " client's clock; 10 offsets wait"
+        ),
+        (
+            "2 LOOKS LATE, their clients' timestamps are old, but their coordinators still wait: 2 hold 2 partitions "
+            "(t-4 from offset 50, t-2 from offset 30), the longest for 0 s by its client's clock; 24 offsets wait"
+        ),
         "1 OPEN, in time",
         "first: no abort is safe yet: t-0 from offset 15 will be at 2024-03-11 01:21:31Z, if it is still open",
     ]
@@ -117,7 +130,9 @@ def test_entries_are_in_the_order_of_the_plan_each_with_what_is_behind_it(root):
 def test_what_cannot_wait_stands_in_the_answer_and_colours_it():
     calm = Summary("c", NOW, "given", "/out", coordinators_read=1, coordinators_known=5)
     found = FindingPlaces("MARKER_MISSING", "CRITICAL", 2, "it is so")
-    assert [answer(each).level for each in (calm, replace(calm, coordinators_read=0), replace(calm, findings=(found,)))] == [
+    assert [
+        answer(each).level for each in (calm, replace(calm, coordinators_read=0), replace(calm, findings=(found,)))
+    ] == [
         "calm",
         "warning",
         "alarm",
@@ -146,7 +161,9 @@ def test_only_what_was_read_is_green_and_what_cannot_wait_is_red(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "120"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    calm = Summary("c", NOW, "given", "/out", counts={"verdicts": {"OPEN": 1}}, coordinators_read=1, coordinators_known=5)
+    calm = Summary(
+        "c", NOW, "given", "/out", counts={"verdicts": {"OPEN": 1}}, coordinators_read=1, coordinators_known=5
+    )
     green, yellow, red = (f"\x1b[{code}m" for code in ("32", "33", "1;31"))
     assert f"{green}nothing hangs" in terminal_report(calm, is_terminal=True)
     unread = terminal_report(replace(calm, coordinators_read=0), is_terminal=True)

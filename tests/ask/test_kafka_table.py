@@ -84,6 +84,13 @@ def test_a_table_grows_when_it_is_three_quarters_full():
     [(2**63 - 1, -153_722_837_880_912), (1_763_711_999_000_000, -29_365_799_983), (-(2**63) + 1, -153_722_837_880_912)],
 )
 def test_an_odd_time_is_printed_as_the_tool_prints_it(last_write, minutes):
-    row = {"topic": "a", "partition": 0, "producer_id": 7, "producer_epoch": 0, "coordinator_epoch": 0, "start_offset": 0}
+    row = {
+        "topic": "a",
+        "partition": 0,
+        "producer_id": 7,
+        "producer_epoch": 0,
+        "coordinator_epoch": 0,
+        "start_offset": 0,
+    }
     text = find_hanging_table([row | {"last_timestamp_ms": last_write}], 1_764_000_000_000, producers={})
     assert text.splitlines()[1].split()[-2:] == [str(last_write), str(minutes)]

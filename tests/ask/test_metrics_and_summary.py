@@ -46,7 +46,9 @@ def test_every_gauge_is_there_when_everything_is_known():
 
 def test_what_was_not_found_is_0_and_not_missing():
     read = samples(render_metrics(outcome()))
-    told = {dict(labels)["verdict"]: value for (name, *labels), value in read.items() if name == "txnlib_open_transactions"}
+    told = {
+        dict(labels)["verdict"]: value for (name, *labels), value in read.items() if name == "txnlib_open_transactions"
+    }
     assert told == dict.fromkeys(URGENCY, 0) | {"HANGING": 2, "OPEN": 1}
 
 

@@ -35,7 +35,9 @@ ROW = {
 def rendered(section="HANGING", ended=(), **fields):
     verdict = "OPEN" if section == PREPARED else section
     transactions = {section: [ROW | fields]}
-    summary = Summary("c", AS_OF, "given", "out", counts={"verdicts": {verdict: 1}}, transactions=transactions, ended=ended)
+    summary = Summary(
+        "c", AS_OF, "given", "out", counts={"verdicts": {verdict: 1}}, transactions=transactions, ended=ended
+    )
     return render(replace(summary, ended_known=len(ended)))
 
 
@@ -90,7 +92,14 @@ def test_two_phase_commits_left_alone_have_a_section_and_no_alarm():
 
 
 def test_what_ended_since_is_told():
-    gone = {"topic": "t", "partition": 0, "start_offset": 1, "producer_id": 2, "verdict": "HANGING", "says": "ended by hand"}
+    gone = {
+        "topic": "t",
+        "partition": 0,
+        "start_offset": 1,
+        "producer_id": 2,
+        "verdict": "HANGING",
+        "says": "ended by hand",
+    }
     assert line(rendered(ended=(gone,)), "t-0").endswith("was HANGING: ended by hand")
     assert "ENDED SINCE" not in rendered()
     assert "and 3 more (diff)" in rendered(ended=(gone,) * 8)
@@ -104,7 +113,9 @@ def test_nothing_from_a_log_forges_a_line():
 
 
 def several(section: str, number: int, total: int | None = None, **fields):
-    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} | fields for n in range(number)]
+    rows = [
+        ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} | fields for n in range(number)
+    ]
     counts = {"verdicts": {"OPEN" if section == PREPARED else section: total or number}}
     return render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions={section: rows}))
 
@@ -137,15 +148,19 @@ def test_the_extent_of_a_verdict_names_what_is_held_and_what_only_waits():
     def told(held: int, holding: int, since_ms: int | None, *, is_proven: bool = False) -> str:
         extent = VerdictExtent(9, 3, 2, held=held, holding=holding, since_ms=since_ms, is_since_proven=is_proven)
         counts = {"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}
-        return " ".join(render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent})).split())
+        return " ".join(
+            render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent})).split()
+        )
 
     hour_ago = AS_OF - 3_600_000
     several = (
-        "3 HANGING nobody will ever end them: 2 hold 2 partitions, the longest for 1 h by brokers' clocks; 0 offsets wait; "
-        "1 waits behind others "
+        "3 HANGING nobody will ever end them: 2 hold 2 partitions, the longest for 1 h by brokers' clocks; 0 offsets"
+        " wait; 1 waits behind others "
     )
     assert several in told(2, 2, hour_ago, is_proven=True)
-    assert ": 1 holds 1 partition for 1 h by its client's clock; 0 offsets wait; 2 wait behind others " in told(1, 1, hour_ago)
+    assert ": 1 holds 1 partition for 1 h by its client's clock; 0 offsets wait; 2 wait behind others " in told(
+        1, 1, hour_ago
+    )
     assert ": 3 hold 3 partitions; 0 offsets wait read" in told(3, 3, None)
     assert ": all wait behind others read" in told(0, 0, None)
 
@@ -208,7 +223,9 @@ def test_details_are_asked_for_by_a_command_that_a_shell_understands():
         "--tables",
         "/my out",
     ]
-    assert "details" not in render(Summary("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), "a catalog's tables"
+    assert "details" not in render(Summary("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), (
+        "a catalog's tables"
+    )
 
 
 def test_colours_are_for_terminals_that_want_them(monkeypatch):
@@ -227,7 +244,9 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch):
 
 def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():
     text = " ".join(
-        rendered(last_timestamp=None, last_timestamp_ms=1_763_711_999_000_000, duration_minutes=None, runs_seen=2).split()
+        rendered(
+            last_timestamp=None, last_timestamp_ms=1_763_711_999_000_000, duration_minutes=None, runs_seen=2
+        ).split()
     )
     assert "last write at a time that no clock shows" in text
     assert "min ago" not in text
@@ -261,7 +280,10 @@ def test_assumed_settings_are_named_if_a_verdict_depends_on_them(name):
 
 
 def test_what_is_new_since_the_audit_before_is_counted_and_marked():
-    rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n, "runs_seen": 1 + n % 2} for n in range(4)]
+    rows = [
+        ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n, "runs_seen": 1 + n % 2}
+        for n in range(4)
+    ]
     counts = {"verdicts": {"HANGING": 4, "OPEN": 7}}
     reach = {"HANGING": VerdictExtent(4, 4, 4, new=2), "OPEN": VerdictExtent(7, 7, 7, new=7)}
     made = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, extents=reach)
@@ -276,22 +298,27 @@ def test_what_is_new_since_the_audit_before_is_counted_and_marked():
 
 
 def test_a_section_that_is_cut_says_what_it_is_in_all():
-    extent = VerdictExtent(900, 700, 12, safe=2, safe_rows=3, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100)))
+    extent = VerdictExtent(
+        900, 700, 12, safe=2, safe_rows=3, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100))
+    )
     apps = tuple((f"app{n}", 9 - n) for n in range(7))
     rows = [ROW | {"partition": n, "producer_id": n} for n in range(20)]
     counts = {"verdicts": {"HANGING": 900}}
     cut = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
     text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}), 200)
-    assert line(text, "in all") == (
-        "in all   700 transactions on 12 partitions (900 rows); 2 safe to abort now (3 rows); 5 once they are old enough, "
-        "the last from 2026-11-21 06:42:41Z on"
+    assert (
+        line(text, "in all")
+        == "in all   700 transactions on 12 partitions (900 rows); 2 safe to abort now (3 rows); 5 once they are old"
+        " enough, the last from 2026-11-21 06:42:41Z on"
     )
     assert "  and 695 more, 895 rows (open --verdict HANGING)\n" in text
     assert line(text, "reasons") == "reasons  800 R1, 100 R2; some have several"
     assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 7 in 2 others"
     six = render(replace(cut, extents={"HANGING": replace(extent, applications=apps[:6])}), 200)
     assert line(six, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 4 app5"
-    whole = replace(cut, counts={"verdicts": {"HANGING": 2}}, transactions={"HANGING": rows[:2]}, extents={"HANGING": extent})
+    whole = replace(
+        cut, counts={"verdicts": {"HANGING": 2}}, transactions={"HANGING": rows[:2]}, extents={"HANGING": extent}
+    )
     assert "in all" not in render(whole)
 
 
@@ -300,14 +327,17 @@ def test_what_only_looks_late_has_a_line_of_its_own():
     reach = {"LATE": VerdictExtent(2, 2, 2), "LOOKS_LATE": VerdictExtent(3, 3, 3, held=3, holding=3)}
     text = render(Summary("c", AS_OF, "given", "/out", counts=counts, extents=reach), 200)
     assert line(text, "2 LATE").startswith("2 LATE        their coordinators still expect them")
-    assert line(text, "3 LOOKS LATE") == (
-        "3 LOOKS LATE  their clients' timestamps are old, but their coordinators still wait: 3 hold 3 partitions; 0 offsets wait"
+    assert (
+        line(text, "3 LOOKS LATE")
+        == "3 LOOKS LATE  their clients' timestamps are old, but their coordinators still wait: 3 hold 3 partitions; 0"
+        " offsets wait"
     )
 
 
 def test_what_no_snapshot_shows_is_named():
     told = (
-        "what was open before the first record of 2 partitions is not known: no producer snapshot of that was captured (coverage)"
+        "what was open before the first record of 2 partitions is not known: no producer snapshot of that was captured"
+        " (coverage)"
     )
     text = " ".join(render(Summary("c", AS_OF, "given", "/out", partitions_hidden=2)).split())
     assert told in text
@@ -316,9 +346,10 @@ def test_what_no_snapshot_shows_is_named():
 
 def test_text_is_named_with_what_it_does_not_prove():
     summary = Summary("c", AS_OF, "given", "/out", partitions_as_text=1)
-    assert line(render(summary, 200), "1 partition read") == (
-        "1 partition read as text, which has no bytes to check: no abort there is called safe, and copies of the files would "
-        "settle it (docs/capture.md)"
+    assert (
+        line(render(summary, 200), "1 partition read")
+        == "1 partition read as text, which has no bytes to check: no abort there is called safe, and copies of the"
+        " files would settle it (docs/capture.md)"
     )
     assert "as text" not in render(replace(summary, partitions_as_text=0))
 
@@ -341,7 +372,9 @@ def test_critical_findings_are_in_the_headline_with_their_places():
 
 def test_partitions_that_were_not_read_are_named():
     lost = (("a", 1), ("b\nc", 0))
-    text = render(Summary("c", AS_OF, "given", "/out", partitions_known=14, partitions_read=12, missing_partitions=lost))
+    text = render(
+        Summary("c", AS_OF, "given", "/out", partitions_known=14, partitions_read=12, missing_partitions=lost)
+    )
     assert "  not read, because no copy was captured: a-1, b\\nc-0\n" in text
     more = Summary("c", AS_OF, "given", "/out", partitions_known=20, partitions_read=12, missing_partitions=lost)
     assert "b\\nc-0 and 6 more (coverage)" in render(more)
@@ -385,7 +418,14 @@ def test_the_command_for_details_names_the_program_that_is_there(monkeypatch, tm
     [(47_000, "clocks: broker 2 is 47 s ahead of broker 1"), (-125_000, "clocks: broker 1 is 2 min ahead of broker 2")],
 )
 def test_clocks_that_differ_are_named_with_a_bound(offset_ms, says):
-    row = {"broker": "1", "other_broker": "2", "offset_ms": offset_ms, "error_ms": 2_000, "samples": 3, "samples_back": 1}
+    row = {
+        "broker": "1",
+        "other_broker": "2",
+        "offset_ms": offset_ms,
+        "error_ms": 2_000,
+        "samples": 3,
+        "samples_back": 1,
+    }
     text = render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}, clocks=(row,)))
     assert f"{says} (± 2 s, by 4 markers)" in " ".join(text.split())
     assert "clocks:" not in render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}))

@@ -16,7 +16,10 @@ READERS = {"StoredRun", "Tables", "Rows"}
 
 def test_text_is_made_without_anything_that_opens_a_table(repository):
     rooms = [
-        path for name in ("ask", "page") for path in (repository / "txnlib" / name).glob("*.py") if path.stem not in WITH_TABLES
+        path
+        for name in ("ask", "page")
+        for path in (repository / "txnlib" / name).glob("*.py")
+        if path.stem not in WITH_TABLES
     ]
     names = sorted(f"txnlib.{path.parent.name}.{path.stem}" for path in rooms if path.stem != "capture")
     assert "txnlib.page.page_timeline" in names

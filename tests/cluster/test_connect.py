@@ -5,8 +5,11 @@ from __future__ import annotations
 from tests.support.daemons import assert_same_tables, audited, daemons, submitted
 
 
-def test_audits_through_spark_connect_have_the_same_tables(audited_here, nights_here, repository, capture, nights, tmp_path):
-    """The server's Python has no txnlib: the code comes with the session, as everything of the library goes over the wire."""
+def test_audits_through_spark_connect_have_the_same_tables(
+    audited_here, nights_here, repository, capture, nights, tmp_path
+):
+    """The server's Python has no txnlib: the code comes with the session, as everything of the library goes over the
+    wire."""
     (tmp_path / "server").mkdir()
     one, two = tmp_path / "one", tmp_path / "two"
     with daemons(tmp_path / "server") as started:

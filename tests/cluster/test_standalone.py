@@ -5,7 +5,9 @@ from __future__ import annotations
 from tests.support.daemons import LIGHTLY, assert_same_tables, audited, daemons, submitted, wait_until
 
 
-def test_an_audit_on_two_workers_of_which_one_is_killed_has_the_same_tables(audited_here, repository, capture, tmp_path):
+def test_an_audit_on_two_workers_of_which_one_is_killed_has_the_same_tables(
+    audited_here, repository, capture, tmp_path
+):
     """The workers' Python has no txnlib: what it runs is the zip that spark-submit.sh ships."""
     out = tmp_path / "out"
     (tmp_path / "cluster").mkdir()

@@ -1,4 +1,5 @@
-"""The tables of the metadata log against the simulated cluster that wrote it: whole, from a snapshot on, and with holes."""
+"""The tables of the metadata log against the simulated cluster that wrote it: whole, from a snapshot on, and with
+holes."""
 
 from dataclasses import fields
 
@@ -102,7 +103,14 @@ def test_the_sessions_of_a_broker():
         broker("UNFENCE_BROKER", 20, is_fenced=False),
         broker("UNREGISTER_BROKER", 20),
     )
-    columns = ("broker_epoch", "incarnation_id", "is_fenced", "is_in_controlled_shutdown", "since_offset", "until_offset")
+    columns = (
+        "broker_epoch",
+        "incarnation_id",
+        "is_fenced",
+        "is_in_controlled_shutdown",
+        "since_offset",
+        "until_offset",
+    )
     assert of(read(broker_sessions, MetadataChange, log), columns) == sorted(
         [
             (9, "a", True, False, 0, 1),
@@ -129,11 +137,15 @@ def test_the_blocks_of_producer_ids():
     assert blocks(*log) == blocks(*reversed(log)) == given
     in_snapshot = {"snapshot_offset": 9, "offset": 5, "timestamp_ms": T0} | block(3, 5500)
     assert blocks(in_snapshot) == [(4500, 5499, 3, None, None)]
-    assert blocks(*records(block(1, 1000), block(1, 900))) == [(0, 999, 1, 0, T0)], "a block of ids that were given already"
+    assert blocks(*records(block(1, 1000), block(1, 900))) == [(0, 999, 1, 0, T0)], (
+        "a block of ids that were given already"
+    )
 
 
 def test_features_are_settings_and_a_lowered_one_is_seen():
-    levels = [{"type": "FEATURE_LEVEL_RECORD", "name": "transaction.version", "feature_level": level} for level in (2, 2, 1)]
+    levels = [
+        {"type": "FEATURE_LEVEL_RECORD", "name": "transaction.version", "feature_level": level} for level in (2, 2, 1)
+    ]
     columns = ("scope", "name", "value", "since_offset", "until_offset")
     found = of(settings(records(*levels)), columns)
     assert found == [("FEATURE", "transaction.version", "1", 2, None), ("FEATURE", "transaction.version", "2", 0, 2)]
@@ -143,7 +155,14 @@ def changed(**columns):
     return {"type": "PARTITION_CHANGE_RECORD", "topic_id": "id", "partition_id": 0, "sets_leader": False, **columns}
 
 
-CREATED = {"type": "PARTITION_RECORD", "topic_id": "id", "partition_id": 0, "sets_leader": True, "leader": 1, "leader_epoch": 0}
+CREATED = {
+    "type": "PARTITION_RECORD",
+    "topic_id": "id",
+    "partition_id": 0,
+    "sets_leader": True,
+    "leader": 1,
+    "leader_epoch": 0,
+}
 NAMED = {"type": "TOPIC_RECORD", "topic_id": "id", "name": "t"}
 
 
@@ -190,7 +209,9 @@ def test_a_removed_topic_takes_its_own_settings_with_it():
         return {"type": "CONFIG_RECORD", "resource_type": scope, "resource_name": name, "name": "n", "value": "1"}
 
     removed = {"type": "REMOVE_TOPIC_RECORD", "topic_id": "id"}
-    log = records(NAMED, config("TOPIC", "t"), config("TOPIC", "u"), config("BROKER", "t"), config("TOPIC", ""), removed)
+    log = records(
+        NAMED, config("TOPIC", "t"), config("TOPIC", "u"), config("BROKER", "t"), config("TOPIC", ""), removed
+    )
     found = of(settings(log), ("scope", "scope_name", "until_offset"))
     assert found == [("BROKER", "t", None), ("TOPIC", "t", 5), ("TOPIC", "u", None), ("TOPIC", None, None)]
     assert of(settings([*log[1:]]), ("until_offset",)) == [(None,)] * 4, "a topic that no record names"

@@ -33,7 +33,13 @@ RAISED_BY_SOMEBODY   ? p      t t        ? p
 NOTHING_ADDED        c c      c c        c c
 UNKNOWN              ? ?      t t        ? ?
 """
-SIGNS = {"c": EndedBy.CLIENT, "t": EndedBy.TIMEOUT, "p": EndedBy.NEW_PRODUCER, "k": EndedBy.COORDINATOR, "?": EndedBy.UNKNOWN}
+SIGNS = {
+    "c": EndedBy.CLIENT,
+    "t": EndedBy.TIMEOUT,
+    "p": EndedBy.NEW_PRODUCER,
+    "k": EndedBy.COORDINATOR,
+    "?": EndedBy.UNKNOWN,
+}
 
 #: Step -> epochs of the last Ongoing record and of the Prepare record, transaction version of the client.
 STEPS = {

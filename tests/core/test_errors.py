@@ -12,7 +12,11 @@ from txnlib.errors import ConfigError, MissingTableError, TxnlibError, Unreadabl
 SAID = [
     (UsageError("--partition needs --topic"), "partition= needs topic=", "--partition needs --topic"),
     (UsageError("--as-of then: expected ISO-8601"), "as_of=then: expected ISO-8601", "--as-of then: expected ISO-8601"),
-    (UsageError("--stuck-after (a huge number): no"), "stuck_after=(a huge number): no", "--stuck-after (a huge number): no"),
+    (
+        UsageError("--stuck-after (a huge number): no"),
+        "stuck_after=(a huge number): no",
+        "--stuck-after (a huge number): no",
+    ),
     (
         UsageError("nothing is open", hint="txn-audit open --tables x"),
         "nothing is open",

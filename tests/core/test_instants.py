@@ -26,7 +26,9 @@ from txnlib.core.verdicts.verdict import judge
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 ODD = (LEAST, LEAST + 1, -2, -1, 0, LAST_MS + 1, NOON * 1_000, NOON * 1_000_000, GREATEST)
-DECIDED = Decided(type="COMMIT", producer_epoch=0, coordinator_epoch=0, decided_ms=NOON, completed_ms=NOON, is_marked=False)
+DECIDED = Decided(
+    type="COMMIT", producer_epoch=0, coordinator_epoch=0, decided_ms=NOON, completed_ms=NOON, is_marked=False
+)
 PREPARED = replace(ONGOING, state=TransactionState.PREPARE_ABORT, record_ms=NOON, last_update_ms=NOON)
 SIDES = {
     "nobody": NOBODY,
@@ -39,7 +41,9 @@ SIDES = {
 def times(side: object) -> list[str]:
     """The fields of a side that hold a time from a log; limits are no times."""
     names = type(side).__dataclass_fields__
-    return [name for name in names if name.endswith("_ms") and name not in ("transaction_timeout_ms", "clocks_differ_ms")]
+    return [
+        name for name in names if name.endswith("_ms") and name not in ("transaction_timeout_ms", "clocks_differ_ms")
+    ]
 
 
 CASES = [*[("partition", name) for name in times(PARTITION)], *[("coordinator", name) for name in times(ONGOING)]]

@@ -16,8 +16,39 @@ from txnlib.core.verdicts.abort_plan import OpenTransaction, plan
 
 ORDINARY = ("payments", "pay-1", "a.b_c-2")
 NASTY = (
-    *("", " ", "it's", 'say "x"', "$HOME", "`id`", "$(id)", "a;b", "a\\b", "\\n", "!!", "~", "*", "#x", "-", "--", "--help"),
-    *("-t=x", "a\nb", "a\n\r", "-\x01", "%d\t\\0", "a\tb", "\x1b[2J", "\x7f", "a'\x01'b", "\\\x02", "\u202egnp", "\u2066x\u2069"),
+    *(
+        "",
+        " ",
+        "it's",
+        'say "x"',
+        "$HOME",
+        "`id`",
+        "$(id)",
+        "a;b",
+        "a\\b",
+        "\\n",
+        "!!",
+        "~",
+        "*",
+        "#x",
+        "-",
+        "--",
+        "--help",
+    ),
+    *(
+        "-t=x",
+        "a\nb",
+        "a\n\r",
+        "-\x01",
+        "%d\t\\0",
+        "a\tb",
+        "\x1b[2J",
+        "\x7f",
+        "a'\x01'b",
+        "\\\x02",
+        "\u202egnp",
+        "\u2066x\u2069",
+    ),
     *("a\u200eb", "a\u2028b", "\xa0", "ключ", "鍵", "🙂\u200d🙂", "\x01f", "\x1b0", "=x", "@file", "a=b"),
 )
 #: Any text that a command line can carry.
@@ -26,7 +57,14 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0
 )
 #: Shells that people paste into, of those that are here. `sh` is everywhere.
 SHELLS = tuple(name for name in ("sh", "bash", "dash", "zsh") if shutil.which(name))
-PLACE = {"topic": "orders", "partition": 0, "producer_id": 7, "producer_epoch": 0, "coordinator_epoch": 0, "start_offset": 5}
+PLACE = {
+    "topic": "orders",
+    "partition": 0,
+    "producer_id": 7,
+    "producer_epoch": 0,
+    "coordinator_epoch": 0,
+    "start_offset": 5,
+}
 HELD = {"verdict": "LATE", "reason": "OVERDUE", "safe_to_abort": False, "coordinator_state": "Ongoing"}
 
 

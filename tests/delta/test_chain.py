@@ -70,7 +70,9 @@ def read(run):
 def note(store, day, chain):
     """The row of a run that was done on a day."""
     row = {"as_of": day * DAY_MS * 1_000, "status": "DONE", "started_at": 0, "settings": "{}", "version": "0"}
-    rows = pa.Table.from_pylist([row | {"chain": chain.name, "night": chain.night}], arrow_schema(CATALOGUE["audit_runs"].columns))
+    rows = pa.Table.from_pylist(
+        [row | {"chain": chain.name, "night": chain.night}], arrow_schema(CATALOGUE["audit_runs"].columns)
+    )
     run_of(store, day, chain).write("audit_runs", rows)
 
 
@@ -88,7 +90,12 @@ def test_a_night_has_its_rows_and_the_earlier_ones_that_count(store):
     fourth = written(store, 4, Chain("eu-1", 3), 7, since=None)  # the copy was rewritten, and read again
     assert offsets(fourth) == [7]
     assert offsets(written(store, 5, Chain("eu-1", 4), 8, since=3)) == [7, 8]
-    assert [read(run_of(store, day, Chain("eu-1", day - 1))) for day in (1, 2, 3, 4)] == [[1, 2], [1, 2, 3], [2, 3, 4], [7]]
+    assert [read(run_of(store, day, Chain("eu-1", day - 1))) for day in (1, 2, 3, 4)] == [
+        [1, 2],
+        [1, 2, 3],
+        [2, 3, 4],
+        [7],
+    ]
 
 
 @pytest.mark.parametrize("store", KINDS, indirect=True)

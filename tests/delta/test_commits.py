@@ -25,7 +25,15 @@ MADE = {"operationParameters": None, "operationMetrics": None}
     [
         ([commit("c-1", numFiles="1", numOutputRows="7")], 7),
         ([commit("c-10", numFiles="1", numOutputRows="8"), commit("c-1", numFiles="1", numOutputRows="7")], 7),
-        ([APPENDED, MADE, commit("c-1", numFiles="1", numOutputRows="7"), commit("c-1", numFiles="1", numOutputRows="6")], 7),
+        (
+            [
+                APPENDED,
+                MADE,
+                commit("c-1", numFiles="1", numOutputRows="7"),
+                commit("c-1", numFiles="1", numOutputRows="6"),
+            ],
+            7,
+        ),
         ([commit("c-1", numFiles="0")], 0),
         ([commit("c-1")], None),
         ([commit("c-10", numFiles="1", numOutputRows="8"), MADE], 0),

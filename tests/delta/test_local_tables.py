@@ -60,7 +60,9 @@ def any_rows(random, name):
     rows = []
     for _ in range(random.randrange(1, 9)):
         row = {column: any_value(random, kind) for column, kind in kinds.items()}
-        required = {key: "" if kind == Scalar.STRING else 1 for key, kind in kinds.items() if f"{key} IS NOT NULL" in checks}
+        required = {
+            key: "" if kind == Scalar.STRING else 1 for key, kind in kinds.items() if f"{key} IS NOT NULL" in checks
+        }
         known = {key: default if row[key] is None else row[key] for key, default in required.items()}
         rows.append({**row, **known, **{key: value for key, value in allowed.items() if key in row}})
     return pa.Table.from_pylist(rows, schema=arrow_schema(CATALOGUE[name].columns))
@@ -71,7 +73,9 @@ def stored(store, name):
     configuration = table.metadata().configuration
     # delta-rs stores conditions without superfluous parentheses.
     constraints = {key for key in configuration if key.startswith("delta.constraints.")}
-    columns = [(field.name, str(field.type), field.nullable, field.metadata.get("comment")) for field in table.schema().fields]
+    columns = [
+        (field.name, str(field.type), field.nullable, field.metadata.get("comment")) for field in table.schema().fields
+    ]
     statistics = configuration["delta.dataSkippingStatsColumns"]
     return columns, table.metadata().partition_columns, constraints, statistics, table.protocol().min_reader_version
 
@@ -152,12 +156,16 @@ def test_a_table_of_an_older_version_gets_its_new_columns(spark, local):
     older = TABLES["open_transactions"].names[:-2]
     opened = local_relation(spark, any_rows(Random(7), "open_transactions"), TABLES["open_transactions"])
     stamps = {"cluster": F.lit("eu"), "run_id": F.lit("eu-0")}
-    opened.select(*older).withColumns(stamps).write.format("delta").partitionBy("run_id").save(f"{local.output}/open_transactions")
+    opened.select(*older).withColumns(stamps).write.format("delta").partitionBy("run_id").save(
+        f"{local.output}/open_transactions"
+    )
     before = local.read_all("open_transactions")
     assert before.columns[-2:] == TABLES["open_transactions"].names[-2:]
     RunStore(local, "eu", "eu-1").write("open_transactions", opened)
     assert local.read_all("open_transactions").where("run_id = 'eu-1'").count() == opened.count()
-    assert set(TABLES["open_transactions"].names) < set(replace(local, is_small=False)._load("open_transactions").columns)
+    assert set(TABLES["open_transactions"].names) < set(
+        replace(local, is_small=False)._load("open_transactions").columns
+    )
 
 
 class Refused:
@@ -174,7 +182,9 @@ class Refused:
 
 
 def test_rows_that_spark_does_not_send_are_too_many():
-    too_large = "Total size of serialized results of 1 tasks (14.5 MiB) is bigger than spark.driver.maxResultSize (2.0 MiB)."
+    too_large = (
+        "Total size of serialized results of 1 tasks (14.5 MiB) is bigger than spark.driver.maxResultSize (2.0 MiB)."
+    )
     assert local_rows.collect(Refused(too_large)) is None
     with pytest.raises(RuntimeError, match="disk is full"):
         local_rows.collect(Refused("disk is full"))

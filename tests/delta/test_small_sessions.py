@@ -12,7 +12,10 @@ from txnlib.spark import local_rows as local_rows_module
 from txnlib.spark.joins import BROADCAST_LIMIT, NEVER, broadcast
 from txnlib.spark.local_rows import local_rows, settled
 
-SCHEMA = "name string, at timestamp, numbers array<int>, place struct<topic: string, partition: int>, is_seen boolean, bytes long"
+SCHEMA = (
+    "name string, at timestamp, numbers array<int>, place struct<topic: string, partition: int>, is_seen boolean, bytes"
+    " long"
+)
 ROW = ("a", datetime(2026, 3, 11, 1, 20, tzinfo=UTC), [1, 2], {"topic": "t", "partition": 0}, True, 1 << 40)
 
 
@@ -33,7 +36,12 @@ def test_a_large_audit_broadcasts_again_after_a_small_one(spark):
 
 
 def test_rows_of_the_driver_arrive_unchanged(spark):
-    (row,) = local_rows(spark, [ROW, (None,) * 6], SCHEMA).where("name = 'a'").selectExpr("*", "unix_millis(at) AS ms").collect()
+    (row,) = (
+        local_rows(spark, [ROW, (None,) * 6], SCHEMA)
+        .where("name = 'a'")
+        .selectExpr("*", "unix_millis(at) AS ms")
+        .collect()
+    )
     assert (row["name"], row["numbers"], row["place"].asDict(), row["is_seen"], row["bytes"]) == (*ROW[:1], *ROW[2:])
     assert row["ms"] == ROW[1].timestamp() * 1000
 

@@ -21,7 +21,15 @@ OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"
 
 
 def rows(spark, *positions):
-    known = {"topic": "orders", "partition": 0, "source": "raw:1", "path": "x.log", "length": 1, "reason": "why", "sample": ""}
+    known = {
+        "topic": "orders",
+        "partition": 0,
+        "source": "raw:1",
+        "path": "x.log",
+        "length": 1,
+        "reason": "why",
+        "sample": "",
+    }
     return frame(spark, TABLES["quarantine"], *[known | {"position": position} for position in positions])
 
 
@@ -45,15 +53,24 @@ def test_writing_a_run_again_replaces_its_rows_and_no_others(spark, either):
     monday.write("quarantine", rows(spark, 1, 2))
     tuesday.write("quarantine", rows(spark, 3))
     monday.write("quarantine", rows(spark, 4))
-    for again in (monday, RunStore(either, "eu", "eu-1"), RunStore(replace(either, is_small=not either.is_small), "eu", "eu-1")):
+    for again in (
+        monday,
+        RunStore(either, "eu", "eu-1"),
+        RunStore(replace(either, is_small=not either.is_small), "eu", "eu-1"),
+    ):
         assert positions(again) == [4]
     assert positions(tuesday) == [3]
     tuesday.write("quarantine", empty(spark, TABLES["quarantine"]))
-    assert (positions(tuesday), positions(RunStore(either, "eu", "eu-2")), tuesday.commit("quarantine").rows) == ([], [], 0)
+    assert (positions(tuesday), positions(RunStore(either, "eu", "eu-2")), tuesday.commit("quarantine").rows) == (
+        [],
+        [],
+        0,
+    )
 
 
 def test_a_table_that_is_read_while_it_is_written_is_read_again(spark, either, monkeypatch):
-    """Steps run at the same time. The night's coverage was kept as it was before it was reduced, and rows counted twice."""
+    """Steps run at the same time. The night's coverage was kept as it was before it was reduced, and rows counted
+    twice."""
     run = RunStore(either, "eu", "eu-1")
     run.write("quarantine", rows(spark, 1))
     commit = RunStore._commit_rows if either.is_small else RunStore._save
@@ -94,7 +111,9 @@ def test_a_table_of_a_catalog_says_what_it_contains(spark):
         run = RunStore(Store(spark, schema="commented"), "eu", "eu-1")
         for position in (1, 2):
             run.write("quarantine", rows(spark, position))
-        described = {row["col_name"]: row["data_type"] for row in spark.sql("DESCRIBE EXTENDED commented.quarantine").collect()}
+        described = {
+            row["col_name"]: row["data_type"] for row in spark.sql("DESCRIBE EXTENDED commented.quarantine").collect()
+        }
         assert (described["Comment"], positions(run)) == (CATALOGUE["quarantine"].comment, [2])
     finally:
         spark.sql("DROP DATABASE commented CASCADE")
@@ -106,7 +125,9 @@ def test_times_are_written_as_every_reader_knows_them_and_those_written_before_a
     state = frame(spark, TABLES["producer_states"], given)
     kinds = []
     with settings_kept(spark):
-        for number, prepare in enumerate((lambda: spark.conf.set(OUTPUT_TYPE, "INT96"), lambda: Tuning(spark).tune(Plans.SMALL))):
+        for number, prepare in enumerate(
+            (lambda: spark.conf.set(OUTPUT_TYPE, "INT96"), lambda: Tuning(spark).tune(Plans.SMALL))
+        ):
             prepare()
             RunStore(store, "eu", f"eu-{number}").write("producer_states", state)
             (file,) = (tmp_path / "out" / "producer_states" / f"run_id=eu-{number}").glob("*.parquet")
@@ -114,7 +135,10 @@ def test_times_are_written_as_every_reader_knows_them_and_those_written_before_a
             kinds.append(columns.column(columns.names.index("last_timestamp")).physical_type)
     assert kinds == ["INT96", "INT64"]
     assert [row["last_timestamp"] for row in store.read_all("producer_states").toArrow().to_pylist()] == [at, at]
-    assert [row["last_timestamp"] for row in Tables(store.output).rows("producer_states", ["last_timestamp"])] == [at, at]
+    assert [row["last_timestamp"] for row in Tables(store.output).rows("producer_states", ["last_timestamp"])] == [
+        at,
+        at,
+    ]
 
 
 def test_a_column_younger_than_the_table_is_not_known(spark, store):
@@ -129,7 +153,9 @@ def test_a_table_of_a_catalog_that_an_older_version_made_gets_its_new_columns_an
     try:
         old = frame(spark, TABLES["producer_spans"], {}).drop("is_newest", "suspects_count")
         stamps = [F.lit("eu").alias("cluster"), F.lit("eu-0").alias("run_id")]
-        old.select(*stamps, *old.columns).write.format("delta").partitionBy("run_id").saveAsTable("older.producer_spans")
+        old.select(*stamps, *old.columns).write.format("delta").partitionBy("run_id").saveAsTable(
+            "older.producer_spans"
+        )
         run = RunStore(Store(spark, schema="older"), "eu", "eu-1")
         for count in (2, 1):
             run.write("producer_spans", frame(spark, TABLES["producer_spans"], *[{"is_newest": True}] * count))

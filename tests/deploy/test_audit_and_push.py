@@ -58,7 +58,9 @@ def test_the_gauges_of_any_audit_are_pushed_and_its_exit_code_is_kept(script, co
     assert (ended, said) == (code, "")
     assert (argv[:2], argv[3:]) == (["audit", "--metrics"], ["--cluster", CLUSTER, "--input=in"])
     ((method, path, _, body),) = gateway.requests
-    assert (method, body.decode()) == ("PUT", f'txnlib_audit_exit_code{{cluster="blue"}} {code}\n'), "PUT replaces, POST adds"
+    assert (method, body.decode()) == ("PUT", f'txnlib_audit_exit_code{{cluster="blue"}} {code}\n'), (
+        "PUT replaces, POST adds"
+    )
     place, _, group = path.rpartition("/")
     assert place == "/metrics/job/txnlib/cluster@base64"
     assert urlsafe_b64decode(group + "=" * (-len(group) % 4)).decode() == CLUSTER

@@ -47,7 +47,11 @@ def lost(given: Any, kept: Any, path: str = "") -> list[str]:
     if isinstance(given, dict) and isinstance(kept, dict):
         return [each for key, value in given.items() for each in lost(value, kept.get(key, "nothing"), f"{path}/{key}")]
     if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
-        return [each for number, pair in enumerate(zip(given, kept, strict=True)) for each in lost(*pair, f"{path}/{number}")]
+        return [
+            each
+            for number, pair in enumerate(zip(given, kept, strict=True))
+            for each in lost(*pair, f"{path}/{number}")
+        ]
     return [] if given == kept else [path]
 
 
@@ -78,7 +82,9 @@ def test_every_gauge_is_shown(panels):
 def test_every_query_is_about_the_clusters_that_are_chosen(board, panels):
     for panel in panels:
         for target in panel.get("targets", []):
-            assert target["expr"].count('cluster=~"$cluster"') == len(re.findall(r"txnlib_\w+", target["expr"])), panel["title"]
+            assert target["expr"].count('cluster=~"$cluster"') == len(re.findall(r"txnlib_\w+", target["expr"])), panel[
+                "title"
+            ]
             assert target["datasource"] == panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
     assert [variable["name"] for variable in board["templating"]["list"]] == ["datasource", "cluster"]
     (asked,) = re.findall(r"label_values\((\w+), cluster\)", board["templating"]["list"][1]["query"]["query"])

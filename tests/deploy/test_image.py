@@ -29,7 +29,11 @@ def test_everything_that_is_copied_exists_and_reaches_the_build(repository):
     for source in taken(repository):
         assert (repository / source).exists(), source
         assert any(fnmatch(source, rule) or source.startswith(f"{rule}/") for rule in kept), source
-    assert not [rule for rule in kept if not any(source == rule or source.startswith(f"{rule}/") for source in taken(repository))]
+    assert not [
+        rule
+        for rule in kept
+        if not any(source == rule or source.startswith(f"{rule}/") for source in taken(repository))
+    ]
 
 
 def test_the_scripts_find_all_that_they_name(repository):

@@ -46,7 +46,9 @@ def arguments(manifests: dict[tuple[str, str], dict[str, Any]], container: dict[
 
 
 def test_every_folder_is_tested(repository):
-    assert {path.parent.name for path in (repository / "deploy" / "kubernetes").glob("*/kustomization.yaml")} == set(FOLDERS)
+    assert {path.parent.name for path in (repository / "deploy" / "kubernetes").glob("*/kustomization.yaml")} == set(
+        FOLDERS
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -62,7 +64,10 @@ def test_the_container_runs_an_audit_with_options_that_it_takes(repository, mani
     assert job == options.AUDIT
     conf = tmp_path / "audit.toml"
     conf.write_text(manifests["ConfigMap", "txnlib-settings"]["data"]["audit.toml"])
-    moved = [re.sub(r"^(--\w+=)/var/lib/", rf"\1{tmp_path}/", word).replace("/etc/txnlib/audit.toml", str(conf)) for word in given]
+    moved = [
+        re.sub(r"^(--\w+=)/var/lib/", rf"\1{tmp_path}/", word).replace("/etc/txnlib/audit.toml", str(conf))
+        for word in given
+    ]
     parsed = options.parse(job, "", moved)
     assert (parsed.cluster, parsed.fail_on, parsed.mode) == ("blue", {"hanging", "stuck", "critical"}, "incremental")
     assert options.request_of(parsed).conf == str(conf)
@@ -74,7 +79,10 @@ def test_an_answer_is_not_tried_again_and_a_failure_is(job, container):
     """Exit codes: 1 the audit failed, 2 bad usage, 3 --fail-on matched."""
     spec = job["jobTemplate"]["spec"]
     answers, drained = spec["podFailurePolicy"]["rules"]
-    assert answers == {"action": "FailJob", "onExitCodes": {"containerName": container["name"], "operator": "In", "values": [2, 3]}}
+    assert answers == {
+        "action": "FailJob",
+        "onExitCodes": {"containerName": container["name"], "operator": "In", "values": [2, 3]},
+    }
     assert drained == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     assert spec["backoffLimit"] >= 1
     assert spec["template"]["spec"]["restartPolicy"] == "Never", "podFailurePolicy wants it"
@@ -99,7 +107,9 @@ def test_every_file_lies_in_a_volume_and_no_volume_on_a_node(manifests, containe
     volumes = {volume["name"]: volume for volume in pod(manifests)["volumes"]}
     mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
     assert {mount["name"] for mount in mounts.values()} == volumes.keys()
-    assert not [name for name, volume in volumes.items() if "hostPath" in volume], "a pod runs on another node each night"
+    assert not [name for name, volume in volumes.items() if "hostPath" in volume], (
+        "a pod runs on another node each night"
+    )
     assert "/tmp" in mounts, "Spark's scratch, and the home folder of the image"
     for option, _, path in (word.partition("=") for word in arguments(manifests, container)):
         if path.startswith("/"):
@@ -110,7 +120,11 @@ def test_every_file_lies_in_a_volume_and_no_volume_on_a_node(manifests, containe
 def test_every_name_leads_to_a_manifest_or_is_left_to_the_user(manifests, container):
     template = pod(manifests)
     assert ("ServiceAccount", template["serviceAccountName"]) in manifests
-    claims = {volume["persistentVolumeClaim"]["claimName"] for volume in template["volumes"] if "persistentVolumeClaim" in volume}
+    claims = {
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in template["volumes"]
+        if "persistentVolumeClaim" in volume
+    }
     maps = {volume["configMap"]["name"] for volume in template["volumes"] if "configMap" in volume}
     maps |= {source["configMapRef"]["name"] for source in container["envFrom"] if "configMapRef" in source}
     assert {name for kind, name in manifests if kind == "ConfigMap"} == maps
@@ -129,5 +143,7 @@ def test_a_bucket_is_read_with_credentials_that_no_file_contains(repository, fol
     assert environment(manifests, container)["TXNLIB_INPUT"].startswith("s3://")
     secrets = [source["secretRef"]["name"] for source in container["envFrom"] if "secretRef" in source]
     roles = manifests["ServiceAccount", "txnlib"]["metadata"].get("annotations", {})
-    assert (secrets, list(roles)) == {"s3-keys": (["txnlib-s3"], []), "s3-role": ([], ["eks.amazonaws.com/role-arn"])}[folder]
+    assert (secrets, list(roles)) == {"s3-keys": (["txnlib-s3"], []), "s3-role": ([], ["eks.amazonaws.com/role-arn"])}[
+        folder
+    ]
     assert not [name for name in environment(manifests, container) if "KEY" in name or "TOKEN" in name]

@@ -23,7 +23,9 @@ HOSTILE = '<!channel> "}\\ & <https://example.com|click>\n'
 SECRET = "/services/T0/B0/secret"
 
 
-def summary(folder: Path, *, code: int = 0, hours: float = 1, error: str | None = None, name: str | None = None) -> Path:
+def summary(
+    folder: Path, *, code: int = 0, hours: float = 1, error: str | None = None, name: str | None = None
+) -> Path:
     """A summary as an audit writes it, which ended so many hours ago."""
     found = results()
     found = replace(found, transactions=[{**found.transactions[0], "transactional_id": name}])
@@ -40,9 +42,15 @@ def shown(service: str) -> list[str]:
     return shlex.split(line)
 
 
-def notify(service: str, file: Path, receiver: Receiver, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def notify(
+    service: str, file: Path, receiver: Receiver, *options: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """The command of the documents with another file, and another address of the service."""
-    variables = {"SLACK_WEBHOOK_URL": receiver.url + SECRET, "PAGERDUTY_ROUTING_KEY": "key", "PAGERDUTY_EVENTS_URL": receiver.url}
+    variables = {
+        "SLACK_WEBHOOK_URL": receiver.url + SECRET,
+        "PAGERDUTY_ROUTING_KEY": "key",
+        "PAGERDUTY_EVENTS_URL": receiver.url,
+    }
     assignments = [word for word in shown(service) if re.match(r"[A-Z_]+=", word)]
     assert {word.partition("=")[0] for word in assignments} <= variables.keys()
     program, *words = [word for word in shown(service) if word not in assignments]
@@ -102,7 +110,9 @@ def test_a_name_from_a_log_forges_no_line_and_steers_no_terminal(tmp_path, servi
     lines = done.stderr.splitlines()
     for body in sent:
         lines += (
-            body["text"].split("\n") if service == "slack" else body.get("payload", {}).get("custom_details", {}).get("lines", [])
+            body["text"].split("\n")
+            if service == "slack"
+            else body.get("payload", {}).get("custom_details", {}).get("lines", [])
         )
     (told,) = [line for line in lines if "all-is-well" in line]
     assert r"producer 1 x\nHANGING all-is-well\x1b[2J\u202egnp\u2028y, safe to abort" in told

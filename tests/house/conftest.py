@@ -12,7 +12,12 @@ def demo_run(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> subp
     """The first command of the README, carried out; its tables are in out/quickstart from then on."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     done = subprocess.run(
-        [repository / "spark-submit.sh"], cwd=elsewhere, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        [repository / "spark-submit.sh"],
+        cwd=elsewhere,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, done.stderr
     return done
@@ -32,7 +37,16 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE", "txnlib", "jobs"):
         (source / name).symlink_to(repository / name)
-    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder), str(source)]
+    build = [
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--wheel-dir",
+        str(folder),
+        str(source),
+    ]
     done = subprocess.run([sys.executable, "-m", "pip", *build], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (found,) = folder.glob("*.whl")

@@ -93,7 +93,9 @@ def test_the_library_asks_for_no_clock_no_chance_and_no_environment(repository):
         if where.startswith((JOBS, WIRE)):
             continue
         roots = {name.split(".")[0] for name in imports(path)}
-        assert not {module for module, files in FORBIDDEN_MODULES.items() if module in roots and where not in files}, path
+        assert not {module for module, files in FORBIDDEN_MODULES.items() if module in roots and where not in files}, (
+            path
+        )
         text = path.read_text()
         assert "datetime.now" not in text or where == CLOCK, path
         assert "current_timestamp" not in text, path

@@ -1,7 +1,7 @@
 """The Databricks bundle, as far as it can be checked without Databricks.
 
-Held against a part of the bundle's JSON schema (databricks/cli, bundle/schema/jsonschema.json), picked by hand: its licence
-allows it to be used with Databricks only, so it is not here.
+Held against a part of the bundle's JSON schema (databricks/cli, bundle/schema/jsonschema.json), picked by hand: its
+licence allows it to be used with Databricks only, so it is not here.
 """
 
 import re
@@ -49,7 +49,9 @@ JOB = thing(
     "tasks",
     name=TEXT,
     description=TEXT,
-    schedule=thing("quartz_cron_expression", "timezone_id", quartz_cron_expression=TEXT, timezone_id=TEXT, pause_status=PAUSE),
+    schedule=thing(
+        "quartz_cron_expression", "timezone_id", quartz_cron_expression=TEXT, timezone_id=TEXT, pause_status=PAUSE
+    ),
     parameters=many(thing("name", "default", name=TEXT, default=TEXT)),
     max_concurrent_runs=WHOLE,
     queue=thing("enabled", enabled={"type": "boolean"}),
@@ -72,7 +74,9 @@ BUNDLE = thing(
     sync=thing(exclude=many(TEXT)),
     variables=named(thing(description=TEXT, default=TEXT)),
     targets=named(
-        thing(mode={"enum": ["development", "production"]}, default={"type": "boolean"}, workspace=thing(root_path=TEXT))
+        thing(
+            mode={"enum": ["development", "production"]}, default={"type": "boolean"}, workspace=thing(root_path=TEXT)
+        )
     ),
     resources=thing(schemas=named(SCHEMA), volumes=named(VOLUME), jobs=named(JOB), dashboards=named(DASHBOARD)),
 )
@@ -131,7 +135,10 @@ def arguments(bundle: dict[str, Any], name: str, task: dict[str, Any]) -> list[s
     parameters = bundle["resources"]["jobs"][name]["parameters"]
     values = {f"job.parameters.{each['name']}": _filled(bundle, each["default"]) for each in parameters}
     values["job.start_time.iso_date"] = "2026-11-21"
-    return [re.sub(r"\{\{(.+?)\}\}", lambda found: values[found[1]], word) for word in task["spark_python_task"]["parameters"]]
+    return [
+        re.sub(r"\{\{(.+?)\}\}", lambda found: values[found[1]], word)
+        for word in task["spark_python_task"]["parameters"]
+    ]
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -152,7 +159,9 @@ def test_a_job_starts_the_audit_with_options_it_takes(bundle, repository, name):
 @pytest.mark.parametrize("name", JOBS)
 def test_a_failure_is_retried_and_what_was_found_is_not(bundle, repository, name):
     audit, alert = tasks(bundle, name)
-    assert (repository / "resources" / alert["spark_python_task"]["python_file"]).samefile(repository / "deploy/notify.py")
+    assert (repository / "resources" / alert["spark_python_task"]["python_file"]).samefile(
+        repository / "deploy/notify.py"
+    )
     assert arguments(bundle, name, alert) == ["fail", f"{arguments(bundle, name, audit)[0]}/summary.json"]
     assert alert["depends_on"] == [{"task_key": "audit"}]
     assert (audit["max_retries"], alert["max_retries"]) == (2, 0)
@@ -191,6 +200,11 @@ def test_each_job_has_the_compute_it_names_and_the_wheel(bundle, repository):
     assert {task["job_cluster_key"] for task in classic["tasks"]} == {cluster["job_cluster_key"]}
     needs = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["optional-dependencies"]["audit"]
     assert environment["spec"]["dependencies"] == ["../dist/*.whl", *needs], "the extra audit, and no Spark"
-    assert classic["tasks"][0]["libraries"] == [{"whl": "../dist/*.whl"}, *({"pypi": {"package": need}} for need in needs)]
+    assert classic["tasks"][0]["libraries"] == [
+        {"whl": "../dist/*.whl"},
+        *({"pypi": {"package": need}} for need in needs),
+    ]
     assert "--wheel-dir dist" in bundle["artifacts"]["txnlib"]["build"]
-    assert [job["schedule"]["pause_status"] for job in (serverless, classic)] == ["UNPAUSED", "PAUSED"], "one of them a night"
+    assert [job["schedule"]["pause_status"] for job in (serverless, classic)] == ["UNPAUSED", "PAUSED"], (
+        "one of them a night"
+    )

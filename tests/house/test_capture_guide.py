@@ -13,7 +13,8 @@ from txnlib.readers.capture import FileKind, list_capture
 GUIDE = Path(__file__).resolve().parent.parent.parent / "docs" / "capture.md"
 BLOCKS = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 AUDIT = re.compile(r"^\./spark-submit\.sh (?P<job>\w+) (?P<options>.*)$", re.MULTILINE)
-#: Words of a block -> where its capture lies, its brokers, kind of its logs, its partitions without coordinators. The first counts.
+#: Words of a block -> where its capture lies, its brokers, kind of its logs, its partitions without coordinators. The
+#: first counts.
 LEAVES = {
     "scripts/capture.sh --output /backup/capture": (
         "backup/capture",

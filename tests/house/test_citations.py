@@ -9,14 +9,17 @@ import pytest
 from tests.house.test_docs import anchors
 from txnlib.core.verdicts.abort_proof import STATEMENTS
 
-#: A page, by its path or its name alone, and a heading in it; in code also a record of `docs/decisions`, by its number alone.
+#: A page, by its path or its name alone, and a heading in it; in code also a record of `docs/decisions`, by its number
+#: alone.
 NAMED = re.compile(r"(?<![\w/.*}{-])((?:[\w.-]+/)*[\w-]+\.md)(?:#([\w-]+))?(?![\w*])|\b(docs/decisions/\d{4})\b")
 #: Any other file, by its path from the root.
 FILE = re.compile(
     r"(?<![\w/.{}-])((?:txnlib|tests|docs|scripts|bench|deploy|jobs|conf|notebooks)/[\w./-]*\.(?:py|sh|toml|conf|xml|ipynb))\b"
 )
 #: Sections cited by number: a number is no anchor, and moves when a section is added. Pages outside of the repository.
-NO_ANCHOR = re.compile(r"\w\.md`?,? \(?(?:section |rule )?\d|\bDESIGN\b|/shared/|\b(?:Section|Group) [A-Z] of (?!docs/)")
+NO_ANCHOR = re.compile(
+    r"\w\.md`?,? \(?(?:section |rule )?\d|\bDESIGN\b|/shared/|\b(?:Section|Group) [A-Z] of (?!docs/)"
+)
 #: The dead citations that it must find, and names of pages in the site, which is built strictly.
 ELSEWHERE = ("tests/house/test_citations.py", "docs/site_pages.py", "mkdocs.yml", "tests/house/test_site.py")
 
@@ -34,7 +37,8 @@ def texts(repository: Path) -> dict[str, str]:
 
 
 def page_named(repository: Path, where: str, name: str, *, is_quoted: bool) -> Path | None:
-    """A page by its path from the root; by a link, from the page with the link; in quotes, also as code finds it in `docs`."""
+    """A page by its path from the root; by a link, from the page with the link; in quotes, also as code finds it in
+    `docs`."""
     folders = [repository, (repository / where).parent, *([repository / "docs"] if is_quoted else [])]
     return next((folder / name for folder in folders if (folder / name).is_file()), None)
 

@@ -77,7 +77,9 @@ def test_every_field_says_what_it_is():
 
 @pytest.mark.parametrize("model", [CaptureNotes, PartitionNotes], ids=lambda model: model.__name__)
 def test_every_field_of_capture_json_says_what_is_done_without_it(model):
-    assert [name for name, field in model.model_fields.items() if not field.json_schema_extra["without"].endswith(".")] == []
+    assert [
+        name for name, field in model.model_fields.items() if not field.json_schema_extra["without"].endswith(".")
+    ] == []
 
 
 #: A setting that there is not, and what follows from its declaration alone.

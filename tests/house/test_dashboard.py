@@ -58,7 +58,9 @@ def test_it_has_counters_charts_over_nights_tables_and_filters(dashboard):
     tonight, nights = ([kind(widget) for widget in widgets(page)] for page in dashboard["pages"])
     assert (tonight.count("counter"), "table" in tonight, "filter-multi-select" in tonight) == (4, True, True)
     assert {"bar", "line", "filter-multi-select", "filter-date-range-picker"} <= set(nights)
-    assert [kind(w) for page in dashboard["pages"] for w in widgets(page) if w["spec"]["version"] != VERSIONS[kind(w)]] == []
+    assert [
+        kind(w) for page in dashboard["pages"] for w in widgets(page) if w["spec"]["version"] != VERSIONS[kind(w)]
+    ] == []
 
 
 def test_every_widget_draws_what_it_asks_for_and_every_data_set_is_shown(dashboard, datasets):
@@ -72,7 +74,9 @@ def test_every_widget_draws_what_it_asks_for_and_every_data_set_is_shown(dashboa
 
 def test_a_filter_filters_all_that_its_page_shows(dashboard):
     for page in dashboard["pages"]:
-        shown = {q["query"]["datasetName"] for w in widgets(page) if not kind(w).startswith("filter") for q in w["queries"]}
+        shown = {
+            q["query"]["datasetName"] for w in widgets(page) if not kind(w).startswith("filter") for q in w["queries"]
+        }
         for widget in widgets(page):
             if kind(widget).startswith("filter"):
                 asked = {query["name"]: query["query"] for query in widget["queries"]}
@@ -88,7 +92,12 @@ def test_widgets_have_names_of_their_own_and_places_of_their_own(dashboard):
     assert len(names) == len(set(names))
     for page in dashboard["pages"]:
         places = [place["position"] for place in page["layout"]]
-        squares = [(x, y) for p in places for x in range(p["x"], p["x"] + p["width"]) for y in range(p["y"], p["y"] + p["height"])]
+        squares = [
+            (x, y)
+            for p in places
+            for x in range(p["x"], p["x"] + p["width"])
+            for y in range(p["y"], p["y"] + p["height"])
+        ]
         assert len(squares) == len(set(squares))
         assert {x for x, _ in squares} == set(range(WIDTH))
 
@@ -111,7 +120,14 @@ def test_every_widget_has_something_to_show_on_the_sample(spark, audited_in_a_no
             if not query["query"]["disaggregated"] and grouped:
                 asked += f" GROUP BY {', '.join(grouped)}"
             rows = spark.sql(asked).collect()
-            shown[widget["name"]] = rows[0][0] if kind(widget) == "counter" else shown.get(widget["name"], 0) + len(rows)
+            shown[widget["name"]] = (
+                rows[0][0] if kind(widget) == "counter" else shown.get(widget["name"], 0) + len(rows)
+            )
     empty = {name for name, rows in shown.items() if not rows}
     assert empty == {"stuck_counter", "not_decided_counter", "changes_table"}
-    assert (shown["hanging_counter"], shown["late_counter"], shown["verdicts_chart"], shown["plan_table"]) == (1, 2, 2, 2)
+    assert (shown["hanging_counter"], shown["late_counter"], shown["verdicts_chart"], shown["plan_table"]) == (
+        1,
+        2,
+        2,
+        2,
+    )

@@ -73,15 +73,21 @@ def test_every_file_that_is_named_is_there():
     named = re.compile(r"`((?:\w+/)+[\w.-]+\.(?:py|sh|md|toml|conf|xml))`")
     found = {(page.name, name) for page in PAGES for name in named.findall(page.read_text())}
     assert len(found) > 30
-    assert [name for name in sorted(found) if not any((root / name[1]).exists() for root in (ROOT, ROOT / "txnlib"))] == []
+    assert [
+        name for name in sorted(found) if not any((root / name[1]).exists() for root in (ROOT, ROOT / "txnlib"))
+    ] == []
 
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_shown_is_one_that_exists(command, tmp_path):
     """The demo and the tests are run as a whole elsewhere (below, and by CI); the rest must be understood as shown."""
-    words = [*dropwhile(re.compile(r"[A-Z_]+=").match, shlex.split(command.partition(" > ")[0]))]  # without variables before it
+    words = [
+        *dropwhile(re.compile(r"[A-Z_]+=").match, shlex.split(command.partition(" > ")[0]))
+    ]  # without variables before it
     if words[0] == "python":
-        done = subprocess.run([sys.executable, *words[1:], "--help"], cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, *words[1:], "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         return
     if words[0] == "scripts/capture.sh":
@@ -134,7 +140,9 @@ def questions() -> list[str]:
     asked = [command for command in commands() if shlex.split(command)[0].endswith("txn-audit")]
     needs_none = {name for name, command in COMMANDS.items() if command.reads is Reads.NOTHING}
     needs_none.discard("capture")  # tests/wire_capture runs it against brokers
-    return [command for command in asked if "--tables out/quickstart" in command or shlex.split(command)[1] in needs_none]
+    return [
+        command for command in asked if "--tables out/quickstart" in command or shlex.split(command)[1] in needs_none
+    ]
 
 
 @pytest.mark.parametrize("command", questions())
@@ -150,9 +158,16 @@ def test_every_question_about_several_nights_is_answered(command, tmp_path, monk
     """Of two nights, of which the second has one more open transaction."""
     for night in ("2026-11-20T02:00:00Z", "2026-11-21T02:00:00Z"):
         run_id = write_run(tmp_path / "out" / "nightly", parse_instant(night))
-        write(tmp_path / "out" / "nightly", "coverage", {"topic": "orders", "partition": 0, "status": "COMPLETE"}, run_id=run_id)
+        write(
+            tmp_path / "out" / "nightly",
+            "coverage",
+            {"topic": "orders", "partition": 0, "status": "COMPLETE"},
+            run_id=run_id,
+        )
         opened = {"topic": "orders", "partition": 0, "start_offset": 7, "producer_id": 1, "verdict": "HANGING"}
-        write(tmp_path / "out" / "nightly", "open_transactions", *[opened] * night.startswith("2026-11-21"), run_id=run_id)
+        write(
+            tmp_path / "out" / "nightly", "open_transactions", *[opened] * night.startswith("2026-11-21"), run_id=run_id
+        )
     monkeypatch.chdir(tmp_path)
     assert txn_audit.main(shlex.split(command)[1:]) == 0
     assert "1 NEW: open now, and not then" in capsys.readouterr().out

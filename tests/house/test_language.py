@@ -29,7 +29,10 @@ def faults(path: Path) -> list[str]:
     if not docstring:
         return ["has no title"]
     count = len(title(docstring).split())
-    return [*(["asks"] if "?" in docstring.split("\n\n")[0] else []), *([f"has {count} words"] if count > TITLE_WORDS + 1 else [])]
+    return [
+        *(["asks"] if "?" in docstring.split("\n\n")[0] else []),
+        *([f"has {count} words"] if count > TITLE_WORDS + 1 else []),
+    ]
 
 
 def test_a_module_has_a_title_that_is_no_question(repository):

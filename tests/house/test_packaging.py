@@ -22,10 +22,20 @@ from txnlib import __version__
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
-    """The `bin` of a new environment with the wheel, and beside it the packages that the tests have: PySpark alone is 400 MB."""
+    """The `bin` of a new environment with the wheel, and beside it the packages that the tests have: PySpark alone is
+    400 MB."""
     root = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
-    install = ["--python", str(root), "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)]
+    install = [
+        "--python",
+        str(root),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--disable-pip-version-check",
+        str(wheel),
+    ]
     # A folder on PYTHONPATH may hold the metadata of an editable install, which pip would take for this one.
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([sys.executable, "-m", "pip", *install], check=True, env=bare)
@@ -43,7 +53,9 @@ def alone(installed, repository, tmp_path_factory) -> Path:
         script.write_text(script.read_text().replace(str(installed.parent), str(root)))
     extras = set.union(*(declared(repository)[extra] for extra in EXTRAS))
     absent = {
-        name for name, owners in packages_distributions().items() if {owner.lower().replace("_", "-") for owner in owners} & extras
+        name
+        for name, owners in packages_distributions().items()
+        if {owner.lower().replace("_", "-") for owner in owners} & extras
     }
     (packages,) = root.glob("lib/python*/site-packages")
     (packages / "absent.py").write_text(ABSENT.format(names=absent))
@@ -100,12 +112,25 @@ def test_the_wheel_holds_the_packages_the_types_and_the_licence(wheel, repositor
 def test_the_command_runs_where_only_the_wheel_is(installed):
     done = run(installed, "txn-audit", "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"txn-audit {__version__}\n", "")
-    done = run(installed, "txn-audit", "locate", "--transactional-id", "payments-batch-7", "--partitions", "5", "--format", "csv")
+    done = run(
+        installed,
+        "txn-audit",
+        "locate",
+        "--transactional-id",
+        "payments-batch-7",
+        "--partitions",
+        "5",
+        "--format",
+        "csv",
+    )
     assert (done.returncode, done.stdout.splitlines()[1].split(",")[1]) == (0, "3")
 
 
 def test_it_is_the_wheel_that_runs_and_it_reads_tables(installed, tmp_path):
-    asked = "from importlib.util import find_spec; print(*(find_spec(name).origin for name in ('txnlib', 'txnlib.jobs.audit')))"
+    asked = (
+        "from importlib.util import find_spec; print(*(find_spec(name).origin for name in ('txnlib',"
+        " 'txnlib.jobs.audit')))"
+    )
     done = run(installed, "python", "-c", asked)
     assert [str(installed.parent) in path for path in done.stdout.split()] == [True, True], done
     done = run(installed, "txn-audit", "runs", "--tables", str(tmp_path))
@@ -135,7 +160,10 @@ def test_what_needs_an_extra_says_which(alone, sample_tables):
     assert "txnlib-audit needs " in done.stderr
     assert "pip install 'txnlib[spark]'" in done.stderr
     done = run(alone, "python", "-c", "import txnlib; print(txnlib.__version__); txnlib.audit")
-    assert (done.stdout, "pip install 'txnlib[spark]'" in done.stderr.splitlines()[-1]) == (f"{__version__}\n", True), done
+    assert (done.stdout, "pip install 'txnlib[spark]'" in done.stderr.splitlines()[-1]) == (
+        f"{__version__}\n",
+        True,
+    ), done
 
 
 NOT_DECLARED = {"py4j"}  # comes with PySpark
@@ -177,10 +205,15 @@ def test_an_audit_with_its_own_spark_is_brought_no_other(wheel, repository):
     with ZipFile(wheel) as files:
         metadata = files.read(f"txnlib-{__version__}.dist-info/METADATA").decode()
     needed = re.findall(r"^Requires-Dist: ([\w.-]+)(.*)$", metadata, re.MULTILINE)
-    assert {extra for name, rest in needed if "spark" in name for extra in re.findall(r'extra == "(\w+)"', rest) or [""]} == {
-        "spark"
+    assert {
+        extra for name, rest in needed if "spark" in name for extra in re.findall(r'extra == "(\w+)"', rest) or [""]
+    } == {"spark"}
+    assert {name for name, rest in needed if 'extra == "spark"' in rest} == {
+        "pyspark",
+        "delta-spark",
+        "pandas",
+        "txnlib",
     }
-    assert {name for name, rest in needed if 'extra == "spark"' in rest} == {"pyspark", "delta-spark", "pandas", "txnlib"}
     assert 'Requires-Dist: txnlib[audit]; extra == "spark"' in metadata
 
 
@@ -188,7 +221,9 @@ def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
     needs = declared(repository)
     files = set((repository / "txnlib").rglob("*.py"))
     answers = {path for name in ANSWERS for path in (repository / "txnlib" / name).rglob("*.py")}
-    assert imported(repository, answers) == needs[""] | needs["sql"], "what txn-audit imports, and nothing else, is for everybody"
+    assert imported(repository, answers) == needs[""] | needs["sql"], (
+        "what txn-audit imports, and nothing else, is for everybody"
+    )
     assert imported(repository, files) | NOT_IMPORTED == set.union(*needs.values())
     wire = set((repository / WIRE).rglob("*.py"))
     assert imported(repository, wire) == needs["capture"] - NOT_IMPORTED
@@ -208,7 +243,9 @@ def test_the_cost_of_each_extra_is_in_the_docs(repository):
 
 
 def test_every_dependency_has_its_notice(repository):
-    rows = re.findall(r"^\[`([\w.-]+)`\]\((http.+)\) \| (.+)$", (repository / "docs" / "notices.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\[`([\w.-]+)`\]\((http.+)\) \| (.+)$", (repository / "docs" / "notices.md").read_text(), re.MULTILINE
+    )
     assert {name for name, _, _ in rows} == set.union(*declared(repository).values()), "run python docs/render.py"
     assert all(licence.strip() for _, _, licence in rows)
 
@@ -221,4 +258,6 @@ def test_a_fork_runs_the_commands_of_the_readme_on_every_python(repository):
     assert tests["strategy"]["matrix"]["python"] == pythons
     commands = [step["run"] for step in tests["steps"] if "run" in step]
     readme = (repository / "README.md").read_text()
-    assert [line.split("#")[0].strip() for line in readme.splitlines() if line.startswith("./") and "#" in line][:2] == commands
+    assert [line.split("#")[0].strip() for line in readme.splitlines() if line.startswith("./") and "#" in line][
+        :2
+    ] == commands

@@ -25,7 +25,9 @@ def drawn():
 
 
 def shapes(svg: str, kind: str) -> list[dict[str, str]]:
-    return [{**node.attrib, "text": node.text or ""} for node in ElementTree.fromstring(svg) if node.tag == f"{SVG}{kind}"]
+    return [
+        {**node.attrib, "text": node.text or ""} for node in ElementTree.fromstring(svg) if node.tag == f"{SVG}{kind}"
+    ]
 
 
 def arrows(svg: str) -> set[str]:
@@ -111,7 +113,9 @@ def test_nothing_overlaps_or_is_cut_off(picture):
     width, height = (float(ElementTree.fromstring(svg).attrib[name]) for name in ("width", "height"))
     assert [pair for pair in combinations(boxes(svg), 2) if overlap(*pair)] == []
     assert [pair for pair in combinations(texts(svg), 2) if overlap(*pair)] == []
-    assert [(text, box) for text in texts(svg) for box in boxes(svg) if overlap(text, box) and not is_in(text, box)] == []
+    assert [
+        (text, box) for text in texts(svg) for box in boxes(svg) if overlap(text, box) and not is_in(text, box)
+    ] == []
     assert [text for text in texts(svg) if not is_in(text, (0, 0, width, height))] == []
 
 

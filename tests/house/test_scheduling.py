@@ -51,7 +51,9 @@ def test_the_line_of_cron_is_an_audit(tmp_path):
 def test_prometheus_scrapes_the_pushgateway_of_the_manifests_and_keeps_its_labels():
     (text,) = blocks("yaml", PAGE)
     (job,) = yaml.safe_load(text)["scrape_configs"]
-    assert job["honor_labels"] is True, "otherwise `cluster` stays, but `job` and `instance` are those of the Pushgateway"
+    assert job["honor_labels"] is True, (
+        "otherwise `cluster` stays, but `job` and `instance` are those of the Pushgateway"
+    )
     environment = build(ROOT / "deploy" / "kubernetes" / "base")["ConfigMap", "txnlib-environment"]["data"]
     assert [f"http://{target}" for target in job["static_configs"][0]["targets"]] == [environment["PUSHGATEWAY_URL"]]
 
@@ -62,7 +64,9 @@ def test_the_dag_of_airflow_is_an_audit_and_reads_what_a_summary_holds(tmp_path)
     command = max((each for each in texts(program) if " audit " in each), key=len)  # its parts are strings, too
     understood(shlex.split(command), tmp_path)
     keys = [
-        node.slice.value for node in ast.walk(program) if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+        node.slice.value
+        for node in ast.walk(program)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
     ]
     assert set(keys) <= {*Numbers.model_fields, *Findings.model_fields, *URGENCY}
     assert {"found", "verdicts", "HANGING"} <= set(keys)
@@ -90,7 +94,9 @@ def test_the_runbook_of_an_alert_is_there(rule):
 
 def test_the_command_makes_each_runbook_a_link():
     (command,) = [line for line in commands() if line.startswith("sed ")]
-    done = subprocess.run(shlex.split(command.partition(" > ")[0]), cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        shlex.split(command.partition(" > ")[0]), cwd=ROOT, capture_output=True, text=True, check=True
+    )
     (group,) = yaml.safe_load(done.stdout)["groups"]
     before = [rule["annotations"]["runbook"] for rule in alerts()]
     after = [rule["annotations"]["runbook_url"] for rule in group["rules"]]

@@ -33,7 +33,9 @@ QUERY = re.compile(r"(?:<!-- (?P<engine>\w+) -->\n)?```sql\n(?P<text>.*?)```", r
 #: Example values of the documents, which are those of the demo -> the same in the three nights.
 IN_THE_NIGHTS = {
     "'payments-batch-7'": "'billing-0'",
-    "topic = 'payments' AND partition = 0 AND start_offset = 24": "topic = 'orders' AND partition = 0 AND start_offset = 100",
+    "topic = 'payments' AND partition = 0 AND start_offset = 24": (
+        "topic = 'orders' AND partition = 0 AND start_offset = 100"
+    ),
 }
 
 
@@ -112,7 +114,11 @@ def of_the_nights(query):
 
 
 #: Questions that only a second audit can answer.
-OF_TWO_AUDITS = {"Outcome of transactions from the earlier run", "Changes since the earlier run", "Changes in the last week"}
+OF_TWO_AUDITS = {
+    "Outcome of transactions from the earlier run",
+    "Changes since the earlier run",
+    "Changes in the last week",
+}
 
 
 def test_every_question_has_an_answer_on_the_demo(demo_run):
@@ -147,12 +153,18 @@ def test_example_values_are_those_of_the_demo(demo_run, monkeypatch):
 def test_every_query_names_examples_of_the_demo_or_none():
     """A literal in capitals is a value of the tables: a verdict or a status."""
     known = "".join(IN_THE_NIGHTS)
-    others = [text for each in questions() for text in re.findall(r"= ('[^']*')", each.on["duckdb"]) if text not in known]
+    others = [
+        text for each in questions() for text in re.findall(r"= ('[^']*')", each.on["duckdb"]) if text not in known
+    ]
     assert [text for text in others if not re.fullmatch("'[A-Z_]+'", text)] == []
 
 
 def test_percentiles_are_named_by_their_number():
-    found = [named for each in questions() for named in re.findall(r"percentile_cont\(0\.(\d+)\).* AS (\w+)", each.on["duckdb"])]
+    found = [
+        named
+        for each in questions()
+        for named in re.findall(r"percentile_cont\(0\.(\d+)\).* AS (\w+)", each.on["duckdb"])
+    ]
     assert [alias for _, alias in found] == [f"p{number.ljust(2, '0')}_ms" for number, _ in found] != []
 
 
@@ -170,7 +182,11 @@ def test_what_the_answers_say(database):
     first = ("orders", 0, 100, "billing-0", "HANGING", 3, datetime(2026, 11, 19, 2))
     assert answer(database, "Transactions open over several audits")[0] == first
     assert answer(database, "List columns")[0] == ("fraud-1", datetime(2026, 11, 19, 2), "payments", 0, None)
-    assert [row[-5:] for row in answer(database, "Verdicts over time")] == [(0, 0, 0, 0, 2), (1, 0, 1, 0, 2), (1, 0, 0, 1, 3)]
+    assert [row[-5:] for row in answer(database, "Verdicts over time")] == [
+        (0, 0, 0, 0, 2),
+        (1, 0, 1, 0, 2),
+        (1, 0, 0, 1, 3),
+    ]
     assert [row[1] for row in answer(database, "One transaction over time")] == ["SUSPECT", "HANGING", "HANGING"]
 
 

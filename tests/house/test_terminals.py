@@ -46,11 +46,16 @@ for words in [*LISTED, *about]:
 """
 COMMAND = "command: "
 LISTED = [
-    *([name] for name in ("report", "open", "groups", "list", "find-hanging", "find-late", "abort-plan", "coverage", "runs")),
+    *(
+        [name]
+        for name in ("report", "open", "groups", "list", "find-hanging", "find-late", "abort-plan", "coverage", "runs")
+    ),
     *(["collect-plan"], ["findings"], ["findings", "--severity", "INFO"]),
 ]
 #: What is copied stays in one piece, however wide: commands of ours, requests and records.
-COPIED = re.compile(r"txn-audit (collect-plan|explain|open|transaction) |  grep -E|^ +(\| )?(baseO|o)ffset: |scripts/|  request  ")
+COPIED = re.compile(
+    r"txn-audit (collect-plan|explain|open|transaction) |  grep -E|^ +(\| )?(baseO|o)ffset: |scripts/|  request  "
+)
 #: The words of what only a terminal says: that columns are left out, and that a command goes on in the next line.
 LEFT_OUT = {"\\"} | {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}
 #: Command -> the columns that a terminal of any width has.

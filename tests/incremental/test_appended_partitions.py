@@ -60,12 +60,18 @@ CASES = {
     "another copy was judged": ({"earlier_coverage": [judged(source="raw:2")]}, None),
     "the log start moved": ({"coverage": [judged(log_start_offset=20, first_offset=20)]}, None),
     "begins in the middle, as before": (LATER_START, 200),
-    "begins at a snapshot, as before": (LATER_START | {"snapshots": [snapshot(20)], "earlier_snapshots": [snapshot(20)]}, 200),
+    "begins at a snapshot, as before": (
+        LATER_START | {"snapshots": [snapshot(20)], "earlier_snapshots": [snapshot(20)]},
+        200,
+    ),
     "copied to another folder": (
         LATER_START | {"snapshots": [snapshot(20)], "earlier_snapshots": [snapshot(20, path="night-1/x.snapshot")]},
         200,
     ),
-    "begins at another snapshot": (LATER_START | {"snapshots": [snapshot(20)], "earlier_snapshots": [snapshot(10)]}, None),
+    "begins at another snapshot": (
+        LATER_START | {"snapshots": [snapshot(20)], "earlier_snapshots": [snapshot(10)]},
+        None,
+    ),
     "a snapshot came to be": (LATER_START | {"snapshots": [snapshot(20)]}, None),
     "the snapshot says something else": (
         LATER_START | {"snapshots": [snapshot(20)], "earlier_snapshots": [snapshot(20, producer_epoch=1)]},
@@ -75,7 +81,10 @@ CASES = {
         LATER_START | {"snapshots": [snapshot(230)], "earlier_snapshots": [snapshot(230)]},
         None,
     ),
-    "was text": ({"earlier_segments": [segment(0, 100, kind="text"), segment(100, 200)], "resumed": [read_from(100)]}, None),
+    "was text": (
+        {"earlier_segments": [segment(0, 100, kind="text"), segment(100, 200)], "resumed": [read_from(100)]},
+        None,
+    ),
 }
 
 
@@ -87,7 +96,11 @@ def found(spark):
         cases = ((number, (APPENDED_TO | given)[name]) for number, (given, _) in enumerate(CASES.values()))
         return frame(spark, schema, *[row | {"partition": number} for number, found in cases for row in found])
 
-    schemas = {"segments": TABLES["segments"], "coverage": TABLES["coverage"], "snapshots": TABLES["producer_snapshots"]}
+    schemas = {
+        "segments": TABLES["segments"],
+        "coverage": TABLES["coverage"],
+        "snapshots": TABLES["producer_snapshots"],
+    }
     tonight, before = ([of_cases(schemas[name], f"{prefix}{name}") for name in schemas] for prefix in ("", "earlier_"))
     resumed = [
         (topic, number, *rest)

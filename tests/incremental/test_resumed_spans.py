@@ -75,7 +75,8 @@ MANY_SUSPECTS = {90: SUSPECTS_KEPT // 2, 91: SUSPECTS_KEPT + 20}
 
 
 def test_windows_that_resume_give_the_rows_of_windows_over_the_whole_log(spark):
-    """Each second log begins at a snapshot, or before one. One in five is not resumed, and is judged from its beginning.
+    """Each second log begins at a snapshot, or before one. One in five is not resumed, and is judged from its
+    beginning.
 
     Of some, a part was deleted since, so that the broker forgot what was open there.
     """

@@ -7,7 +7,10 @@ from tests.jobs import test_proofs as proofs
 from tests.support.memory_audits import MemoryTables, audited
 from tests.support.schedules import Told, built
 
-WITH = {"whole coordinators": partial.LOGS | proofs.SCHEDULES, "other coordinators": partial.COORDINATORS | proofs.DAMAGED}
+WITH = {
+    "whole coordinators": partial.LOGS | proofs.SCHEDULES,
+    "other coordinators": partial.COORDINATORS | proofs.DAMAGED,
+}
 
 
 @pytest.fixture(scope="session", params=WITH.values(), ids=WITH)

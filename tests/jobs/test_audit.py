@@ -31,7 +31,9 @@ def test_an_audit_writes_every_table_prints_the_report_and_exits_with_0(spark, o
     printed = capsys.readouterr()
     assert printed.err.endswith(f"page: {page}\n")
     told = {name: int(rows.replace(",", "")) for name, rows in TOLD.findall(printed.err)}
-    assert told == {name: rows for name, rows in counts(out).items() if name != "audit_runs"}, "as the tables themselves say"
+    assert told == {name: rows for name, rows in counts(out).items() if name != "audit_runs"}, (
+        "as the tables themselves say"
+    )
     assert {name: each.rows for name, each in Numbers.model_validate_json(numbers.read_text()).written.items()} == told
     assert 'txnlib_open_transactions{cluster="quickstart",verdict="HANGING"} 1.0\n' in metrics.read_text()
     assert 'txnlib_lso_lag_offsets{cluster="quickstart",partition="0",topic="payments"} 187.0\n' in metrics.read_text()
@@ -112,4 +114,8 @@ def test_a_failure_is_told_in_one_last_line_and_its_traces_are_in_a_file(spark, 
     assert main(audit.job, [*argv, "--debug"]) == 1
     *told, last = capfd.readouterr().err.splitlines()
     assert any(line.startswith("Caused by: ") for line in told)
-    assert (last.startswith("txnlib: the audit failed at coverage: "), "Traces" in last, traces.exists()) == (True, False, False)
+    assert (last.startswith("txnlib: the audit failed at coverage: "), "Traces" in last, traces.exists()) == (
+        True,
+        False,
+        False,
+    )

@@ -21,7 +21,9 @@ CASES = [
 IN_CI = {"attributes-bit"}
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case in IN_CI else pytest.mark.slow) for case in CASES])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[] if case in IN_CI else pytest.mark.slow) for case in CASES]
+)
 def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(spark, captures, case):
     capture = captures / "damaged-3.8"
     folder = capture / "cases" / case
@@ -69,7 +71,9 @@ def broker(captures, tmp_path):
 
 def found(spark, folder):
     return [
-        (row["name"], row["producer_id"], row["offset"]) for row in audited(spark, folder).rows("findings") if row["name"] in OURS
+        (row["name"], row["producer_id"], row["offset"])
+        for row in audited(spark, folder).rows("findings")
+        if row["name"] in OURS
     ]
 
 

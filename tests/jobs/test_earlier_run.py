@@ -39,7 +39,9 @@ class Nights:
 
     def read_all(self, name):
         schema = stored_schema(name)
-        return self.spark.createDataFrame([[row.get(field) for field in schema.names] for row in self.earlier[name]], schema)
+        return self.spark.createDataFrame(
+            [[row.get(field) for field in schema.names] for row in self.earlier[name]], schema
+        )
 
     def read(self, name):
         return empty(self.spark, TABLES[name]) if self.found is None else self.found.frame(name)
@@ -52,7 +54,8 @@ class Nights:
 
 
 def told(spark, statuses, night_of_warning):
-    """Rows told on the night after `statuses`, if a transaction hung on one of these nights, and no partition is captured now."""
+    """Rows told on the night after `statuses`, if a transaction hung on one of these nights, and no partition is
+    captured now."""
     nights = {
         night: {"cluster": "eu", "run_id": f"night-{night}", "as_of": NIGHT + timedelta(days=night)}
         for night in range(len(statuses))
@@ -94,7 +97,9 @@ def test_the_newest_finished_run_counts(spark, statuses, night_of_warning, count
 @pytest.mark.slow
 def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, captures):
     night_2, night_3 = (captures / "nights-3.9" / f"night-{number}" for number in (2, 3))
-    before, after = (audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night))) for night in (night_2, night_3))
+    before, after = (
+        audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night))) for night in (night_2, night_3)
+    )
     assert before.frame("open_transactions").count() == len(live_output.truth(night_2)["open"])
     run = {
         "cluster": "eu", "run_id": "night-2", "as_of": NIGHT, "settings": "{}", "version": "1", "finished_at": NIGHT,
@@ -123,7 +128,11 @@ def test_what_a_dead_night_had_found_is_still_new_to_the_next_one(spark):
     )
     as_of_ms = round((NIGHT + timedelta(days=2)).timestamp() * 1000)
     run = Run(
-        spark, tables, Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given"), NIGHT, history=history_of(tables, "eu")
+        spark,
+        tables,
+        Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given"),
+        NIGHT,
+        history=history_of(tables, "eu"),
     )
     earlier = earlier_rows_of("open_transactions")(run)
     assert earlier is not None

@@ -5,7 +5,12 @@ import pytest
 from txnlib.errors import UsageError
 from txnlib.jobs.options import is_failure, parse_fail_on
 
-NOTHING = {"alarms": {"OPEN": 3}, "new": {"OPEN": 3}, "findings": {"ERROR": 2}, "coverage": {"COMPLETE": 9, "DAMAGED": 0}}
+NOTHING = {
+    "alarms": {"OPEN": 3},
+    "new": {"OPEN": 3},
+    "findings": {"ERROR": 2},
+    "coverage": {"COMPLETE": 9, "DAMAGED": 0},
+}
 KNOWN = {**NOTHING, "alarms": {"HANGING": 1, "LATE": 2}, "new": {"LATE": 1}}
 
 
@@ -19,7 +24,11 @@ KNOWN = {**NOTHING, "alarms": {"HANGING": 1, "LATE": 2}, "new": {"LATE": 1}}
         ("new", KNOWN, True),
         ("new-late", KNOWN, True),
         ("new-hanging", KNOWN, False),
-        ("late,new", {**NOTHING, "verdicts": {"LATE": 2}, "alarms": {"LOOKS_LATE": 2}, "new": {"LOOKS_LATE": 2}}, False),
+        (
+            "late,new",
+            {**NOTHING, "verdicts": {"LATE": 2}, "alarms": {"LOOKS_LATE": 2}, "new": {"LOOKS_LATE": 2}},
+            False,
+        ),
         ("in-doubt", KNOWN, False),
         ("in-doubt", {**KNOWN, "in_doubt": {"IN_TIME": 3}}, False),
         ("in-doubt", {**KNOWN, "in_doubt": {"IN_TIME": 3, "OVERDUE": 1}}, True),

@@ -14,7 +14,14 @@ from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.settings import Settings
 
 NIGHTS = [1_795_053_600_000 + night * DAY_MS for night in range(3)]  # from 2026-11-19T02:00:00Z
-WRITTEN = ("coordinator_states", "producer_spans", "producer_id_blocks", "transactions", "ended_transactions", *FORECAST.reads)
+WRITTEN = (
+    "coordinator_states",
+    "producer_spans",
+    "producer_id_blocks",
+    "transactions",
+    "ended_transactions",
+    *FORECAST.reads,
+)
 ODD = {"name": "DUPLICATE_MARKER", "severity": "INFO", "message": "…", "topic": "orders", "partition": 0}
 
 
@@ -27,12 +34,28 @@ def _night(root, night):
     base = {"as_of": at(NIGHTS[night]), "topic": "orders", "high_watermark": 200 + night, "lag_offsets": 100 + night}
     base |= {"blocking_producer_id": 1, "blocking_transactional_id": "billing-0", "blocking_verdict": "OPEN"}
     stable = ({}, {"last_stable_offset": 100 + night}, {"blocking_verdict": "LATE"})
-    add("partitions", *[base | {"partition": n, "last_stable_offset": 100} | changed for n, changed in enumerate(stable)])
+    add(
+        "partitions",
+        *[base | {"partition": n, "last_stable_offset": 100} | changed for n, changed in enumerate(stable)],
+    )
     opened = {"topic": "orders", "partition": 0, "producer_id": 1, "start_offset": 100, "transactional_id": "billing-0"}
     add("open_transactions", opened | {"verdict": "OPEN", "is_two_phase_commit": True})
-    used = {"transactional_id": "billing-0", "coordinator_partition": 4, "producer_id": 1, "state": "Ongoing", "record_offset": 9}
+    used = {
+        "transactional_id": "billing-0",
+        "coordinator_partition": 4,
+        "producer_id": 1,
+        "state": "Ongoing",
+        "record_offset": 9,
+    }
     add("transactional_ids", used | {"producer_epoch": 30_760 + 120 * night, "last_update": at(NIGHTS[night])})
-    copy = {"topic": "orders", "partition": 0, "source": "raw:1", "broker": "1", "status": "COMPLETE", "is_judged": True}
+    copy = {
+        "topic": "orders",
+        "partition": 0,
+        "source": "raw:1",
+        "broker": "1",
+        "status": "COMPLETE",
+        "is_judged": True,
+    }
     add("coverage", copy)
     producer = {"topic": "orders", "partition": 0}
     kept = (0, 500, FEW_PRODUCERS + 2_000)[night]
@@ -64,7 +87,13 @@ def three_nights(tmp_path_factory):
     for night in range(3):
         _night(root, night)
     # What failed, or is of another cluster, is no earlier night.
-    blocked = {"topic": "orders", "partition": 0, "last_stable_offset": 100, "high_watermark": 200, "as_of": at(NIGHTS[0] - DAY_MS)}
+    blocked = {
+        "topic": "orders",
+        "partition": 0,
+        "last_stable_offset": 100,
+        "high_watermark": 200,
+        "as_of": at(NIGHTS[0] - DAY_MS),
+    }
     for told in ({"status": "FAILED"}, {"cluster": "other"}):
         write(root, "partitions", blocked, run_id=write_run(root, NIGHTS[0] - DAY_MS, **told))
     return root

@@ -25,7 +25,15 @@ from txnlib.spark.schemas import TABLES
 #: What says how a run was made, or what earlier runs showed.
 OF_RUNS = {"audit_runs", "ended_transactions"}
 COLUMNS_OF_RUNS = {*OF_EARLIER_RUNS, "first_seen", "runs_seen"}
-READ = ("record_batches", "segments", "coverage", "quarantine", "producer_spans", "partition_transactions", "open_transactions")
+READ = (
+    "record_batches",
+    "segments",
+    "coverage",
+    "quarantine",
+    "producer_spans",
+    "partition_transactions",
+    "open_transactions",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +57,8 @@ def rows_of(table):
 
 
 def same_tables(run, full, names=TABLES):
-    """Read by SQL and, if they are rows of the log, while the run lasts and by a later one: the rows of a full audit."""
+    """Read by SQL and, if they are rows of the log, while the run lasts and by a later one: the rows of a full
+    audit."""
     later = RunStore(run.tables.store, run.tables.cluster, run.tables.run_id, run.tables.chain)
     for name in sorted(set(names) - OF_RUNS):
         expected = rows_of(full.made(name))
@@ -67,7 +76,9 @@ def positions_read(run):
 
 def test_two_nights_equal_full_audits(spark, captures, tmp_path):
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
-    first, second = (night(capture, tmp_path / "out", names=names) for capture, names in zip(nights, (OF_LOG, TABLES), strict=True))
+    first, second = (
+        night(capture, tmp_path / "out", names=names) for capture, names in zip(nights, (OF_LOG, TABLES), strict=True)
+    )
     assert (first.settings.night, second.settings.night, second.settings.chain) == (0, 1, first.settings.run_id)
     assert len(positions_read(second)) >= 6
     same_tables(second, audited(spark, nights[1], "--cluster", "eu"))
@@ -95,7 +106,8 @@ def last_batch(content):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
-    """Segments that were not captured, were cut, written again, or damaged where no night had read them; the last night has all."""
+    """Segments that were not captured, were cut, written again, or damaged where no night had read them; the last night
+    has all."""
     chance = random.Random(seed)
     whole, runs, shown = captures / "hostile-3.9" / "brokers", [], Counter[str]()
     for number in range(3):
@@ -162,8 +174,14 @@ def test_a_night_without_news_writes_nothing_of_the_log_again(spark, grown, tmp_
     again = {(row["topic"], row["partition"]) for row in run.tables.read_written("record_batches").collect()}
     assert resumed
     assert not resumed & again
-    ended = run.tables.read_written("partition_transactions").where("marker_offset IS NOT NULL").select("topic", "partition")
-    assert not {tuple(row) for row in ended.collect()} & {(topic, partition) for topic, partition, *_ in run.resumption.appended}
+    ended = (
+        run.tables.read_written("partition_transactions")
+        .where("marker_offset IS NOT NULL")
+        .select("topic", "partition")
+    )
+    assert not {tuple(row) for row in ended.collect()} & {
+        (topic, partition) for topic, partition, *_ in run.resumption.appended
+    }
 
 
 @pytest.mark.slow

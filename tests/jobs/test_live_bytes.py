@@ -14,8 +14,8 @@ from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.summary import summarise
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
-#: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory held; an
-#: id's place in a hash table that has been larger than what is left in it.
+#: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory
+#: held; an id's place in a hash table that has been larger than what is left in it.
 NOT_IN_COPIES = {
     "quickstart": {"describe-producers-__consumer_offsets-0.txt", "describe-producers-__consumer_offsets-2.txt"},
     "cluster-3.9": {"describe-0.txt", "list.txt"},
@@ -23,7 +23,8 @@ NOT_IN_COPIES = {
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=[] if name == "cluster-3.9" else pytest.mark.slow) for name in CAPTURES]
+    scope="module",
+    params=[pytest.param(name, marks=[] if name == "cluster-3.9" else pytest.mark.slow) for name in CAPTURES],
 )
 def audit(request, spark, captures: Path, tmp_path_factory) -> tuple[Path, Path]:
     """A capture, and the tables of its audit at the instant of the live find-hanging."""
@@ -47,7 +48,9 @@ def command(path: Path) -> list[str] | None:
 def test_every_table_is_the_same_to_the_byte(audit):
     capture, root = audit
     asked = {path: command(path) for path in sorted((capture / "live").glob("*.txt")) if not live_output.failed(path)}
-    known = {path: argv for path, argv in asked.items() if argv and path.name not in NOT_IN_COPIES.get(capture.name, set())}
+    known = {
+        path: argv for path, argv in asked.items() if argv and path.name not in NOT_IN_COPIES.get(capture.name, set())
+    }
     assert len(known) > 3
     different = {
         path.name: (ours, path.read_text())
@@ -76,7 +79,9 @@ def test_a_description_is_the_same_but_for_the_clock_of_the_tool(audit):
 
 def test_every_open_transaction_can_be_explained(audit):
     _, root = audit
-    opened = open_run(open_tables(str(root))).rows("open_transactions", ("topic", "partition", "start_offset", "verdict"))
+    opened = open_run(open_tables(str(root))).rows(
+        "open_transactions", ("topic", "partition", "start_offset", "verdict")
+    )
     assert opened
     for row in opened:
         code, out, err = txn_audit(root, "explain", row["topic"], row["partition"], row["start_offset"])

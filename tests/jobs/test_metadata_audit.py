@@ -1,7 +1,8 @@
 """Audits of a real cluster whose metadata log replaces all notes.
 
-`md-4.1`: three brokers, two unclean elections, a topic that was deleted and one that was created again, a partition without a
-leader, dynamic settings; the third broker was killed and its disk copied as it lay. truth.json says who led what.
+`md-4.1`: three brokers, two unclean elections, a topic that was deleted and one that was created again, a partition
+without a leader, dynamic settings; the third broker was killed and its disk copied as it lay. truth.json says who led
+what.
 """
 
 import os
@@ -35,7 +36,9 @@ def whole(spark, capture) -> MemoryTables:
 def without(capture: Path, tmp_path: Path, *brokers: str) -> Path:
     """The capture without the directories of some brokers."""
     folder = tmp_path / "-".join(("without", *brokers))  # a number alone would name a broker
-    shutil.copytree(capture / "brokers", folder, ignore=lambda path, names: brokers if Path(path).name == "brokers" else ())
+    shutil.copytree(
+        capture / "brokers", folder, ignore=lambda path, names: brokers if Path(path).name == "brokers" else ()
+    )
     return folder
 
 
@@ -52,7 +55,10 @@ def test_what_capture_json_does_not_say_is_known(whole, truth):
     assert whole.run is not None
     whole.made("open_transactions")
     settings = whole.run.settings
-    assert (settings.coordinator_partitions, settings.coordinator_partitions_basis) == (truth["coordinator_partitions"], "GIVEN")
+    assert (settings.coordinator_partitions, settings.coordinator_partitions_basis) == (
+        truth["coordinator_partitions"],
+        "GIVEN",
+    )
     assert settings.transaction_version == 2
     assert settings.producer_id_expiration_ms == 10_800_000, "set dynamically, twice"
     assert "producer.id.expiration.ms" not in settings.assumed
@@ -84,7 +90,9 @@ def test_copies_of_deleted_topics_are_told_and_not_judged(whole):
     assert set(old) == {("md.gone", 0), ("md.recreated", 0), ("md.recreated", 1)}
     assert {row["source"] for row in old.values()} == {"raw:3"}
     assert not any(row["is_judged"] for row in old.values())
-    named = {(row["name"], row["topic"]) for row in whole.rows("findings") if row["topic"] in ("md.gone", "md.recreated")}
+    named = {
+        (row["name"], row["topic"]) for row in whole.rows("findings") if row["topic"] in ("md.gone", "md.recreated")
+    }
     assert named == {("COPY_OF_DELETED_TOPIC", "md.gone"), ("COPY_OF_DELETED_TOPIC", "md.recreated")}
 
 
@@ -110,7 +118,10 @@ def test_without_the_leader_nothing_is_decided_and_its_broker_is_named(spark, ca
 def test_a_dead_disk_alone_proves_nothing(spark, capture, tmp_path):
     tables = audit_of(spark, capture, without(capture, tmp_path, "1", "2", "100"))
     assert not any(row["safe_to_abort"] for row in tables.rows("open_transactions"))
-    assert {row["leader_basis"] for row in tables.rows("coverage") if row["status"] != "MISSING"} <= {"METADATA_LOG_STALE", None}
+    assert {row["leader_basis"] for row in tables.rows("coverage") if row["status"] != "MISSING"} <= {
+        "METADATA_LOG_STALE",
+        None,
+    }
     assert {row["verdict"] for row in tables.rows("open_transactions")} <= {"UNKNOWN", "HANGING"}
 
 

@@ -1,7 +1,7 @@
 """Audits of a real cluster whose metadata log lost records.
 
-The law: no loss decides what the whole log left undecided. Each verdict is that of the whole log, or UNKNOWN; what was not safe to
-abort is not safe.
+The law: no loss decides what the whole log left undecided. Each verdict is that of the whole log, or UNKNOWN; what was
+not safe to abort is not safe.
 """
 
 import shutil

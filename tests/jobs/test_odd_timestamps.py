@@ -66,7 +66,11 @@ def opened(tables: MemoryTables) -> dict[tuple[str, int, int], dict]:
 
 def test_what_others_have_open_is_judged_as_ever(odd):
     found = {key: row["verdict"] for key, row in opened(odd).items() if key[0] == TOPIC_OF_OTHERS}
-    assert found == {(TOPIC_OF_OTHERS, 0, 2): "HANGING", (TOPIC_OF_OTHERS, 1, 3): "LATE", (TOPIC_OF_OTHERS, 2, 5): "OPEN"}
+    assert found == {
+        (TOPIC_OF_OTHERS, 0, 2): "HANGING",
+        (TOPIC_OF_OTHERS, 1, 3): "LATE",
+        (TOPIC_OF_OTHERS, 2, 5): "OPEN",
+    }
 
 
 @pytest.mark.parametrize("name", ODD)

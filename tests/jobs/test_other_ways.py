@@ -10,7 +10,16 @@ from tests.support import live_output
 from tests.support.memory_audits import audited, printed
 from txnlib.spark.schemas import TABLES
 
-SAME = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "verdict", "kafka_find_hanging")
+SAME = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "start_offset",
+    "verdict",
+    "kafka_find_hanging",
+)
 
 
 def judged(tables):
@@ -18,7 +27,9 @@ def judged(tables):
 
 
 def stable(tables):
-    return sorted((row["topic"], row["partition"], row["last_stable_offset"], row["is_late"]) for row in tables.rows("partitions"))
+    return sorted(
+        (row["topic"], row["partition"], row["last_stable_offset"], row["is_late"]) for row in tables.rows("partitions")
+    )
 
 
 def states(tables):
@@ -74,11 +85,17 @@ def without_coordinators(capture: Path, folder: Path) -> Path:
 
 
 def ids(tables):
-    return {row["transactional_id"]: (row["coordinator_partition"], row["producer_id"]) for row in tables.rows("transactional_ids")}
+    return {
+        row["transactional_id"]: (row["coordinator_partition"], row["producer_id"])
+        for row in tables.rows("transactional_ids")
+    }
 
 
 def verdicts(tables):
-    return {(row["topic"], row["partition"], row["start_offset"]): row["verdict"] for row in tables.rows("open_transactions")}
+    return {
+        (row["topic"], row["partition"], row["start_offset"]): row["verdict"]
+        for row in tables.rows("open_transactions")
+    }
 
 
 @pytest.mark.slow
@@ -94,7 +111,9 @@ def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, ca
     assert set(verdicts(text)) == set(verdicts(raw))
     assert set(verdicts(text).values()) == {"UNKNOWN"}
     coordinators = [row for row in text.rows("coverage") if row["topic"] == "__transaction_state"]
-    assert {(row["status"], row["source"]) for row in coordinators if row["status"] != "MISSING"} == {("PARTIAL", "console:.")}
+    assert {(row["status"], row["source"]) for row in coordinators if row["status"] != "MISSING"} == {
+        ("PARTIAL", "console:.")
+    }
 
 
 #: All but the run's own row, which says how it was made.

@@ -64,7 +64,9 @@ def test_list_prints_the_same_ids(audit):
     capture, _, tables = audit
     theirs, ours = live_output.listed(capture), live_output.our_listed(tables)
     if theirs is None:
-        assert any(live_output.failed(path) for path in (capture / "live").glob("*.txt")), "list.txt is missing without a reason"
+        assert any(live_output.failed(path) for path in (capture / "live").glob("*.txt")), (
+            "list.txt is missing without a reason"
+        )
         return
     # The tool prints a tab inside an id as a column break, so neither half of such a row is one.
     torn = {name for name in theirs if any(our.startswith(name + "\t") for our in ours)}
@@ -81,7 +83,9 @@ def test_what_was_left_open_has_the_verdict_it_deserves(audit):
         expected[key] = left["expected_verdict"]
     actual = {key: row["verdict"] for key, row in opened.items()}
     rest = {key: verdict for key, verdict in actual.items() if key not in expected}
-    assert all(key in live_output.stuck(capture) and verdict in ("STUCK", "OPEN", "UNKNOWN") for key, verdict in rest.items()), rest
+    assert all(
+        key in live_output.stuck(capture) and verdict in ("STUCK", "OPEN", "UNKNOWN") for key, verdict in rest.items()
+    ), rest
     unproven = UNPROVEN_BY_TEXT.get(capture.name, {}) if part != "brokers" else {}
     assert {key: actual.get(key) for key in expected} == {**expected, **allowed(capture.name, part), **unproven}
 

@@ -1,7 +1,7 @@
 """Partial captures: no false alarm, no wrong advice.
 
-`LOGS` has whole coordinators beside partial copies of partitions, `COORDINATORS` the reverse. conftest.py audits them together
-with those of test_proofs.py.
+`LOGS` has whole coordinators beside partial copies of partitions, `COORDINATORS` the reverse. conftest.py audits them
+together with those of test_proofs.py.
 """
 
 from collections.abc import Callable
@@ -41,8 +41,12 @@ LOGS |= {
     "copy_of_a_follower_that_hung_long_before_its_newest_stamp": late_write(
         Copy(2, 101 * MINUTE, taken=END), says="copy its leader's"
     ),
-    "segment_cut_below_the_high_watermark": late_write(Copy(1, END, keep=lambda entry: entry.at <= 41 * MINUTE), **SHORT),
-    "start_above_the_high_watermark": late_write(Copy(1, END, high_watermark=1), beats=(), says="at or above the high watermark"),
+    "segment_cut_below_the_high_watermark": late_write(
+        Copy(1, END, keep=lambda entry: entry.at <= 41 * MINUTE), **SHORT
+    ),
+    "start_above_the_high_watermark": late_write(
+        Copy(1, END, high_watermark=1), beats=(), says="at or above the high watermark"
+    ),
     "partition_without_a_leader": late_write(leader=-1, says="has no leader"),
     "partition_whose_leader_is_not_noted": late_write(leader=None, says="the leader of the partition is not known"),
 }
@@ -92,7 +96,9 @@ def lost_commit_marker_that_an_old_leader_has(s: Story) -> Expected:
     s.begin(MINUTE)
     s.end(2 * MINUTE, start=MINUTE, lost=[s.place])
     s.c.write(s.place, s.pid + 900, 0, 3 * MINUTE, leader_epoch=1, is_transactional=False, is_broker_clock=True)
-    marker = Entry(at=2 * MINUTE + 20, offset=3, producer_id=s.pid, producer_epoch=0, marker="COMMIT", stamp=2 * MINUTE + 20)
+    marker = Entry(
+        at=2 * MINUTE + 20, offset=3, producer_id=s.pid, producer_epoch=0, marker="COMMIT", stamp=2 * MINUTE + 20
+    )
     s.copied(Copy(1, END), Copy(2, 2 * MINUTE + 10, taken=END, own=(marker,)))
     return s.expect("HANGING", DUE)
 
@@ -207,7 +213,9 @@ def hole_directly_below_the_first_batch(s: Story) -> Expected:
 # ---- 11. Epochs, and 12. ages.
 
 
-def ongoing(since: int, written: int, verdict: str, says: str = "", *, reason: str | None = None, **changes: Any) -> Schedule:
+def ongoing(
+    since: int, written: int, verdict: str, says: str = "", *, reason: str | None = None, **changes: Any
+) -> Schedule:
     """A batch, and when its id's coordinator noted the transaction."""
 
     def of(s: Story) -> Expected:
@@ -407,7 +415,9 @@ def test_a_lost_marker_says_who_has_it_and_who_can_send_it(audit_of_schedules):
             row = rows[told[name][0], 0]
             assert (row["marker"], row["fate"], row["is_accepted"]) == ("MISSING", "OPEN", "ACCEPTED"), name
             assert row["tool"].startswith(tool), name
-            assert row["copies"] == (copies and [{"broker": b, "source": f"raw:{b}", "offset": at} for b, at in copies]), name
+            assert row["copies"] == (
+                copies and [{"broker": b, "source": f"raw:{b}", "offset": at} for b, at in copies]
+            ), name
 
 
 def test_a_refuted_batch_is_in_quarantine(audit_of_schedules):

@@ -32,7 +32,8 @@ def run_of(spark: Any, said: list[str]) -> SimpleNamespace:
 
 
 def tracker_of(*jobs: list[tuple[int, int] | None]) -> SimpleNamespace:
-    """Of one group: for each job its stages, as tasks and how many of them have ended; None for a stage not yet known."""
+    """Of one group: for each job its stages, as tasks and how many of them have ended; None for a stage not yet
+    known."""
     stages = [stage for job in jobs for stage in job]
     ids = iter(range(len(stages)))
     of_job = {number: SimpleNamespace(stageIds=[next(ids) for _ in job]) for number, job in enumerate(jobs)}

@@ -1,7 +1,7 @@
 """Hidden commits, lost markers, lying clocks, incomplete coordinators: an abort is called safe only with a proof.
 
-In all schedules everything else is as it should be, so a schedule that is wrongly called safe shows a statement of the proof
-without a witness.
+In all schedules everything else is as it should be, so a schedule that is wrongly called safe shows a statement of the
+proof without a witness.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,8 @@ def leaves_nothing(s: Story) -> None:
 
 
 def hidden(leaves: Callable[[Story], None], *, lost: bool) -> Schedule:
-    """A committed transaction whose marker is lost, or a late write; of the coordinator's log is kept what a function leaves."""
+    """A committed transaction whose marker is lost, or a late write; of the coordinator's log is kept what a function
+    leaves."""
 
     def of(s: Story) -> Expected:
         s.beat(0)
@@ -111,7 +112,13 @@ def late_write_before_compaction(*leader_epochs: tuple[int, int], **expected: An
 
 
 def two_commits(
-    apart: int, *, skew: int = 0, complete: bool = True, is_compacted: bool = False, verdict: str = "HANGING", **expected: Any
+    apart: int,
+    *,
+    skew: int = 0,
+    complete: bool = True,
+    is_compacted: bool = False,
+    verdict: str = "HANGING",
+    **expected: Any,
 ) -> Schedule:
     def of(s: Story) -> Expected:
         if skew:
@@ -132,7 +139,9 @@ def two_commits(
 
 DUE, DECIDED = "a COMMIT marker is due here", "decided COMMIT"
 SCHEDULES |= {
-    "election_that_only_the_checkpoint_shows": late_write_before_compaction((0, 0), (3, 9), says="leaders changed since"),
+    "election_that_only_the_checkpoint_shows": late_write_before_compaction(
+        (0, 0), (3, 9), says="leaders changed since"
+    ),
     "no_election_by_the_checkpoint": late_write_before_compaction((0, 0), is_safe=True),
     "two_commits_on_one_clock_and_one_marker": two_commits(110, says=DUE),
     "marker_of_the_first_commit_at_the_time_of_the_second": two_commits(200, skew=200, says=DUE),
@@ -144,7 +153,8 @@ SCHEDULES |= {
 
 @DAMAGED
 def commit_behind_a_marker_that_was_sent_again(s: Story) -> Expected:
-    """The answer to the first marker was lost, so the same coordinator sent it again; the next COMMIT lost its marker."""
+    """The answer to the first marker was lost, so the same coordinator sent it again; the next COMMIT lost its
+    marker."""
     s.led_by_broker_2(0, END)
     s.beat(0)
     s.begin(MINUTE)
@@ -241,7 +251,9 @@ DAMAGED |= {
         "HANGING", "is not confirmed", copy=Copy(1, END, is_checkpointed=False)
     ),
     # The first write is old; the last one may be in a transaction that the coordinator's copy cannot show.
-    "written_again_after_the_coordinators_copy": written_again("UNKNOWN", reason="CAPTURE_SKEW", copy=BEFORE, payload=5),
+    "written_again_after_the_coordinators_copy": written_again(
+        "UNKNOWN", reason="CAPTURE_SKEW", copy=BEFORE, payload=5
+    ),
     # The same, but the producer dates its batches back, so that nothing shows when it wrote the last one.
     "written_again_at_an_unknown_time": written_again("UNKNOWN", reason="CAPTURE_SKEW", copy=BEFORE, stamp=2 * MINUTE),
 }
@@ -390,7 +402,10 @@ def test_a_folder_of_a_deleted_incarnation_does_not_raise_the_number_of_coordina
     tables = audited(spark, captured(tmp_path, change, coordinator_partitions=None))
     assert verdicts(tables)[2_000] == ("HANGING", False)
     assert tables.run is not None
-    assert (tables.run.settings.coordinator_partitions, tables.run.settings.coordinator_partitions_basis) == (50, "DEFAULT")
+    assert (tables.run.settings.coordinator_partitions, tables.run.settings.coordinator_partitions_basis) == (
+        50,
+        "DEFAULT",
+    )
 
 
 @pytest.mark.slow

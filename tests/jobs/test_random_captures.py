@@ -26,7 +26,9 @@ def alarms(spark, folder: Path, history: History) -> tuple[list[str], list[dict]
         place, pid = (row["topic"], row["partition"]), row["producer_id"]
         is_over = history.is_ended(place, pid, row["start_offset"]) or history.is_owned(place, pid)
         if row["verdict"] == "HANGING" and is_over:
-            wrong.append(f"HANGING though it ends: {place} {pid} {row['start_offset']} {row['reason']}: {row['explanation']}")
+            wrong.append(
+                f"HANGING though it ends: {place} {pid} {row['start_offset']} {row['reason']}: {row['explanation']}"
+            )
         if row["safe_to_abort"] and (is_over or history.is_commit_due(place, pid, row["start_offset"])):
             wrong.append(f"safe though it is not: {place} {pid} {row['start_offset']} {row['reason']}")
     return wrong, rows

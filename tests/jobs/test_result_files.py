@@ -16,7 +16,9 @@ from txnlib.jobs.result_files import result_files
 
 
 def given(**options):
-    return Namespace(**{"cluster": None, "input": ["/backup/blue"], "metrics": None, "summary": None, "dry_run": False} | options)
+    return Namespace(
+        **{"cluster": None, "input": ["/backup/blue"], "metrics": None, "summary": None, "dry_run": False} | options
+    )
 
 
 def failing(options, error):
@@ -69,7 +71,9 @@ def test_a_dry_run_writes_nothing(tmp_path):
 def test_what_is_told_one_by_one_is_bounded_and_begins_with_what_is_urgent(tmp_path):
     more = SHOWN_TRANSACTIONS + 5
     write_run(tmp_path)
-    opened = [{"topic": "a", "partition": n, "producer_id": 1, "start_offset": 7, "blocked_offsets": n} for n in range(more)]
+    opened = [
+        {"topic": "a", "partition": n, "producer_id": 1, "start_offset": 7, "blocked_offsets": n} for n in range(more)
+    ]
     verdicts = {"OPEN": more - 3, "STUCK": 1, "HANGING": 2}
     each = [name for name, count in verdicts.items() for _ in range(count)]
     rows = [{**row, "verdict": verdict} for row, verdict in zip(opened, each, strict=True)]
@@ -78,7 +82,11 @@ def test_what_is_told_one_by_one_is_bounded_and_begins_with_what_is_urgent(tmp_p
     write(tmp_path, "partitions", *lagging, lag(partition=0, lag_offsets=0, lag_ms=None))
     write(tmp_path, "brokers", {"broker": "1", "partitions_with_late_transactions": 1})
     judged = [("COMPLETE", True), ("PARTIAL", True), ("DAMAGED", False), ("MISSING", False)]
-    write(tmp_path, "coverage", *({"topic": "a", "partition": 1, "status": status, "is_judged": of} for status, of in judged))
+    write(
+        tmp_path,
+        "coverage",
+        *({"topic": "a", "partition": 1, "status": status, "is_judged": of} for status, of in judged),
+    )
     summary = Summary("test", 0, "given", "out", counts={"verdicts": verdicts}, partitions_known=5, partitions_read=2)
 
     results = results_of(open_run(open_tables(str(tmp_path))), summary)

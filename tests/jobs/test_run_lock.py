@@ -73,7 +73,9 @@ def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spar
     owners = owner_of(sleeper), this_process()
     first, second = (run_of(spark, tmp_path, n, owner, is_small=is_small) for n, owner in enumerate(owners, 1))
     claim(first)
-    expected = f"c is writing to these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*take_over=True"
+    expected = (
+        f"c is writing to these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*take_over=True"
+    )
     with pytest.raises(BusyError, match=expected):
         claim(second)
     claim(other := run_of(spark, tmp_path, 3, this_process(), cluster="other", is_small=is_small))
@@ -88,8 +90,12 @@ def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spar
 
 
 @pytest.mark.parametrize(("second_as_of", "looks_first"), [(1, 0), (1, 1), (2, 1)])
-def test_of_two_audits_that_claim_at_once_the_second_takes_its_row_back(spark, tmp_path, sleepers, second_as_of, looks_first):
-    first, second = (run_of(spark, tmp_path, n, owner_of(each)) for n, each in zip((1, second_as_of), sleepers, strict=True))
+def test_of_two_audits_that_claim_at_once_the_second_takes_its_row_back(
+    spark, tmp_path, sleepers, second_as_of, looks_first
+):
+    first, second = (
+        run_of(spark, tmp_path, n, owner_of(each)) for n, each in zip((1, second_as_of), sleepers, strict=True)
+    )
     second.started_at -= timedelta(minutes=5)  # it began first and claims second
     first.note("FAILED")  # of an attempt before
     announce(first)

@@ -44,7 +44,14 @@ def test_the_jobs_write_every_table_once():
     names = [step.name for steps in (INGEST, RECONSTRUCT, REPORT) for step in steps]
     twice = ["find_appended_partitions"]  # a run that is opened again resumes nothing
     claimed = {"audit_runs"}  # before the first step
-    decisions = ["forget_capture", "know_metadata", "infer_settings", "find_appended_partitions", "lower_coverage", "forecast"]
+    decisions = [
+        "forget_capture",
+        "know_metadata",
+        "infer_settings",
+        "find_appended_partitions",
+        "lower_coverage",
+        "forecast",
+    ]
     assert sorted(names) == sorted([*(TABLES.keys() - claimed), *twice, *decisions])
     audited = [step.name for step in AUDIT]
     assert len(audited) == len(set(audited)) == len(names) - len(twice)
@@ -64,7 +71,9 @@ def test_after_a_failure_nothing_new_begins_and_it_says_what_is_complete():
     with pytest.raises(StepError) as caught:
         carry_out(run, steps)
     assert written == ["first"]
-    assert str(caught.value).startswith("at b: no space is left on the disk (OSError: [Errno 28] No space left on device). ")
+    assert str(caught.value).startswith(
+        "at b: no space is left on the disk (OSError: [Errno 28] No space left on device). "
+    )
     assert "Tables of this run that are complete: 1 (first)" in str(caught.value)
     assert isinstance(caught.value.__cause__, OSError)
 
@@ -117,7 +126,9 @@ def test_a_table_of_many_small_files_is_put_together_when_the_audit_is_done(caps
 
 def test_an_audit_is_done_though_its_files_cannot_be_put_together(capsys):
     def fail(name: str) -> None:
-        raise AnalysisException("no such table", errorClass="TABLE_OR_VIEW_NOT_FOUND", messageParameters={"relationName": name})
+        raise AnalysisException(
+            "no such table", errorClass="TABLE_OR_VIEW_NOT_FOUND", messageParameters={"relationName": name}
+        )
 
     run = run_of([])
     run.scattered, run.tables.compact = ["a"], fail

@@ -18,7 +18,10 @@ LAG = ("topic", "partition", "lag_ms", "as_of")
 @pytest.fixture(scope="module")
 def both(spark, tmp_path_factory):
     root = tmp_path_factory.mktemp("tables")
-    rows = [{"topic": EVIL, "partition": i, "lag_ms": (None, 5, 9, 9)[i], "as_of": at(NOW + i), "is_late": i > 1} for i in range(4)]
+    rows = [
+        {"topic": EVIL, "partition": i, "lag_ms": (None, 5, 9, 9)[i], "as_of": at(NOW + i), "is_late": i > 1}
+        for i in range(4)
+    ]
     write(root, "partitions", *rows, {"topic": "orders", "partition": 0, "lag_ms": 7, "as_of": None, "is_late": False})
     return spark_rows(spark, root), Tables(str(root))
 
@@ -64,14 +67,32 @@ def test_numbers_are_the_same(both):
 
 def test_the_page_is_the_same_whoever_reads_the_tables(spark, tmp_path):
     make(tmp_path, 12)
-    place = {"topic": "orders", "partition": 1, "offset": 7, "producer_id": 9, "transactional_id": "shop", "evidence": "a marker"}
+    place = {
+        "topic": "orders",
+        "partition": 1,
+        "offset": 7,
+        "producer_id": 9,
+        "transactional_id": "shop",
+        "evidence": "a marker",
+    }
     write(tmp_path, "findings", {**place, "name": "SPLIT_OUTCOME", "severity": "CRITICAL", "message": "it is split"})
-    opened = {"topic": "stock", "partition": 0, "start_offset": 1, "producer_id": 1, "transactional_id": "a", "reason": "EXPECTED"}
+    opened = {
+        "topic": "stock",
+        "partition": 0,
+        "start_offset": 1,
+        "producer_id": 1,
+        "transactional_id": "a",
+        "reason": "EXPECTED",
+    }
     times = {"blocks_since": at(0), "first_seen": at(0), "runs_seen": 2}
-    write(tmp_path, "open_transactions", {**opened, **times, "verdict": "OPEN", "explanation": "x", "blocked_offsets": 99})
+    write(
+        tmp_path, "open_transactions", {**opened, **times, "verdict": "OPEN", "explanation": "x", "blocked_offsets": 99}
+    )
     late = {"producer_id": 2, "transactional_id": "b", "verdict": "LATE", "explanation": "x", "blocked_offsets": 9}
     reasons = ("TIMEOUT_NOT_PASSED", "OVERDUE")
-    rows = [{**opened, **times, **late, "start_offset": n, "reason": reason} for n, reason in enumerate(reasons, start=2)]
+    rows = [
+        {**opened, **times, **late, "start_offset": n, "reason": reason} for n, reason in enumerate(reasons, start=2)
+    ]
     write(tmp_path, "open_transactions", *rows)
     run = open_run(open_tables(str(tmp_path)))
     page = page_rows_of(run, tables="out", stories={})

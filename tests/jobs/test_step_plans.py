@@ -26,7 +26,12 @@ MIB = 1 << 20
         (31 * MIB, {"__transaction_state": 31 * MIB}, 20_000, Scale.ALL_FIT),
         (31 * MIB, {"__transaction_state": 31 * MIB}, 20_001, Scale.BATCHES_DO_NOT),
         (32 * MIB, {"orders": 32 * MIB}, 1, Scale.BATCHES_DO_NOT),
-        (1 << 50, {"orders": 1 << 50, "__transaction_state": 16 * MIB, "__consumer_offsets": 15 * MIB}, 1, Scale.BATCHES_DO_NOT),
+        (
+            1 << 50,
+            {"orders": 1 << 50, "__transaction_state": 16 * MIB, "__consumer_offsets": 15 * MIB},
+            1,
+            Scale.BATCHES_DO_NOT,
+        ),
         (1 << 50, {"__transaction_state": 16 * MIB, "__consumer_offsets": 16 * MIB}, 1, Scale.NONE_NEED),
     ],
 )
@@ -54,7 +59,9 @@ def test_the_logs_of_coordinators_and_groups_and_the_number_of_files_decide_what
 )
 def test_the_rows_of_batches_decide_how_a_step_is_planned(scale, step, new_rows, rows, plans):
     assert step in {each.name for each in AUDIT}
-    assert plans_of(SimpleNamespace(scale=scale, new_batch_rows=new_rows, batch_rows=rows, segments=10_000), step) is plans
+    assert (
+        plans_of(SimpleNamespace(scale=scale, new_batch_rows=new_rows, batch_rows=rows, segments=10_000), step) is plans
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,10 @@ def test_the_rows_of_batches_decide_how_a_step_is_planned(scale, step, new_rows,
     ],
 )
 def test_of_many_segments_few_rows_are_not_broadcast(scale, rows, plans):
-    assert plans_of(SimpleNamespace(scale=scale, new_batch_rows=0, batch_rows=rows, segments=10_001), "open_transactions") is plans
+    assert (
+        plans_of(SimpleNamespace(scale=scale, new_batch_rows=0, batch_rows=rows, segments=10_001), "open_transactions")
+        is plans
+    )
 
 
 @pytest.mark.parametrize(

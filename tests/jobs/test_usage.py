@@ -78,7 +78,11 @@ SEGMENT = {"capture/1/orders-0/00000000000000000000.log": ""}
         ({}, ["."], ": no Kafka log among its 0 files. Expected <topic>-<partition>/<20 digits>.log"),
         ({"capture/notes.txt": "buy milk\n"}, ["capture"], "capture: no Kafka log among its 1 files"),
         ({}, ["ftp://host/capture"], "ftp://host/capture: only local paths"),
-        ({"capture/capture.json": '{"coordinator_partitions": "many"}'}, ["capture"], "/capture.json: coordinator_partitions"),
+        (
+            {"capture/capture.json": '{"coordinator_partitions": "many"}'},
+            ["capture"],
+            "/capture.json: coordinator_partitions",
+        ),
         (
             {"capture/capture.json": '{"cluster": "a"}', "other/capture.json": '{"cluster": "b"}'},
             ["capture", "other"],
@@ -94,7 +98,9 @@ def test_an_input_that_cannot_be_audited_is_named_and_nothing_is_written(
     for name, content in (files | (SEGMENT if "capture/capture.json" in files else {})).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
-    code, err = said(capsys, job, *[word for each in inputs for word in ("--input", each)], "--output", tmp_path / "out")
+    code, err = said(
+        capsys, job, *[word for each in inputs for word in ("--input", each)], "--output", tmp_path / "out"
+    )
     assert (code, message in err) == (2, True), err
     assert not (tmp_path / "out").exists()
 
@@ -109,8 +115,16 @@ def test_an_input_that_cannot_be_audited_is_named_and_nothing_is_written(
         ("[thresholds\n", "", "is not TOML"),
         ("[thresholds]\nstuck_after_minutes = 1.0\n", "thresholds.stuck_after_minutes", "valid integer"),
         ("[thresholds]\nstuck_after_minutes = true\n", "thresholds.stuck_after_minutes", "valid integer"),
-        ("[thresholds]\nclock_tolerance_ms = 2147483648\n", "thresholds.clock_tolerance_ms", "less than or equal to 2147483647"),
-        ("[cluster]\ncoordinator_partitions = 100001\n", "cluster.coordinator_partitions", "less than or equal to 100000"),
+        (
+            "[thresholds]\nclock_tolerance_ms = 2147483648\n",
+            "thresholds.clock_tolerance_ms",
+            "less than or equal to 2147483647",
+        ),
+        (
+            "[cluster]\ncoordinator_partitions = 100001\n",
+            "cluster.coordinator_partitions",
+            "less than or equal to 100000",
+        ),
         (f"[thresholds]\nclock_tolerance_ms = {'9' * 5_000}\n", "", "is not TOML"),
     ],
 )

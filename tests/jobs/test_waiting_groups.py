@@ -40,7 +40,8 @@ def offsets(capture: Path) -> dict[tuple[str, int], dict[str, int]]:
 
 @pytest.fixture(scope="module")
 def audit(spark, capture: Path, offsets) -> MemoryTables:
-    """The audit of the capture and of three groups more: one waits, one reads uncommitted data, one has fallen behind."""
+    """The audit of the capture and of three groups more: one waits, one reads uncommitted data, one has fallen
+    behind."""
     log = capture / "brokers" / "1" / "__consumer_offsets-2" / "00000000000000000000.log"
     commits = [
         (group, *where, offset)
@@ -67,7 +68,9 @@ def test_groups_stand_where_the_clients_left_them(audit):
 
 
 def test_a_group_waits_wherever_kafka_s_last_stable_offset_is_below_its_high_watermark(audit, offsets):
-    blocked = {where: marks for where, marks in offsets.items() if marks["last_stable_offset"] < marks["high_watermark"]}
+    blocked = {
+        where: marks for where, marks in offsets.items() if marks["last_stable_offset"] < marks["high_watermark"]
+    }
     assert len(blocked) > 3
     rows = audit.rows("blocked_groups")
     found = {(row["topic"], row["partition"]): row for row in rows if row["group_id"] == "waits"}

@@ -8,7 +8,9 @@ from tests.support.notebooks import NOTEBOOKS, Ran, run
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--renew-notebooks", action="store_true", help="write the outputs of the notebooks into their files")
+    parser.addoption(
+        "--renew-notebooks", action="store_true", help="write the outputs of the notebooks into their files"
+    )
 
 
 @pytest.fixture

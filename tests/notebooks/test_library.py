@@ -166,15 +166,18 @@ def test_a_session_keeps_its_settings(spark):
 
 def test_the_import_is_light_and_offers_what_it_says():
     asked = (
-        "import sys, txnlib; before = 'pyspark' in sys.modules; from txnlib import audit, explain, judge, open_audit, Audit;"
-        "print(before, 'pyspark' in sys.modules, sorted(txnlib.__all__), hasattr(txnlib, 'nothing'), 'audit' in dir(txnlib))"
+        "import sys, txnlib; before = 'pyspark' in sys.modules; from txnlib import audit, explain, judge, open_audit,"
+        " Audit;print(before, 'pyspark' in sys.modules, sorted(txnlib.__all__), hasattr(txnlib, 'nothing'), 'audit' in"
+        " dir(txnlib))"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
     names = ["Audit", "Episode", *ERRORS, "__version__", "audit", "diff", "explain", "judge", "open_audit", "runs"]
     assert done.stdout.strip() == f"False True {sorted(names)} False True"
 
 
-ERRORS = [name for name, error in vars(errors).items() if isinstance(error, type) and issubclass(error, errors.TxnlibError)]
+ERRORS = [
+    name for name, error in vars(errors).items() if isinstance(error, type) and issubclass(error, errors.TxnlibError)
+]
 
 
 def test_all_errors_can_be_caught_by_the_names_of_the_library():
@@ -194,7 +197,9 @@ def test_editors_complete_the_choices_that_the_job_offers():
 
 @pytest.mark.parametrize("module", ["pyspark", "py4j"])
 def test_without_spark_the_library_names_the_extra(module):
-    asked = f"import sys, txnlib; sys.modules['{module}'] = None; from txnlib import UsageError; from txnlib import audit"
+    asked = (
+        f"import sys, txnlib; sys.modules['{module}'] = None; from txnlib import UsageError; from txnlib import audit"
+    )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (
         f"MissingExtraError: txnlib.audit needs {module}: {sys.executable} -m pip install 'txnlib[spark]'. "

@@ -120,7 +120,11 @@ def test_on_databricks_widgets_take_the_place_of_the_parameters(name):
     (parameters,), (widgets,) = cells(name, "parameters"), cells(name, "databricks")
     given = {"schema": "a.b", "capture": "/Volumes/c", "topic": "orders", "partition": "7", "start_offset": "9"}
     made = []
-    known = {"dbutils": SimpleNamespace(widgets=SimpleNamespace(text=lambda name, *_: made.append(name), get=given.__getitem__))}
+    known = {
+        "dbutils": SimpleNamespace(
+            widgets=SimpleNamespace(text=lambda name, *_: made.append(name), get=given.__getitem__)
+        )
+    }
     for cell in (parameters, widgets):
         exec("".join(cell["source"]), known)
     folders = {"TABLES", "OUTPUT"} & known.keys()

@@ -22,8 +22,21 @@ def event(at, name, offset, *, producer=1, owner="billing-0", clock="BROKER", lo
 
 
 def record(at, offset, *, owner="billing-0"):
-    row = {"timestamp_ms": at, "is_tombstone": False, "state": "Ongoing", "transactional_id": owner, "transaction_number": 1}
-    return {**row, "coordinator_partition": 3, "offset": offset, "producer_id": 1, "producer_epoch": 0, "partitions": None}
+    row = {
+        "timestamp_ms": at,
+        "is_tombstone": False,
+        "state": "Ongoing",
+        "transactional_id": owner,
+        "transaction_number": 1,
+    }
+    return {
+        **row,
+        "coordinator_partition": 3,
+        "offset": offset,
+        "producer_id": 1,
+        "producer_epoch": 0,
+        "partitions": None,
+    }
 
 
 ENDED = [event(AS_OF - 9_000, "begins", 5), event(AS_OF - 8_000, "COMMIT marker", 7)]
@@ -45,9 +58,14 @@ def drawn(rows, *columns):
 
 
 def all_charts(text):
-    events = [event(AS_OF - 9_000, "begins", 5, owner=text, log=text), *record_events([record(AS_OF - 8_000, 1, owner=text)])]
+    events = [
+        event(AS_OF - 9_000, "begins", 5, owner=text, log=text),
+        *record_events([record(AS_OF - 8_000, 1, owner=text)]),
+    ]
     lag = {"topic": text, "partition": 0, "blocking_transactional_id": text, "blocking_producer_id": 1}
-    lag |= dict.fromkeys(("lag_ms", "lag_offsets", "lag_bytes", "last_stable_offset", "high_watermark", "blocking_verdict"))
+    lag |= dict.fromkeys(
+        ("lag_ms", "lag_offsets", "lag_bytes", "last_stable_offset", "high_watermark", "blocking_verdict")
+    )
     return [
         charts.timeline_chart(timeline(*events, subject=text)),
         charts.timeline_chart(timeline(*events, subject=text, is_of_partition=False)),
@@ -107,7 +125,13 @@ LAG = {
 
 
 def test_a_lag_names_what_blocks_and_an_unknown_one_is_not_zero():
-    unknown = {**LAG, "partition": 1, "lag_ms": None, "blocking_transactional_id": "billing-0", "blocking_verdict": None}
+    unknown = {
+        **LAG,
+        "partition": 1,
+        "lag_ms": None,
+        "blocking_transactional_id": "billing-0",
+        "blocking_verdict": None,
+    }
     spec = charts.lag_chart([LAG, unknown], 7).to_dict()
     rows = data(spec)[0]
     assert drawn(rows, "partition", "minutes", "offsets", "blocked by", "verdict") == [

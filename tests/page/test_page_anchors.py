@@ -51,7 +51,9 @@ def test_an_id_is_given_once():
 
 def test_the_anchor_of_a_transaction_does_not_depend_on_the_others():
     """Tomorrow there are more of them, in another order, and this one has another verdict."""
-    tomorrow = page(*[transaction(start_offset=i) for i in range(30)], held("LATE", topic="payments", start_offset=24_000))
+    tomorrow = page(
+        *[transaction(start_offset=i) for i in range(30)], held("LATE", topic="payments", start_offset=24_000)
+    )
     for row in (held("LATE", start_offset=24_000), transaction(start_offset=24_000)):
         assert "24000" in words(by_id(render_page(page(row)), "payments-0-24000"))
     assert "24000" in words(by_id(render_page(tomorrow), "payments-0-24000"))
@@ -81,7 +83,13 @@ def test_two_producers_at_one_offset_have_one_anchor():
 
 def test_findings_and_partitions_have_anchors():
     ids = {each.get("id") for each in parsed(render_page(full_page())).iter()}
-    assert ids >= {"finding:SPLIT_OUTCOME", "finding:DUPLICATE_MARKER", "lag:payments-0", "coverage:payments", "plan:payments-0-24"}
+    assert ids >= {
+        "finding:SPLIT_OUTCOME",
+        "finding:DUPLICATE_MARKER",
+        "lag:payments-0",
+        "coverage:payments",
+        "plan:payments-0-24",
+    }
 
 
 def test_the_navigation_has_every_section_with_its_count():

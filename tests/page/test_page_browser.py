@@ -21,13 +21,16 @@ PAGES = {
     "hostile": lambda: tainted(full_page(), EVIL),
     "long": lambda: big_page(249, 20),
     "crowded": crowded_page,
-    "reasons": lambda: page(*[transaction(reason=each, start_offset=n) for n, each in enumerate(sorted(Reason, key=len)[-2:])]),
+    "reasons": lambda: page(
+        *[transaction(reason=each, start_offset=n) for n, each in enumerate(sorted(Reason, key=len)[-2:])]
+    ),
 }
 
 NAMES = {"topic": "eu-central-payments-settled", "transactional_id": "eu-central-settlement-batch-worker-17"}
 PAGES["names"] = lambda: page(
     *[make(start_offset=n, number=n, **NAMES) for n, make in enumerate((transaction, held) * 9)],
-    lags=[{**crowded_page().lags[0], "topic": NAMES["topic"], "blocking_transactional_id": NAMES["transactional_id"]}] * 3,
+    lags=[{**crowded_page().lags[0], "topic": NAMES["topic"], "blocking_transactional_id": NAMES["transactional_id"]}]
+    * 3,
 )
 
 
@@ -54,7 +57,9 @@ def test_a_command_breaks_between_its_words_and_a_reason_stays_in_its_column(chr
     assert chromium.ask(over) == 0
     frame = "(each => each.scrollWidth - each.clientWidth)(document.querySelector('#transactions .scroll'))"
     assert size == PHONE or chromium.ask(frame) == 0
-    steps = "[...document.querySelectorAll('.group .scroll')].filter(each => each.scrollWidth > each.clientWidth).length"
+    steps = (
+        "[...document.querySelectorAll('.group .scroll')].filter(each => each.scrollWidth > each.clientWidth).length"
+    )
     assert chromium.ask(steps) == 0, "a command is in sight, on a phone, too"
 
 
@@ -79,7 +84,8 @@ def test_the_policy_is_in_force(chromium, files):
     """What could be smuggled in would not run: a style, a script, a picture that somebody adds."""
     chromium.open(files["full"])
     chromium.ask(
-        "(document.body.insertAdjacentHTML('beforeend', '<img src=\"https://example.org/x.png\" style=\"color:red\">'), 1)"
+        "(document.body.insertAdjacentHTML('beforeend', '<img src=\"https://example.org/x.png\""
+        ' style="color:red">\'), 1)'
     )
     chromium.ask("(document.body.appendChild(document.createElement('script')).textContent = 'window.evil = 1', 1)")
     complaints = " ".join(chromium.logged())
@@ -97,7 +103,9 @@ def test_a_hostile_log_runs_nothing(chromium, files):
 def test_text_stands_out_in_the_colours_that_the_reader_asked_for(chromium, files, scheme):
     chromium.open(files["full"], scheme=scheme)
     ground, ink = chromium.ask("(style => [style.backgroundColor, style.color])(getComputedStyle(document.body))")
-    dark, light = (sum(map(int, colour[4:-1].split(", "))) for colour in ((ground, ink) if scheme == "dark" else (ink, ground)))
+    dark, light = (
+        sum(map(int, colour[4:-1].split(", "))) for colour in ((ground, ink) if scheme == "dark" else (ink, ground))
+    )
     assert light - dark > 550
 
 
@@ -107,7 +115,10 @@ def test_a_command_is_copied_as_it_is_shown(chromium, files):
     button = chromium.driver.find_element(By.CSS_SELECTOR, "[aria-label='Copy: the abort of payments-0']")
     button.click()
     copied = chromium.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0], arguments[0])")
-    assert copied == "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic payments --partition 0 --start-offset 24"
+    assert (
+        copied
+        == "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic payments --partition 0 --start-offset 24"
+    )
     assert (button.text, chromium.ask("document.getElementById('said').textContent")) == ("Copied", "Copied")
 
 
@@ -126,7 +137,9 @@ def test_the_keyboard_reaches_the_answer_what_is_folded_and_what_scrolls(chromiu
     reached = []
     for _ in range(70):
         chromium.driver.switch_to.active_element.send_keys(Keys.TAB)
-        reached.append(chromium.ask("[document.activeElement.tagName, document.activeElement.getAttribute('class') ?? '']"))
+        reached.append(
+            chromium.ask("[document.activeElement.tagName, document.activeElement.getAttribute('class') ?? '']")
+        )
     assert reached[0] == ["A", "skip"]
     assert {("BUTTON", "copy"), ("SUMMARY", ""), ("DIV", "scroll"), ("g", "item"), ("BUTTON", "sort")} <= {
         tuple(each) for each in reached
@@ -165,9 +178,13 @@ def test_without_its_script_every_row_of_a_long_list_can_be_unfolded(chromium, f
 
 def test_on_paper_everything_is_unfolded_and_nothing_to_click_is_left(chromium, files):
     chromium.open(files["full"], media="print")
-    assert chromium.ask("[...document.querySelectorAll('details table, details pre')].every(each => each.checkVisibility())")
+    assert chromium.ask(
+        "[...document.querySelectorAll('details table, details pre')].every(each => each.checkVisibility())"
+    )
     assert (
-        chromium.ask("[...document.querySelectorAll('button:not(.sort), nav, input')].filter(each => each.offsetHeight).length")
+        chromium.ask(
+            "[...document.querySelectorAll('button:not(.sort), nav, input')].filter(each => each.offsetHeight).length"
+        )
         == 0
     )
     assert chromium.ask("getComputedStyle(document.querySelector('.sort'), '::after').content") == "none"

@@ -30,7 +30,11 @@ ROWS = st.lists(
 
 def made(rows: list[tuple[str, str, str | None, list[str]]]) -> list[dict[str, object]]:
     return [
-        planned(transaction(action=action, reason=reason, command=command, notes=notes, number=i, start_offset=i, places=None))
+        planned(
+            transaction(
+                action=action, reason=reason, command=command, notes=notes, number=i, start_offset=i, places=None
+            )
+        )
         for i, (action, reason, command, notes) in enumerate(rows)
     ]
 
@@ -65,7 +69,13 @@ def test_its_numbers_rise_from_the_first_line_to_the_last():
     ]
     rows = [
         transaction(
-            is_holder=is_holder, action=action, reason=reason, number=i + 1, start_offset=i, command=f"abort {i}", places=None
+            is_holder=is_holder,
+            action=action,
+            reason=reason,
+            number=i + 1,
+            start_offset=i,
+            command=f"abort {i}",
+            places=None,
         )
         for i, (is_holder, action, reason) in enumerate(holds)
     ]
@@ -79,7 +89,14 @@ def test_its_numbers_rise_from_the_first_line_to_the_last():
 
 
 def test_one_command_is_one_step_and_rows_without_a_command_are_their_own():
-    rows = made([("ABORT", "A", "one", []), ("ABORT", "A", "two", []), ("ABORT", "A", "one", []), *[("WAIT", "A", None, [])] * 2])
+    rows = made(
+        [
+            ("ABORT", "A", "one", []),
+            ("ABORT", "A", "two", []),
+            ("ABORT", "A", "one", []),
+            *[("WAIT", "A", None, [])] * 2,
+        ]
+    )
     assert [[row["number"] for row in each] for each in at_once(rows)] == [[0, 2], [1], [3], [4]]
 
 
@@ -104,7 +121,10 @@ NAMES = st.text(min_size=1).filter(lambda name: refusal(name) is None)
 
 @given(NAMES)
 def test_only_the_broker_is_a_place_to_fill_in_whatever_a_log_says(name):
-    for command in (force_terminate(f"$BOOTSTRAP {name} $BOOTSTRAP"), abort(f" --bootstrap-server $BOOTSTRAP {name}", 0, 1)):
+    for command in (
+        force_terminate(f"$BOOTSTRAP {name} $BOOTSTRAP"),
+        abort(f" --bootstrap-server $BOOTSTRAP {name}", 0, 1),
+    ):
         filled = str(with_placeholder(command))
         assert filled.count('<span class="bootstrap">$BOOTSTRAP</span>') == 1
         assert filled.index('<span class="bootstrap">') == len(
@@ -120,21 +140,27 @@ def test_a_command_that_does_not_begin_like_ours_has_no_place_to_fill_in():
 
 
 def test_names_in_a_text_break_only_where_a_reader_expects_it():
-    assert timed("(ledger-1 is, find-hanging --start-offset 2") == (
-        '<span class="word">(ledger-1</span> is, <span class="word">find-hanging</span> <span class="word">--start-offset</span> 2'
+    assert (
+        timed("(ledger-1 is, find-hanging --start-offset 2")
+        == '<span class="word">(ledger-1</span> is, <span class="word">find-hanging</span> <span'
+        ' class="word">--start-offset</span> 2'
     )
-    assert timed("pay-0 and wal-b-0: <MARKER_REFUSED>, x_y") == (
-        '<span class="word">pay-0</span> and <span class="word">wal-b-0</span>: &lt;MARKER_<wbr>REFUSED&gt;, x_y'
+    assert (
+        timed("pay-0 and wal-b-0: <MARKER_REFUSED>, x_y")
+        == '<span class="word">pay-0</span> and <span class="word">wal-b-0</span>: &lt;MARKER_<wbr>REFUSED&gt;, x_y'
     )
 
 
 def test_instants_in_a_text_are_times_and_nothing_else_is_markup():
-    assert timed("since 2026-11-21 07:19:41Z <b>") == (
-        'since <time datetime="2026-11-21T07:19:41Z">2026-11-21 07:19:41Z</time> &lt;b&gt;'
+    assert (
+        timed("since 2026-11-21 07:19:41Z <b>")
+        == 'since <time datetime="2026-11-21T07:19:41Z">2026-11-21 07:19:41Z</time> &lt;b&gt;'
     )
     assert "<time" not in timed("2026-11-21 07:19:41")
     assert timed("2026-11-21T07:19:41Z") == timed("2026-11-21 07:19:41Z"), "one form on one screen"
-    assert '<time datetime="2026-11-21T07:19:41.372Z">2026-11-21 07:19:41.372Z</time>' in timed('{"start_ms":1795245581372}')
+    assert '<time datetime="2026-11-21T07:19:41.372Z">2026-11-21 07:19:41.372Z</time>' in timed(
+        '{"start_ms":1795245581372}'
+    )
 
 
 def test_advice_has_code_for_what_is_in_backticks():

@@ -1,4 +1,5 @@
-"""What the script of the report page adds: sort, filter, search, links into folds, and commands with the reader's own broker."""
+"""What the script of the report page adds: sort, filter, search, links into folds, and commands with the reader's own
+broker."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def press(chromium: Browser, selector: str) -> None:
 
 def type_into(chromium: Browser, name: str, text: str) -> None:
     """Types into a field, like a reader who pastes."""
-    typed = "const e = document.getElementById(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input'))"
+    typed = (
+        "const e = document.getElementById(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input'))"
+    )
     chromium.driver.execute_script(typed, name, text)
 
 
@@ -120,7 +123,9 @@ def test_the_search_finds_rows_and_cards_wherever_they_are_folded(chromium, file
     sections = "[...document.querySelectorAll('main > section')].filter(each => each.offsetParent).map(each => each.id)"
     assert chromium.ask(sections) == ["answer", "hanging", "plan", "transactions"], "and nothing that is empty"
     type_into(chromium, "search", "")
-    WebDriverWait(chromium.driver, 5).until(lambda _: not chromium.ask("document.getElementById('matches').textContent"))
+    WebDriverWait(chromium.driver, 5).until(
+        lambda _: not chromium.ask("document.getElementById('matches').textContent")
+    )
     assert shown(chromium, "article") == before
     assert len(shown(chromium, ROWS)) == 15
     type_into(chromium, "search", found.replace(" from offset ", "@"))

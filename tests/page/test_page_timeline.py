@@ -174,7 +174,9 @@ def test_labels_stay_on_the_plot_and_apart(gaps, width):
     for i, (row, low, high) in enumerate(extents):
         assert all(other != row or high <= begin or end <= low for other, begin, end in extents[i + 1 :])
         line = drawn.labels[i].x
-        assert not [begin for other, begin, end in extents if other < row and begin < line < end], "no line crosses a text"
+        assert not [begin for other, begin, end in extents if other < row and begin < line < end], (
+            "no line crosses a text"
+        )
 
 
 def test_the_axis_names_times_days_and_how_long_it_is_between_them():

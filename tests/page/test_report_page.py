@@ -97,7 +97,8 @@ def test_the_first_line_counts_what_is_wrong(verdicts, headline, level):
 def test_since_when_and_what_to_do_stand_beside_it():
     said = words(by_id(render_page(page(transaction())), "answer"))
     assert (
-        "1 HANGING nobody will ever end it: holds payments-0 from offset 24 for 23 min by brokers' clocks; 187 offsets wait" in said
+        "1 HANGING nobody will ever end it: holds payments-0 from offset 24 for 23 min by brokers' clocks; 187 offsets"
+        " wait" in said
     )
     assert "First: abort payments-0 from offset 24 by hand" in said
     assert "1 to abort now, by hand, with a look before and after" in said
@@ -164,7 +165,9 @@ def test_what_one_command_settles_is_one_card_and_one_line_of_the_plan():
     rows.append(held(start_offset=2, number=2, topic="orders", places=["orders-0 offset 2"]))
     html = render_page(page(*rows))
     assert words(by_id(html, "payments-0-1")).count("forceTerminateTransaction") == 1
-    assert "payments-0@1 (187 offsets), orders-0@2 (187 offsets); behind producer 1001" in words(by_id(html, "payments-0-1"))
+    assert "payments-0@1 (187 offsets), orders-0@2 (187 offsets); behind producer 1001" in words(
+        by_id(html, "payments-0-1")
+    )
     (line,) = next(by_id(html, "plan").iter("tbody")).iter("tr")
     cells = [words(cell) for cell in line]
     assert cells[:2] == ["1, 2", "payments-0 from offset 1orders-0 from offset 2fraud-detectorWRITTEN_AFTER_MARKER"]
@@ -181,7 +184,14 @@ def test_history_has_a_row_for_each_audit_and_says_what_became_of_warnings():
 
 def test_what_is_new_since_the_last_audit_is_said_and_what_has_ended():
     rows = [transaction(), transaction(start_offset=30, runs_seen=4), held("OPEN", start_offset=40)]
-    ended = {"topic": "orders", "partition": 1, "start_offset": 3, "producer_id": 9, "verdict": "LATE", "says": "it was committed"}
+    ended = {
+        "topic": "orders",
+        "partition": 1,
+        "start_offset": 3,
+        "producer_id": 9,
+        "verdict": "LATE",
+        "says": "it was committed",
+    }
     counts = {"verdicts": {"HANGING": 2, "OPEN": 1}}
     reach = {"HANGING": VerdictExtent(2, 2, 1, new=1), "OPEN": VerdictExtent(1, 1, 1, new=1)}
     html = render_page(page(*rows, summary={"counts": counts, "extents": reach, "ended": (ended,)}))
@@ -198,7 +208,9 @@ def test_what_is_new_since_the_last_audit_is_said_and_what_has_ended():
 
 
 def test_in_a_first_audit_nothing_is_called_new():
-    html = render_page(page(transaction(), runs=[{"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": {}, "lag_ms": None}]))
+    html = render_page(
+        page(transaction(), runs=[{"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": {}, "lag_ms": None}])
+    )
     assert 'id="new"' not in html
     assert 'class="fresh"' not in html
 
@@ -280,7 +292,8 @@ def hostile() -> str:
 
 def test_a_hostile_log_changes_no_element(hostile):
     ours, theirs = (
-        {(each.tag, *sorted(each.keys())) for each in parsed(html).iter()} for html in (render_page(full_page()), hostile)
+        {(each.tag, *sorted(each.keys())) for each in parsed(html).iter()}
+        for html in (render_page(full_page()), hostile)
     )
     assert theirs <= ours
     assert words(next(by_id(hostile, "hanging").iter("article"))).count("<script>alert(1)</script>") > 5, (
@@ -314,7 +327,9 @@ def html() -> str:
 
 
 def test_the_policy_lets_in_our_style_and_script_and_nothing_else(html):
-    (policy,) = (each.get("content") for each in parsed(html).iter("meta") if each.get("http-equiv") == "Content-Security-Policy")
+    (policy,) = (
+        each.get("content") for each in parsed(html).iter("meta") if each.get("http-equiv") == "Content-Security-Policy"
+    )
     allowed = dict(part.strip().split(" ", 1) for part in policy.split(";"))
     for name in ("style", "script"):
         (content,) = re.findall(rf"<{name}>(.*?)</{name}>", html, re.DOTALL)
@@ -325,7 +340,9 @@ def test_the_policy_lets_in_our_style_and_script_and_nothing_else(html):
 def test_the_file_needs_nothing_else(html):
     for each in parsed(html).iter():
         assert not [
-            name for name in sorted(each.keys()) if name.startswith("on") or name in ("src", "style", "srcset", "action")
+            name
+            for name in sorted(each.keys())
+            if name.startswith("on") or name in ("src", "style", "srcset", "action")
         ], each.tag
         assert (each.get("href") or "#").startswith("#")
         assert each.tag not in ("link", "iframe", "object", "embed", "base", "img", "form")
@@ -404,8 +421,9 @@ def test_sections_stand_as_the_first_lines_name_them_on_the_page_and_in_the_repo
     shown = page(*rows, summary={"extents": reach, "counts": counts})
     order = [each.words for each in answer(shown.summary).counted]
     assert order == ["UNKNOWN", "LOOKS LATE"]
-    assert first_screen(shown).headline == (
-        "Nothing hangs, nothing is late, nothing is stuck, but 1 could not be judged, and 1 only looks late."
+    assert (
+        first_screen(shown).headline
+        == "Nothing hangs, nothing is late, nothing is stuck, but 1 could not be judged, and 1 only looks late."
     )
     assert [label.upper() for _, label, _ in navigation(shown) if label.upper() in order] == order
     assert re.findall(r"^([A-Z ]+)$", render(shown.summary), re.MULTILINE) == order

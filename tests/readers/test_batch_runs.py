@@ -13,7 +13,14 @@ from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.readers import batch_headers, batch_rows
 
 #: What all batches of a run have in common.
-SAME = ("producer_id", "producer_epoch", "is_transactional", "partition_leader_epoch", "timestamp_type", "compression_type")
+SAME = (
+    "producer_id",
+    "producer_epoch",
+    "is_transactional",
+    "partition_leader_epoch",
+    "timestamp_type",
+    "compression_type",
+)
 
 
 def can_fold(batch: dict) -> bool:
@@ -41,7 +48,8 @@ def continues(batch: dict, before: dict) -> bool:
 
 
 def folded(batches: list[dict]) -> list[list[dict]]:
-    """The runs of one block. The last batch is single, and so are those of a run whose times are too far apart to be packed."""
+    """The runs of one block. The last batch is single, and so are those of a run whose times are too far apart to be
+    packed."""
     runs: list[list[dict]] = []
     newest: dict[int | None, list[dict]] = {}
     for batch in batches:
@@ -51,7 +59,9 @@ def folded(batches: list[dict]) -> list[list[dict]]:
         else:
             runs.append(own := [batch])
             newest[batch["producer_id"]] = own
-    far = [run for run in runs if any(abs(b["max_timestamp_ms"] - run[0]["max_timestamp_ms"]) >= 2**31 for b in run[1:])]
+    far = [
+        run for run in runs if any(abs(b["max_timestamp_ms"] - run[0]["max_timestamp_ms"]) >= 2**31 for b in run[1:])
+    ]
     return [run for run in runs if run not in far] + [[batch] for run in far for batch in run]
 
 

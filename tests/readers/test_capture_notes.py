@@ -60,7 +60,9 @@ def test_a_brokers_setting_that_is_used_has_to_be_a_number(tmp_path, interval):
     assert SCAN_INTERVAL in error.problem
 
 
-@pytest.mark.parametrize("name", ["orders", "orders-2147483648", "orders-" + "9" * 50, "orders-\u0663", "a/b-0", "-0", "orders-0 "])
+@pytest.mark.parametrize(
+    "name", ["orders", "orders-2147483648", "orders-" + "9" * 50, "orders-\u0663", "a/b-0", "-0", "orders-0 "]
+)
 def test_a_partition_is_a_topic_and_an_int32(tmp_path, name):
     error = refused(noted(tmp_path, json.dumps({"partitions": {name: {"leader": 1}}})))
     assert error.key == "partitions"
@@ -92,5 +94,7 @@ def test_the_limits_themselves_are_taken(tmp_path):
 def test_notes_without_an_end_are_not_read_whole(tmp_path):
     with noted(tmp_path, "{").open("r+b") as stream:
         stream.truncate(MOST_BYTES + 1)
-    with pytest.raises(UnreadableInputError, match=f"capture.json: cannot be opened: it has more than {MOST_BYTES} bytes"):
+    with pytest.raises(
+        UnreadableInputError, match=f"capture.json: cannot be opened: it has more than {MOST_BYTES} bytes"
+    ):
         read_capture_notes(str(tmp_path / "capture.json"))

@@ -48,8 +48,12 @@ def test_entries_come_in_batches_of_bounded_size(tmp_path: Path, monkeypatch: py
     assert [row["partition"] for batch in batches for row in batch.to_pylist()] == list(range(5))
 
 
-@pytest.mark.parametrize(("content", "expected"), [(b"", [(None, None)]), (b"0\n1\norders 0 7\n", [(None, None), ("orders", 7)])])
-def test_the_cleaners_file_is_read_even_if_nothing_was_cleaned(tmp_path: Path, content: bytes, expected: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("content", "expected"), [(b"", [(None, None)]), (b"0\n1\norders 0 7\n", [(None, None), ("orders", 7)])]
+)
+def test_the_cleaners_file_is_read_even_if_nothing_was_cleaned(
+    tmp_path: Path, content: bytes, expected: list[Any]
+) -> None:
     batches = read_table("checkpoints", checkpoint(tmp_path, "cleaner-offset-checkpoint", content))
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert [(row["topic"], row["value"]) for row in rows] == expected

@@ -46,7 +46,9 @@ HOSTILE = {
 
 def rows(table: str, text: bytes, partition: int | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
     lines, where = lines_in(text, chunk), ("text:1", "console.txt", partition)
-    read = text_rows.console_log_rows(*where) if table == "transaction_log" else text_rows.ConsoleSegmentRow(lines, *where)
+    read = (
+        text_rows.console_log_rows(*where) if table == "transaction_log" else text_rows.ConsoleSegmentRow(lines, *where)
+    )
     return [row for _, batch in one_pass(read_console_text(lines), {"": read}) for row in batch.to_pylist()]
 
 
@@ -85,9 +87,9 @@ def test_every_generation_tells_the_same_of_a_coordinator(name: str) -> None:
 
     assert [as_printed(row) for row in actual] == [as_printed(row, not_printed) for row in raw_rows(sample(content))]
     assert [row["position"] for row in actual] == list(range(len(actual)))
-    assert {tuple(row[column] for column in ("partition", "offset", "timestamp_ms", "coordinator_epoch")) for row in actual} == {
-        (None, None, None, None)
-    }
+    assert {
+        tuple(row[column] for column in ("partition", "offset", "timestamp_ms", "coordinator_epoch")) for row in actual
+    } == {(None, None, None, None)}
     assert {(row["topic"], row["source"], row["path"]) for row in actual} == {(TOPIC, "text:1", "console.txt")}
 
 
@@ -106,7 +108,12 @@ def test_every_tool_tells_the_same_of_a_cluster(tool: str, captures: Path) -> No
         expired_since = found[-1]["is_tombstone"] and not expected[transactional_id][-1]["is_tombstone"]
         left = found[:-1] if expired_since else found
         assert left == expected[transactional_id][-len(left) :]
-    assert [row["transactional_id"] for row in actual if row["is_tombstone"]] == ["brief", "writer a,b", "schreiber-ä", "batch-7"]
+    assert [row["transactional_id"] for row in actual if row["is_tombstone"]] == [
+        "brief",
+        "writer a,b",
+        "schreiber-ä",
+        "batch-7",
+    ]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -155,7 +162,13 @@ def test_a_cut_text_says_so() -> None:
     start = text.rindex(b'{"key":')
     assert (found["tail"], found["batches"]) == ("TORN", 7)
     assert found["unreadable"] == [
-        {"position": start, "length": len(text) - start, "reason": "CUT_LINE", "sample": text[start:].decode(), "next_offset": None}
+        {
+            "position": start,
+            "length": len(text) - start,
+            "reason": "CUT_LINE",
+            "sample": text[start:].decode(),
+            "next_offset": None,
+        }
     ]
 
 
@@ -176,7 +189,8 @@ def compressed(text: bytes, name: str) -> bytes:
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.txt")), ids=lambda path: path.stem)
 @pytest.mark.parametrize(
-    "name", ["anything", "console.txt.gz", "console.zst", f"{TOPIC}-12.txt", f"{TOPIC}-3.of.broker.1.json.gz", f"{TOPIC}-x"]
+    "name",
+    ["anything", "console.txt.gz", "console.zst", f"{TOPIC}-12.txt", f"{TOPIC}-3.of.broker.1.json.gz", f"{TOPIC}-x"],
 )
 def test_content_decides_whatever_a_file_is_called(path: Path, name: str, tmp_path: Path) -> None:
     text = path.read_bytes()
@@ -215,7 +229,11 @@ def test_imitated_console_lines_in_a_dump_make_no_console(imitation: bytes, tmp_
 
 @pytest.mark.parametrize(
     "content",
-    [b"std::NULL is no id\nx::NULL\n", b'{"key":{"type":1,"data":{"group":"g"}},"value":null}', b"\0" + as_line(Record("a"))],
+    [
+        b"std::NULL is no id\nx::NULL\n",
+        b'{"key":{"type":1,"data":{"group":"g"}},"value":null}',
+        b"\0" + as_line(Record("a")),
+    ],
 )
 def test_other_files_are_no_console_text(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(content)

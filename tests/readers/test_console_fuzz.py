@@ -17,7 +17,14 @@ from txnlib.core.text.events import ConsoleRecord, Unreadable
 
 Damage = Callable[[bytes, random.Random], bytes]
 #: Numbers that a text can hold and a column cannot.
-ODD_NUMBERS: Final = (b"-1", b"2147483648", b"9223372036854775807", b"9223372036854775808", b"-9223372036854775809", b"7" * 5_000)
+ODD_NUMBERS: Final = (
+    b"-1",
+    b"2147483648",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"-9223372036854775809",
+    b"7" * 5_000,
+)
 NUMBER: Final = re.compile(rb"-?\d+")
 SEEDS = pytest.mark.parametrize(
     "seeds", [range(40), pytest.param(range(1_000, 1_300), marks=pytest.mark.slow)], ids=["few", "many"]
@@ -82,7 +89,9 @@ def holds(name: str, damage: str, seeds: range) -> None:
         lost, new = (before - found).total(), (found - before).total()
         assert new <= 1 or damage == "double_line", text  # JSON is one line
         if damage != "cut" and name not in HOSTILE:
-            assert lost <= 3, text  # a lost line feed joins two, and a tombstone behind them may be the end of a longer id
+            assert lost <= 3, (
+                text
+            )  # a lost line feed joins two, and a tombstone behind them may be the end of a longer id
         # Which record a changed one was is not known; without one in its place, something must be said.
         assert lost <= new or is_named(text) > named or damage == "cut", text
 

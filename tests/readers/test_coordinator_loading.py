@@ -133,7 +133,8 @@ def test_F17_a_tombstone_of_an_id_that_was_never_written_is_legal() -> None:
 
 
 def listed() -> list[TransactionLogEntry]:
-    """The ids of testListTransactionsFiltering; t7 is being fenced, which lives in memory only: its log says Ongoing."""
+    """The ids of testListTransactionsFiltering; t7 is being fenced, which lives in memory only: its log says
+    Ongoing."""
     states = ["O", "O", "PC", "PA", "CC", "CA", "CA", "O"]
     return [rec(state, n, 0, {"a-0"} if state[0] in "OP" else (), id=f"t{n}") for n, state in enumerate(states)]
 
@@ -141,7 +142,10 @@ def listed() -> list[TransactionLogEntry]:
 def test_F19_every_id_is_listed_but_a_dead_one_which_no_log_holds() -> None:
     dead = rec("DEAD", 8, 0, id="t8")
 
-    assert (list(Loaded(*written(listed())).states), Loaded(*written(listed())).findings) == ([f"t{n}" for n in range(8)], [])
+    assert (list(Loaded(*written(listed())).states), Loaded(*written(listed())).findings) == (
+        [f"t{n}" for n in range(8)],
+        [],
+    )
     assert Loaded(*written([dead])).findings == [Finding.STATE_NEVER_WRITTEN]
 
 
@@ -162,7 +166,10 @@ def test_F21_states_are_listed_by_the_names_that_kafka_gives_them(states: set[st
 
 
 def test_F21_a_state_that_kafka_does_not_know_is_reported_and_not_guessed() -> None:
-    key, value = encode_transaction_log_key("t9"), bytes.fromhex("0000 0000000000000fa1 0003 0000ea60 08 ffffffff") + bytes(16)
+    key, value = (
+        encode_transaction_log_key("t9"),
+        bytes.fromhex("0000 0000000000000fa1 0003 0000ea60 08 ffffffff") + bytes(16),
+    )
 
     found = [*iter_entries(encode_batch([Record(7, TS, key, value)]))]
 
@@ -183,7 +190,10 @@ def test_F26_a_complete_that_was_appended_again_is_the_same_complete(state: str)
     prepare = one("PC" if state == "CC" else "PA", *T1)
     loaded = Loaded(*written([one("O", *T1), prepare, one(state), one(state), two("E"), one(state)]))
 
-    assert (loaded.states, loaded.findings) == ({"one": {"CC": "CompleteCommit", "CA": "CompleteAbort"}[state], "two": "Empty"}, [])
+    assert (loaded.states, loaded.findings) == (
+        {"one": {"CC": "CompleteCommit", "CA": "CompleteAbort"}[state], "two": "Empty"},
+        [],
+    )
 
 
 def test_F27_a_record_of_a_producer_that_was_fenced_meanwhile_is_superseded() -> None:
@@ -201,7 +211,9 @@ VERSIONS = [(0, 0, None), (1, 1, 0), (2, 1, 2)]
 
 
 @pytest.mark.parametrize(("transactions", "value", "client"), VERSIONS)
-def test_F28_transactions_v1_and_v2_write_values_of_version_1(transactions: int, value: int, client: int | None) -> None:
+def test_F28_transactions_v1_and_v2_write_values_of_version_1(
+    transactions: int, value: int, client: int | None
+) -> None:
     told = {"client_transaction_version": client} if client else {}
     begun = one("O", *T1, version=min(transactions, 1), **told)
     loaded = Loaded(*written([begun]))

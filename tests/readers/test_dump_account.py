@@ -1,10 +1,10 @@
 """Every byte of a damaged dump, accounted for, and under its own file.
 
-Damages are digits, cut lines, lost line ends, doubled and lost lines. What no reader can know is left out of the laws by what
-the damage touched: a wrong digit in a batch line changes that batch itself, a lost or cut line at the end of a file looks like
-a file that is shorter, and a payload that imitates the very line that is lost, in contents that cannot be measured, is it. Where
-damage hides the record line above it, a payload that imitates a whole file may be read as a file of its own, but never with the
-batches of another one.
+Damages are digits, cut lines, lost line ends, doubled and lost lines. What no reader can know is left out of the laws
+by what the damage touched: a wrong digit in a batch line changes that batch itself, a lost or cut line at the end of a
+file looks like a file that is shorter, and a payload that imitates the very line that is lost, in contents that cannot
+be measured, is it. Where damage hides the record line above it, a payload that imitates a whole file may be read as a
+file of its own, but never with the batches of another one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ def partition(number: int, topic: str = "orders") -> str:
 
 
 def twins(record: Record, *, contents: bool) -> bytes:
-    """Two partitions that are written together, so that they have the same positions and offsets up to the end of the first."""
+    """Two partitions that are written together, so that they have the same positions and offsets up to the end of the
+    first."""
     one, other = (
         (Batch((Record(), Record()), producer), marker("COMMIT", producer), Batch((Record(), record), producer))
         for producer in (4001, 4002)
     )
     rest = (Batch((record,)), marker("ABORT"), Batch(producer_id=5))
-    return print_dump(*one, path=partition(0), contents=contents) + print_dump(*other, *rest, path=partition(1), contents=contents)
+    return print_dump(*one, path=partition(0), contents=contents) + print_dump(
+        *other, *rest, path=partition(1), contents=contents
+    )
 
 
 def of_other_size(value: bytes) -> Record:
@@ -106,7 +109,9 @@ DAMAGES: Final = {
     "double": of_lines(double),
     "lose": of_lines(lose),
 }
-SEEDS = pytest.mark.parametrize("seeds", [range(8), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"])
+SEEDS = pytest.mark.parametrize(
+    "seeds", [range(8), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 
 
 def damaged(name: str, damage: str, seeds: range) -> Iterator[bytes]:
@@ -131,7 +136,9 @@ def told(text: bytes) -> Counter[tuple[Any, ...]]:
 
 
 def said(text: bytes) -> Counter[tuple[str, int]]:
-    return Counter((reason, length) for reason, _position, length in unreadable(text) if reason != "DUMPING_LINE_IN_PAYLOAD")
+    return Counter(
+        (reason, length) for reason, _position, length in unreadable(text) if reason != "DUMPING_LINE_IN_PAYLOAD"
+    )
 
 
 def recorded(text: bytes) -> Counter[str]:
@@ -148,7 +155,9 @@ def holds(name: str, damage: str, seeds: range) -> None:
         assert sum(accounted(text)) == len(text)
         found = told(text)
         strange = [
-            batch for batch in found - first if batch[2:] in home and batch[:2] not in home[batch[2:]] and batch[0] is not None
+            batch
+            for batch in found - first
+            if batch[2:] in home and batch[:2] not in home[batch[2:]] and batch[0] is not None
         ]
         assert not strange, (strange, text)
         tails = {(row["topic"], row["partition"]): row["tail"] for row in rows("segments", text)}
@@ -190,7 +199,9 @@ def test_a_dumping_line_in_a_payload_is_noted() -> None:
         assert told(TEXTS[name]) == told(TRUTHS[name])
         notes = [stretch for stretch in unreadable(TEXTS[name]) if stretch[0] == "DUMPING_LINE_IN_PAYLOAD"]
         assert notes, name
-        assert all(TEXTS[name].startswith(b"Dumping /x/payments-3/", position) and not length for _, position, length in notes)
+        assert all(
+            TEXTS[name].startswith(b"Dumping /x/payments-3/", position) and not length for _, position, length in notes
+        )
 
 
 def test_a_sound_file_after_damage_is_read_and_only_the_damaged_one_is_lowered() -> None:

@@ -13,21 +13,36 @@ from txnlib.readers.text_events import BatchBlock, DumpStream, read_plain_batche
 
 TABLES = ["record_batches", "segments", "transaction_log"]
 LINE = (
-    "baseOffset: {at} lastOffset: {to} count: {count} baseSequence: {sequence} lastSequence: {last} producerId: 7 producerEpoch: 3 "
-    "partitionLeaderEpoch: 4 isTransactional: true isControl: {control} deleteHorizonMs: OptionalLong.empty position: {position} "
-    "CreateTime: {time} size: {size} magic: 2 compresscodec: none crc: {crc} isvalid: true\n"
+    "baseOffset: {at} lastOffset: {to} count: {count} baseSequence: {sequence} lastSequence: {last} producerId: 7"
+    " producerEpoch: 3 partitionLeaderEpoch: 4 isTransactional: true isControl: {control} deleteHorizonMs:"
+    " OptionalLong.empty position: {position} CreateTime: {time} size: {size} magic: 2 compresscodec: none crc: {crc}"
+    " isvalid: true\n"
 )
 
 
 def shallow(count: int, markers: frozenset[int] = frozenset(), gaps: frozenset[int] = frozenset()) -> bytes:
     """A shallow dump: every line a batch of two records, or a marker."""
-    lines, offset, position, sequence = ["Dumping /d/orders-0/00000000000000000000.log\n", "Log starting offset: 0\n"], 0, 0, 0
+    lines, offset, position, sequence = (
+        ["Dumping /d/orders-0/00000000000000000000.log\n", "Log starting offset: 0\n"],
+        0,
+        0,
+        0,
+    )
     for number in range(count):
         is_marker, size = number in markers, 78 if number in markers else 120
         offset += 5 if number in gaps else 0
-        fields = {"at": offset, "to": offset + (not is_marker), "count": 2 - is_marker, "control": str(is_marker).lower()}
+        fields = {
+            "at": offset,
+            "to": offset + (not is_marker),
+            "count": 2 - is_marker,
+            "control": str(is_marker).lower(),
+        }
         fields |= {"sequence": -1 if is_marker else sequence, "last": -1 if is_marker else sequence + 1}
-        lines.append(LINE.format(**fields, position=position, time=1_710_000_000_000 + number, size=size, crc=number * 977 % 2**32))
+        lines.append(
+            LINE.format(
+                **fields, position=position, time=1_710_000_000_000 + number, size=size, crc=number * 977 % 2**32
+            )
+        )
         offset, position, sequence = offset + 2 - is_marker, position + size, sequence + (0 if is_marker else 2)
     return "".join(lines).encode()
 
@@ -49,11 +64,21 @@ def test_blocks_are_really_taken_and_end_before_a_trailing_marker():
     events = list(DumpStream(lines_in(body), None))
     (taken,) = [event for event in events if isinstance(event, BatchBlock)]
     assert (len(taken.columns.is_control), taken.size) == (58, size - body.index(b"\n") - 1)
-    assert [type(event).__name__ for event in events] == ["FileStart", "DumpedBatch", "BatchBlock", "DumpedBatch", "FileEnd"]
+    assert [type(event).__name__ for event in events] == [
+        "FileStart",
+        "DumpedBatch",
+        "BatchBlock",
+        "DumpedBatch",
+        "FileEnd",
+    ]
 
 
 @example(at=6353, byte=255, chunk=3_000)  # inside a label
-@given(at=st.integers(0, len(PLAIN) - 1), byte=st.sampled_from(b"0 9ab\n\r:|-\xff"), chunk=st.sampled_from([700, 3_000, 9_000]))
+@given(
+    at=st.integers(0, len(PLAIN) - 1),
+    byte=st.sampled_from(b"0 9ab\n\r:|-\xff"),
+    chunk=st.sampled_from([700, 3_000, 9_000]),
+)
 def test_one_wrong_byte_changes_nothing_between_the_two_ways(at, byte, chunk):
     text = PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :]
     same_both_ways(text, chunk)
@@ -94,7 +119,9 @@ def test_a_coordinator_of_empty_batches_lacks_no_records():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_real_dumps_are_read_the_same_both_ways(captures: Path, name):
-    dumps = [path for path in sorted(captures.rglob("dumps/*/**/*")) if path.is_file() and path.suffix not in (".err", ".gz")]
+    dumps = [
+        path for path in sorted(captures.rglob("dumps/*/**/*")) if path.is_file() and path.suffix not in (".err", ".gz")
+    ]
     assert len(dumps) > 50
     for path in dumps[:: 1 if name == "record_batches" else 7]:
         text = path.read_bytes()

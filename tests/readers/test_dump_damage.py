@@ -28,7 +28,14 @@ from txnlib.core.text.lines import Lines
 from txnlib.readers.text_events import DumpStream
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
-LOG = (Batch((Record(), Record())), Batch(), marker("COMMIT"), Batch((Record(),) * 3), marker("ABORT"), Batch(producer_id=-1))
+LOG = (
+    Batch((Record(), Record())),
+    Batch(),
+    marker("COMMIT"),
+    Batch((Record(),) * 3),
+    marker("ABORT"),
+    Batch(producer_id=-1),
+)
 OFFSETS = [0, 2, 3, 4, 7, 8]
 HEADER = b"Dumping %b\nLog starting offset: 0\n" % PATH.encode()
 
@@ -299,7 +306,15 @@ def test_batches_of_a_file_whose_first_line_is_lost_are_not_mixed_up_with_the_on
 def test_readers_never_raise_for_numbers_that_no_column_holds() -> None:
     text = print_dump(*LOG, contents=True)
     for label in set(re.findall(rb"\w+: (?=-?\d)", text)):
-        for number in (b"-2", b"2147483648", b"9223372036854775807", b"9223372036854775808", b"9" * 5_000, b"1_0", b"x"):
+        for number in (
+            b"-2",
+            b"2147483648",
+            b"9223372036854775807",
+            b"9223372036854775808",
+            b"9" * 5_000,
+            b"1_0",
+            b"x",
+        ):
             broken = re.sub(label + rb"-?\d+", label + number, text)
             for table in TABLES:
                 rows(table, broken)

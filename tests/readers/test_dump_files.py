@@ -32,12 +32,17 @@ class File(NamedTuple):
 
 
 def files(chance: random.Random, form: str) -> list[File]:
-    """A few partitions with up to two segments each. Many begin with the same batches, as partitions written together do."""
+    """A few partitions with up to two segments each. Many begin with the same batches, as partitions written together
+    do."""
     made, common = [], log(chance, chance.randrange(1, 5))
     for partition in range(chance.randrange(2, 6)):
         for number in range(chance.randrange(1, 3)):
             start = 100 * number
-            batches = common[: chance.randrange(len(common) + 1)] if chance.random() < 0.5 else log(chance, chance.randrange(5))
+            batches = (
+                common[: chance.randrange(len(common) + 1)]
+                if chance.random() < 0.5
+                else log(chance, chance.randrange(5))
+            )
             folder = f"{chance.choice(['orders', '__transaction_state'])}-{partition}"
             text = print_dump(*batches, path=f"{DIRECTORY}/{folder}/{start:020}.log", start=(start, 0), **FORMS[form])
             made.append(File(folder, io.BytesIO(text).readlines()))
@@ -66,7 +71,9 @@ def damaged(lines: list[Line], at: int, kind: str, chance: random.Random) -> byt
 def batches_of(text: bytes) -> Counter[tuple[Any, ...]]:
     """The folder of each batch, and what identifies it there."""
     names = ("segment_base_offset", "base_offset", "last_offset", "position", "producer_id")
-    return Counter((f"{row['topic']}-{row['partition']}", *(row[name] for name in names)) for row in rows("record_batches", text))
+    return Counter(
+        (f"{row['topic']}-{row['partition']}", *(row[name] for name in names)) for row in rows("record_batches", text)
+    )
 
 
 def cases(form: str, kind: str, count: int) -> Iterator[tuple[list[File], int, bytes]]:
@@ -87,7 +94,9 @@ def test_one_damaged_line_costs_and_moves_no_batch_of_another_file(form: str, ki
         of_files = [batches_of(b"".join(file.lines)) for file in dump]
         others = sum((of_file for index, of_file in enumerate(of_files) if index != owner), Counter[tuple[Any, ...]]())
         segments = rows("segments", text)
-        lowered = {f"{row['topic']}-{row['partition']}" for row in segments if row["unreadable"] or row["tail"] != "CLEAN"}
+        lowered = {
+            f"{row['topic']}-{row['partition']}" for row in segments if row["unreadable"] or row["tail"] != "CLEAN"
+        }
         is_said = bool(lowered)
         # Contents without sizes may hold any line, damaged ones too. But what another file's damage costs is said.
         assert not others - found or (form == "bare" and is_said), (others - found, text.decode(errors="replace"))
@@ -96,10 +105,15 @@ def test_one_damaged_line_costs_and_moves_no_batch_of_another_file(form: str, ki
         newest = max(of_files[owner], key=lambda batch: batch[2], default=None)
         # Of a batch that is lost at its end, a file shows nothing. A wrong digit changes the batch itself.
         is_other_line = dump[owner].lines[0] not in io.BytesIO(text).readlines()
-        is_hidden = missing.keys() <= {newest} or (kind == "garbled" and (is_other_line or missing.total() == 1)) or form == "bare"
+        is_hidden = (
+            missing.keys() <= {newest}
+            or (kind == "garbled" and (is_other_line or missing.total() == 1))
+            or form == "bare"
+        )
         assert is_said or is_hidden, (missing, text.decode(errors="replace"))
 
-        # What is found beyond the truth is of the damaged file: with a wrong digit, or under the name that its line has now.
+        # What is found beyond the truth is of the damaged file: with a wrong digit, or under the name that its line has
+        # now.
         strange = found - others - of_files[owner]
         neighbours = {file.folder for index, file in enumerate(dump) if index != owner} - {dump[owner].folder}
         assert is_said or kind == "garbled" or not {batch[0] for batch in strange} & neighbours, (strange, text)
@@ -108,8 +122,12 @@ def test_one_damaged_line_costs_and_moves_no_batch_of_another_file(form: str, ki
 
 
 def test_files_after_a_bad_line_are_read_and_not_lowered() -> None:
-    """The record line of a last batch is lost. Files of the same log directory follow, none with as many as 32 batches."""
-    parts = [print_dump(*[Batch()] * 3, path=f"{DIRECTORY}/orders-{number}/{0:020}.log", contents=True) for number in range(4)]
+    """The record line of a last batch is lost. Files of the same log directory follow, none with as many as 32
+    batches."""
+    parts = [
+        print_dump(*[Batch()] * 3, path=f"{DIRECTORY}/orders-{number}/{0:020}.log", contents=True)
+        for number in range(4)
+    ]
     text = parts[0].rpartition(b"| offset: ")[0] + b"".join(parts[1:])
 
     found = [(row["partition"], row["batches"], row["tail"], row["unreadable"]) for row in rows("segments", text)]
@@ -134,7 +152,8 @@ def test_a_file_in_a_damaged_payload_is_not_trusted_unless_all_of_it_looks_real(
 
 @pytest.mark.parametrize("batches", [0, 1])
 def test_a_lost_dumping_line_is_noticed_by_the_line_after_it(batches: int) -> None:
-    """Otherwise, the batches of the next file would belong to an empty one, or to one that begins with the same batch."""
+    """Otherwise, the batches of the next file would belong to an empty one, or to one that begins with the same
+    batch."""
     first, second = ([marker("COMMIT")] * count for count in (batches, 3))
     text = print_dump(*first, deep=False) + print_dump(*second, deep=False).partition(b"\n")[2]
 
@@ -161,7 +180,9 @@ def test_a_marker_without_metadata_hides_no_file_after_it() -> None:
 
 def test_a_text_of_nothing_but_first_lines_is_empty_only_where_another_file_follows() -> None:
     """The tool prints no more of a file of 0 bytes. A text that was cut after these lines looks the same."""
-    empty, other = (print_dump(*batches, path=f"{DIRECTORY}/orders-{len(batches)}/{0:020}.log") for batches in ([], [Batch()]))
+    empty, other = (
+        print_dump(*batches, path=f"{DIRECTORY}/orders-{len(batches)}/{0:020}.log") for batches in ([], [Batch()])
+    )
     lines = io.BytesIO(empty).readlines()
 
     for text in (empty, lines[0], other + empty):
@@ -176,7 +197,10 @@ def test_a_segment_that_continues_the_log_of_a_like_folder_is_in_doubt(wrong: in
     starts = (0, 2, 4)
     parts = [
         print_dump(
-            Batch(), Batch(), path=f"{DIRECTORY}/{'ordXrs' if number == wrong else 'orders'}-0/{start:020}.log", start=(start, 0)
+            Batch(),
+            Batch(),
+            path=f"{DIRECTORY}/{'ordXrs' if number == wrong else 'orders'}-0/{start:020}.log",
+            start=(start, 0),
         )
         for number, start in enumerate(starts)
     ]
@@ -206,7 +230,9 @@ def test_empty_lines_are_skipped_many_at_once(monkeypatch: pytest.MonkeyPatch) -
     """A few kilobytes of .gz may hold hundreds of millions. They mean nothing, so the same is read."""
     seen: list[int] = []
     real = DumpReader.read
-    monkeypatch.setattr(DumpReader, "read", lambda self, position, line: (seen.append(position), real(self, position, line))[1])
+    monkeypatch.setattr(
+        DumpReader, "read", lambda self, position, line: (seen.append(position), real(self, position, line))[1]
+    )
     parts = [print_dump(Batch(), Batch(), path=f"{DIRECTORY}/orders-{number}/{0:020}.log") for number in range(2)]
     empty, bad = b"\n" * 100_000, b"Dumping core\n"
     text = empty + parts[0] + empty + bad + parts[1] + empty

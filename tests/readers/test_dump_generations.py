@@ -49,7 +49,9 @@ PARTITION_DUMPS = {
 
 @pytest.mark.parametrize("name", PARTITION_DUMPS)
 def test_every_generation_tells_the_same_of_a_partition(name: str) -> None:
-    expected = [as_printed(row, PARTITION_DUMPS[name]) for row in raw_rows("record_batches", "payments-0.log", "payments", 0)]
+    expected = [
+        as_printed(row, PARTITION_DUMPS[name]) for row in raw_rows("record_batches", "payments-0.log", "payments", 0)
+    ]
 
     actual = rows("record_batches", dumped(name))
 
@@ -58,7 +60,13 @@ def test_every_generation_tells_the_same_of_a_partition(name: str) -> None:
 
 
 OLD = {
-    *("0.11.0.0-partition-deep", "1.1-partition-batch", "2.0.0-partition-batch", "2.1-partition-batch", "2.1-partition-deep"),
+    *(
+        "0.11.0.0-partition-deep",
+        "1.1-partition-batch",
+        "2.0.0-partition-batch",
+        "2.1-partition-batch",
+        "2.1-partition-deep",
+    ),
     *("2.7-partition-deep", "2.1-legacy-magic-batch", "2.1-legacy-magic-deep", "2.7-legacy-magic-deep", "2.1-txnstate"),
     *("2.4.0-txnstate-scala213", "2.4.1-txnstate-scala212", "2.7-txnstate", "0.11-snapshot", "1.0.0-snapshot"),
 }
@@ -113,7 +121,12 @@ def test_every_generation_tells_the_same_of_message_formats_0_and_1(name: str) -
         (3, 3, 66, 94, 1, START + 11, None, "gzip", 2645690768),  # a set: its first offset is not printed
     ]
     (found,) = rows("segments", dumped(name))
-    assert (found["end_offset"], found["last_gap_offset"], found["tail"], found["is_decoded"]) == (4, None, "CLEAN", True)
+    assert (found["end_offset"], found["last_gap_offset"], found["tail"], found["is_decoded"]) == (
+        4,
+        None,
+        "CLEAN",
+        True,
+    )
 
 
 LEGACY_COLUMNS = (
@@ -225,7 +238,9 @@ def test_every_generation_tells_the_same_of_a_snapshot(name: str) -> None:
 
     assert [tuple(row[column] for column in columns) for row in found[:-1]] == expected
     where = {"topic": "payments", "partition": 0, "source": "text:1", "path": "dump.txt", "snapshot_offset": 16}
-    assert found[-1] == where | dict.fromkeys([*columns, "is_answer"]), "a row without a producer says that the snapshot was read"
+    assert found[-1] == where | dict.fromkeys([*columns, "is_answer"]), (
+        "a row without a producer says that the snapshot was read"
+    )
     assert rows("segments", dumped(name)) == []
 
 

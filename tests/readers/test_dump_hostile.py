@@ -123,10 +123,12 @@ def test_contents_without_metadata_pass_for_nothing(name: str, key: bytes | None
     assert damage(text) == []
 
 
-_PIECES = st.sampled_from([*PERFECT, *IMPERFECT, *ANOTHER_FILE, *REMARKS, *PRODUCER, b"| offset: ", b" payload: ", b"]"])
-_CONTENTS = st.none() | st.lists(_PIECES | st.text(st.characters(max_codepoint=127), max_size=5).map(str.encode), max_size=6).map(
-    b"\n".join
+_PIECES = st.sampled_from(
+    [*PERFECT, *IMPERFECT, *ANOTHER_FILE, *REMARKS, *PRODUCER, b"| offset: ", b" payload: ", b"]"]
 )
+_CONTENTS = st.none() | st.lists(
+    _PIECES | st.text(st.characters(max_codepoint=127), max_size=5).map(str.encode), max_size=6
+).map(b"\n".join)
 
 
 @settings(deadline=None, database=None)
@@ -165,7 +167,9 @@ def test_real_hostile_ids(version: str) -> None:
     assert unreadable(text) == []
 
 
-TEXT_PAYLOAD = b"producerId:1,producerEpoch:0,state=Ongoing,partitions=[a-b-0],txnLastUpdateTimestamp=5,txnTimeoutMs=60000"
+TEXT_PAYLOAD = (
+    b"producerId:1,producerEpoch:0,state=Ongoing,partitions=[a-b-0],txnLastUpdateTimestamp=5,txnTimeoutMs=60000"
+)
 IDS = [
     "a,state=Dead,partitions=[x-1]: payload:",
     " payload: <DELETE>",

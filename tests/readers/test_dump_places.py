@@ -49,7 +49,9 @@ def test_the_folder_names_the_partition(folder: str, topic: str, partition: int)
     assert {(row["topic"], row["partition"]) for row in rows("record_batches", text)} == {(topic, partition)}
 
 
-@pytest.mark.parametrize("path", ["C:\\kafka\\data\\orders-0\\00000000000000000000.log", "orders-0/00000000000000000000.log"])
+@pytest.mark.parametrize(
+    "path", ["C:\\kafka\\data\\orders-0\\00000000000000000000.log", "orders-0/00000000000000000000.log"]
+)
 def test_paths_of_windows_and_relative_ones_do(path: str) -> None:
     assert places(print_dump(*LOG, path=path)) == [("orders", 0, "text:1", 0)]
 
@@ -62,7 +64,9 @@ def test_folders_on_their_way_out_are_left_out(state: str) -> None:
     assert len(rows("record_batches", text)) == 2
 
 
-@pytest.mark.parametrize("path", ["00000000000000000000.log", "/tmp/copy/00000000000000000000.log", "/x/no hyphen/0.log"])
+@pytest.mark.parametrize(
+    "path", ["00000000000000000000.log", "/tmp/copy/00000000000000000000.log", "/x/no hyphen/0.log"]
+)
 def test_a_partition_that_the_path_does_not_name_comes_from_elsewhere(path: str) -> None:
     text = print_dump(*LOG, path=path)
 
@@ -175,7 +179,10 @@ DECODED = {
     "without markers": (print_dump(Batch(), deep=False), True),
     "with markers": (print_dump(*LOG), True),
     "without metadata": (print_dump(*LOG, contents=True, skip_record_metadata=True), False),
-    "an emptied marker": (print_dump(Batch(), Batch(marker="ABORT", records=(), extra={"lastOffset": 1}), deep=False), True),
+    "an emptied marker": (
+        print_dump(Batch(), Batch(marker="ABORT", records=(), extra={"lastOffset": 1}), deep=False),
+        True,
+    ),
     "a shallow coordinator": (print_dump(Batch(producer_id=-1), path=COORDINATOR_PATH, deep=False), False),
     "a coordinator without decoder": (print_dump(Batch(producer_id=-1), path=COORDINATOR_PATH), False),
     "an empty coordinator": (print_dump(path=COORDINATOR_PATH), True),

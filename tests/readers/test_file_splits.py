@@ -69,9 +69,13 @@ def written(path: Path, content: bytes, topic: str = "orders", offset: int = 0) 
 # ---- Segments
 
 LARGE = encode_batch([StoredRecord(50, TS, None, bytes(6_000))], producer_id=1, producer_epoch=0, base_sequence=30)
-LOG = segment([*(T(1, 0, n, at=n, ts=TS + n) for n in range(20)), C(1, 0, 15, at=20, ts=TS + 30), N(at=25, to=27, ts=TS + 31)])
+LOG = segment(
+    [*(T(1, 0, n, at=n, ts=TS + n) for n in range(20)), C(1, 0, 15, at=20, ts=TS + 30), N(at=25, to=27, ts=TS + 31)]
+)
 #: A payload that holds a log, of offsets that fit and of some that do not.
-NESTED = encode_batch([StoredRecord(60, TS, None, LOG + segment([T(9, 0, 0, at=61), T(9, 0, 1, at=900)]))], base_offset=60)
+NESTED = encode_batch(
+    [StoredRecord(60, TS, None, LOG + segment([T(9, 0, 0, at=61), T(9, 0, 1, at=900)]))], base_offset=60
+)
 LATER = segment(T(1, 0, n, at=n + 50, ts=TS + n) for n in range(20, 60))
 
 
@@ -119,7 +123,11 @@ def test_only_large_segments_are_split(tmp_path):
     segments = [CaptureFile(name, FileKind.SEGMENT, "raw:1", size) for name, size in sizes.items()]
     others = [CaptureFile(f"{kind}.txt", kind, "text:1", 9_000) for kind in (FileKind.DUMP, FileKind.CONSOLE)]
     capture = Capture((*segments, *others), CaptureNotes(), ("x",))
-    assert [(chunk.file.path, chunk.start) for chunk in chunks_of(capture, 2_000)] == [("a-0", 0), ("a-0", 2_000), ("a-0", 4_000)]
+    assert [(chunk.file.path, chunk.start) for chunk in chunks_of(capture, 2_000)] == [
+        ("a-0", 0),
+        ("a-0", 2_000),
+        ("a-0", 4_000),
+    ]
     assert chunks_of(capture) == []
     missing = CaptureFile(str(tmp_path / "gone"), FileKind.SEGMENT, "raw:1", 9_000)
     assert reach(Chunk(missing, 0, 2_000)) is None

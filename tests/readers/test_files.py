@@ -50,7 +50,9 @@ def test_a_place_that_cannot_be_is_refused(given):
 
 
 @pytest.mark.parametrize(
-    ("every", "said"), [(2, ["listed 2 files", "listed 4 files"]), (5, ["listed 5 files"]), (6, [])], ids=["two", "five", "six"]
+    ("every", "said"),
+    [(2, ["listed 2 files", "listed 4 files"]), (5, ["listed 5 files"]), (6, [])],
+    ids=["two", "five", "six"],
 )
 def test_a_long_listing_reports_how_many_files_it_has_found(tmp_path, monkeypatch, every, said):
     monkeypatch.setattr(capture, "REPORTED_FILES", every)
@@ -71,7 +73,11 @@ def test_keys_in_a_path_are_refused_and_not_repeated():
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("hdfs://127.0.0.1:1/capture", "Connection refused"), ("hdfs:///capture", "fs.defaultFS"), ("hdfs://ns/x", "NameNode")],
+    [
+        ("hdfs://127.0.0.1:1/capture", "Connection refused"),
+        ("hdfs:///capture", "fs.defaultFS"),
+        ("hdfs://ns/x", "NameNode"),
+    ],
 )
 def test_a_hadoop_that_is_not_there_is_named(monkeypatch, tmp_path, place, said):
     monkeypatch.setattr("txnlib.readers.storage.object_stores.ATTEMPTS", 1)

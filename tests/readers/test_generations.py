@@ -17,7 +17,8 @@ NOT_COMPARED = ("source", "path")
 MARKER = frozenset({"control_type", "coordinator_epoch"})
 #: No tool prints tags that it does not know; up to 4.0 the decoder prints neither version nor start.
 OLD_DECODER, DECODER = frozenset({"start_ms", "value_version", "unknown_tags"}), frozenset({"unknown_tags"})
-#: options -> columns not printed of batches, and of coordinator records (None: no decoder, so no records) beyond the decoder's
+#: options -> columns not printed of batches, and of coordinator records (None: no decoder, so no records) beyond the
+#: decoder's
 OPTIONS: dict[str, tuple[frozenset[str], frozenset[str] | None]] = {
     "shallow": (MARKER, None),
     "deep": (frozenset(), frozenset()),
@@ -31,7 +32,9 @@ def rows(table: str, folder: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     for file in list_capture([str(folder)]).files:
         for batch in read_table(table, file):
             for row in batch.to_pylist():
-                found[tuple(row[name] for name in KEYS[table])] = {n: value for n, value in row.items() if n not in NOT_COMPARED}
+                found[tuple(row[name] for name in KEYS[table])] = {
+                    n: value for n, value in row.items() if n not in NOT_COMPARED
+                }
     return found
 
 

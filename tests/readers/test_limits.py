@@ -28,7 +28,11 @@ MIB = 1 << 20
 
 
 def xerial(*blocks: bytes) -> bytes:
-    return b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
+    return (
+        b"\x82SNAPPY\x00"
+        + struct.pack(">ii", 1, 1)
+        + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
+    )
 
 
 def streams(size: int) -> dict[str, tuple[CompressionType, bytes]]:
@@ -46,10 +50,17 @@ def streams(size: int) -> dict[str, tuple[CompressionType, bytes]]:
 
 def bombs() -> dict[str, tuple[CompressionType, bytes]]:
     """Bodies that unpack to 320 MiB, or of snappy's blocks to 96 MiB; brokers' codecs read several streams as one."""
-    found = {name: (codec, body * 10) for name, (codec, body) in streams(32 * MIB).items() if codec is not CompressionType.SNAPPY}
+    found = {
+        name: (codec, body * 10)
+        for name, (codec, body) in streams(32 * MIB).items()
+        if codec is not CompressionType.SNAPPY
+    }
     block = bytes(cramjam.snappy.compress_raw(bytes(4 * MIB)))
     claim = uvarint(320 * MIB) + block
-    return found | {"snappy": (CompressionType.SNAPPY, claim), "snappy-java": (CompressionType.SNAPPY, xerial(*[block] * 24))}
+    return found | {
+        "snappy": (CompressionType.SNAPPY, claim),
+        "snappy-java": (CompressionType.SNAPPY, xerial(*[block] * 24)),
+    }
 
 
 def batch_of(codec: CompressionType, body: bytes, **fields: Any) -> bytes:
@@ -57,7 +68,11 @@ def batch_of(codec: CompressionType, body: bytes, **fields: Any) -> bytes:
     header = encode_batch([Record(0, TS, b"", b"")], codec=codec, body=b"", **fields)
     covered = header[21:] + body
     return (
-        header[:8] + struct.pack(">i", 9 + len(covered)) + header[12:17] + struct.pack(">I", google_crc32c.value(covered)) + covered
+        header[:8]
+        + struct.pack(">i", 9 + len(covered))
+        + header[12:17]
+        + struct.pack(">I", google_crc32c.value(covered))
+        + covered
     )
 
 
@@ -84,7 +99,10 @@ for path in sys.argv[1:]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="how much is used already is read from /proc")
 def test_a_bomb_of_any_codec_costs_its_batch_and_no_more_memory_than_the_limit(tmp_path, repository):
     expected = {}
-    entry, marker = encode_transaction_log_batch([rec("O", 7, 2, {"a-0"}, id="billing")], at=5), to_bytes(C(1, 0, 15, at=5))
+    entry, marker = (
+        encode_transaction_log_batch([rec("O", 7, 2, {"a-0"}, id="billing")], at=5),
+        to_bytes(C(1, 0, 15, at=5)),
+    )
     for name, (codec, body) in bombs().items():
         of_coordinator, of_marker = batch_of(codec, body), batch_of(codec, body, producer_id=1, is_control=True)
         reason = f"its {codec.name.lower()} stream holds more than 64 MiB"
@@ -95,7 +113,9 @@ def test_a_bomb_of_any_codec_costs_its_batch_and_no_more_memory_than_the_limit(t
             path = tmp_path / f"{topic}-{name}"
             path.write_bytes(bomb + good)
             expected[str(path)] = [[[0, len(bomb), f"{problem}: {reason}"]], *rows]
-    said = subprocess.run([sys.executable, "-c", CHILD, *expected], cwd=repository, capture_output=True, text=True, check=False)
+    said = subprocess.run(
+        [sys.executable, "-c", CHILD, *expected], cwd=repository, capture_output=True, text=True, check=False
+    )
     assert (said.returncode, said.stderr) == (0, "")
     assert [json.loads(line) for line in said.stdout.splitlines()] == list(expected.values())
 
@@ -117,7 +137,9 @@ def test_a_plain_body_has_the_same_limit(monkeypatch):
         decoded_records.decompress(0, bytes(101))
 
 
-@pytest.mark.parametrize("body", [b"\xff\xff\xff\xff\x0f" + bytes(20), xerial(b"")[:-4] + struct.pack(">i", -4), xerial(b""), b""])
+@pytest.mark.parametrize(
+    "body", [b"\xff\xff\xff\xff\x0f" + bytes(20), xerial(b"")[:-4] + struct.pack(">i", -4), xerial(b""), b""]
+)
 def test_a_snappy_stream_that_lies_about_lengths_is_broken(body):
     with pytest.raises(CorruptRecordError, match="snappy stream"):
         decoded_records.decompress(CompressionType.SNAPPY, body)
@@ -190,7 +212,9 @@ def flipped(size: int) -> bytes:
 def misplaced(size: int) -> bytes:
     """Every second batch has an offset that does not follow, and zeros behind it."""
     good = to_bytes(T(1, 0, 0, at=0))
-    return b"".join((n * (n & 1)).to_bytes(8, "big") + good[8:] + bytes(900 * (n & 1)) for n in range(size // (len(good) + 450)))
+    return b"".join(
+        (n * (n & 1)).to_bytes(8, "big") + good[8:] + bytes(900 * (n & 1)) for n in range(size // (len(good) + 450))
+    )
 
 
 CRAFTED = {

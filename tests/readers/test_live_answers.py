@@ -14,7 +14,8 @@ from txnlib.readers.table_readers import read_table
 PRODUCER = {"producer_id": 7, "producer_epoch": 3, "current_transaction_start_offset": None}
 ANSWERS = {
     FileKind.LIVE_PRODUCERS: [
-        {"topic": "orders", "partition": n, "high_watermark": 9, "producers": [PRODUCER] * n, "asked_at_ms": 1} for n in range(3)
+        {"topic": "orders", "partition": n, "high_watermark": 9, "producers": [PRODUCER] * n, "asked_at_ms": 1}
+        for n in range(3)
     ],
     FileKind.LIVE_TRANSACTIONS: [
         {"transactional_id": f"id-{n}", "coordinator_partition": 1, "log_end_offset": end, "state": "Ongoing"}
@@ -40,13 +41,26 @@ def lines(kind):
 
 def test_each_producer_is_a_row_and_each_partition_too(tmp_path):
     rows, bad = read(tmp_path / "a", FileKind.LIVE_PRODUCERS, b"".join(lines(FileKind.LIVE_PRODUCERS)))
-    assert [(row["partition"], row["producer_id"]) for row in rows] == [(0, None), (1, None), (1, 7), (2, None), (2, 7), (2, 7)]
+    assert [(row["partition"], row["producer_id"]) for row in rows] == [
+        (0, None),
+        (1, None),
+        (1, 7),
+        (2, None),
+        (2, 7),
+        (2, 7),
+    ]
     assert {(row["topic"], row["high_watermark"]) for row in rows} == {("orders", 9)}
     assert bad == []
 
 
 def test_each_open_transaction_is_a_row_of_a_snapshot(tmp_path):
-    state = {"producer_id": 7, "producer_epoch": 3, "coordinator_epoch": 2, "last_sequence": 5, "last_timestamp_ms": 1_000}
+    state = {
+        "producer_id": 7,
+        "producer_epoch": 3,
+        "coordinator_epoch": 2,
+        "last_sequence": 5,
+        "last_timestamp_ms": 1_000,
+    }
     answer = {
         "topic": "orders",
         "partition": 1,
@@ -58,7 +72,14 @@ def test_each_open_transaction_is_a_row_of_a_snapshot(tmp_path):
     (tmp_path / "a").write_bytes(content)
     file = CaptureFile(str(tmp_path / "a"), FileKind.LIVE_PRODUCERS, "raw:1", len(content))
     (row,) = rows_of_file("producer_snapshots", file)
-    where = {"topic": "orders", "partition": 1, "source": "raw:1", "path": file.path, "snapshot_offset": 9, "is_answer": True}
+    where = {
+        "topic": "orders",
+        "partition": 1,
+        "source": "raw:1",
+        "path": file.path,
+        "snapshot_offset": 9,
+        "is_answer": True,
+    }
     assert row == where | state | {"current_txn_first_offset": 4, "last_offset": None, "offset_delta": None}
 
 
@@ -110,6 +131,8 @@ def test_answers_come_in_batches_of_bounded_size(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(arrow_schemas, "DECODED_ROWS_PER_BATCH", 2)
     path = tmp_path / "a"
     path.write_bytes(b"".join(lines(kind)[:2] * 10))
-    sizes = [batch.num_rows for batch in read_table(TABLES[kind], CaptureFile(str(path), kind, "raw:1", path.stat().st_size))]
+    sizes = [
+        batch.num_rows for batch in read_table(TABLES[kind], CaptureFile(str(path), kind, "raw:1", path.stat().st_size))
+    ]
     assert len(sizes) >= 10
     assert max(sizes) <= 3

@@ -61,7 +61,9 @@ def quarantine(listed: Capture) -> dict[str, str]:
 
 
 def batches_of(listed: Capture) -> list[tuple[str, int, str, int]]:
-    return [(row["topic"], row["partition"], row["source"], row["base_offset"]) for row in rows("record_batches", listed)]
+    return [
+        (row["topic"], row["partition"], row["source"], row["base_offset"]) for row in rows("record_batches", listed)
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
@@ -95,7 +97,9 @@ def test_a_segment_whose_index_alone_was_copied_is_named_and_lowers_the_coverage
     deleted.mkdir()
     (deleted / f"{7:020}.{name}").touch()
     listed = list_capture([str(capture)])
-    assert quarantine(listed) == {f"1/orders-0/{5:020}.log": "MISSING_SEGMENT: its index is here, and it is not: copy it, too"}
+    assert quarantine(listed) == {
+        f"1/orders-0/{5:020}.log": "MISSING_SEGMENT: its index is here, and it is not: copy it, too"
+    }
     (row,) = [row for row in rows("segments", listed) if row["unreadable"]]
     assert (row["topic"], row["source"], row["segment_base_offset"], row["kind"]) == ("orders", "raw:1", 5, "raw")
 
@@ -222,7 +226,9 @@ def test_a_link_out_of_the_input_is_named_with_its_partition_and_not_followed(li
         "1/replication-offset-checkpoint": reason.format("/dev/zero"),
     }
     told = [row for row in rows("segments", listed) if row["kind"] == "raw"]
-    assert {(row["topic"], row["partition"], row["source"], row["segment_base_offset"], row["tail"]) for row in told} == {
+    assert {
+        (row["topic"], row["partition"], row["source"], row["segment_base_offset"], row["tail"]) for row in told
+    } == {
         ("orders", 0, "raw:1", 0, "CLEAN"),
         ("orders", 0, "raw:1", 3, "CORRUPT"),
         ("orders", 0, "raw:1", 9, "CORRUPT"),
@@ -251,7 +257,8 @@ def test_an_input_with_nothing_but_links_out_of_it_says_what_to_do(tmp_path, out
 
 @pytest.fixture
 def deep(capture) -> Iterator[Path]:
-    """Folders below which lies a segment, and below that folders until no path is that long. Made, and removed, from inside."""
+    """Folders below which lies a segment, and below that folders until no path is that long. Made, and removed, from
+    inside."""
     here = os.open(capture, os.O_RDONLY)
     for name in [*["d"] * DEPTH, *["d" * 200] * 12]:
         if name != "d":

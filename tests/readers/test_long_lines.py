@@ -28,7 +28,8 @@ REASON = "LINE_TOO_LONG: more than 16 MiB"
 def rows(text: bytes, longest: int, chunk: int = 1 << 20) -> dict[str, list[dict[str, Any]]]:
     """The rows of all readers, where no longer line is read."""
     return {
-        table: [row for batch in read_lines(table, lines_in(text, chunk, longest)) for row in batch.to_pylist()] for table in TABLES
+        table: [row for batch in read_lines(table, lines_in(text, chunk, longest)) for row in batch.to_pylist()]
+        for table in TABLES
     }
 
 
@@ -52,7 +53,9 @@ def test_a_line_is_whole_or_too_long_in_chunks_of_any_size(lines, line_end, last
         expected.append((position, len(line), b"" if is_long else line, line if is_long else None))
         position += len(line)
     printed = list(lines_in(text, chunk, longest))
-    assert [(at, size_of(line), line, line.head if type(line) is LongLine else None) for at, line in printed] == expected
+    assert [
+        (at, size_of(line), line, line.head if type(line) is LongLine else None) for at, line in printed
+    ] == expected
 
 
 def test_only_the_head_of_a_long_line_is_kept():
@@ -104,7 +107,10 @@ def test_a_long_line_inside_a_payload_costs_no_batch(value):
 
 def test_a_coordinator_record_of_many_partitions_is_whole():
     partitions = b",".join(b"a-rather-long-name-of-a-topic-%d" % number for number in range(60_000))
-    value = b"producerId:1,producerEpoch:0,state=Ongoing,partitions=[%b],txnLastUpdateTimestamp=5,txnTimeoutMs=60000" % partitions
+    value = (
+        b"producerId:1,producerEpoch:0,state=Ongoing,partitions=[%b],txnLastUpdateTimestamp=5,txnTimeoutMs=60000"
+        % partitions
+    )
     record = Record(b"\0\0\0\1a", b"v", printed_key=b"transaction_metadata::transactionalId=a", printed_value=value)
     text = print_dump(Batch((record,)), path=COORDINATOR_PATH, contents=True)
     assert len(text) > 2 * MIB
@@ -128,7 +134,10 @@ def write_packed(path: Path, before: bytes, filling: bytes, size: int, after: by
         compressor = cramjam.zstd.Compressor()
         path.write_bytes(
             b"".join(
-                [*(bytes(compressor.compress(piece) and compressor.flush()) for piece in pieces()), bytes(compressor.finish())]
+                [
+                    *(bytes(compressor.compress(piece) and compressor.flush()) for piece in pieces()),
+                    bytes(compressor.finish()),
+                ]
             )
         )
     else:
@@ -156,7 +165,9 @@ MOST_MEMORY: Final = 60 * MIB
 @ENDINGS
 def test_a_payload_of_50_mib_is_one_range_of_a_dump(tmp_path, ending):
     path = tmp_path / f"orders-0.txt{ending}"
-    before, after = with_value(b"V").replace(b"valueSize: 1 sequence: 1", b"valueSize: %d sequence: 1" % (50 * MIB)).split(b"V", 1)
+    before, after = (
+        with_value(b"V").replace(b"valueSize: 1 sequence: 1", b"valueSize: %d sequence: 1" % (50 * MIB)).split(b"V", 1)
+    )
     write_packed(path, before, b"V", 50 * MIB, after)
 
     batches, peak_of_batches = peak_of(path, "record_batches")

@@ -60,7 +60,9 @@ def test_what_a_much_older_tool_cannot_print_is_quarantined(captures, tmp_path):
     text = comparable(rows_of(folder), "version")
     for row in text:
         printed = {name for name, value in row.items() if value is not None}
-        assert {name: row[name] for name in printed} == {name: raw[row["snapshot_offset"], row["offset"]][name] for name in printed}
+        assert {name: row[name] for name in printed} == {
+            name: raw[row["snapshot_offset"], row["offset"]][name] for name in printed
+        }
     assert {row["type"] for row in text} >= {"TOPIC_RECORD", "CONFIG_RECORD", "LEADER_CHANGE"}
     reasons = [each["reason"] for row in rows_of(folder, "segments") for each in row["unreadable"] or ()]
     assert "UNDECODABLE_RECORD" in reasons
@@ -179,7 +181,12 @@ def test_topic_ids_are_read_and_a_broken_one_is_quarantined(tmp_path):
     file = CaptureFile(str(path), FileKind.CHECKPOINT, "raw:1", 43, "orders", 3)
     path.write_text("version: 0\ntopic_id: LGZl8h6BRhictbv8FkC-vg")
     (row,) = rows_of_file("checkpoints", file)
-    assert (row["name"], row["topic"], row["partition"], row["topic_id"]) == ("topic_id", "orders", 3, "LGZl8h6BRhictbv8FkC-vg")
+    assert (row["name"], row["topic"], row["partition"], row["topic_id"]) == (
+        "topic_id",
+        "orders",
+        3,
+        "LGZl8h6BRhictbv8FkC-vg",
+    )
     for broken in ("", "version: 0\n", "version: 1\ntopic_id: LGZl8h6BRhictbv8FkC-vg", "version: 0\ntopic_id: LGZl"):
         path.write_text(broken)
         assert rows_of_file("checkpoints", file) == []

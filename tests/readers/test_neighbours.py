@@ -139,7 +139,9 @@ def test_offsets_may_be_missing_where_a_log_was_compacted():
 
 def noted(batches: list[bytes]) -> dict[str, Any]:
     content = b"".join(batches)
-    (row,) = next(iter(read_segments(Segment("x", "raw:1", "orders", 0, 0, content, len(content), lambda at: None)))).to_pylist()
+    (row,) = next(
+        iter(read_segments(Segment("x", "raw:1", "orders", 0, 0, content, len(content), lambda at: None)))
+    ).to_pylist()
     return row
 
 
@@ -164,12 +166,15 @@ def test_between_damaged_places_an_offset_needs_one_above_it(misplaced):
 
 
 def test_a_wrong_epoch_costs_no_other_batch_unless_two_readings_agree():
-    """One bit of one leader epoch is wrong, in logs whose epochs rise. What is lost beside that batch is an unreadable range."""
+    """One bit of one leader epoch is wrong, in logs whose epochs rise. What is lost beside that batch is an unreadable
+    range."""
     lost_beside = 0
     for seed in range(600):
         chance = random.Random(seed)
         epochs = list(
-            itertools.accumulate(chance.choices([0, 1, 2, 5], [6, 2, 1, 1], k=chance.randrange(2, 8)), initial=chance.randrange(9))
+            itertools.accumulate(
+                chance.choices([0, 1, 2, 5], [6, 2, 1, 1], k=chance.randrange(2, 8)), initial=chance.randrange(9)
+            )
         )
         wrong, bit = chance.randrange(len(epochs)), chance.randrange(32)
         log = log_of(epochs)

@@ -1,7 +1,8 @@
 """Random sequences of nights: the rows that count for each finished run are those of a full audit of its capture.
 
-A log is what brokers make of it: it grows, rolls, is cut by an election, loses its front, is created again. What a night sees of it
-may lack brokers and segments, and be damaged. Runs are carried out twice, out of order, next to each other, and are killed.
+A log is what brokers make of it: it grows, rolls, is cut by an election, loses its front, is created again. What a
+night sees of it may lack brokers and segments, and be damaged. Runs are carried out twice, out of order, next to each
+other, and are killed.
 """
 
 from __future__ import annotations
@@ -117,12 +118,14 @@ class Cluster:
         columns = ", ".join(f'"{name}"' for name in BATCH)
         self.tables.execute(f"CREATE TABLE record_batches (run_id, chain, night, {columns})")
         self.tables.execute(
-            "CREATE TABLE coverage (cluster, run_id, chain, night, topic, partition, source, batches_since, batches_from)"
+            "CREATE TABLE coverage (cluster, run_id, chain, night, topic, partition, source, batches_since,"
+            " batches_from)"
         )
         self.tables.execute("CREATE TABLE audit_runs (cluster, run_id, as_of, finished, status, chain, night)")
 
     def capture(self) -> Capture:
-        """What tonight shows: perhaps without a broker or a segment, perhaps damaged, perhaps with a preallocated end."""
+        """What tonight shows: perhaps without a broker or a segment, perhaps damaged, perhaps with a preallocated
+        end."""
         folder = self.folder / str(self.nights)
         self.nights += 1
         hidden_broker, is_front_away = self.chance.choice([None, None, None, None, 1, 2]), self.chance.random() < 0.2
@@ -164,8 +167,11 @@ class Cluster:
         rows = self.tables.execute("SELECT run_id, as_of, finished, chain, night FROM audit_runs WHERE status = 'DONE'")
         return RunHistory(frozenset(FinishedRun(*row, MADE) for row in rows))
 
-    def audit(self, capture: Capture, as_of_ms: int, *, is_full: bool, history: RunHistory, until: int = len(WRITTEN)) -> None:
-        """One audit, killed before it writes its table number `until`. Refused if another one has ended since it was opened."""
+    def audit(
+        self, capture: Capture, as_of_ms: int, *, is_full: bool, history: RunHistory, until: int = len(WRITTEN)
+    ) -> None:
+        """One audit, killed before it writes its table number `until`. Refused if another one has ended since it was
+        opened."""
         run_id = f"eu-{as_of_ms}"
         usable = [] if is_full else history.to_continue(MADE, as_of_ms)
         earlier = usable[0] if usable and not history.is_continued(usable[0], but_at=[as_of_ms]) else None
@@ -187,7 +193,9 @@ class Cluster:
             self.tables.execute("DELETE FROM coverage WHERE run_id = ?", [run_id])
             self.insert("coverage", [{"cluster": "eu"} | place | row for row in self.copies(capture, resumed, earlier)])
         status = "DONE" if until > 3 else "DIED"
-        self.insert("audit_runs", [{"cluster": "eu", "as_of": as_of_ms, "finished": self.nights, "status": status} | place])
+        self.insert(
+            "audit_runs", [{"cluster": "eu", "as_of": as_of_ms, "finished": self.nights, "status": status} | place]
+        )
         if status == "DONE":
             full = [row for file in capture.files for row in rows_of_file("record_batches", file)]
             self.expected[run_id] = sorted(tuple(row[name] for name in BATCH) for row in full)
@@ -203,12 +211,16 @@ class Cluster:
             if at is not None:
                 assert path is not None
                 found.append(ResumedSegment(*_segment(row), path, at.position, at.last_offset, at.leader_epoch))
-        return resumed_copies(found, [(_segment(row), bool(row["landmarks"])) for row in before], first_segments(capture))
+        return resumed_copies(
+            found, [(_segment(row), bool(row["landmarks"])) for row in before], first_segments(capture)
+        )
 
     def new_rows(self, file: CaptureFile, parts: dict[str, ResumedSegment]) -> Iterator[Row]:
         yield from rows_of_file("record_batches", _part_of(file, parts.get(file.path)))
 
-    def segment_row(self, file: CaptureFile, parts: dict[str, ResumedSegment], before: dict[tuple[Any, ...], Row]) -> Row:
+    def segment_row(
+        self, file: CaptureFile, parts: dict[str, ResumedSegment], before: dict[tuple[Any, ...], Row]
+    ) -> Row:
         if (resumed := parts.get(file.path)) is None:
             return rows_of_file("segments", file)[0]
         (new,) = rows_of_file(SEGMENT_PARTS_TABLE, _part_of(file, resumed))
@@ -217,7 +229,9 @@ class Cluster:
         del together["part_position"]
         return together
 
-    def copies(self, capture: Capture, resumed: tuple[ResumedSegment, ...], earlier: FinishedRun | None) -> Iterator[Row]:
+    def copies(
+        self, capture: Capture, resumed: tuple[ResumedSegment, ...], earlier: FinishedRun | None
+    ) -> Iterator[Row]:
         goes_on = {each.source for each in resumed}
         for copy, first in first_segments(capture).items():
             since = None
@@ -234,11 +248,15 @@ class Cluster:
     def insert(self, name: str, rows: list[Row]) -> None:
         for row in rows:
             columns = ", ".join(f'"{column}"' for column in row)
-            self.tables.execute(f"INSERT INTO {name} ({columns}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+            self.tables.execute(
+                f"INSERT INTO {name} ({columns}) VALUES ({', '.join('?' * len(row))})", list(row.values())
+            )
 
     def check(self) -> None:
         """Every finished run has the rows of a full audit, whatever came after it."""
-        query = rows_of_runs("record_batches").format(record_batches="record_batches", audit_runs="audit_runs", coverage="coverage")
+        query = rows_of_runs("record_batches").format(
+            record_batches="record_batches", audit_runs="audit_runs", coverage="coverage"
+        )
         found: dict[str, list[tuple[Any, ...]]] = {run_id: [] for run_id in self.expected}
         for _, run_id, *row in self.tables.execute(query):
             if run_id in found:
@@ -252,7 +270,14 @@ def _part_of(file: CaptureFile, resumed: ResumedSegment | None) -> CaptureFile:
         return file
     state = ReaderState(resumed.position, resumed.last_offset, resumed.leader_epoch)
     return CaptureFile(
-        file.path, file.kind, file.source, file.size, file.topic, file.partition, file.offset, Part(resumed.position, None, state)
+        file.path,
+        file.kind,
+        file.source,
+        file.size,
+        file.topic,
+        file.partition,
+        file.offset,
+        Part(resumed.position, None, state),
     )
 
 
@@ -285,7 +310,9 @@ def test_every_finished_run_has_the_rows_of_a_full_audit(tmp_path, seed):
             captures[as_of_ms] = capture
             how = chance.choice(["ordinary", "ordinary", "full", "twice", "older", "killed", "two at once"])
             if how == "killed":
-                cluster.audit(capture, as_of_ms, is_full=False, history=history, until=chance.randint(0, len(WRITTEN) - 1))
+                cluster.audit(
+                    capture, as_of_ms, is_full=False, history=history, until=chance.randint(0, len(WRITTEN) - 1)
+                )
             elif how != "older":
                 cluster.audit(capture, as_of_ms, is_full=how == "full", history=history)
             if how == "two at once":  # the second was opened before the first ended

@@ -50,7 +50,8 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def quickstart(tmp_path_factory: pytest.TempPathFactory, repository: Path, captures: Path) -> Path:
-    """The example, with what it lacks: snapshots, a packed dump, a metadata log, a file of nobody's and an empty one."""
+    """The example, with what it lacks: snapshots, a packed dump, a metadata log, a file of nobody's and an empty
+    one."""
     folder = tmp_path_factory.mktemp("local") / "quickstart"
     shutil.copytree(repository / "examples" / "quickstart", folder)
     partition = next(folder.rglob("orders-0"))
@@ -78,7 +79,9 @@ def rows(table: str, found: list[CaptureFile] | tuple[CaptureFile, ...], root: s
 def test_a_listing_is_sorted_and_the_same_everywhere(uploaded, quickstart):
     here = [(entry.path, entry.size) for entry in files.list_files([str(quickstart)])]
     there = [(entry.path, entry.size) for entry in files.list_files([uploaded])]
-    assert [path.removeprefix(f"{quickstart}/") for path, _ in here] == [path.removeprefix(f"{uploaded}/") for path, _ in there]
+    assert [path.removeprefix(f"{quickstart}/") for path, _ in here] == [
+        path.removeprefix(f"{uploaded}/") for path, _ in there
+    ]
     assert [size for _, size in here] == [size for _, size in there]
     assert here == sorted(here)
     assert there == sorted(there)
@@ -114,7 +117,9 @@ def test_one_object_is_an_input_too(uploaded, quickstart):
     of_all = list_capture([uploaded]).of_kind(FileKind.SEGMENT)[0]
     (file,) = list_capture([of_all.path]).files
     assert (file.path, file.kind, file.size) == (of_all.path, FileKind.SEGMENT, of_all.size)
-    here = [file for file in list_capture([str(quickstart)]).files if file.path.endswith(of_all.path.removeprefix(uploaded))]
+    here = [
+        file for file in list_capture([str(quickstart)]).files if file.path.endswith(of_all.path.removeprefix(uploaded))
+    ]
     assert rows("record_batches", [file], uploaded) == [
         {**row, "source": file.source} for row in rows("record_batches", here, str(quickstart))
     ]
@@ -143,7 +148,12 @@ def test_a_whole_bucket_is_a_capture(store):
 
 
 def test_what_is_not_there_is_named_with_what_to_do(store, uploaded):
-    for place in (f"{uploaded}/nothing", f"{uploaded}/capture.jso", store.uri("no-such-bucket/x"), store.uri("no-such-bucket")):
+    for place in (
+        f"{uploaded}/nothing",
+        f"{uploaded}/capture.jso",
+        store.uri("no-such-bucket/x"),
+        store.uri("no-such-bucket"),
+    ):
         with pytest.raises(UnreadableInputError, match="no such file or folder") as caught:
             list_capture([place])
         assert caught.value.path == place
@@ -168,7 +178,9 @@ def test_a_store_that_does_not_answer_is_named(store):
     assert store.credentials in caught.value.remedy
 
 
-@pytest.mark.parametrize("kind", sorted(set(FileKind) - {FileKind.CHECKPOINT, FileKind.SKIPPED_SEGMENT, FileKind.REFUSED}))
+@pytest.mark.parametrize(
+    "kind", sorted(set(FileKind) - {FileKind.CHECKPOINT, FileKind.SKIPPED_SEGMENT, FileKind.REFUSED})
+)
 def test_an_object_that_is_gone_is_a_row(kind, store, uploaded):
     """By a name, here, that is itself in what stores say when it is not the file's fault."""
     gone = f"{uploaded}/connect-status-0/gone"
@@ -219,7 +231,9 @@ def test_an_object_that_can_be_seen_but_not_read_is_a_row(store):
 
 def test_of_large_batches_in_a_store_only_headers_are_downloaded(store, monkeypatch):
     one = encode_batch([Record(0, TS, None, bytes(16_384 - 100))], producer_id=1, producer_epoch=0, base_sequence=0)
-    uri = store.put(f"captures/large/orders-0/{0:020}.log", b"".join(n.to_bytes(8, "big") + one[8:] for n in range(200)))
+    uri = store.put(
+        f"captures/large/orders-0/{0:020}.log", b"".join(n.to_bytes(8, "big") + one[8:] for n in range(200))
+    )
     downloaded = []
     read_at = files._read_at
 
@@ -284,7 +298,9 @@ def test_a_token_is_sent_where_the_endpoint_says_and_shown_to_nobody(asked, monk
     server = f"{host}:{asked.server_port}"
     monkeypatch.delenv("AZURE_STORAGE_KEY", raising=False)
     monkeypatch.setenv("AZURE_STORAGE_SERVICE_ENDPOINT", f"http://{server}/{'acme' if host[0] == '1' else ''}")
-    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", f"{mark}sp=r&sig={store_servers.SECRET.replace('=', '%3D')}&sv=2020-08-04")
+    monkeypatch.setenv(
+        "AZURE_STORAGE_SAS_TOKEN", f"{mark}sp=r&sig={store_servers.SECRET.replace('=', '%3D')}&sv=2020-08-04"
+    )
     place = "abfss://logs@acme.dfs.core.windows.net"
     with pytest.raises(UnreadableInputError, match=r"cannot be listed: .*403") as caught:
         list_capture([place])
@@ -299,9 +315,24 @@ def test_a_token_is_sent_where_the_endpoint_says_and_shown_to_nobody(asked, monk
 @pytest.mark.parametrize(
     ("problem", "passes"),
     [
-        ("GetProperties failed for 'http://host/a/c/connect-configs-0/0.log'. Azure Error: [BlobNotFound] 404 Not there.", False),
-        ("ReadAt for 'http://host/a/c/x' failed. Azure Error: [BlobArchived] 409 Not permitted on an archived blob.", False),
-        ("Azure Error: [AuthorizationPermissionMismatch] 403 This request is not authorized to perform this operation.", False),
+        (
+            (
+                "GetProperties failed for 'http://host/a/c/connect-configs-0/0.log'. Azure Error: [BlobNotFound] 404"
+                " Not there."
+            ),
+            False,
+        ),
+        (
+            "ReadAt for 'http://host/a/c/x' failed. Azure Error: [BlobArchived] 409 Not permitted on an archived blob.",
+            False,
+        ),
+        (
+            (
+                "Azure Error: [AuthorizationPermissionMismatch] 403 This request is not authorized to perform this"
+                " operation."
+            ),
+            False,
+        ),
         ("Azure Error: [AuthenticationFailed] 403 Server failed to authenticate the request.", True),
         ("Azure Error: [ServerBusy] 503 The server is busy.", True),
         ("Azure Error: [OperationTimedOut] 500 The operation could not be completed within the permitted time.", True),
@@ -311,7 +342,10 @@ def test_a_token_is_sent_where_the_endpoint_says_and_shown_to_nobody(asked, monk
         ("When reading information for key 'connect-status-0/0.log' in bucket 'c': AWS Error ACCESS_DENIED", False),
         ("When reading information for key 'x' in bucket 'c': AWS Error SLOW_DOWN during HeadObject", True),
         (
-            'AccessControlException: Permission denied: user=x, access=EXECUTE, inode="/connect-status-0":root:root:drwx------',
+            (
+                "AccessControlException: Permission denied: user=x, access=EXECUTE,"
+                ' inode="/connect-status-0":root:root:drwx------'
+            ),
             False,
         ),
         ("StandbyException: Operation category READ is not supported in state standby.", True),

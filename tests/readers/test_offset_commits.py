@@ -29,7 +29,9 @@ def commit(at: int, offset: int | None, key: OffsetCommitKey = AT, version: int 
     """A commit of a group; without an offset, its tombstone."""
     value = None
     if offset is not None:
-        value = encode_offset_commit_value(OffsetCommit(version=version, offset=offset, metadata=b"x", commit_timestamp_ms=TS + at))
+        value = encode_offset_commit_value(
+            OffsetCommit(version=version, offset=offset, metadata=b"x", commit_timestamp_ms=TS + at)
+        )
     return Record(at, TS + at, encode_offset_commit_key(key), value)
 
 
@@ -92,7 +94,8 @@ def test_sentinels_are_null():
 
 
 @pytest.mark.parametrize(
-    ("codec", "compress"), [(CompressionType.GZIP, cramjam.gzip.compress), (CompressionType.ZSTD, cramjam.zstd.compress)]
+    ("codec", "compress"),
+    [(CompressionType.GZIP, cramjam.gzip.compress), (CompressionType.ZSTD, cramjam.zstd.compress)],
 )
 def test_compressed_commits_are_read(codec, compress):
     records = [commit(0, 10), commit(1, 11)]

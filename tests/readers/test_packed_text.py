@@ -19,9 +19,12 @@ from txnlib.readers.capture import FileKind, list_capture
 COUNT: Final = 1_500
 #: Contents that do not pack well, as real ones.
 _CHANCE: Final = random.Random(18)
-TEXT: Final = print_dump(*(Batch((Record(value=_CHANCE.randbytes(40).hex().encode()),)) for _ in range(COUNT)), contents=True)
+TEXT: Final = print_dump(
+    *(Batch((Record(value=_CHANCE.randbytes(40).hex().encode()),)) for _ in range(COUNT)), contents=True
+)
 CONSOLE: Final = b"".join(
-    b'{"key":{"type":0,"data":{"transactionalId":"%b"}},"value":null}' % _CHANCE.randbytes(40).hex().encode() for _ in range(COUNT)
+    b'{"key":{"type":0,"data":{"transactionalId":"%b"}},"value":null}' % _CHANCE.randbytes(40).hex().encode()
+    for _ in range(COUNT)
 )
 
 

@@ -1,8 +1,8 @@
 """Random damage to raw files: rows of quarantine, one batch lost.
 
-Segments, coordinators' segments, those of groups, snapshots and transaction indexes, each damaged in one place by a seed: a bit,
-a cut, a stretch of zeros, one that stands there twice, bytes that encode extremes. Some hundred here, 10,000 when there is
-time for them (`./run-tests.sh slow`).
+Segments, coordinators' segments, those of groups, snapshots and transaction indexes, each damaged in one place by a
+seed: a bit, a cut, a stretch of zeros, one that stands there twice, bytes that encode extremes. Some hundred here,
+10,000 when there is time for them (`./run-tests.sh slow`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from tests.support.log_bytes import (
     to_bytes,
 )
 from tests.support.log_notation import TS, A, C, N, T, rec
-from tests.support.segments import read_committed_offsets, read_record_batches, read_segments, read_transaction_log, rows_of_file
+from tests.support.segments import (
+    read_committed_offsets,
+    read_record_batches,
+    read_segments,
+    read_transaction_log,
+    rows_of_file,
+)
 from txnlib.core.kafka.broker_files import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
 from txnlib.core.kafka.broker_files import INDEX_ENTRY
 from txnlib.core.kafka.producer_state import ProducerState
@@ -58,7 +64,12 @@ EXTREMES = [
 
 def _data() -> list[bytes]:
     story = [T(1, 0, n, at=n, ts=TS + n) for n in range(6)]
-    story += [C(1, 0, 15, at=6, ts=TS + 9), N(at=9, to=11, ts=TS), A(2, 4, 16, at=12, ts=TS + 5), T(3, 0, 0, 3, at=13, ts=TS)]
+    story += [
+        C(1, 0, 15, at=6, ts=TS + 9),
+        N(at=9, to=11, ts=TS),
+        A(2, 4, 16, at=12, ts=TS + 5),
+        T(3, 0, 0, 3, at=13, ts=TS),
+    ]
     large = encode_batch(
         [Record(20, TS, None, random.Random(1).randbytes(5_000))], producer_id=1, producer_epoch=0, base_sequence=6
     )
@@ -101,7 +112,10 @@ def _commits() -> list[bytes]:
     for version in range(5):
         commit = OffsetCommit(version=version, offset=5, metadata=b"m", commit_timestamp_ms=TS)
         key = encode_offset_commit_key(OffsetCommitKey("group", "orders", 1))
-        records = [Record(2 * version, TS, key, encode_offset_commit_value(commit)), Record(2 * version + 1, TS, key, None)]
+        records = [
+            Record(2 * version, TS, key, encode_offset_commit_value(commit)),
+            Record(2 * version + 1, TS, key, None),
+        ]
         found.append(encode_batch(records, leader_epoch=3))
     return found
 
@@ -183,7 +197,11 @@ def check_segment(kind: str, seed: int) -> None:
     listed = rows_of(segment, read_record_batches)
 
     # Each byte was read, is in quarantine, or is a zero at the end.
-    lost = [(bad["position"], bad["length"]) for bad in seen["unreadable"] if bad["reason"].startswith(("CORRUPT", "INCOMPLETE"))]
+    lost = [
+        (bad["position"], bad["length"])
+        for bad in seen["unreadable"]
+        if bad["reason"].startswith(("CORRUPT", "INCOMPLETE"))
+    ]
     at = 0
     for position, length in sorted([(row["position"], row["size"]) for row in listed] + lost):
         assert position == at, (kind, seed)
@@ -228,7 +246,9 @@ def check_helper_file(kind: FileKind, path: Path, seed: int) -> None:
 
 
 HELPER_FILES: dict[FileKind, bytes] = {
-    FileKind.PRODUCER_SNAPSHOT: encode_snapshot({n: ProducerState(2, 1, 2 + n, 3, 3, 1 if n % 2 else None, TS) for n in range(4)}),
+    FileKind.PRODUCER_SNAPSHOT: encode_snapshot(
+        {n: ProducerState(2, 1, 2 + n, 3, 3, 1 if n % 2 else None, TS) for n in range(4)}
+    ),
     FileKind.TRANSACTION_INDEX: encode_transaction_index([(n, 10 * n, 10 * n + 5, 10 * n + 6) for n in range(5)]),
 }
 

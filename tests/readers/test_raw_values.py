@@ -43,17 +43,31 @@ def batch_with(odd: Record, key: bytes = KEY, value: bytes = VALUE, base_timesta
     listed = [Record(4, base_timestamp, key, value), odd, Record(6, base_timestamp, key, value)]
     body = encode_records(listed, 4, base_timestamp)
     return encode_batch(
-        listed, base_offset=4, last_offset=6, base_timestamp=base_timestamp, max_timestamp=base_timestamp, body=body, **fields
+        listed,
+        base_offset=4,
+        last_offset=6,
+        base_timestamp=base_timestamp,
+        max_timestamp=base_timestamp,
+        body=body,
+        **fields,
     )
 
 
 #: The odd record of a batch -> why it cannot be read. Deltas are varints of any size.
 ODD = {
     "an offset beyond its batch": (Record(7, TS, KEY, VALUE), TS, "offset 7 lies outside of its batch, 4 to 6"),
-    "an offset beyond int32": (Record(4 + 2**33, TS, KEY, VALUE), TS, "offset 8589934596 lies outside of its batch, 4 to 6"),
+    "an offset beyond int32": (
+        Record(4 + 2**33, TS, KEY, VALUE),
+        TS,
+        "offset 8589934596 lies outside of its batch, 4 to 6",
+    ),
     "an offset below zero": (Record(-1, TS, KEY, VALUE), TS, "offset -1 lies outside of its batch, 4 to 6"),
     "a time above int64": (Record(5, 2**63, KEY, VALUE), TS, "offset 5, its time 9223372036854775808 is no int64"),
-    "a time below int64": (Record(5, -(2**63) - 1, KEY, VALUE), -(2**63), "offset 5, its time -9223372036854775809 is no int64"),
+    "a time below int64": (
+        Record(5, -(2**63) - 1, KEY, VALUE),
+        -(2**63),
+        "offset 5, its time -9223372036854775809 is no int64",
+    ),
 }
 
 

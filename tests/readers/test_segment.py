@@ -93,7 +93,9 @@ def test_kafkas_sentinels_are_null():
 
 
 def test_markers_tell_their_type_and_their_coordinators_epoch():
-    found = [(r["base_offset"], r["control_type"], r["coordinator_epoch"]) for r in rows(segment(STORY)) if r["is_control"]]
+    found = [
+        (r["base_offset"], r["control_type"], r["coordinator_epoch"]) for r in rows(segment(STORY)) if r["is_control"]
+    ]
     assert found == [(10, "COMMIT", 15), (12, "ABORT", 16)]
 
 
@@ -112,7 +114,14 @@ def test_markers_of_unusual_size_are_read_by_their_prefix(marker):
 
 def test_a_control_batch_that_compaction_emptied_has_no_type():
     emptied = encode_batch(
-        [], base_offset=7, last_offset=7, max_timestamp=TS, producer_id=1, producer_epoch=0, is_transactional=True, is_control=True
+        [],
+        base_offset=7,
+        last_offset=7,
+        max_timestamp=TS,
+        producer_id=1,
+        producer_epoch=0,
+        is_transactional=True,
+        is_control=True,
     )
     assert [(r["is_control"], r["records_count"], r["control_type"]) for r in rows(emptied)] == [(True, 0, None)]
 
@@ -282,7 +291,9 @@ def test_an_unknown_value_version_is_reported_not_guessed():
     key = struct.pack(">hh", 0, 1) + b"a"
     batch = encode_batch([Record(0, TS, key, struct.pack(">h", 9) + bytes(40))])
     assert entries(batch) == []
-    assert seen(batch, topic="__transaction_state")["unreadable"][0]["reason"].startswith("UNKNOWN_VALUE_VERSION: version 9")
+    assert seen(batch, topic="__transaction_state")["unreadable"][0]["reason"].startswith(
+        "UNKNOWN_VALUE_VERSION: version 9"
+    )
 
 
 def test_a_block_boundary_changes_nothing(monkeypatch):
@@ -294,7 +305,9 @@ def test_a_block_boundary_changes_nothing(monkeypatch):
 
 def test_large_batches_are_trusted_by_their_headers_unless_they_look_odd():
     big = Record(0, TS, None, bytes(5_000))
-    content = bytearray(encode_batch([big], producer_id=1, producer_epoch=0, base_sequence=0) + to_bytes(T(1, 0, 1, at=1)))
+    content = bytearray(
+        encode_batch([big], producer_id=1, producer_epoch=0, base_sequence=0) + to_bytes(T(1, 0, 1, at=1))
+    )
     content[3_000] ^= 1
     assert [row["base_offset"] for row in rows(bytes(content))] == [0, 1]
     content[9] ^= 0x40  # its length is wrong: now its CRC is looked at, too

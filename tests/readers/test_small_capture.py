@@ -60,7 +60,11 @@ def test_a_file_in_parts_has_one_row_with_what_was_read_of_it_before(capture):
     parts = parts_of(reached)
     assert len(parts) > 2
     for earlier in range(len(parts)):
-        before = [row for part in parts[:earlier] for row in rows_of_file(SEGMENT_PARTS_TABLE, replace(file, part=part))]
-        found = read_small_capture(Capture((file,), capture.notes, capture.inputs, {file.path: parts[earlier:]}), before, **MUCH)
+        before = [
+            row for part in parts[:earlier] for row in rows_of_file(SEGMENT_PARTS_TABLE, replace(file, part=part))
+        ]
+        found = read_small_capture(
+            Capture((file,), capture.notes, capture.inputs, {file.path: parts[earlier:]}), before, **MUCH
+        )
         assert found is not None
         assert found["segments"].to_pylist() == [whole]

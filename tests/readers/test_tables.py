@@ -12,8 +12,8 @@ from txnlib.readers.capture import CaptureFile, FileKind, Part, list_capture
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import READ_TABLES, may_hold, read_files, read_table, read_tables
 
-#: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself. PART: a part of a
-#: segment.
+#: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself. PART:
+#: a part of a segment.
 FILES = """
 record_batches        SEGMENT PART DUMP
 batch_runs            SEGMENT PART DUMP
@@ -61,7 +61,9 @@ def test_files_together_have_the_rows_of_each_file_in_order_and_no_batch_grows_w
     for table in READ_TABLES:
         alone = [batch for file in files for batch in read_table(table, file)]
         joined = [batch for name, batch in together if name == table]
-        assert [row for batch in joined for row in batch.to_pylist()] == [row for batch in alone for row in batch.to_pylist()]
+        assert [row for batch in joined for row in batch.to_pylist()] == [
+            row for batch in alone for row in batch.to_pylist()
+        ]
         largest = max((batch.num_rows for batch in alone), default=0)
         assert all(0 < batch.num_rows < most_rows + largest for batch in joined)
 
@@ -78,7 +80,9 @@ def test_one_pass_gives_every_table_its_rows_and_opens_each_file_once(repository
     real = files.open_regular
     monkeypatch.setattr(files, "open_regular", lambda path: opened.append(str(path)) or real(path))
     for file in list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files:
-        alone = {table: [row for batch in read_table(table, file) for row in batch.to_pylist()] for table in READ_TABLES}
+        alone = {
+            table: [row for batch in read_table(table, file) for row in batch.to_pylist()] for table in READ_TABLES
+        }
         opened.clear()
         together: dict[str, list[dict[str, object]]] = {table: [] for table in READ_TABLES}
         for table, batch in read_tables(READ_TABLES, file):

@@ -1,7 +1,7 @@
 """An audit of what scripts/capture.sh copies from a busy broker.
 
-One broker of Kafka's own jars, for all tests here: two producers commit and abort all the time, one has a transaction open, and
-one batch hangs: two hours old by its client's clock, and unknown to its coordinator.
+One broker of Kafka's own jars, for all tests here: two producers commit and abort all the time, one has a transaction
+open, and one batch hangs: two hours old by its client's clock, and unknown to its coordinator.
 """
 
 import os
@@ -48,7 +48,9 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Taken]:
         for created in admin.create_topics(topics).values():
             created.result(30)
         begun = int(time.time() * 1000) - TWO_HOURS
-        producer_id = wire_client.write_outside_a_transaction(cluster.bootstrap, "raw-client", "stuck", 0, timestamp=begun)
+        producer_id = wire_client.write_outside_a_transaction(
+            cluster.bootstrap, "raw-client", "stuck", 0, timestamp=begun
+        )
         open_one = producers.transactional(cluster.bootstrap, "open-one")
         open_one.begin_transaction()
         producers.write(open_one, "stuck", 1, 1)
@@ -75,7 +77,9 @@ def _capture(cluster: kafka.Cluster, out: Path, *options: object) -> None:
 
 def _killed(cluster: kafka.Cluster, out: Path) -> dict[str, int]:
     """The instants that a call noted which was killed in the midst of the partitions."""
-    process = subprocess.Popen(_command(cluster, out, "--limit-rate", "100K"), stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        _command(cluster, out, "--limit-rate", "100K"), stderr=subprocess.DEVNULL, start_new_session=True
+    )
     until = time.monotonic() + 30
     while not list((out / "1").glob("orders-*/*.log*")):
         assert time.monotonic() < until
@@ -137,7 +141,8 @@ def test_capture_json_names_cluster_leaders_and_settings_by_kafkas_tools(spark, 
     assert (notes.transactional_id_expiration_ms, notes.producer_id_expiration_ms) == (604_800_000, 86_400_000)
     assert notes.broker_settings["transaction.partition.verification.enable"] == "false"
     assert {name: (noted.leader, noted.replicas) for name, noted in notes.partitions.items()} == {
-        name: (1, [1]) for name in ("orders-0", "orders-1", "orders-2", "stuck-0", "__transaction_state-0", "__transaction_state-1")
+        name: (1, [1])
+        for name in ("orders-0", "orders-1", "orders-2", "stuck-0", "__transaction_state-0", "__transaction_state-1")
     }
 
 

@@ -97,7 +97,10 @@ def test_every_data_file_is_copied_byte_for_byte_and_coordinators_twice(data, ou
 
 def test_nothing_in_the_log_directory_is_touched(data, out):
     def seen():
-        return {path: (path.stat().st_mtime_ns, path.stat().st_ctime_ns, path.stat().st_size) for path in [data, *data.rglob("*")]}
+        return {
+            path: (path.stat().st_mtime_ns, path.stat().st_ctime_ns, path.stat().st_size)
+            for path in [data, *data.rglob("*")]
+        }
 
     before = seen()
     capture(data, out)
@@ -108,14 +111,19 @@ def test_coordinators_are_taken_before_and_after_the_others(data, out):
     capture(data, out)
     noted = instants(out)
     assert set(noted) == {
-        *(f"3/{name}" for name in ("__transaction_state-0", "__transaction_state-4", "orders-0", "orders-12", "odd.name-1-0")),
+        *(
+            f"3/{name}"
+            for name in ("__transaction_state-0", "__transaction_state-4", "orders-0", "orders-12", "odd.name-1-0")
+        ),
         f"3/{METADATA}",
         *(f"3/first/{name}" for name in ("__transaction_state-0", "__transaction_state-4")),
     }
     assert noted.pop(f"3/{METADATA}") > max(noted.values()), "it shows the leaders of the whole period"
     data_partitions = [instant for name, instant in noted.items() if "__transaction_state" not in name]
     assert max(instant for name, instant in noted.items() if "/first/" in name) < min(data_partitions)
-    assert max(data_partitions) < min(instant for name, instant in noted.items() if name.startswith("3/__transaction_state"))
+    assert max(data_partitions) < min(
+        instant for name, instant in noted.items() if name.startswith("3/__transaction_state")
+    )
     assert all(abs(time.time() * 1000 - instant) < 60_000 for instant in noted.values())
 
 
@@ -173,7 +181,14 @@ def test_a_folder_without_partitions_is_no_log_directory(out, tmp_path):
 
 def test_help_names_every_option(data, out):
     said = capture(data, out, "--help")
-    for option in ("--output", "--server-properties", "--since-snapshot", "--limit-rate", "--command-config", "Exit codes"):
+    for option in (
+        "--output",
+        "--server-properties",
+        "--since-snapshot",
+        "--limit-rate",
+        "--command-config",
+        "Exit codes",
+    ):
         assert option in said
 
 
@@ -233,7 +248,9 @@ def test_segments_that_were_cleaned_into_one_replace_their_copies(data, out):
 def started(data: Path, out: Path, *options: str) -> subprocess.Popen[bytes]:
     """A slow call, once it is copying the second segment of orders-0."""
     process = subprocess.Popen(
-        command(data, out, "--limit-rate", "100K", "--topics", "orders", *options), stderr=subprocess.PIPE, start_new_session=True
+        command(data, out, "--limit-rate", "100K", "--topics", "orders", *options),
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     until = time.monotonic() + 20
     while not (out / "3" / "orders-0" / f"{SECOND}.log.tmp").exists():
@@ -309,9 +326,12 @@ CLEANED = {f"{FIRST}.log": "cleaned"}
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "expected"), [(appended, BOTH), (retained, BOTH), (cleaned, BOTH | CLEANED), (cleaned_into_one, CLEANED)]
+    ("meanwhile", "expected"),
+    [(appended, BOTH), (retained, BOTH), (cleaned, BOTH | CLEANED), (cleaned_into_one, CLEANED)],
 )
-def test_what_is_copied_already_stays_and_what_is_cleaned_meanwhile_is_copied_as_it_is_now(large, out, meanwhile, expected):
+def test_what_is_copied_already_stays_and_what_is_cleaned_meanwhile_is_copied_as_it_is_now(
+    large, out, meanwhile, expected
+):
     process = started(large, out)
     meanwhile(large / "orders-0")
     _, said = process.communicate()
@@ -330,7 +350,12 @@ def test_from_the_newest_snapshot_on_where_it_stands_at_a_segment(data, out):
     write(data / "orders-0" / f"{THIRD}.snapshot", "of a clean shutdown, in the middle of a segment")
     capture(data, out, "--since-snapshot")
     files = ["leader-epoch-checkpoint", "partition.metadata"]
-    assert sorted(contents(out / "3" / "orders-0")) == [f"{SECOND}.log", f"{SECOND}.snapshot", f"{THIRD}.snapshot", *files]
+    assert sorted(contents(out / "3" / "orders-0")) == [
+        f"{SECOND}.log",
+        f"{SECOND}.snapshot",
+        f"{THIRD}.snapshot",
+        *files,
+    ]
     assert segment(out / "3" / "__transaction_state-0", FIRST).exists()
 
 
@@ -359,7 +384,9 @@ def test_log_directories_and_broker_are_known_from_server_properties(data, out, 
     write(second / "replication-offset-checkpoint", "0\n0\n")
     lines = ["# node.id=1", " node.id = 8", f"log.dirs={data},{second}", "transaction.max.timeout.ms=60000"]
     properties = write(tmp_path / "server.properties", "\n".join([*lines, "transaction.state.log.num.partitions=5\n"]))
-    done = subprocess.run([SCRIPT, "--output", out, "--server-properties", properties], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [SCRIPT, "--output", out, "--server-properties", properties], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert segment(out / "8" / "dir-0" / "orders-0").exists()
     assert segment(out / "8" / "dir-1" / "payments-7").exists()
@@ -418,7 +445,10 @@ def test_notes_of_an_earlier_call_stay_where_the_cluster_is_not_asked_again(data
 
 def test_text_is_printed_by_kafkas_tool_with_the_options_that_an_audit_needs(data, out, home):
     capture(data, out, "--text", "--kafka-home", home)
-    files = [f"{data}/orders-0/{name}" for name in (f"{FIRST}.log", f"{SECOND}.log", f"{SECOND}.snapshot", f"{FIRST}.txnindex")]
+    files = [
+        f"{data}/orders-0/{name}"
+        for name in (f"{FIRST}.log", f"{SECOND}.log", f"{SECOND}.snapshot", f"{FIRST}.txnindex")
+    ]
     expected = {
         "orders-0": ["--deep-iteration --files ", *files],
         "first/__transaction_state-0": ["--transaction-log-decoder --files "],

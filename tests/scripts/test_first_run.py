@@ -58,12 +58,18 @@ def clone(repository, tmp_path) -> Path:
 
 
 def environment(clone: Path) -> dict[str, str]:
-    given = {name: value for name, value in os.environ.items() if not name.startswith(("TXNLIB_", "VENV", "VIRTUAL_ENV", "PYTHON"))}
+    given = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TXNLIB_", "VENV", "VIRTUAL_ENV", "PYTHON"))
+    }
     return given | {"TXNLIB_PYTHON": str(clone.parent / "python"), "HOME": str(clone.parent)}
 
 
 def in_a_log(clone: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([clone / "bootstrap.sh", "run"], env=environment(clone), capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [clone / "bootstrap.sh", "run"], env=environment(clone), capture_output=True, text=True, check=False
+    )
 
 
 def on_a_terminal(clone: Path) -> str:
@@ -87,7 +93,9 @@ def _read(terminal: int) -> Iterator[bytes]:
 def test_in_a_log_each_stage_is_a_line_with_its_size(clone):
     done = in_a_log(clone)
     assert done.returncode == 0, done.stderr
-    stages = [line for line in done.stderr.splitlines() if line.startswith("txnlib: ") and not line.startswith("txnlib:  ")]
+    stages = [
+        line for line in done.stderr.splitlines() if line.startswith("txnlib: ") and not line.startswith("txnlib:  ")
+    ]
     assert [line.split()[1] for line in stages] == ["creating", "installing", "fetching", "installed"]
     assert "620 MB" in stages[1]
     assert "\r" not in done.stderr

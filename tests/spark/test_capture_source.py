@@ -43,7 +43,8 @@ def test_a_small_capture_is_one_task_and_a_large_one_as_many_as_are_wanted():
 
 
 @pytest.mark.parametrize(
-    ("files", "tasks", "most"), [(600, 8, TASK_FILES), (8_000, 8, 1_000), (50_000, 8, MOST_TASK_FILES), (50_000, 200, TASK_FILES)]
+    ("files", "tasks", "most"),
+    [(600, 8, TASK_FILES), (8_000, 8, 1_000), (50_000, 8, MOST_TASK_FILES), (50_000, 200, TASK_FILES)],
 )
 def test_of_many_small_files_a_task_reads_more(files, tasks, most):
     bundles = bundle([file_of(100)] * files, tasks)

@@ -58,7 +58,9 @@ def test_the_driver_reads_the_rows_that_tasks_read(spark, repository, tmp_path, 
     monkeypatch.setattr(capture_source, "_ARRAY_BYTES", 1_000)  # many arrays, as in a large capture
     capture = mixed(repository, tmp_path)
     for detail in DETAILS:
-        source, by_tasks = (CaptureSource(spark, replace(capture, detail=detail), is_small) for is_small in (True, False))
+        source, by_tasks = (
+            CaptureSource(spark, replace(capture, detail=detail), is_small) for is_small in (True, False)
+        )
         for table in READ_TABLES:
             if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE):
                 read = source.read(table)

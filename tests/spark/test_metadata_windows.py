@@ -66,7 +66,8 @@ def test_what_a_newer_controller_replaced_does_not_count(spark):
     ]
     newer = [row | {"source": "raw:2", "path": "b"} for row in rows[:3]]
     newer += [
-        row | {"source": "raw:2", "path": "b", "controller_epoch": 2, "topic_id": f"new-{row['offset']}"} for row in rows[3:5]
+        row | {"source": "raw:2", "path": "b", "controller_epoch": 2, "topic_id": f"new-{row['offset']}"}
+        for row in rows[3:5]
     ]
     log = metadata_log(frame(spark, TABLES["metadata_log"], *rows, *newer)).where("is_effective")
     assert sorted((row["offset"], row["topic_id"]) for row in log.collect()) == [

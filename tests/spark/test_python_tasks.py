@@ -34,7 +34,9 @@ def test_each_piece_of_work_is_done_once_and_in_a_task_of_its_own(spark, monkeyp
     before = spark.conf.get("spark.sql.adaptive.enabled")
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
-        rows = in_tasks(spark, list(range(8)), numbered, "piece long").withColumn("task", F.spark_partition_id()).collect()
+        rows = (
+            in_tasks(spark, list(range(8)), numbered, "piece long").withColumn("task", F.spark_partition_id()).collect()
+        )
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", before)
     assert sorted(row["piece"] for row in rows) == list(range(8))

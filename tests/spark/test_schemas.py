@@ -3,7 +3,16 @@
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import BOOLEAN, INT, LONG, STRING, TIMESTAMP, Array, Column, struct
@@ -28,7 +37,10 @@ def test_a_spark_schema_has_the_columns_with_their_comments():
             StructField("is_control", BooleanType()),
             StructField("as_of", TimestampType()),
             StructField(
-                "tails", ArrayType(StructType([StructField("position", LongType()), StructField("kinds", ArrayType(StringType()))]))
+                "tails",
+                ArrayType(
+                    StructType([StructField("position", LongType()), StructField("kinds", ArrayType(StringType()))])
+                ),
             ),
             StructField("offset", LongType(), nullable=False),
         ]
@@ -54,7 +66,10 @@ def shape(schema):
 
 @pytest.mark.parametrize("name", [*arrow_schemas.TABLES, "segment_parts"])
 def test_readers_yield_what_spark_expects(name):
-    arrow, spark = getattr(arrow_schemas, name.upper()), {"segment_parts": schemas.SEGMENT_PARTS, **schemas.TABLES}[name]
+    arrow, spark = (
+        getattr(arrow_schemas, name.upper()),
+        {"segment_parts": schemas.SEGMENT_PARTS, **schemas.TABLES}[name],
+    )
     assert shape(from_arrow_schema(arrow)) == shape(spark)
 
 

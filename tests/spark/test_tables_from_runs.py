@@ -48,13 +48,26 @@ class Logs:
         for source in sources:
             kept = parts if source == "raw:1" else self._other_copy(random, parts)
             self.segments += [(partition, source, *part) for part in kept]
-            mark = random.choice((None, log.offset, random.randrange(begin, log.offset), random.randrange(begin, log.offset)))
+            mark = random.choice(
+                (None, log.offset, random.randrange(begin, log.offset), random.randrange(begin, log.offset))
+            )
             cut = random.randrange(begin, log.offset)
             epoch = random.randrange(log.leader_epoch + 1)
             truncated = [{"leader_epoch": epoch, "from_offset": cut}] if random.random() < 0.3 else None
             is_judged = source == "raw:1"
-            row = {"topic": "orders", "partition": partition, "source": source, "is_judged": is_judged, "high_watermark": mark}
-            row |= {"first_offset": begin, "log_start_offset": begin, "read_from_offset": begin, "end_offset": log.offset}
+            row = {
+                "topic": "orders",
+                "partition": partition,
+                "source": source,
+                "is_judged": is_judged,
+                "high_watermark": mark,
+            }
+            row |= {
+                "first_offset": begin,
+                "log_start_offset": begin,
+                "read_from_offset": begin,
+                "end_offset": log.offset,
+            }
             self.coverage.append(row | {"truncated": truncated, "overlap_offset": overlap, "is_deleted": False})
         if begin and random.random() < 0.7:
             for pid in (8, 9, None):
@@ -62,7 +75,9 @@ class Logs:
 
     def _other_copy(self, random: Random, parts: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         """The same batches in other segments; sometimes with a batch that differs."""
-        content = parts[0][1] if len(parts[0][1]) > len(parts[1][1]) + 4_000 else b"".join(part for _, part in parts[:2])
+        content = (
+            parts[0][1] if len(parts[0][1]) > len(parts[1][1]) + 4_000 else b"".join(part for _, part in parts[:2])
+        )
         content = b"".join(part for _, part in parts) if random.random() < 0.7 else content
         if random.random() < 0.5:
             # Another log goes on after the first segment.
@@ -77,7 +92,9 @@ class Logs:
             where = {"base_offset": base, "source": source, "partition": partition}
             random = Random(f"{where}")
             is_cut = has_runs and random.random() < 0.5
-            found += read_in_parts(random, content, **where) if is_cut else read_rows(content, has_runs=has_runs, **where)
+            found += (
+                read_in_parts(random, content, **where) if is_cut else read_rows(content, has_runs=has_runs, **where)
+            )
         return found
 
 
@@ -98,7 +115,9 @@ def both(spark, logs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch_rows, "PAGE", 150)
         frames = {
-            has_runs: spark.createDataFrame(pa.Table.from_pylist(logs.rows(has_runs=has_runs), schema=arrow_schemas.RECORD_BATCHES))
+            has_runs: spark.createDataFrame(
+                pa.Table.from_pylist(logs.rows(has_runs=has_runs), schema=arrow_schemas.RECORD_BATCHES)
+            )
             for has_runs in (True, False)
         }
     return frames
@@ -153,7 +172,9 @@ def test_producer_spans_are_the_same(spans):
 
 def test_leader_epochs_are_the_same(both):
     # Only the last batch of a segment, and a batch that is the only one of its epoch, are asked for.
-    is_wanted = (F.col("batches") == 1) | (F.col("ends") == F.max("ends").over(Window.partitionBy(*KEPT, "segment_base_offset")))
+    is_wanted = (F.col("batches") == 1) | (
+        F.col("ends") == F.max("ends").over(Window.partitionBy(*KEPT, "segment_base_offset"))
+    )
     of_batch = ("base_offset", "last_offset", "position", "size", "offset_gap")
     wanted = {name: F.when(is_wanted, F.col(name)) for name in of_batch}
     frames = {key: epochs_of_segments(rows).withColumns(wanted) for key, rows in both.items()}
@@ -182,7 +203,10 @@ def _lagging(coverage):
     stable = F.col("first_offset") + F.pmod(F.xxhash64("partition"), F.col("end_offset") - F.col("first_offset"))
     mark = F.coalesce("high_watermark", "end_offset")
     return coverage.where("is_judged").select(
-        *TOPIC_PARTITION, "source", stable.alias("last_stable_offset"), F.greatest(mark, stable + 1).alias("high_watermark")
+        *TOPIC_PARTITION,
+        "source",
+        stable.alias("last_stable_offset"),
+        F.greatest(mark, stable + 1).alias("high_watermark"),
     )
 
 
@@ -203,7 +227,9 @@ def test_surroundings_are_the_same(both, spans, coverage, small_pages):
     own = spans[False].where(IS_OPEN).select(*PRODUCER, F.col("first_offset").alias("start_offset"), "last_offset")
     thirds = F.sequence(1 + F.col("partition") % 3, F.lit(9), F.lit(3))
     places = F.transform(thirds, lambda n: F.col("first_offset") + n * 977)
-    anywhere = judged.select(*TOPIC_PARTITION, F.explode(places).alias("start_offset"), F.lit(1).cast("long").alias("producer_id"))
+    anywhere = judged.select(
+        *TOPIC_PARTITION, F.explode(places).alias("start_offset"), F.lit(1).cast("long").alias("producer_id")
+    )
     opened = own.unionByName(anywhere, allowMissingColumns=True).join(
         judged.drop("first_offset", "end_offset"), on=list(TOPIC_PARTITION), how="inner"
     )

@@ -58,7 +58,10 @@ def browser() -> Iterator[Browser]:
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if program is None or driver is None:
-        lacking = f"the report page was NOT opened in a browser: no {'chromium' if program is None else 'chromedriver'} on PATH"
+        lacking = (
+            f"the report page was NOT opened in a browser: no {'chromium' if program is None else 'chromedriver'} on"
+            " PATH"
+        )
         remedy = "install both (Debian: apt-get install chromium chromium-driver)"
         if os.environ.get(VARIABLE) == "required":
             pytest.fail(f"{lacking}; {remedy}")

@@ -1,6 +1,7 @@
 """The guide for operators, carried out with folders as machines.
 
-A path of a broker (`/var/lib/kafka/…`) is that path below the machine's folder. Whatever needs a network is a stand-in on PATH.
+A path of a broker (`/var/lib/kafka/…`) is that path below the machine's folder. Whatever needs a network is a stand-in
+on PATH.
 """
 
 import os
@@ -87,6 +88,8 @@ def carry_out(text: str, folder: Path) -> Path:
         **os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "MACHINES": str(machines), "HOME": str(here),
         "PYTHONPATH": str(ROOT),
     }  # fmt: skip
-    done = subprocess.run(["bash", "-euc", script], cwd=here, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=here, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
     return here

@@ -1,7 +1,8 @@
 """A small cluster, event by event, and whole or partial captures of it.
 
-Times are milliseconds after `NOON` by a true clock. Each log keeps its entries in the order of time; a copy is what a broker's disk
-held at an instant, less what a test takes away. Everything is written as real brokers write it (`log_bytes`).
+Times are milliseconds after `NOON` by a true clock. Each log keeps its entries in the order of time; a copy is what a
+broker's disk held at an instant, less what a test takes away. Everything is written as real brokers write it
+(`log_bytes`).
 """
 
 import json
@@ -51,7 +52,9 @@ class Entry:
         if self.marker is not None:
             kind = ControlType[self.marker]
             place = {"at": self.offset, "ts": NOON + self.stamp}
-            return encode_marker(self.producer_id, self.producer_epoch, kind, self.coordinator_epoch, **place, **envelope)
+            return encode_marker(
+                self.producer_id, self.producer_epoch, kind, self.coordinator_epoch, **place, **envelope
+            )
         return encode_batch(
             [Record(self.offset, NOON + self.stamp, b"key", b"v" * self.payload)],
             producer_id=self.producer_id,
@@ -126,7 +129,14 @@ class Cluster:
         self.logs[place].append(replace(entry, **changes))
 
     def note(
-        self, id_: str, state: str | None, producer_id: int, epoch: int, places: Iterable[Place], at: int, **more: object
+        self,
+        id_: str,
+        state: str | None,
+        producer_id: int,
+        epoch: int,
+        places: Iterable[Place],
+        at: int,
+        **more: object,
     ) -> None:
         """A record of the id's coordinator; no state is a tombstone."""
         place = (TXN, partition_for(id_, COORDINATORS))
@@ -183,7 +193,14 @@ class Cluster:
             self.note(id_, f"Complete{name}", producer_id, decided, (), at + takes, start=start, **more)
 
     def transaction(
-        self, id_: str, producer_id: int, epoch: int, places: Iterable[Place], at: int, kind: str = "COMMIT", **more: object
+        self,
+        id_: str,
+        producer_id: int,
+        epoch: int,
+        places: Iterable[Place],
+        at: int,
+        kind: str = "COMMIT",
+        **more: object,
     ) -> None:
         """A whole transaction that takes a second."""
         places = tuple(places)
@@ -198,7 +215,8 @@ class Cluster:
     # ---- What is captured
 
     def capture(self, folder: Path, at: int, *, notes: Mapping[str, object] | None = None) -> Path:
-        """Writes what the copies hold; a partition without any was copied from its leader, broker 1, at that instant."""
+        """Writes what the copies hold; a partition without any was copied from its leader, broker 1, at that
+        instant."""
         for entries in self.logs.values():
             entries.sort(key=lambda entry: entry.at)
             entries[:] = [replace(entry, offset=offset) for offset, entry in enumerate(entries)]
@@ -249,10 +267,14 @@ class Cluster:
         }  # fmt: skip
         told |= dict(notes or {})
         told["captured_at_ms"] = instants | {key: NOON + ms for key, ms in self.instants.items()}
-        (folder / "capture.json").write_text(json.dumps({key: value for key, value in told.items() if value is not None}))
+        (folder / "capture.json").write_text(
+            json.dumps({key: value for key, value in told.items() if value is not None})
+        )
         return folder
 
 
 def id_in(coordinator_partition: int, stem: str) -> str:
     """An id that a coordinator partition owns."""
-    return next(f"{stem}-{n}" for n in range(10_000) if partition_for(f"{stem}-{n}", COORDINATORS) == coordinator_partition)
+    return next(
+        f"{stem}-{n}" for n in range(10_000) if partition_for(f"{stem}-{n}", COORDINATORS) == coordinator_partition
+    )

@@ -12,9 +12,15 @@ from txnlib.core.text.lines import TextLines
 
 FILES = Path(__file__).parent / "console_files"
 TS = 1_710_120_000_000
-DEPRECATED = b"Option --consumer-property is deprecated and will be removed in a future version. Use --command-property instead.\n"
+DEPRECATED = (
+    b"Option --consumer-property is deprecated and will be removed in a future version. Use --command-property"
+    b" instead.\n"
+)
 PROCESSED = b"Processed a total of 3 messages\n"
-LOGGED = b"[2024-03-11 01:20:00,000] WARN [Consumer clientId=console-consumer] Connection to node 1 was lost (org.apache.x)\n"
+LOGGED = (
+    b"[2024-03-11 01:20:00,000] WARN [Consumer clientId=console-consumer] Connection to node 1 was lost"
+    b" (org.apache.x)\n"
+)
 
 
 def console_text(name: str) -> bytes:
@@ -37,9 +43,9 @@ def tombstone(transactional_id: str) -> Record:
 def metadata(transactional_id: str, producer_id: int = 4001) -> str:
     """What the old formatter prints behind the id."""
     return (
-        f"TransactionMetadata(transactionalId={transactional_id}, producerId={producer_id}, producerEpoch=3, txnTimeoutMs=60000, "
-        f"state=Ongoing, pendingState=None, topicPartitions=HashSet(payments-0, __consumer_offsets-12), txnStartTimestamp={TS}, "
-        f"txnLastUpdateTimestamp={TS + 5})"
+        f"TransactionMetadata(transactionalId={transactional_id}, producerId={producer_id}, producerEpoch=3,"
+        " txnTimeoutMs=60000, state=Ongoing, pendingState=None, topicPartitions=HashSet(payments-0,"
+        f" __consumer_offsets-12), txnStartTimestamp={TS}, txnLastUpdateTimestamp={TS + 5})"
     )
 
 
@@ -81,7 +87,11 @@ def records(printed: Iterable[Printed]) -> list[Record]:
     """The records, as they went in."""
     found = [value for value in printed if isinstance(value, ConsoleRecord)]
     return [
-        tombstone(value.transactional_id) if value.entry is None else Record(value.transactional_id, value.entry.producer_id)
+        (
+            tombstone(value.transactional_id)
+            if value.entry is None
+            else Record(value.transactional_id, value.entry.producer_id)
+        )
         for value in found
     ]
 

@@ -14,7 +14,12 @@ def crowded_page(count: int = 128, **more: Any) -> Page:
     """A page with that many hanging transactions on 60 topics, of which every third is new since the audit before."""
     rows = []
     for i in range(count):
-        fields: dict[str, Any] = {"topic": f"topic-{i % 60}", "start_offset": i, "producer_id": 7 + i, "reason": REASONS[i % 2]}
+        fields: dict[str, Any] = {
+            "topic": f"topic-{i % 60}",
+            "start_offset": i,
+            "producer_id": 7 + i,
+            "reason": REASONS[i % 2],
+        }
         fields |= {
             "number": i + 1, "runs_seen": 1 if i % 3 == 0 else 4, "transactional_id": f"shop-{i}", "blocked_offsets": 1_000 - i,
         }  # fmt: skip
@@ -22,7 +27,11 @@ def crowded_page(count: int = 128, **more: Any) -> Page:
         fields |= {"command": f"{tool} abort --topic topic-{i % 60} --partition 0 --start-offset {i}", "places": None}
         rows.append(transaction(**fields))
     lag = {"topic": "topic", "lag_offsets": 187, "lag_bytes": 7_400, "last_stable_offset": 24, "high_watermark": 211}
-    lag |= {"blocking_producer_id": 1001, "blocking_transactional_id": "payments-batch-7", "blocking_verdict": "HANGING"}
+    lag |= {
+        "blocking_producer_id": 1001,
+        "blocking_transactional_id": "payments-batch-7",
+        "blocking_verdict": "HANGING",
+    }
     lags = [{**lag, "partition": i, "lag_ms": 1_384_000 - i} for i in range(40)]
     summary = {"counts": {"verdicts": {"HANGING": count}, "new": {"HANGING": len(range(0, count, 3))}}, **more}
     return page(*rows, summary=summary, lags=lags, lagging=40)
@@ -42,5 +51,8 @@ def big_page(length: int = 24, count: int = MOST_ROWS) -> Page:
     plan = [planned({**row, "number": i, "command": f"abort {i}", "places": None}) for i, row in enumerate(opened)]
     counts = {"verdicts": dict.fromkeys(VERDICTS, 10_000)}
     small = page(*rows, plan=plan, opened=opened, summary={"actions": {"ABORT": 60_000}, "counts": counts})
-    covered = [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING")[i % 2]} for i in range(min(count, 5_000))]
+    covered = [
+        {"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING")[i % 2]}
+        for i in range(min(count, 5_000))
+    ]
     return replace(small, covered=covered)

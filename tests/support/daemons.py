@@ -1,7 +1,7 @@
 """Processes of Spark for tests: master, worker, Connect server.
 
-What is waited for is what a process says or does, never a time. A process is its own group, so that killing it takes along
-the executors and Python workers it has started: as when a machine dies.
+What is waited for is what a process says or does, never a time. A process is its own group, so that killing it takes
+along the executors and Python workers it has started: as when a machine dies.
 """
 
 import os
@@ -58,7 +58,9 @@ def wait_until(found: Callable[[], Any], what: str) -> Any:
 
 def bare_environment() -> dict[str, str]:
     """The environment without what the tests' own session needs."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONPATH"))}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONPATH"))
+    }
 
 
 @dataclass
@@ -85,7 +87,8 @@ class Daemon:
 
 
 class Daemons:
-    """Starts processes that share a folder, and kills them at the end. Their Python has no txnlib but one shipped to it."""
+    """Starts processes that share a folder, and kills them at the end. Their Python has no txnlib but one shipped to
+    it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -151,7 +154,10 @@ def daemons(folder: Path) -> Iterator[Daemons]:
 
 #: What an audit on a small machine hands over to executors, which are quick to start then and find a lost one soon.
 LIGHTLY: Final = (
-    *("--conf", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"),
+    *(
+        "--conf",
+        "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
+    ),
     *("--conf", "spark.shuffle.io.retryWait=100ms"),
 )
 
@@ -181,7 +187,8 @@ def submitted(repository: Path, *argv: str, **environment: str) -> Iterator[subp
 
 
 def assert_same_tables(out: Path | str, expected: Path) -> None:
-    """Both folders, or URIs, hold Delta tables with the same columns and the same rows for each run, read without Spark.
+    """Both folders, or URIs, hold Delta tables with the same columns and the same rows for each run, read without
+    Spark.
 
     How a run was made may differ: an incremental run has rows that earlier ones of its chain wrote.
     """

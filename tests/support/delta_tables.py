@@ -58,7 +58,8 @@ def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
 
 @contextlib.contextmanager
 def session_views(spark: SparkSession, root: Path) -> Iterator[None]:
-    """The tables of a folder and the views, as temporary views; from memory: opening dozens of Delta tables takes long."""
+    """The tables of a folder and the views, as temporary views; from memory: opening dozens of Delta tables takes
+    long."""
     for name in TABLES:
         stored = DeltaTable(str(root / name)).to_pyarrow_table() if (root / name).exists() else None
         has_rows = stored is not None and stored.num_rows

@@ -1,6 +1,7 @@
 """A dossier that proves an abort safe; tests change one thing at a time.
 
-`bar` committed on foo-5 at noon less a minute, and a batch came after the marker. All copies are whole and of one o'clock.
+`bar` committed on foo-5 at noon less a minute, and a batch came after the marker. All copies are whole and of one
+o'clock.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from typing import Any
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition
-from txnlib.core.verdicts.dossier import CheckedBatch, Claim, CoordinatorDecision, Dossier, EpochStamps, OpenSpan, WrittenMarker
+from txnlib.core.verdicts.dossier import (
+    CheckedBatch,
+    Claim,
+    CoordinatorDecision,
+    Dossier,
+    EpochStamps,
+    OpenSpan,
+    WrittenMarker,
+)
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
 
@@ -33,7 +42,9 @@ BEFORE = CheckedBatch(
 )
 FIRST = replace(BEFORE, place="first", base_sequence=5, last_sequence=6, crc=77)
 BEFORE_MS, BEHIND_MS = NOON - MINUTE + 10, NOON + MINUTE
-STAMPS = EpochStamps(leader_epoch=3, before_ms=BEFORE_MS, before_last_ms=BEFORE_MS, behind_ms=BEHIND_MS, behind_last_ms=BEHIND_MS)
+STAMPS = EpochStamps(
+    leader_epoch=3, before_ms=BEFORE_MS, before_last_ms=BEFORE_MS, behind_ms=BEHIND_MS, behind_last_ms=BEHIND_MS
+)
 SPAN = OpenSpan(
     topic="foo", partition=5, start_offset=50, last_offset=51, first_epoch=5, producer_epoch=5, coordinator_epoch=19,
     first_timestamp_ms=NOON, last_timestamp_ms=NOON, records=2, bytes_from_here=700, markers=(MARKER,), checks=(BEFORE, FIRST),
@@ -58,7 +69,9 @@ DOSSIER = Dossier(producer_id=132, open=(SPAN,), claims=(CLAIM,), decisions=(DEC
 COORDINATOR = CoordinatorPartition(partition=3, copies=(COPY,), newest_coordinator_epoch=19, last_offset=99)
 #: Compaction removed records that are younger than everything in the dossier.
 COMPACTED = replace(COORDINATOR, hole_offset=90, hole_ms=NOON + 10 * MINUTE)
-FACTS = ClusterFacts(thresholds=Thresholds(as_of_ms=ONE), kafka_version="3.9.1", transaction_version=0, coordinators=(COORDINATOR,))
+FACTS = ClusterFacts(
+    thresholds=Thresholds(as_of_ms=ONE), kafka_version="3.9.1", transaction_version=0, coordinators=(COORDINATOR,)
+)
 ORPHAN = replace(DOSSIER, claims=(), decisions=(), open=(replace(SPAN, markers=()),))
 
 
@@ -83,7 +96,9 @@ def judged(
     partition = replace(COORDINATOR, **coordinator) if isinstance(coordinator, dict) else coordinator
     if coordinator_copy is not None:
         partition = replace(partition, copies=(replace(COPY, **coordinator_copy),))
-    (row,) = judge_dossier(replace(of, open=(opened,)), replace(FACTS, **{"coordinators": (partition,), **(facts or {})}))
+    (row,) = judge_dossier(
+        replace(of, open=(opened,)), replace(FACTS, **{"coordinators": (partition,), **(facts or {})})
+    )
     return row
 
 

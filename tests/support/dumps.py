@@ -59,9 +59,13 @@ def print_dump(
     skip_record_metadata: bool = False,
     start: tuple[int, int] = (0, 0),
 ) -> bytes:
-    """The dump of a segment; `start` is its first offset and position. Its starting offset is the number in its name."""
+    """The dump of a segment; `start` is its first offset and position. Its starting offset is the number in its
+    name."""
     number = path.rpartition("/")[2].partition(".")[0]
-    lines = [b"Dumping " + path.encode(), b"Log starting offset: %d" % (int(number) if number.isdecimal() else start[0])]
+    lines = [
+        b"Dumping " + path.encode(),
+        b"Log starting offset: %d" % (int(number) if number.isdecimal() else start[0]),
+    ]
     for lines_of_batch in batch_lines(*batches, deep=deep, contents=contents, bare=skip_record_metadata, start=start):
         lines += lines_of_batch
     return b"".join(line + b"\n" for line in lines)
@@ -116,7 +120,9 @@ def lines_in(text: bytes, chunk: int = 1 << 20, longest: int = LONGEST_LINE) -> 
     return TextLines(iter(partial(io.BytesIO(text).read, chunk), b""), longest=longest)
 
 
-def rows(table: str, text: bytes, topic_partition: tuple[str, int] | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
+def rows(
+    table: str, text: bytes, topic_partition: tuple[str, int] | None = None, chunk: int = 1 << 20
+) -> list[dict[str, Any]]:
     """The rows of one reader."""
     lines = lines_in(text, chunk)
     return [row for batch in read_lines(table, lines, topic_partition) for row in batch.to_pylist()]

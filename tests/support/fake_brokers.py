@@ -76,8 +76,8 @@ class Log:
 class FakeBrokers:
     """Stands in for `client.Client`.
 
-    `before_fetch` is called before each Fetch request is answered, with their number; `on_silence` when a dead broker is asked.
-    `instead` gives other answers to Fetch requests: their number and the answer to what is sent.
+    `before_fetch` is called before each Fetch request is answered, with their number; `on_silence` when a dead broker
+    is asked. `instead` gives other answers to Fetch requests: their number and the answer to what is sent.
     """
 
     broker_version = "4.1"
@@ -131,7 +131,8 @@ class FakeBrokers:
         for name in names:
             of, both = self._of(name), {"replica_nodes": [1, 2], "isr_nodes": [1, 2]}
             partitions = [
-                SimpleNamespace(partition_index=number, leader_id=log.leader, leader_epoch=log.epoch, **both) for number, log in of
+                SimpleNamespace(partition_index=number, leader_id=log.leader, leader_epoch=log.epoch, **both)
+                for number, log in of
             ]
             may = ALLOWED if of[0][1].is_readable else ALLOWED[1:]
             known = {"name": name, "topic_id": self.id_of(name), "authorized_operations": may, "partitions": partitions}
@@ -155,11 +156,15 @@ class FakeBrokers:
 
     def _DescribeProducers(self, request: Any, broker: int | None) -> Any:
         def producers(name: str, number: int) -> Any:
-            return SimpleNamespace(partition_index=number, error_code=0, active_producers=self.logs[name, number].producers)
+            return SimpleNamespace(
+                partition_index=number, error_code=0, active_producers=self.logs[name, number].producers
+            )
 
         return SimpleNamespace(
             topics=[
-                SimpleNamespace(name=topic.name, partitions=[producers(topic.name, number) for number in topic.partition_indexes])
+                SimpleNamespace(
+                    name=topic.name, partitions=[producers(topic.name, number) for number in topic.partition_indexes]
+                )
                 for topic in request.topics
             ]
         )
@@ -211,7 +216,9 @@ class FakeBrokers:
             for asked in topic.partitions:
                 log = self.logs[topic.name, asked.partition_index]
                 code = 0 if log.leader == broker else NOT_LEADER
-                partitions.append(SimpleNamespace(partition_index=asked.partition_index, error_code=code, **answer(log, asked)))
+                partitions.append(
+                    SimpleNamespace(partition_index=asked.partition_index, error_code=code, **answer(log, asked))
+                )
             topics.append(SimpleNamespace(name=topic.name, partitions=partitions))
         return SimpleNamespace(topics=topics)
 

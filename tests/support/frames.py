@@ -42,7 +42,15 @@ def empty(spark: SparkSession, schema: StructType | str) -> DataFrame:
 
 
 #: Fields of a batch that are columns, too.
-SAME = ("base_offset", "last_offset", "records_count", "producer_id", "producer_epoch", "base_sequence", "last_sequence")
+SAME = (
+    "base_offset",
+    "last_offset",
+    "records_count",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "last_sequence",
+)
 SAME = (*SAME, "partition_leader_epoch", "is_transactional", "is_control")
 
 
@@ -51,8 +59,20 @@ def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw
     marker = batch.marker
     control_type = None if marker is None or marker.control_type is None else marker.control_type.name
     epoch = None if marker is None else marker.coordinator_epoch
-    where = {"topic": topic, "partition": partition, "source": source, "segment_base_offset": 0, "position": 0, "size": 100}
-    read = {"control_type": control_type, "coordinator_epoch": epoch, "timestamp_type": batch.timestamp_type.name, "magic": 2}
+    where = {
+        "topic": topic,
+        "partition": partition,
+        "source": source,
+        "segment_base_offset": 0,
+        "position": 0,
+        "size": 100,
+    }
+    read = {
+        "control_type": control_type,
+        "coordinator_epoch": epoch,
+        "timestamp_type": batch.timestamp_type.name,
+        "magic": 2,
+    }
     return where | read | {name: getattr(batch, name) for name in SAME} | {"max_timestamp_ms": batch.max_timestamp}
 
 
@@ -65,7 +85,12 @@ def record_batches(spark: SparkSession, logs: Mapping[tuple[str, int], Iterable[
 def transaction_log_row(entry: Any, partition: int, offset: int, timestamp: int, epoch: int = 0) -> dict[str, Any]:
     """A coordinator record (an entry, or the id of a tombstone) as the raw reader would yield it."""
     transactional_id = entry if isinstance(entry, str) else entry.transactional_id
-    where = {"topic": "__transaction_state", "partition": partition, "source": "raw:1", "path": f"__transaction_state-{partition}"}
+    where = {
+        "topic": "__transaction_state",
+        "partition": partition,
+        "source": "raw:1",
+        "path": f"__transaction_state-{partition}",
+    }
     read = {"position": 0, "offset": offset, "timestamp_ms": timestamp, "coordinator_epoch": epoch}
     return where | read | {"transactional_id": transactional_id, **entry_row(None if isinstance(entry, str) else entry)}
 

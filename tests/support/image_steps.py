@@ -39,7 +39,8 @@ def words(repository: Path, instruction: str) -> list[str]:
 
 
 def carry_out(repository: Path, root: Path, environment: dict[str, str]) -> Path:
-    """Carries out the COPY steps and, except for that of Debian's packages, the RUN steps. Returns the folder of the image.
+    """Carries out the COPY steps and, except for that of Debian's packages, the RUN steps. Returns the folder of the
+    image.
 
     An absolute path of the image is a path below `root`."""
     place, environment = Path("/"), dict(environment)

@@ -46,7 +46,8 @@ class Cluster:
 
 
 def make_home(home: Path, version: str | None = None) -> Path:
-    """A folder as Kafka's archive would unpack it, as far as its tools go. `version`: of the broker, another than the tools'."""
+    """A folder as Kafka's archive would unpack it, as far as its tools go. `version`: of the broker, another than the
+    tools'."""
     java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else Path("java")
     (home / "bin").mkdir(parents=True)
     for name, main in TOOLS.items():
@@ -63,7 +64,9 @@ def _class_path(version: str | None) -> str:
     if version is None:
         return ":".join([jars, *others])
     folder = Path(jars).parent.with_name(f"kafka-{version}")
-    assert folder.is_dir(), f"{folder} is missing: run the slow tests by ./run-tests.sh slow, which brings Kafka {version}"
+    assert folder.is_dir(), (
+        f"{folder} is missing: run the slow tests by ./run-tests.sh slow, which brings Kafka {version}"
+    )
     return f"{folder}/*:{others[-1]}"
 
 
@@ -75,7 +78,9 @@ def running(
 
     Names that contain dots are taken as they are. `protocol`: how clients and brokers talk to brokers.
     """
-    assert os.environ.get("KAFKA_CLASS_PATH"), "KAFKA_CLASS_PATH is not set: run the tests by ./run-tests.sh, which brings Kafka"
+    assert os.environ.get("KAFKA_CLASS_PATH"), (
+        "KAFKA_CLASS_PATH is not set: run the tests by ./run-tests.sh, which brings Kafka"
+    )
     home = make_home(folder / "kafka", version)
     ports = {node: (_free_port(), _free_port()) for node in range(1, brokers + 1)}
     voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in ports.items())
@@ -100,7 +105,9 @@ def running(
             process.wait()
 
 
-def _configure(path: Path, node: int, port: int, controller: int, voters: str, replicas: int, given: dict[str, str]) -> None:
+def _configure(
+    path: Path, node: int, port: int, controller: int, voters: str, replicas: int, given: dict[str, str]
+) -> None:
     protocol = given.pop("protocol")
     settings = {
         "node.id": str(node),
@@ -125,7 +132,9 @@ def _configure(path: Path, node: int, port: int, controller: int, voters: str, r
 
 def _in_each(cluster: Cluster, tool: str, *arguments: str) -> None:
     started = [
-        subprocess.Popen([str(cluster.home / "bin" / tool), *arguments], cwd=path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        subprocess.Popen(
+            [str(cluster.home / "bin" / tool), *arguments], cwd=path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
         for path in cluster.nodes.values()
     ]
     for process in started:

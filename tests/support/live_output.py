@@ -76,7 +76,9 @@ def producers(capture: Path) -> Rows:
     for path in sorted((capture / "live").glob("describe-producers-*.txt")):
         topic, partition = split(path.stem.removeprefix("describe-producers-"))
         for row in table(path):
-            found[topic, partition, int(row["ProducerId"])] = tuple(read(row[name]) for name, (read, _) in PRODUCERS.items())
+            found[topic, partition, int(row["ProducerId"])] = tuple(
+                read(row[name]) for name, (read, _) in PRODUCERS.items()
+            )
     return found
 
 

@@ -27,7 +27,10 @@ def on_disk(value: int | None) -> int:
 
 def to_bytes(batch: RecordBatch) -> bytes:
     """A batch of the notation as a broker stores it; keys and values do not matter."""
-    envelope: dict[str, Any] = {"leader_epoch": on_disk(batch.partition_leader_epoch), "timestamp_type": batch.timestamp_type}
+    envelope: dict[str, Any] = {
+        "leader_epoch": on_disk(batch.partition_leader_epoch),
+        "timestamp_type": batch.timestamp_type,
+    }
     if batch.marker is not None:
         assert batch.marker.control_type is not None
         return encode_marker(
@@ -108,11 +111,18 @@ def encode_marker(
     key = struct.pack(">hh", key_version, control_type) + more_key
     value = struct.pack(">hi", value_version, coordinator_epoch) + more_value
     return encode_batch(
-        [Record(at, ts, key, value)], producer_id=pid, producer_epoch=epoch, is_transactional=True, is_control=True, **envelope
+        [Record(at, ts, key, value)],
+        producer_id=pid,
+        producer_epoch=epoch,
+        is_transactional=True,
+        is_control=True,
+        **envelope,
     )
 
 
-def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int, headers: Headers = NO_HEADERS) -> bytes:
+def encode_records(
+    records: Sequence[Record], base_offset: int, base_timestamp: int, headers: Headers = NO_HEADERS
+) -> bytes:
     encoded = b""
     for record in records:
         content = b"\0" + varint(record.timestamp - base_timestamp) + varint(record.offset - base_offset)
@@ -196,7 +206,11 @@ def encode_transaction_log_value(
     if not version:
         return encoded
     given = {tag: (getattr(entry, name), layout, default) for tag, (name, layout, default) in TAGS.items()}
-    own = {tag: struct.pack(layout, value) for tag, (value, layout, default) in given.items() if value not in (None, default)}
+    own = {
+        tag: struct.pack(layout, value)
+        for tag, (value, layout, default) in given.items()
+        if value not in (None, default)
+    }
     return encoded + tag_section(own | dict(more_tags))
 
 
@@ -238,7 +252,11 @@ def _partitions_v1(entry: TransactionLogEntry, topic_tags: Mapping[int, bytes]) 
         return uvarint(0)
     tags = tag_section(topic_tags)
     topics = [
-        uvarint(len(name.encode()) + 1) + name.encode() + uvarint(len(ids) + 1) + struct.pack(f">{len(ids)}i", *ids) + tags
+        uvarint(len(name.encode()) + 1)
+        + name.encode()
+        + uvarint(len(ids) + 1)
+        + struct.pack(f">{len(ids)}i", *ids)
+        + tags
         for name, ids in _topics(entry)
     ]
     return uvarint(len(topics) + 1) + b"".join(topics)

@@ -41,7 +41,9 @@ def D(
     )
 
 
-def T(pid: int, epoch: int, first_seq: int | None, last_seq: int | None = None, *, at: int, **fields: Any) -> RecordBatch:
+def T(
+    pid: int, epoch: int, first_seq: int | None, last_seq: int | None = None, *, at: int, **fields: Any
+) -> RecordBatch:
     """A transactional batch."""
     return D(pid, epoch, first_seq, last_seq, at=at, is_transactional=True, **fields)
 
@@ -71,7 +73,14 @@ STATES = {
 
 
 def rec(
-    state: str, pid: int, epoch: int, partitions: Iterable[str] = (), *, id: str = "bar", update: int = TS, **fields: Any
+    state: str,
+    pid: int,
+    epoch: int,
+    partitions: Iterable[str] = (),
+    *,
+    id: str = "bar",
+    update: int = TS,
+    **fields: Any,
 ) -> TransactionLogEntry:
     """A coordinator's record, with the fields that a broker would give to one in this state; lists keep their order."""
     is_empty = state == "E"

@@ -1,7 +1,8 @@
 """Whole audits in memory, without Delta tables.
 
-The stages are what is tested; that tables survive being written is another test's business, and costs seconds a table. Only
-those are made that a test looks at, and those they are made from: that all can be made is `tests/jobs/test_audit.py`'s.
+The stages are what is tested; that tables survive being written is another test's business, and costs seconds a table.
+Only those are made that a test looks at, and those they are made from: that all can be made is
+`tests/jobs/test_audit.py`'s.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

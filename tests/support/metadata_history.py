@@ -14,7 +14,8 @@ Row = dict[str, Any]
 
 @dataclass
 class MetadataHistory:
-    """One log. `rows` has the columns of metadata_log; `states` rows of partition_assignments, without what a snapshot hides."""
+    """One log. `rows` has the columns of metadata_log; `states` rows of partition_assignments, without what a snapshot
+    hides."""
 
     seed: int
     rows: list[Row] = field(default_factory=list)
@@ -50,7 +51,9 @@ class MetadataHistory:
         offset = self.end
         last = offset + count - 1
         where = {"source": "raw:1", "path": "log", "position": 0, "offset": offset, "last_offset": last}
-        self.rows.append({**where, "timestamp_ms": self.at(last), "controller_epoch": self._epoch, "type": kind, **columns})
+        self.rows.append(
+            {**where, "timestamp_ms": self.at(last), "controller_epoch": self._epoch, "type": kind, **columns}
+        )
         return offset
 
     def _create(self) -> None:
@@ -85,7 +88,12 @@ class MetadataHistory:
         changed = {} if isr == now["isr"] else {"isr": isr}
         topic_id = self._topics[name]
         offset = self._append(
-            "PARTITION_CHANGE_RECORD", topic_id=topic_id, partition_id=number, sets_leader=True, leader=leader, **changed
+            "PARTITION_CHANGE_RECORD",
+            topic_id=topic_id,
+            partition_id=number,
+            sets_leader=True,
+            leader=leader,
+            **changed,
         )
         state = {"leader": leader, "leader_epoch": now["leader_epoch"] + 1, "isr": isr, "replicas": now["replicas"]}
         self._begin(name, topic_id, number, state, offset, is_unclean=is_unclean)
@@ -96,7 +104,9 @@ class MetadataHistory:
         (name, number), now = self.random.choice(sorted(self._open.items(), key=lambda item: item[0]))
         kept = [broker for broker in now["isr"] if broker == now["leader"] or self.random.random() < 0.5] or now["isr"]
         topic_id = self._topics[name]
-        offset = self._append("PARTITION_CHANGE_RECORD", topic_id=topic_id, partition_id=number, sets_leader=False, isr=kept)
+        offset = self._append(
+            "PARTITION_CHANGE_RECORD", topic_id=topic_id, partition_id=number, sets_leader=False, isr=kept
+        )
         if kept != now["isr"]:
             state = {each: now[each] for each in ("leader", "leader_epoch", "replicas")} | {"isr": kept}
             self._begin(name, topic_id, number, state, offset, is_unclean=False)
@@ -136,7 +146,13 @@ class MetadataHistory:
         self._append("TOPIC_RECORD", name="never", topic_id=f"never-{self.end}")
         if self._open and self.random.random() < 0.5:
             (name, number), _ = self.random.choice(sorted(self._open.items(), key=lambda item: item[0]))
-            self._append("PARTITION_CHANGE_RECORD", topic_id=self._topics[name], partition_id=number, sets_leader=True, leader=None)
+            self._append(
+                "PARTITION_CHANGE_RECORD",
+                topic_id=self._topics[name],
+                partition_id=number,
+                sets_leader=True,
+                leader=None,
+            )
         if self.random.random() < 0.5:
             self._epoch += 1  # a new controller aborts what its predecessor began
         self.aborted.update(range(begin + 1, self._append("ABORT_TRANSACTION_RECORD")))
@@ -155,14 +171,23 @@ class MetadataHistory:
         contents += [{"type": "TOPIC_RECORD", "topic_id": topic_id, "name": name} for topic_id, name in ids.items()]
         for row in held:
             state = {each: row[each] for each in ("topic_id", "leader", "leader_epoch", "isr", "replicas")}
-            contents.append({"type": "PARTITION_RECORD", "partition_id": row["partition"], "sets_leader": True, **state})
+            contents.append(
+                {"type": "PARTITION_RECORD", "partition_id": row["partition"], "sets_leader": True, **state}
+            )
         for row in values:
-            setting = {"resource_type": "TOPIC", "resource_name": row["scope_name"], "name": row["name"], "value": row["value"]}
+            setting = {
+                "resource_type": "TOPIC",
+                "resource_name": row["scope_name"],
+                "name": row["name"],
+                "value": row["value"],
+            }
             contents.append({"type": "CONFIG_RECORD", **setting})
         contents.append({"type": "SNAPSHOT_FOOTER"})
         where = {"source": "raw:2", "path": path, "position": 0, "snapshot_offset": before, "controller_epoch": 1}
         at_ms = self.at(before)
-        rows = [{**where, "offset": n, "last_offset": n, "timestamp_ms": at_ms, **row} for n, row in enumerate(contents)]
+        rows = [
+            {**where, "offset": n, "last_offset": n, "timestamp_ms": at_ms, **row} for n, row in enumerate(contents)
+        ]
         if not is_whole:
             rows.pop(self.random.randrange(len(rows)))
         return rows

@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 #: A finished table, as `progress=print` shows it.
 PROGRESS = re.compile(r"\w+: [\d,]+ rows?, .* s\n")
-#: The kind of the pictures in the files. JupyterLab hides an SVG, and any chart, in a notebook that it has not run itself.
+#: The kind of the pictures in the files. JupyterLab hides an SVG, and any chart, in a notebook that it has not run
+#: itself.
 PICTURE, SVG = "image/png", "image/svg+xml"
 #: The name of the type of a chart has the version of Vega-Lite, and so has its schema.
 CHART = re.compile(r"application/vnd\.vegalite\.v\d+(\+|\.)json")
@@ -48,7 +49,8 @@ def cells(name: str, tag: str = "") -> list[dict[str, Any]]:
 
 
 def run(name: str, **parameters: object) -> Ran:
-    """Runs all cells. Parameters take the place of those in the cell that is tagged so; in outputs, they are those of the cell."""
+    """Runs all cells. Parameters take the place of those in the cell that is tagged so; in outputs, they are those of
+    the cell."""
     known: dict[str, Any] = {}
     outputs, hidden = [], {}
     with alt.renderers.enable("mimetype"), pd.option_context("display.width", 80):
@@ -70,7 +72,9 @@ def renew(ran: Ran) -> None:
     """Writes the outputs into the notebook, as Jupyter formats its files; beside each chart or SVG, a picture of it."""
     notebook = content(ran.name)
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    known = {each["metadata"][PICTURE]["of"]: each["data"][PICTURE] for cell in code for each in pictures(cell["outputs"])}
+    known = {
+        each["metadata"][PICTURE]["of"]: each["data"][PICTURE] for cell in code for each in pictures(cell["outputs"])
+    }
     for number, (cell, outputs) in enumerate(zip(code, ran.outputs, strict=True), 1):
         for each in outputs:
             if (drawing := drawing_of(each)) is not None:

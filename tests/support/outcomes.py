@@ -18,14 +18,21 @@ def lag(**fields: Any) -> dict[str, Any]:
 
 def results() -> Results:
     transaction = {"topic": "payments", "partition": 0, "producer_id": 1, "producer_epoch": 0, "start_offset": 24}
-    transaction |= {"transactional_id": None, "verdict": "HANGING", "reason": "PRODUCER_ID_ROTATED", "blocks_since": AS_OF - 1}
+    transaction |= {
+        "transactional_id": None,
+        "verdict": "HANGING",
+        "reason": "PRODUCER_ID_ROTATED",
+        "blocks_since": AS_OF - 1,
+    }
     transaction |= {"blocked_offsets": 187, "blocked_bytes": None, "safe_to_abort": True, "runs_seen": 1}
     transaction |= {"application": None, "explanation": "it is so", "safe_from": None}
     counts = {"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}, "in_doubt": {"OVERDUE": 1}}
     read = {"partitions_read": 3, "partitions_known": 4, "coordinators_read": 1, "coordinators_known": 1}
     found = (FindingPlaces("COPIES_DISAGREE", "WARNING", 1, "they do"),)
     ended = ({**transaction, "says": "aborted by hand"},)
-    summary = Summary("blue", AS_OF, "given", "out", counts=counts, captured_to_ms=AS_OF, **read, findings=found, ended=ended)
+    summary = Summary(
+        "blue", AS_OF, "given", "out", counts=counts, captured_to_ms=AS_OF, **read, findings=found, ended=ended
+    )
     return Results(
         summary=summary,
         brokers=[{"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}],

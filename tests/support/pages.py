@@ -32,7 +32,9 @@ OURS = {
 
 def transaction(**fields: Any) -> dict[str, Any]:
     """A hanging transaction that may be aborted, as a report gets it."""
-    evidence = [{**HERE, "offset": 23, "record": "endTxnMarker: ABORT", "says": "the producer's last marker in this partition"}]
+    evidence = [
+        {**HERE, "offset": 23, "record": "endTxnMarker: ABORT", "says": "the producer's last marker in this partition"}
+    ]
     row = {
         **HERE, "producer_id": 1001, "producer_epoch": 0, "start_offset": 24, "last_timestamp": START, "duration_minutes": 23,
         "last_timestamp_ms": 0,
@@ -42,10 +44,17 @@ def transaction(**fields: Any) -> dict[str, Any]:
     row |= {"is_two_phase_commit": False, "verdict": "HANGING", "reason": "WRITTEN_AFTER_MARKER", "explanation": "late"}
     row |= {"kafka_find_hanging": True, "causes": [{"cause": "late produce", "likelihood": "LIKELY", "evidence": "x"}]}
     row |= {"evidence": evidence, "age_basis": "CLIENT_CLOCK", "broker_clock_age_ms": 1_324_000, "safe_to_abort": True}
-    row |= {"abort_command": f"{TOOL} abort --topic payments --partition 0 --start-offset 24", "do_not_abort_because": None}
+    row |= {
+        "abort_command": f"{TOOL} abort --topic payments --partition 0 --start-offset 24",
+        "do_not_abort_because": None,
+    }
     row |= {"blocked_offsets": 187, "blocked_bytes": 7_400, "blocks_since": START, "first_seen": AS_OF, "runs_seen": 1}
     row |= {"number": 1, "action": "ABORT", "command": f"{TOOL} abort --topic payments --partition 0 --start-offset 24"}
-    row |= {"before": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "producer 1001"}]}
+    row |= {
+        "before": [
+            {"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "producer 1001"}
+        ]
+    }
     row |= {"after": [{"command": f"{TOOL} describe-producers --topic payments --partition 0", "must_print": "None"}]}
     row |= {
         "last_stable_offset": 24, "lag_offsets": 187, "lag_bytes": 7_400, "is_holder": True,
@@ -64,16 +73,27 @@ def held(verdict: str = "LATE", **fields: Any) -> dict[str, Any]:
     """A transaction that its coordinator holds."""
     row = transaction(verdict=verdict, transactional_id="fraud-detector", producer_id=1002, coordinator_state="Ongoing")
     row |= {"safe_to_abort": False, "abort_command": None, "do_not_abort_because": "its coordinator still holds it"}
-    row |= {"action": "END_AT_COORDINATOR", "command": f"{TOOL} forceTerminateTransaction --transactionalId fraud-detector"}
+    row |= {
+        "action": "END_AT_COORDINATOR",
+        "command": f"{TOOL} forceTerminateTransaction --transactionalId fraud-detector",
+    }
     return row | fields
 
 
 def story(row: Mapping[str, Any]) -> Story:
     """What the two logs show of it: begun, aborted, and written to once more."""
     start = row["start_offset"]
-    data = {"producer_epoch": 0, "is_transactional": True, "is_control": False, "timestamp_type": "CREATE_TIME", "records_count": 1}
+    data = {
+        "producer_epoch": 0,
+        "is_transactional": True,
+        "is_control": False,
+        "timestamp_type": "CREATE_TIME",
+        "records_count": 1,
+    }
     marker = {**data, "is_control": True, "control_type": "ABORT", "coordinator_epoch": 0, "base_sequence": None}
-    first, second = ({"max_timestamp_ms": START, "base_sequence": number, "last_sequence": number} for number in range(2))
+    first, second = (
+        {"max_timestamp_ms": START, "base_sequence": number, "last_sequence": number} for number in range(2)
+    )
     batches = [
         {**data, "base_offset": start - 2, "last_offset": start - 2, **first},
         {**marker, "base_offset": start - 1, "last_offset": start - 1, "max_timestamp_ms": START + 50},
@@ -89,7 +109,9 @@ def story(row: Mapping[str, Any]) -> Story:
     ]
     stamps = Stamps([start - 1, start + 9], [START + 50, START + 60_000])
     events = story_events(dict(row), batches, stamps, records)
-    evidence = [{**each, "printed": [f"baseOffset: {each['offset']} lastOffset: {each['offset']}"]} for each in row["evidence"]]
+    evidence = [
+        {**each, "printed": [f"baseOffset: {each['offset']} lastOffset: {each['offset']}"]} for each in row["evidence"]
+    ]
     told = Episode("quickstart", "run-1", AS_OF, events, Explained(dict(row), ["3 earlier records of it"], evidence))
     growth = [{"base_offset": start + 10 * i, "max_timestamp_ms": START + 60_000 * i} for i in range(1, 20)]
     return Story(told, growth, {"last_stable_offset": start, "high_watermark": start + 187})
@@ -100,7 +122,12 @@ def broken() -> TransactionOnPartitions:
     own = {
         "topic": "orders", "records": 2, "marked": START, "says": None, "marker": "FOUND", "marker_offset": 43, "outcome": "COMMIT",
     }  # fmt: skip
-    odd = {"marker": "CONTRADICTING", "marker_offset": 88, "outcome": "ABORT", "says": "an ABORT marker contradicts the decision"}
+    odd = {
+        "marker": "CONTRADICTING",
+        "marker_offset": 88,
+        "outcome": "ABORT",
+        "says": "an ABORT marker contradicts the decision",
+    }
     places = [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
     records = [{"offset": 24, "timestamp_ms": START, "state": "Ongoing", "partitions": places}]
     rows = [own | {"partition": 0} | odd, own | {"partition": 1}]
@@ -130,14 +157,31 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         sections.setdefault(PREPARED if row["verdict"] == "OPEN" else row["verdict"], []).append(row)
         verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
         actions[row["action"]] = actions.get(row["action"], 0) + 1
-    shown = Summary("quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, actions, brokers=2)
+    shown = Summary(
+        "quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, actions, brokers=2
+    )
     reach = {name: extent(*[row for row in rows if row["verdict"] == name]) for name in verdicts}
     shown = replace(shown, captured_to_ms=AS_OF, extents=reach)
-    shown = replace(shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {}))
+    shown = replace(
+        shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {})
+    )
     covered = [{"topic": "__transaction_state", "partition": i, "status": "COMPLETE"} for i in range(5)]
-    covered += [{"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING", "DAMAGED")[i % 3]} for i in range(7)]
-    lag = {**HERE, "lag_offsets": 187, "lag_bytes": 7_400, "lag_ms": 1_384_000, "last_stable_offset": 24, "high_watermark": 211}
-    lag |= {"blocking_producer_id": 1001, "blocking_transactional_id": "payments-batch-7", "blocking_verdict": "HANGING"}
+    covered += [
+        {"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING", "DAMAGED")[i % 3]} for i in range(7)
+    ]
+    lag = {
+        **HERE,
+        "lag_offsets": 187,
+        "lag_bytes": 7_400,
+        "lag_ms": 1_384_000,
+        "last_stable_offset": 24,
+        "high_watermark": 211,
+    }
+    lag |= {
+        "blocking_producer_id": 1001,
+        "blocking_transactional_id": "payments-batch-7",
+        "blocking_verdict": "HANGING",
+    }
     broker = {"broker": "1", "partitions_led": 7, "partitions_with_late_transactions": 1, "coordinators_led": 2}
     run = {"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": verdicts, "lag_ms": 1_384_000}
     known: dict[str, Any] = {"run_id": "run-1", "tables": "out", "inputs": "/data/capture", "covered": covered}
@@ -153,17 +197,36 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
 
 def full_page() -> Page:
     """A page with every section."""
-    ended = {**HERE, "start_offset": 3, "producer_id": 9, "transactional_id": "gone", "verdict": "HANGING", "says": "ended by hand"}
+    ended = {
+        **HERE,
+        "start_offset": 3,
+        "producer_id": 9,
+        "transactional_id": "gone",
+        "verdict": "HANGING",
+        "says": "ended by hand",
+    }
     rows = [
         transaction(),
-        transaction(start_offset=40, safe_to_abort=False, do_not_abort_because="no clock proves its age", action="ABORT_LATER"),
+        transaction(
+            start_offset=40, safe_to_abort=False, do_not_abort_because="no clock proves its age", action="ABORT_LATER"
+        ),
         held("STUCK", action="REVIVE_COORDINATOR", command=None),
         held(start_offset=50),
-        transaction(verdict="SUSPECT", start_offset=60, abort_command=None, do_not_abort_because="young", action="WAIT"),
+        transaction(
+            verdict="SUSPECT", start_offset=60, abort_command=None, do_not_abort_because="young", action="WAIT"
+        ),
         held("OPEN", start_offset=70, is_two_phase_commit=True, coordinator_state="Ongoing"),
-        transaction(verdict="UNKNOWN", start_offset=80, abort_command=None, do_not_abort_because="x", action="CAPTURE_MORE"),
+        transaction(
+            verdict="UNKNOWN", start_offset=80, abort_command=None, do_not_abort_because="x", action="CAPTURE_MORE"
+        ),
     ]
-    harmed = {**HERE, "source": "raw:1", "status": "PARTIAL", "detail": "the log begins in the middle", "unreadable_bytes": 0}
+    harmed = {
+        **HERE,
+        "source": "raw:1",
+        "status": "PARTIAL",
+        "detail": "the log begins in the middle",
+        "unreadable_bytes": 0,
+    }
     more = {"incomplete": (harmed,), "findings": findings(), "missing_coordinators": (7, 31), "unreadable_bytes": 12}
     more |= {"ended": (ended,), "ended_known": 1, "broken": [broken()]}
     endings = [{**ended, "as_of": AS_OF}]
@@ -181,7 +244,10 @@ def acknowledged_of(row: Mapping[str, Any]) -> Acknowledged:
 
 def findings() -> list[FindingPlaces]:
     """One finding with places, and one of severity INFO."""
-    places = [{**HERE, "offset": offset, "producer_id": 9, "transactional_id": "gone", "evidence": "a marker"} for offset in (7, 9)]
+    places = [
+        {**HERE, "offset": offset, "producer_id": 9, "transactional_id": "gone", "evidence": "a marker"}
+        for offset in (7, 9)
+    ]
     split = FINDINGS[Finding.SPLIT_OUTCOME]
     return [
         FindingPlaces("SPLIT_OUTCOME", "CRITICAL", 2, split.meaning, split.advice, places),

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
-from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, CompletedTxn, ProducerState, append, has_expired, last_stable_offset
+from txnlib.core.kafka.producer_state import (
+    UNKNOWN_PRODUCER,
+    CompletedTxn,
+    ProducerState,
+    append,
+    has_expired,
+    last_stable_offset,
+)
 from txnlib.core.kafka.record_batch import RecordBatch
 
 
@@ -17,7 +24,8 @@ class PartitionState:
 
     producers: dict[int, ProducerState] = field(default_factory=dict)
     completed: list[CompletedTxn] = field(default_factory=list)
-    #: For each completed transaction, the lowest offset that was still open, as the aborted-transaction index records it.
+    #: For each completed transaction, the lowest offset that was still open, as the aborted-transaction index records
+    #: it.
     completed_last_stable_offsets: list[int] = field(default_factory=list)
     findings: list[tuple[int, Finding]] = field(default_factory=list)
     end_offset: int = 0
@@ -45,7 +53,9 @@ class PartitionState:
     @property
     def open_transactions(self) -> dict[int, int]:
         """First offset -> producer id of the open transactions, lowest first (Kafka: `ongoingTxns`)."""
-        opened = {s.current_txn_first_offset: p for p, s in self.producers.items() if s.current_txn_first_offset is not None}
+        opened = {
+            s.current_txn_first_offset: p for p, s in self.producers.items() if s.current_txn_first_offset is not None
+        }
         return dict(sorted(opened.items()))
 
     @property

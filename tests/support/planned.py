@@ -18,7 +18,10 @@ def row_of(transaction: OpenTransaction) -> tuple[Plan, dict[str, Any]]:
     """The plan for a transaction, and its row in `abort_plan`."""
     found = plan(transaction)
     assert found is not None
-    known = {name: getattr(transaction, name) for name in ("topic", "partition", "producer_id", "start_offset", "transactional_id")}
+    known = {
+        name: getattr(transaction, name)
+        for name in ("topic", "partition", "producer_id", "start_offset", "transactional_id")
+    }
     row = {**known, "number": 1, "action": found.action.name, "verdict": transaction.verdict, "command": found.command}
     steps = {"before": _steps(found.before), "after": _steps(found.after)}
     return found, {**row, **steps, "command_for_old_brokers": found.command_for_old_brokers}

@@ -12,7 +12,9 @@ _SECONDS = 60
 
 def transactional(bootstrap: str, transactional_id: str) -> Producer:
     """A producer that may begin transactions."""
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "linger.ms": 0, "log_level": 0})
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "linger.ms": 0, "log_level": 0}
+    )
     producer.init_transactions(_SECONDS)
     return producer
 
@@ -26,7 +28,8 @@ def write(producer: Producer, topic: str, partitions: int, count: int, value: by
 
 @contextmanager
 def busy(bootstrap: str, topic: str, partitions: int, producers: int = 2) -> Iterator[None]:
-    """Producers at work beside the caller: each fifth transaction is aborted. Their last ones are ended when the block is."""
+    """Producers at work beside the caller: each fifth transaction is aborted. Their last ones are ended when the block
+    is."""
     stop, failures = threading.Event(), list[BaseException]()
     warm = threading.Barrier(producers + 1)
 

@@ -1,7 +1,7 @@
 """Random, truthful histories of a cluster, and random partial captures of them.
 
-A history goes on after the capture, as copies may be of different instants. What is judged is the instant of the capture: a later
-transaction of the same id may still absorb what hangs then, and nobody can know that.
+A history goes on after the capture, as copies may be of different instants. What is judged is the instant of the
+capture: a later transaction of the same id may still absorb what hangs then, and nobody can know that.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +27,9 @@ class History:
 
     def is_ended(self, place: Place, producer_id: int, offset: int) -> bool:
         """Whether a marker of the producer followed an offset of the whole log when the capture was taken."""
-        markers = [e for e in self.cluster.logs[place] if e.producer_id == producer_id and e.marker is not None and e.at <= END]
+        markers = [
+            e for e in self.cluster.logs[place] if e.producer_id == producer_id and e.marker is not None and e.at <= END
+        ]
         return any(e.offset > offset for e in markers)
 
     def is_commit_due(self, place: Place, producer_id: int, offset: int) -> bool:

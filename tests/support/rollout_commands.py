@@ -1,4 +1,5 @@
-"""Commands of docker, kubectl and databricks in the documents: they name what exists, and a container takes its arguments."""
+"""Commands of docker, kubectl and databricks in the documents: they name what exists, and a container takes its
+arguments."""
 
 import argparse
 from collections.abc import Sequence
@@ -74,7 +75,10 @@ def _bundle(repository: Path) -> argparse.ArgumentParser:
         command = verbs.add_parser(verb, allow_abbrev=False)
         command.add_argument("-t", "--target", choices=targets, required=True)
         command.add_argument(
-            "--var", dest="variables", type=lambda text: [given.partition("=") for given in text.split(",")], required=True
+            "--var",
+            dest="variables",
+            type=lambda text: [given.partition("=") for given in text.split(",")],
+            required=True,
         )
         if verb == "run":
             command.add_argument("job", choices=jobs)

@@ -45,7 +45,9 @@ class RandomLog:
         where: dict[str, Any] = {"leader_epoch": self.leader_epoch}
         if kind in "tm" and random.random() < 0.12:
             self.offset += 1
-            return encode_marker(pid, epoch, random.choice((ControlType.COMMIT, ControlType.ABORT)), 0, at=at, ts=self.now, **where)
+            return encode_marker(
+                pid, epoch, random.choice((ControlType.COMMIT, ControlType.ABORT)), 0, at=at, ts=self.now, **where
+            )
         delta = random.choice((0, 0, 1, 4, 9, 9, 9_000))
         if pid >= 0:
             if self._is_odd():
@@ -57,7 +59,9 @@ class RandomLog:
             where |= {"producer_id": pid, "producer_epoch": epoch, "base_sequence": first & MAX_SEQUENCE}
         is_transactional = kind == "t" or (kind == "m" and random.random() < 0.5)
         is_stamped = random.random() < 0.5 if self._is_odd() else pid in (8, -1)
-        time = self.now if not self._is_odd() else random.choice((-1, 0, self.now - 50_000, self.now + 2**32, 2**63 - 1))
+        time = (
+            self.now if not self._is_odd() else random.choice((-1, 0, self.now - 50_000, self.now + 2**32, 2**63 - 1))
+        )
         if self._is_odd():
             where["delete_horizon"] = self.now
         if self._is_odd():
@@ -77,7 +81,9 @@ def read_rows(
     content: bytes, *, has_runs: bool, base_offset: int = 0, source: str = "raw:1", partition: int = 0, **part: Any
 ) -> list[dict[str, Any]]:
     """The rows of `record_batches` of a segment, or of a part of it (`start`, `until`)."""
-    segment = Segment("x.log", source, "orders", partition, base_offset, content, len(content), lambda position: None, **part)
+    segment = Segment(
+        "x.log", source, "orders", partition, base_offset, content, len(content), lambda position: None, **part
+    )
     return [row for batch in read_record_batches(segment, has_runs=has_runs) for row in batch.to_pylist()]
 
 

@@ -1,6 +1,7 @@
 """Schedules: what happens to one topic of a cluster, and what an audit must say of it.
 
-One schedule a topic, many schedules an audit; each has a transactional id, a producer and a coordinator partition of its own.
+One schedule a topic, many schedules an audit; each has a transactional id, a producer and a coordinator partition of
+its own.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +17,8 @@ BEATS = 49
 
 @dataclass(frozen=True)
 class Expected:
-    """The verdict on a producer's open transaction; None: it is not open. `says` is a part of why it must not be aborted."""
+    """The verdict on a producer's open transaction; None: it is not open. `says` is a part of why it must not be
+    aborted."""
 
     producer_id: int
     verdict: str | None
@@ -27,7 +29,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class Story:
-    """The part of a cluster that a schedule is about. Without other places, what happens, happens on the first partition."""
+    """The part of a cluster that a schedule is about. Without other places, what happens, happens on the first
+    partition."""
 
     c: Cluster
     topic: str
@@ -44,7 +47,9 @@ class Story:
         self.c.begin(self.id, self.pid, more.pop("epoch", 0), tuple(places) or [self.place], at, **more)
 
     def end(self, at: int, kind: str = "COMMIT", *, start: int, places: Iterable[Place] = (), **more: Any) -> None:
-        self.c.end(self.id, self.pid, more.pop("epoch", 0), tuple(places) or [self.place], at, kind, start=start, **more)
+        self.c.end(
+            self.id, self.pid, more.pop("epoch", 0), tuple(places) or [self.place], at, kind, start=start, **more
+        )
 
     def transaction(self, at: int, kind: str = "COMMIT") -> None:
         """A whole one, of a second."""
@@ -63,7 +68,11 @@ class Story:
 
     def beat(self, *times: int, partition: int = 0, **changes: Any) -> None:
         """Transactions of another producer: their markers show a broker's clock before and behind."""
-        id_, pid, place = id_in(BEATS, f"beat-{self.topic}-{partition}"), self.pid + 500 + partition, (self.topic, partition)
+        id_, pid, place = (
+            id_in(BEATS, f"beat-{self.topic}-{partition}"),
+            self.pid + 500 + partition,
+            (self.topic, partition),
+        )
         for at in times:
             self.c.note(id_, "Ongoing", pid, 0, [place], at, start=at)
             self.c.write(place, pid, 0, at + 5, **changes)
@@ -115,7 +124,9 @@ def built(schedules: dict[str, Schedule]) -> tuple[Cluster, Told]:
 
 def wrong(tables: MemoryTables, told: Told) -> dict[str, object]:
     """By schedule, what an audit says of it that it must not."""
-    opened = {(row["topic"], row["producer_id"]): row for row in tables.rows("open_transactions") if row["partition"] == 0}
+    opened = {
+        (row["topic"], row["producer_id"]): row for row in tables.rows("open_transactions") if row["partition"] == 0
+    }
     found: dict[str, object] = {}
     for name, (topic, expected) in told.items():
         row = opened.get((topic, expected.producer_id))

@@ -31,7 +31,8 @@ AZURITE_KEY: Final = base64.b64encode(b"of a server that lives as long as a test
 SECRET: Final = base64.b64encode(b"what no message may hold, whoever reads it").decode()
 
 
-#: Processes of their own: deltalake waits for answers with the interpreter's lock held, and pyarrow for some of Google's.
+#: Processes of their own: deltalake waits for answers with the interpreter's lock held, and pyarrow for some of
+#: Google's.
 _MOTO: Final = """
 import threading
 
@@ -106,7 +107,9 @@ def amazons(folder: Path) -> Iterator[Store]:
     with _listening([sys.executable, "-c", _MOTO], folder) as host:
 
         def demand(count: bytes) -> None:
-            request = urllib.request.Request(f"http://{host}/moto-api/reset-auth", count, {"Content-Type": "text/plain"})
+            request = urllib.request.Request(
+                f"http://{host}/moto-api/reset-auth", count, {"Content-Type": "text/plain"}
+            )
             with urllib.request.urlopen(request):
                 pass
 
@@ -121,7 +124,9 @@ def amazons(folder: Path) -> Iterator[Store]:
         settings = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": SECRET}
         with _environment("AWS_", AWS_ENDPOINT_URL=f"http://{host}", AWS_EC2_METADATA_DISABLED="true", **settings):
             yield Store(
-                fs.S3FileSystem(endpoint_override=host, scheme="http", region="eu-central-1", allow_bucket_creation=True),
+                fs.S3FileSystem(
+                    endpoint_override=host, scheme="http", region="eu-central-1", allow_bucket_creation=True
+                ),
                 root="s3://{}",
                 endpoint="AWS_ENDPOINT_URL",
                 credentials="AWS_ACCESS_KEY_ID",
@@ -189,15 +194,30 @@ def _googles(asked: list[str], folder: Path) -> Iterator[Store]:
 def microsofts(folder: Path) -> Iterator[Store]:
     """Azurite, which Arrow's own tests use. A program for Node, so it is not among what pip brings."""
     program = _program("azurite-blob", "AZURITE", "npm install --global azurite")
-    asked = [program, "--blobPort", "0", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--silent"]
-    with _environment("AZURITE_ACCOUNTS", AZURITE_ACCOUNTS=f"{ACCOUNT}:{AZURITE_KEY}"), _listening(asked, folder) as host:
+    asked = [
+        program,
+        "--blobPort",
+        "0",
+        "--inMemoryPersistence",
+        "--disableTelemetry",
+        "--skipApiVersionCheck",
+        "--silent",
+    ]
+    with (
+        _environment("AZURITE_ACCOUNTS", AZURITE_ACCOUNTS=f"{ACCOUNT}:{AZURITE_KEY}"),
+        _listening(asked, folder) as host,
+    ):
         settings = {"AZURE_STORAGE_SERVICE_ENDPOINT": f"http://{host}/{ACCOUNT}", "AZURE_STORAGE_KEY": AZURITE_KEY}
         with _environment("AZURE_", **settings):
             yield _azurite(host)
 
 
 def _azurite(host: str) -> Store:
-    at = {f"{api}_storage_{what}": value for api in ("blob", "dfs") for what, value in (("authority", host), ("scheme", "http"))}
+    at = {
+        f"{api}_storage_{what}": value
+        for api in ("blob", "dfs")
+        for what, value in (("authority", host), ("scheme", "http"))
+    }
     return Store(
         fs.AzureFileSystem(ACCOUNT, account_key=AZURITE_KEY, **at), root=f"abfss://{{}}@{ACCOUNT}.dfs.core.windows.net",
         endpoint="AZURE_STORAGE_SERVICE_ENDPOINT", credentials="AZURE_STORAGE_KEY", unreachable="Could not connect",
@@ -214,8 +234,19 @@ def hadoops(folder: Path) -> Iterator[Store]:
     java = Path(os.environ["JAVA_HOME"], "bin", "java")
     # A datanode deletes what the namenode tells it to when it next says that it is alive.
     seconds = {"dfs.heartbeat.interval": 1, "dfs.namenode.redundancy.interval.seconds": 1}
-    given = [word for name, value in {**seconds, "hdfs.minidfs.basedir": folder}.items() for word in ("-D", f"{name}={value}")]
-    asked = [str(java), "-Xmx256m", "-cp", os.environ["HADOOP_CLASS_PATH"], "org.apache.hadoop.test.MiniDFSClusterManager", *given]
+    given = [
+        word
+        for name, value in {**seconds, "hdfs.minidfs.basedir": folder}.items()
+        for word in ("-D", f"{name}={value}")
+    ]
+    asked = [
+        str(java),
+        "-Xmx256m",
+        "-cp",
+        os.environ["HADOOP_CLASS_PATH"],
+        "org.apache.hadoop.test.MiniDFSClusterManager",
+        *given,
+    ]
     told = folder / "details.json"
     with _running([*asked, "-format", "-writeDetails", str(told)], told, r'"namenode_port":\s*(\d+)') as port:
         settings = {"HADOOP_CONF_DIR": _core_site(folder / "conf", port)}
@@ -243,7 +274,9 @@ def _hadoop(folder: Path, port: str) -> Store:
             hadoop.client.set_permission("/captures", 0o755)
 
     def blocks() -> int:
-        return sum(not name.endswith(".meta") for _, _, names in os.walk(folder) for name in names if name.startswith("blk_"))
+        return sum(
+            not name.endswith(".meta") for _, _, names in os.walk(folder) for name in names if name.startswith("blk_")
+        )
 
     def files() -> int:
         return sum(status.length > 0 for status in hadoop.client.list_status("/", True) if not status.isdir)
@@ -266,7 +299,14 @@ def _core_site(folder: Path, port: str) -> str:
 
 def azure_token(permissions: str = "rl") -> str:
     """An account's token for Azurite, as Azure's tools print it: without a question mark."""
-    said = {"sp": permissions, "ss": "b", "srt": "sco", "se": "2100-01-01T00:00:00Z", "spr": "https,http", "sv": "2020-08-04"}
+    said = {
+        "sp": permissions,
+        "ss": "b",
+        "srt": "sco",
+        "se": "2100-01-01T00:00:00Z",
+        "spr": "https,http",
+        "sv": "2020-08-04",
+    }
     signed = "\n".join([ACCOUNT, said["sp"], said["ss"], said["srt"], "", said["se"], "", said["spr"], said["sv"], ""])
     digest = hmac.new(base64.b64decode(AZURITE_KEY), signed.encode(), hashlib.sha256).digest()
     return urlencode({**said, "sig": base64.b64encode(digest).decode()})

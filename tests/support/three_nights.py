@@ -1,8 +1,8 @@
 """Three nights of one cluster, as small tables in a folder.
 
-orders-0 is SUSPECT, then HANGING, then HANGING still. payments-0 is LATE on the second night, and was aborted by hand before the
-third. On the third a two-phase commit is open in orders-1. What is open in orders-2, which the second night did not capture, is
-OPEN, not seen, and UNKNOWN.
+orders-0 is SUSPECT, then HANGING, then HANGING still. payments-0 is LATE on the second night, and was aborted by hand
+before the third. On the third a two-phase commit is open in orders-1. What is open in orders-2, which the second night
+did not capture, is OPEN, not seen, and UNKNOWN.
 """
 
 from collections import Counter
@@ -31,12 +31,20 @@ LEDGER = {
     "application": "ledger", "coordinator_state": "Ongoing", "transaction_start": at(NIGHTS[2] - 7_200_000),
     "blocks_since": at(NIGHTS[2] - 7_200_000), "is_two_phase_commit": True,
 }  # fmt: skip
-NOBODY = {"topic": "orders", "partition": 2, "start_offset": 9, "producer_id": 4, "blocks_since": at(NIGHTS[2] - 60_000)}
+NOBODY = {
+    "topic": "orders",
+    "partition": 2,
+    "start_offset": 9,
+    "producer_id": 4,
+    "blocks_since": at(NIGHTS[2] - 60_000),
+}
 _EXPLAINED = {"HANGING": "nobody owns its producer id", "UNKNOWN": "a coordinator partition was not captured"}
 
 
 def _judged(seen: dict[str, Any], verdict: str, night: int, **more: Any) -> dict[str, Any]:
-    reason = {"HANGING": "TRANSACTIONAL_ID_EXPIRED", "UNKNOWN": "COORDINATOR_PARTITION_NOT_CAPTURED"}.get(verdict, "EXPECTED")
+    reason = {"HANGING": "TRANSACTIONAL_ID_EXPIRED", "UNKNOWN": "COORDINATOR_PARTITION_NOT_CAPTURED"}.get(
+        verdict, "EXPECTED"
+    )
     told = {"verdict": verdict, "reason": reason, "explanation": _EXPLAINED.get(verdict, "expected"), "runs_seen": 1}
     return {"as_of": at(NIGHTS[night]), "first_seen": at(NIGHTS[night]), "blocked_offsets": 40, **seen, **told, **more}
 
@@ -81,64 +89,157 @@ def _night(root: Path, night: int, run_id: str) -> None:
     copy = {"is_judged": True, "status": "COMPLETE"}
     judged = [
         copy | {"topic": topic, "partition": partition, "source": f"raw:{leader}", "leader": leader}
-        for topic, partition, leader in (("orders", 0, "1"), ("orders", 1, "2"), ("orders", 2, "2"), ("payments", 0, "1"))
+        for topic, partition, leader in (
+            ("orders", 0, "1"),
+            ("orders", 1, "2"),
+            ("orders", 2, "2"),
+            ("payments", 0, "1"),
+        )
     ]
     judged[0] |= GREW if night else {}  # the others were read whole
     judged[2] |= {"status": "MISSING"} if night == 1 else {}
     nowhere = {"topic": "__transaction_state", "partition": 7, "source": "-", "is_judged": False, "status": "MISSING"}
     add("coverage", *judged, nowhere | {"detail": "no copy"})
-    blocked = {"as_of": as_of, "topic": "orders", "partition": 0, "last_stable_offset": 100, "high_watermark": 140 + 10 * night}
+    blocked = {
+        "as_of": as_of,
+        "topic": "orders",
+        "partition": 0,
+        "last_stable_offset": 100,
+        "high_watermark": 140 + 10 * night,
+    }
     blocked |= {"lag_offsets": 40 + 10 * night, "lag_ms": 600_000 + 86_400_000 * night, "lag_bytes": 4096}
     blocked |= {"blocking_producer_id": 1, "blocking_transactional_id": "billing-0"}
     blocked |= {"blocking_verdict": OPENED[night][0]["verdict"]}
-    behind = {"next_blocking_offset": 120, "next_blocking_producer_id": 9, "next_blocking_transactional_id": "billing-1"}
-    free = {"as_of": as_of, "topic": "payments", "partition": 0, "last_stable_offset": 90, "high_watermark": 90, "lag_offsets": 0}
+    behind = {
+        "next_blocking_offset": 120,
+        "next_blocking_producer_id": 9,
+        "next_blocking_transactional_id": "billing-1",
+    }
+    free = {
+        "as_of": as_of,
+        "topic": "payments",
+        "partition": 0,
+        "last_stable_offset": 90,
+        "high_watermark": 90,
+        "lag_offsets": 0,
+    }
     add("partitions", blocked | behind, free)
     waiting = {"as_of": as_of, "topic": "orders", "partition": 0, "committed_offset": 100, "lag_offsets": 40}
     waiting |= {"committed_at": at(NIGHTS[0]), "blocking_producer_id": 1, "blocking_transactional_id": "billing-0"}
     add("blocked_groups", waiting | {"group_id": "invoices"}, waiting | {"group_id": "mailer"})
     of_broker = {"1": {"partitions_with_late_transactions": 1}, "2": {"active_transaction_open_time_max_ms": 7_200_000}}
-    add("brokers", *[{"as_of": as_of, "broker": broker, "partitions_led": 2} | told for broker, told in of_broker.items()])
-    clocks = {"as_of": as_of, "broker": "1", "other_broker": "2", "offset_ms": 47_000, "error_ms": 12, "basis": "TWO_WAY"}
+    add(
+        "brokers",
+        *[{"as_of": as_of, "broker": broker, "partitions_led": 2} | told for broker, told in of_broker.items()],
+    )
+    clocks = {
+        "as_of": as_of,
+        "broker": "1",
+        "other_broker": "2",
+        "offset_ms": 47_000,
+        "error_ms": 12,
+        "basis": "TWO_WAY",
+    }
     add("broker_clocks", clocks | {"samples": 9, "samples_back": 8, "is_far": True})
     plan = {key: BILLING[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
-    add("abort_plan", plan | {"as_of": as_of, "number": 1, "action": "ABORT", "command": "kafka-transactions.sh abort …"})
+    add(
+        "abort_plan",
+        plan | {"as_of": as_of, "number": 1, "action": "ABORT", "command": "kafka-transactions.sh abort …"},
+    )
     ids = [("billing-0", "billing", 3), ("fraud-1", "fraud", 4), ("ledger-0", "ledger", 4)]
-    add("transactional_ids", *[{"transactional_id": i, "application": a, "coordinator_partition": c} for i, a, c in ids])
+    add(
+        "transactional_ids", *[{"transactional_id": i, "application": a, "coordinator_partition": c} for i, a, c in ids]
+    )
     add("transactions", *_ended())
     add("coordinator_states", *_records())
     add("transaction_outcomes", *_outcomes(night))
-    add("marker_repairs", _outcomes(night)[1] | {"request": "{}", "fate": "OPEN", "tool": "no shipped tool", "marker_epoch": 0})
+    add(
+        "marker_repairs",
+        _outcomes(night)[1] | {"request": "{}", "fate": "OPEN", "tool": "no shipped tool", "marker_epoch": 0},
+    )
     ledger = {key: LEDGER[key] for key in ("transactional_id", "producer_id", "application")}
     ledger |= {"as_of": as_of, "producer_epoch": 0}
-    ledger |= {"open_since": LEDGER["transaction_start"], "open_ms": 7_200_000, "is_overdue": True, "records": 3, "runs_seen": 1}
+    ledger |= {
+        "open_since": LEDGER["transaction_start"],
+        "open_ms": 7_200_000,
+        "is_overdue": True,
+        "records": 3,
+        "runs_seen": 1,
+    }
     add("in_doubt_transactions", *[ledger] * (night == 2))
-    split = {"name": "SPLIT_OUTCOME", "severity": "CRITICAL", "topic": "orders", "partition": 0, "offset": 5, "message": "…"}
+    split = {
+        "name": "SPLIT_OUTCOME",
+        "severity": "CRITICAL",
+        "topic": "orders",
+        "partition": 0,
+        "offset": 5,
+        "message": "…",
+    }
     expires = {"name": "TRANSACTIONAL_ID_EXPIRES", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
     add("findings", split, expires | {"expected": at(NIGHTS[2] + 86_400_000), "evidence": "about 2026-11-22"})
-    bad = {"topic": "orders", "partition": 0, "source": "raw:1", "path": "1/orders-0/0.log", "position": 10, "length": 20}
+    bad = {
+        "topic": "orders",
+        "partition": 0,
+        "source": "raw:1",
+        "path": "1/orders-0/0.log",
+        "position": 10,
+        "length": 20,
+    }
     add("quarantine", bad | {"reason": "CRC"}, bad | {"reason": "CRC", "position": 99})
     gone = {key: FRAUD[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
-    gone |= {"as_of": as_of, "verdict": "LATE", "how": "BY_HAND", "outcome": "ABORT", "ended_at": as_of - timedelta(hours=3)}
+    gone |= {
+        "as_of": as_of,
+        "verdict": "LATE",
+        "how": "BY_HAND",
+        "outcome": "ABORT",
+        "ended_at": as_of - timedelta(hours=3),
+    }
     add("ended_transactions", *[gone | {"says": "aborted by hand at offset 60"}] * (night == 2))
-    ended = {"topic": "payments", "partition": 0, "producer_id": 2, "first_offset": 7, "outcome": "ABORT", "completed": as_of}
+    ended = {
+        "topic": "payments",
+        "partition": 0,
+        "producer_id": 2,
+        "first_offset": 7,
+        "outcome": "ABORT",
+        "completed": as_of,
+    }
     add("partition_transactions", *[ended | {"marker_offset": 60}] * (night == 2))
     batch = {"topic": "orders", "partition": 0, "source": "raw:1", "producer_id": 1}
     offsets = ("segment_base_offset", "base_offset", "last_offset")
     add("record_batches", *[batch | dict.fromkeys(offsets, at) for at in (80 + 10 * night, 105 + 10 * night)])
     span = {"topic": "orders", "partition": 0, "producer_id": 1, "span": night}
-    add("producer_spans", span | {"first_offset": 80 + night, "is_newest": False}, span | {"first_offset": 100, "is_newest": True})
+    add(
+        "producer_spans",
+        span | {"first_offset": 80 + night, "is_newest": False},
+        span | {"first_offset": 100, "is_newest": True},
+    )
 
 
 def _ended() -> list[dict[str, Any]]:
     marker = {"topic": "orders", "partition": 0, "marker_offset": 60, "marker_type": "COMMIT"}
-    base = {"coordinator_partition": 3, "transactional_id": "billing-0", "is_two_phase_commit": False, "prepared": at(NIGHTS[0])}
+    base = {
+        "coordinator_partition": 3,
+        "transactional_id": "billing-0",
+        "is_two_phase_commit": False,
+        "prepared": at(NIGHTS[0]),
+    }
     base |= {"transaction_timeout_ms": 60_000, "markers": [marker]}
     quick = base | {"outcome": "COMMIT", "ended_by": "CLIENT", "time_to_decide_ms": 100, "time_to_write_markers_ms": 4}
-    slow = base | {"outcome": "ABORT", "ended_by": "TIMEOUT", "time_to_decide_ms": 61_000, "time_to_write_markers_ms": 40}
+    slow = base | {
+        "outcome": "ABORT",
+        "ended_by": "TIMEOUT",
+        "time_to_decide_ms": 61_000,
+        "time_to_write_markers_ms": 40,
+    }
     lost = {"topic": "payments", "partition": 0, "marker_offset": None, "marker_type": None}
     other = {"coordinator_partition": 4, "transactional_id": "fraud-1", "markers": [marker, lost]}
-    return [quick, quick, slow, quick | other, base | {"transactional_id": "ledger-0", "outcome": "OPEN", "markers": []}]
+    return [
+        quick,
+        quick,
+        slow,
+        quick | other,
+        base | {"transactional_id": "ledger-0", "outcome": "OPEN", "markers": []},
+    ]
 
 
 def _outcomes(night: int) -> list[dict[str, Any]]:
@@ -146,15 +247,39 @@ def _outcomes(night: int) -> list[dict[str, Any]]:
     base = {
         "as_of": at(NIGHTS[night]), "producer_id": 1, "producer_epoch": 0, "is_two_phase_commit": False, "transaction_number": 1,
     }  # fmt: skip
-    base |= {"transactional_id": "billing-0", "coordinator_partition": 3, "topic": "orders", "partition": 0, "marker": "FOUND"}
-    base |= {"known_from": "COORDINATOR", "marker_offset": 60, "outcome": "COMMIT", "decided_outcome": "COMMIT", "records": 2}
-    lost = {"transactional_id": "fraud-1", "producer_id": 2, "topic": "payments", "marker": "MISSING", "marker_offset": None}
+    base |= {
+        "transactional_id": "billing-0",
+        "coordinator_partition": 3,
+        "topic": "orders",
+        "partition": 0,
+        "marker": "FOUND",
+    }
+    base |= {
+        "known_from": "COORDINATOR",
+        "marker_offset": 60,
+        "outcome": "COMMIT",
+        "decided_outcome": "COMMIT",
+        "records": 2,
+    }
+    lost = {
+        "transactional_id": "fraud-1",
+        "producer_id": 2,
+        "topic": "payments",
+        "marker": "MISSING",
+        "marker_offset": None,
+    }
     return [base, base | lost | {"outcome": "OPEN", "says": "its marker never reached this log"}]
 
 
 def _records() -> list[dict[str, Any]]:
     states = [None, "Empty", "Ongoing", "PrepareAbort", "CompleteAbort"]
-    base = {"transactional_id": "billing-0", "coordinator_partition": 3, "producer_id": 1, "producer_epoch": 0, "legality": "LEGAL"}
+    base = {
+        "transactional_id": "billing-0",
+        "coordinator_partition": 3,
+        "producer_id": 1,
+        "producer_epoch": 0,
+        "legality": "LEGAL",
+    }
     return [
         base | {"offset": offset, "timestamp_ms": NIGHTS[0] + offset, "state_before": before, "state": after}
         for offset, (before, after) in enumerate(pairwise(states))

@@ -23,7 +23,12 @@ from kafka.protocol.admin.transactions import (
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
-from kafka.protocol.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse
+from kafka.protocol.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 from tests.support.fake_brokers import FakeBrokers
 from txnlib.wire_capture.client import MovedError
@@ -97,7 +102,8 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 @dataclass(frozen=True)
 class Served:
-    """How brokers in memory are reached. `password`: of every user, by PLAIN. `ports`: what Metadata names, as of proxies."""
+    """How brokers in memory are reached. `password`: of every user, by PLAIN. `ports`: what Metadata names, as of
+    proxies."""
 
     fake: FakeBrokers
     tls: ssl.SSLContext | None = None
@@ -161,7 +167,10 @@ class _Conversation:
     def _said(self, request: Any) -> Any:
         name, password = request.name.removesuffix("Request"), self._reached.password
         if name == "ApiVersions":
-            keys = [SimpleNamespace(api_key=k, min_version=0, max_version=known.max_version) for k, (known, _) in KNOWN.items()]
+            keys = [
+                SimpleNamespace(api_key=k, min_version=0, max_version=known.max_version)
+                for k, (known, _) in KNOWN.items()
+            ]
             return SimpleNamespace(error_code=0, api_keys=keys)
         if name == "SaslHandshake":
             code = ILLEGAL_STATE if password is None else 0 if request.mechanism == "PLAIN" else UNKNOWN_MECHANISM
@@ -198,7 +207,8 @@ def _filled(kind: Any, said: Any, version: int) -> Any:
 
 
 class Proxy:
-    """Passes on requests, and answers as `fault` makes them: their number and bytes, from 1 on; None cuts the connection."""
+    """Passes on requests, and answers as `fault` makes them: their number and bytes, from 1 on; None cuts the
+    connection."""
 
     def __init__(self) -> None:
         self.targets: dict[int, int] = {}

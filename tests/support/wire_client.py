@@ -12,15 +12,22 @@ from tests.support.log_bytes import encode_batch
 from txnlib.core.kafka.record_batch import Record
 
 _PRODUCE, _FIND_COORDINATOR, _INIT_PRODUCER_ID = 0, 10, 22
-#: Not the leader; the coordinator is loading, is not there yet, is elsewhere; the id is busy: ask again, or ask another.
+#: Not the leader; the coordinator is loading, is not there yet, is elsewhere; the id is busy: ask again, or ask
+#: another.
 _RETRIABLE = (3, 5, 6, 14, 15, 16, 51)
 _SECONDS = 60
 
 
-def write_outside_a_transaction(bootstrap: str, transactional_id: str, topic: str, partition: int, *, timestamp: int) -> int:
+def write_outside_a_transaction(
+    bootstrap: str, transactional_id: str, topic: str, partition: int, *, timestamp: int
+) -> int:
     """The producer id of a batch that opens a transaction on a partition which its coordinator knows nothing of."""
-    _answered(bootstrap, _FIND_COORDINATOR, 1, _string(transactional_id) + b"\x01", error_at=4)  # makes the topic, the first time
-    answer = _answered(bootstrap, _INIT_PRODUCER_ID, 0, _string(transactional_id) + struct.pack(">i", 60_000), error_at=4)
+    _answered(
+        bootstrap, _FIND_COORDINATOR, 1, _string(transactional_id) + b"\x01", error_at=4
+    )  # makes the topic, the first time
+    answer = _answered(
+        bootstrap, _INIT_PRODUCER_ID, 0, _string(transactional_id) + struct.pack(">i", 60_000), error_at=4
+    )
     producer_id, epoch = struct.unpack_from(">qh", answer, 6)
     batch = encode_batch(
         [Record(0, timestamp, b"key", b"value")], max_timestamp=timestamp, base_timestamp=timestamp, producer_id=producer_id,

@@ -33,8 +33,15 @@ UNTOLD = ("overtaken", "not.described")
 def log_with_a_transaction(*more: RecordBatch, deleted_before: int = LOG_START) -> Log:
     """A log whose front was deleted inside a transaction, and what its leader knows of the producer."""
     log = Log(last_stable=START)
-    log.put(N(at=0, to=29, ts=BEGUN), T(PRODUCER, EPOCH, 0, 3, at=START, ts=BEGUN), *(more or [N(at=34, to=42, **STAMPED)]))
-    known = {"producer_id": PRODUCER, "producer_epoch": EPOCH, "coordinator_epoch": -1, "current_txn_start_offset": START}
+    log.put(
+        N(at=0, to=29, ts=BEGUN), T(PRODUCER, EPOCH, 0, 3, at=START, ts=BEGUN), *(more or [N(at=34, to=42, **STAMPED)])
+    )
+    known = {
+        "producer_id": PRODUCER,
+        "producer_epoch": EPOCH,
+        "coordinator_epoch": -1,
+        "current_txn_start_offset": START,
+    }
     log.producers.append(SimpleNamespace(**known, last_sequence=3, last_timestamp=BEGUN))
     log.delete_before(deleted_before)
     return log
@@ -97,7 +104,9 @@ def cluster() -> Racing:
 
 
 @pytest.fixture(scope="module", params=[OPEN, ALL])
-def tables(spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MemoryTables:
+def tables(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> MemoryTables:
     folder: Path = tmp_path_factory.mktemp(request.param)
     taken_by(cluster(), folder, scope=request.param)
     return audited(spark, folder)
@@ -153,4 +162,7 @@ def test_a_dry_run_foresees_what_only_the_leader_knows_to_be_open(tmp_path: Path
     fake = brokers_with(emptied=log_with_a_transaction(deleted_before=END), quiet=filled())
     planned, real = (taken_by(fake, tmp_path / str(is_dry), scope=OPEN, is_dry_run=is_dry) for is_dry in (True, False))
     for taken in (planned, real):
-        assert {folder for folder, each in taken.items() if each.end_offset is not None} == {"emptied-0", "__transaction_state-0"}
+        assert {folder for folder, each in taken.items() if each.end_offset is not None} == {
+            "emptied-0",
+            "__transaction_state-0",
+        }

@@ -47,7 +47,9 @@ class Hanging(FakeBrokers):
         return super().ask(request, broker, **how)
 
 
-@pytest.mark.parametrize("question", ["DescribeProducers", "ListTransactions", "DescribeTransactions", "DescribeConfigs"])
+@pytest.mark.parametrize(
+    "question", ["DescribeProducers", "ListTransactions", "DescribeTransactions", "DescribeConfigs"]
+)
 def test_an_optional_question_without_an_answer_costs_no_broker(tmp_path: Path, question: str) -> None:
     fake = Hanging(brokers_with(orders=filled(last_stable=4), others=filled(leader=2, last_stable=4)).logs)
     fake.question = question
@@ -112,12 +114,22 @@ def test_another_call_is_proposed_where_it_helps(
     assert {row["topic"]: row["captured"] for row in json.loads(printed.out)}["orders"] == "NO"
 
 
-def test_a_dry_run_says_what_a_capture_would_fetch_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_says_what_a_capture_would_fetch_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     logs = {"orders": filled(last_stable=14), "quiet": filled(leader=2), "hidden": filled(is_readable=False)}
     fake = brokers_with(**logs)
     fake.transactional_ids_code = REFUSED_ID
     with served(fake) as ports:
-        where = ["capture", "--bootstrap-server", f"127.0.0.1:{ports[1]}", "--output", str(tmp_path / "c"), "--format", "json"]
+        where = [
+            "capture",
+            "--bootstrap-server",
+            f"127.0.0.1:{ports[1]}",
+            "--output",
+            str(tmp_path / "c"),
+            "--format",
+            "json",
+        ]
         assert main.main([*where, "--dry-run"]) == 1
         printed = capsys.readouterr()
         assert list(tmp_path.iterdir()) == []
@@ -130,22 +142,37 @@ def test_a_dry_run_says_what_a_capture_would_fetch_and_writes_nothing(tmp_path: 
             "orders": ("PLANNED", 0, 20),
             "quiet": ("NOTHING_OPEN", None, None),
         }
-        assert "dry run: a capture would fetch 24 offsets of 2 partitions from 1 broker. Nothing was written" in printed.err
+        assert (
+            "dry run: a capture would fetch 24 offsets of 2 partitions from 1 broker. Nothing was written"
+            in printed.err
+        )
         assert "Needed: the operation READ on these topics" in printed.err
         assert "Needed: the operation DESCRIBE on all transactional ids" in printed.err
         main.main(where)
         real = {row["topic"]: row for row in json.loads(capsys.readouterr().out)}
-        assert {(topic, row["from_offset"], row["end_offset"]) for topic, row in real.items() if row["captured"] == "YES"} == {
-            (topic, begin, end) for topic, (captured, begin, end) in planned.items() if captured == "PLANNED"
-        }
+        assert {
+            (topic, row["from_offset"], row["end_offset"]) for topic, row in real.items() if row["captured"] == "YES"
+        } == {(topic, begin, end) for topic, (captured, begin, end) in planned.items() if captured == "PLANNED"}
         main.main([*where, "--dry-run"])
         assert "would fetch 0 offsets of 2 partitions" in capsys.readouterr().err, "what an earlier call fetched"
 
 
 @pytest.mark.parametrize("module_name", ["kafka", "google_crc32c"])
 def test_a_missing_extra_is_named_with_the_python_that_lacks_it(tmp_path: Path, module_name: str) -> None:
-    hidden = f"import sys; sys.modules[{module_name!r}] = None; from txnlib.ask.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", hidden, "capture", "--bootstrap-server", "127.0.0.1:1", "--output", str(tmp_path / "c")]
+    hidden = (
+        f"import sys; sys.modules[{module_name!r}] = None; from txnlib.ask.main import main;"
+        " sys.exit(main(sys.argv[1:]))"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        hidden,
+        "capture",
+        "--bootstrap-server",
+        "127.0.0.1:1",
+        "--output",
+        str(tmp_path / "c"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.endswith(f": {sys.executable} -m pip install 'txnlib[capture]'\n")

@@ -46,7 +46,9 @@ def test_nothing_is_needed_for_plaintext() -> None:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_user_and_password_come_from_the_jaas_configuration(mechanism: str) -> None:
     jaas = LOGIN.format("plain.Plain") + ' username="al\\"ice" password=\'p="; x\';'
-    config = client_config({"security.protocol": "sasl_plaintext", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas})
+    config = client_config(
+        {"security.protocol": "sasl_plaintext", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
+    )
     assert config == {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": mechanism,
@@ -76,7 +78,11 @@ def test_host_names_are_checked_unless_the_algorithm_is_empty() -> None:
         ({"security.protocol": SECRET}, "security.protocol"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": SECRET}, "sasl.mechanism"),
         (
-            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": f'x required password="{SECRET}";'},
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": f'x required password="{SECRET}";',
+            },
             "sasl.jaas.config",
         ),
         ({"security.protocol": "SSL", "ssl.truststore.certificates": SECRET}, "ssl.truststore.location"),
@@ -111,7 +117,9 @@ def test_a_token_is_asked_for_once_and_again_when_it_is_old() -> None:
             asked.append((self.headers["Authorization"], self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(json.dumps({"access_token": f"t{len(asked)}", "expires_in": 3600 if len(asked) > 1 else 0}).encode())
+            self.wfile.write(
+                json.dumps({"access_token": f"t{len(asked)}", "expires_in": 3600 if len(asked) > 1 else 0}).encode()
+            )
 
         def log_message(self, *_: object) -> None: ...
 

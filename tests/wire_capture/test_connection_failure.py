@@ -96,7 +96,12 @@ FAILURES = {
 def test_a_failure_has_its_own_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tls: ssl.SSLContext, server: str, properties: str, expected: str
 ) -> None:
-    kinds = {"closed": _closed, "plain": _broker, "tls": lambda: _broker(tls=tls), "user": lambda: _broker(password="right")}
+    kinds = {
+        "closed": _closed,
+        "plain": _broker,
+        "tls": lambda: _broker(tls=tls),
+        "user": lambda: _broker(password="right"),
+    }
     with kinds[server]() as address:
         assert _said(tmp_path, address, properties, capsys) == (2, [f"txn-audit: SERVER: {expected}"])
 
@@ -113,7 +118,9 @@ def test_an_unknown_host_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
 
 
-@pytest.mark.parametrize("server", ["host", "host:", "host:port", "SSL://host:9092", "host:9092,other", ",", "::1:9092"])
+@pytest.mark.parametrize(
+    "server", ["host", "host:", "host:port", "SSL://host:9092", "host:9092,other", ",", "::1:9092"]
+)
 def test_a_server_without_port_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str], server: str) -> None:
     assert main.main(["capture", "--bootstrap-server", server, "--output", str(tmp_path / "c")]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -47,7 +47,9 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _brokers() -> FakeBrokers:
-    logs: dict[tuple[str, int], Log] = {(TRANSACTION_STATE_TOPIC, number): filled(8, leader=number + 1) for number in range(2)}
+    logs: dict[tuple[str, int], Log] = {
+        (TRANSACTION_STATE_TOPIC, number): filled(8, leader=number + 1) for number in range(2)
+    }
     logs |= {(f"topic{number}", 0): filled(20, leader=number % 2 + 1, last_stable=6) for number in range(4)}
     return FakeBrokers(logs, most_batches=4)
 

@@ -43,7 +43,9 @@ UNCOVERED = 16
 def test_a_changed_byte_of_a_batch_is_not_kept(tmp_path: Path, at: int) -> None:
     log, changed = FetchedLog(tmp_path, None, 10), bytearray(WHOLE)
     changed[len(BATCHES[0]) + at] ^= 0x80
-    with suppress(DamagedError) if at < UNCOVERED else pytest.raises(DamagedError, match="the batch at offset 12, up to"):
+    with (
+        suppress(DamagedError) if at < UNCOVERED else pytest.raises(DamagedError, match="the batch at offset 12, up to")
+    ):
         log.append(bytes(changed), 16, 4)
     # A length that is too large looks like a batch that is cut.
     assert log_of(log.folder) == BATCHES[0]

@@ -66,8 +66,12 @@ def test_a_leader_that_has_no_more_is_believed_and_noted(fake: FakeBrokers, tmp_
     assert each.notes == ["its leader has nothing from offset 18 up to its high watermark 20"]
 
 
-@pytest.mark.parametrize(("damaged", "problem"), [(2, None), (3, "orders-0: the batch at offset 8, up to 9, is damaged in every")])
-def test_a_damaged_answer_is_asked_for_again(fake: FakeBrokers, tmp_path: Path, damaged: int, problem: str | None) -> None:
+@pytest.mark.parametrize(
+    ("damaged", "problem"), [(2, None), (3, "orders-0: the batch at offset 8, up to 9, is damaged in every")]
+)
+def test_a_damaged_answer_is_asked_for_again(
+    fake: FakeBrokers, tmp_path: Path, damaged: int, problem: str | None
+) -> None:
     answers = []
 
     def damaging(number: int, answer: SimpleNamespace) -> SimpleNamespace:
@@ -96,7 +100,8 @@ def test_a_topic_that_was_created_again_is_a_new_log(fake: FakeBrokers, tmp_path
 def test_a_topic_that_is_created_again_within_a_call_is_a_new_log(
     fake: FakeBrokers, tmp_path: Path, newest_version: int, at: int
 ) -> None:
-    """Leader and leader epoch may be the same as before, and the new log may be longer than what is fetched of the old one."""
+    """Leader and leader epoch may be the same as before, and the new log may be longer than what is fetched of the old
+    one."""
     fake.newest_version = newest_version
 
     def create_again(number: int) -> None:
@@ -108,7 +113,9 @@ def test_a_topic_that_is_created_again_within_a_call_is_a_new_log(
     assert "topic was created again" in whole(fake, tmp_path).notes[0]
 
 
-def test_a_log_that_a_leader_cut_and_wrote_again_between_two_calls_is_fetched_again(fake: FakeBrokers, tmp_path: Path) -> None:
+def test_a_log_that_a_leader_cut_and_wrote_again_between_two_calls_is_fetched_again(
+    fake: FakeBrokers, tmp_path: Path
+) -> None:
     """It ends where it did: no offset tells, only the epoch."""
     taken_by(fake, tmp_path, scope=ALL)
     log = fake.logs[ORDERS]
@@ -206,7 +213,13 @@ TRUNCATED = "fetched again: epoch 0 ends at 6 on the leader: offsets from there 
     ],
 )
 def test_what_happens_to_a_log_while_it_is_fetched_is_followed_and_noted(
-    fake: FakeBrokers, tmp_path: Path, at: int, happens: Callable[[Log], None], broker: int, fetched_from: int, notes: list[str]
+    fake: FakeBrokers,
+    tmp_path: Path,
+    at: int,
+    happens: Callable[[Log], None],
+    broker: int,
+    fetched_from: int,
+    notes: list[str],
 ) -> None:
     fake.before_fetch = lambda number: happens(fake.logs[ORDERS]) if number == at else None
     each = whole(fake, tmp_path, broker)

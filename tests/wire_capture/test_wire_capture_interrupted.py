@@ -68,7 +68,9 @@ def test_a_leader_that_dies_is_followed(cluster: kafka.Cluster, tmp_path: Path) 
 
     def capture() -> None:
         with Client(cluster.bootstrap, {}) as client:
-            captured.append(take_capture(client, CaptureRequest(output, scope=ALL, limit_rate=8 * MIB), Progress(io.StringIO())))
+            captured.append(
+                take_capture(client, CaptureRequest(output, scope=ALL, limit_rate=8 * MIB), Progress(io.StringIO()))
+            )
 
     first = _leader(cluster)
     thread = threading.Thread(target=capture)
@@ -79,7 +81,9 @@ def test_a_leader_that_dies_is_followed(cluster: kafka.Cluster, tmp_path: Path) 
     (orders,) = [taken for taken in captured[0].taken if taken.partition.topic == "orders"]
     assert orders.problem is None
     assert orders.partition.leader != first
-    assert orders.notes == [f"its leader was broker {first} when the capture began, then broker {orders.partition.leader}"]
+    assert orders.notes == [
+        f"its leader was broker {first} when the capture began, then broker {orders.partition.leader}"
+    ]
     wire = log_of(output / str(orders.partition.leader) / "orders-0")
     assert len(wire) >= SIZE
     assert wire == log_of(cluster.nodes[orders.partition.leader] / "data" / "orders-0")
@@ -89,9 +93,20 @@ def test_a_leader_that_dies_is_followed(cluster: kafka.Cluster, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
-def test_a_capture_that_was_killed_goes_on(cluster: kafka.Cluster, tmp_path: Path, how: signal.Signals, code: int) -> None:
+def test_a_capture_that_was_killed_goes_on(
+    cluster: kafka.Cluster, tmp_path: Path, how: signal.Signals, code: int
+) -> None:
     output = tmp_path / "c"
-    command = [sys.executable, "-m", "txnlib.ask.main", "capture", "--bootstrap-server", cluster.bootstrap, "--output", str(output)]
+    command = [
+        sys.executable,
+        "-m",
+        "txnlib.ask.main",
+        "capture",
+        "--bootstrap-server",
+        cluster.bootstrap,
+        "--output",
+        str(output),
+    ]
     command += ["--scope", ALL, "--format", "json"]
     running = subprocess.Popen([*command, "--limit-rate", "8M"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _await_some(output)

@@ -45,7 +45,11 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
     settings = {"transaction_state_log_num_partitions": "3", "transaction_partition_verification_enable": "false"}
     with kafka.running(folder / "cluster", 2, **settings) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        topics = [NewTopic("orders", ORDERS, 2, config={"segment.ms": "300"}), NewTopic("stuck", 1, 1), NewTopic("quiet", 1, 2)]
+        topics = [
+            NewTopic("orders", ORDERS, 2, config={"segment.ms": "300"}),
+            NewTopic("stuck", 1, 1),
+            NewTopic("quiet", 1, 2),
+        ]
         for created in admin.create_topics(topics).values():
             created.result(30)
         begun = int(time.time() * 1000) - TWO_HOURS
@@ -68,9 +72,12 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
 
 
 def _await_checkpoints(cluster: kafka.Cluster, line: str) -> None:
-    """Waits until a broker noted a high watermark: each does so every `replica.high.watermark.checkpoint.interval.ms`."""
+    """Waits until a broker noted a high watermark: each does so every
+    `replica.high.watermark.checkpoint.interval.ms`."""
     until = time.monotonic() + 30
-    while not any(line in (path / "data" / "replication-offset-checkpoint").read_text() for path in cluster.nodes.values()):
+    while not any(
+        line in (path / "data" / "replication-offset-checkpoint").read_text() for path in cluster.nodes.values()
+    ):
         assert time.monotonic() < until
         time.sleep(0.2)
 
@@ -119,7 +126,9 @@ def test_a_partition_with_nothing_open_is_only_noted(night: Night) -> None:
 
 
 def test_a_second_call_fetches_nothing_again(night: Night) -> None:
-    copies = list((night.folder / ALL).glob("*/*/fetch.capture")) + list((night.folder / ALL).glob("*/first/*/fetch.capture"))
+    copies = list((night.folder / ALL).glob("*/*/fetch.capture")) + list(
+        (night.folder / ALL).glob("*/first/*/fetch.capture")
+    )
     assert 0 < night.asked_again.count("FetchRequest") <= len(copies), "more than to compare each with the leader's log"
     assert "ListOffsetsRequest" in night.asked_again
 
@@ -130,7 +139,16 @@ def test_every_file_of_the_capture_is_known(night: Night, capture: str) -> None:
 
 
 def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night) -> None:
-    columns = ("topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict", "reason", "do_not_abort_because")
+    columns = (
+        "topic",
+        "partition",
+        "start_offset",
+        "producer_id",
+        "transactional_id",
+        "verdict",
+        "reason",
+        "do_not_abort_because",
+    )
     as_of = instant_of(night.folder / ALL)
     found = {
         scope: sorted(

@@ -60,7 +60,8 @@ def test_a_capture_is_what_the_disk_has(spark: SparkSession, tmp_path: Path, ver
     instant = instant_of(tmp_path / ALL)
     tables = {name: audited(spark, tmp_path / name, "--as-of", str(instant)) for name in (OPEN, ALL, "disk")}
     found = {
-        name: sorted(tuple(row[c] for c in VERDICTS) for row in each.rows("open_transactions")) for name, each in tables.items()
+        name: sorted(tuple(row[c] for c in VERDICTS) for row in each.rows("open_transactions"))
+        for name, each in tables.items()
     }
     assert found[OPEN] == found[ALL] == found["disk"]
     assert {(row[0], row[5]) for row in found[ALL]} == {("stuck", "HANGING"), ("orders", "OPEN")}

@@ -52,7 +52,9 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         "ssl.truststore.certificates": _one_line(certificate),
         "sasl.enabled.mechanisms": "PLAIN",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN} username="admin" password="{PASSWORDS["admin"]}" {users};',
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": (
+            f'{PLAIN} username="admin" password="{PASSWORDS["admin"]}" {users};'
+        ),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin;User:ANONYMOUS",
         "transaction.state.log.num.partitions": "2",
@@ -61,14 +63,20 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     authority.write_text(certificate)
     with kafka.running(folder / "cluster", protocol="SASL_SSL", version=request.param, **settings) as cluster:
         login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "admin"}
-        login |= {"bootstrap.servers": cluster.bootstrap, "sasl.password": PASSWORDS["admin"], "ssl.ca.location": str(authority)}
+        login |= {
+            "bootstrap.servers": cluster.bootstrap,
+            "sasl.password": PASSWORDS["admin"],
+            "ssl.ca.location": str(authority),
+        }
         admin = AdminClient(login)
         for created in admin.create_topics([NewTopic("orders", 1, 1), NewTopic("hidden", 1, 1)]).values():
             created.result(30)
         everything = [("auditor", ResourceType.TOPIC, "*", each) for each in (AclOperation.READ, AclOperation.DESCRIBE)]
         everything.append(("auditor", ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE_CONFIGS))
         everything.append(("auditor", ResourceType.TRANSACTIONAL_ID, "*", AclOperation.DESCRIBE))
-        only_orders = [("guest", ResourceType.TOPIC, "orders", each) for each in (AclOperation.READ, AclOperation.DESCRIBE)]
+        only_orders = [
+            ("guest", ResourceType.TOPIC, "orders", each) for each in (AclOperation.READ, AclOperation.DESCRIBE)
+        ]
         bindings = [
             AclBinding(kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
             for user, kind, name, operation in everything + only_orders
@@ -101,7 +109,14 @@ def _properties(folder: Path, user: str, authority: Path) -> Path:
 
 
 def _capture(secured: Secured, user: str, output: Path, *more: str) -> int:
-    where = ["--bootstrap-server", secured.bootstrap, "--command-config", str(secured.properties[user]), "--output", str(output)]
+    where = [
+        "--bootstrap-server",
+        secured.bootstrap,
+        "--command-config",
+        str(secured.properties[user]),
+        "--output",
+        str(output),
+    ]
     return main.main(["capture", *where, *more])
 
 
@@ -119,7 +134,9 @@ def test_an_auditor_captures_everything(secured: Secured, tmp_path: Path, capsys
     notes = json.loads((tmp_path / "c" / "capture.json").read_text())
     assert notes["coordinator_partitions"] == 2
     assert notes["transaction_max_timeout_ms"] == 900_000
-    described = [json.loads(line) for line in (tmp_path / "c" / "1" / "describe-transactions.jsonl").read_text().splitlines()]
+    described = [
+        json.loads(line) for line in (tmp_path / "c" / "1" / "describe-transactions.jsonl").read_text().splitlines()
+    ]
     assert [(row["transactional_id"], row["state"], row["partitions"]) for row in described] == [
         ("open-one", "Ongoing", ["orders-0"])
     ]
@@ -141,7 +158,9 @@ def test_a_guest_is_told_what_is_needed_and_gets_the_rest(
     assert "coordinator_partitions" not in json.loads((tmp_path / "c" / "capture.json").read_text())
 
 
-def test_a_wrong_password_is_a_clear_error(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_password_is_a_clear_error(
+    secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _capture(secured, "nobody", tmp_path / "c") == 2
     remedy = "Check user and password, or the client of the token, in sasl.jaas.config"
     assert capsys.readouterr().err == f"txn-audit: {secured.bootstrap}: it refuses this user. {remedy}\n"
@@ -167,12 +186,16 @@ def test_wrong_settings_are_named(
     assert capsys.readouterr().err.startswith(f"txn-audit: {secured.bootstrap}: {said}. ")
 
 
-def test_tls_against_a_port_without_is_named(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tls_against_a_port_without_is_named(
+    secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _capture(Secured(secured.without_tls, secured.properties), "auditor", tmp_path / "c") == 2
     assert capsys.readouterr().err.startswith(f"txn-audit: {secured.without_tls}: it does not speak TLS on this port. ")
 
 
-def test_no_password_is_written_or_printed(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_password_is_written_or_printed(
+    secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for user in ("auditor", "guest"):
         _capture(secured, user, tmp_path / user)
     printed = capsys.readouterr()

@@ -1,8 +1,10 @@
 """What people ask of an audit, one room for each question: its query, its answer as rows or a dataclass, and its text.
 
-`main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each command:
+`main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each
+command:
 
-* `report` with `headline`, `report_text` and `report_entries`: what is wrong, and what to do; `summary` and `extents` gather it
+* `report` with `headline`, `report_text` and `report_entries`: what is wrong, and what to do; `summary` and `extents`
+  gather it
 * `episode` with `events`: what both logs show in order of time, and its outcome; the answer of the three that follow
 * `explain` with `explain_text`: the story of one open transaction
 * `transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories
@@ -12,9 +14,10 @@
 * `capture`, `completion`: logs over the wire, and completion in a shell; `runs` has the names for that
 * `run_result` with `summary_json`, `metrics`: a run for programs; `atomic_file` writes files
 
-`subject` reads the words of a command that name a partition or an id; `own_command` prints commands that can be pasted anywhere.
+`subject` reads the words of a command that name a partition or an id; `own_command` prints commands that can be pasted
+anywhere.
 
-`rows` is what a query asks for; `delta_rows` opens the tables, and `log_rows` reads what is in logs. `command_output` is an answer
-in each of its forms; `grid` makes tables, JSON and CSV. What reads tables makes no text. Modules are imported one by one, so that
-`txn-audit` starts at once.
+`rows` is what a query asks for; `delta_rows` opens the tables, and `log_rows` reads what is in logs. `command_output`
+is an answer in each of its forms; `grid` makes tables, JSON and CSV. What reads tables makes no text. Modules are
+imported one by one, so that `txn-audit` starts at once.
 """

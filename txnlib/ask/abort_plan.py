@@ -24,9 +24,15 @@ CHECKS: Final = ("before", "after", "notes", "places")
 
 
 def abort_plan(
-    run: StoredRun, *, topic: str | None = None, action: str | None = None, verdict: str | None = None, limit: int | None = None
+    run: StoredRun,
+    *,
+    topic: str | None = None,
+    action: str | None = None,
+    verdict: str | None = None,
+    limit: int | None = None,
 ) -> list[Row]:
-    """The rows of abort_plan, in order, with this topic, action and verdict. Columns: the view `abort-plan`, and CHECKS."""
+    """The rows of abort_plan, in order, with this topic, action and verdict. Columns: the view `abort-plan`, and
+    CHECKS."""
     where = [*counted_as(verdict), *equal(topic=topic, action=action)]
     return run.rows("abort_plan", (*shown("abort-plan"), *CHECKS), where, order='"number"', limit=limit)
 
@@ -49,7 +55,8 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
 
 
 def _groups(rows: Sequence[Row], width: int) -> str:
-    """The steps of all rows in their order; those that need no command, and for the same reason, where the first one stands."""
+    """The steps of all rows in their order; those that need no command, and for the same reason, where the first one
+    stands."""
     groups = grouped(rows, lambda row: (row["action"], row["reason"]) if row["command"] is None else row["number"])
     return "".join(f"{line}\n" for each in groups.values() for line in _group(each, width))
 
@@ -67,7 +74,9 @@ def _group(rows: Sequence[Row], width: int) -> list[str]:
         for note in dict.fromkeys((row["do_not_abort_because"], *(row["notes"] or ()))):
             if note is not None:
                 said.setdefault(note, []).append(row["number"])
-    of = {note: "" if len(numbers) == len(rows) else f"{', '.join(map(str, numbers))}: " for note, numbers in said.items()}
+    of = {
+        note: "" if len(numbers) == len(rows) else f"{', '.join(map(str, numbers))}: " for note, numbers in said.items()
+    }
     return lines + [line for note in said for line in _said("note", f"{of[note]}{note}", width)]
 
 
@@ -108,7 +117,8 @@ def _said(label: str, text: str, width: int) -> list[str]:
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The action for each open transaction: commands in order, their expected output, and reasons against running them."""
+    """The action for each open transaction: commands in order, their expected output, and reasons against running
+    them."""
     rows = abort_plan(run, topic=options.topic, action=options.action, verdict=options.verdict, limit=options.limit)
     return abort_plan_output(rows, run.run_id, instant(run.as_of_ms))
 
@@ -173,12 +183,17 @@ def _step(row: Row) -> str:
     problem = obstacle(row)
     if problem is not None:
         steps = [step["command"] for step in row["before"] or ()]
-        known = [*(f"before   {each}" for each in steps), *([f"{_when(row):<8} {row['command']}"] if row["command"] else [])]
+        known = [
+            *(f"before   {each}" for each in steps),
+            *([f"{_when(row):<8} {row['command']}"] if row["command"] else []),
+        ]
         return _comment([f"{title}: {problem}", *known, *(f"note     {note}" for note in row["notes"] or ())])
     # From its columns, not the stored text: a table that somebody edited must not run anything else.
     command = kafka_commands.abort(row["topic"], row["partition"], row["start_offset"])
     lines = [*map(_condition, before(row)), f"run {command}", *map(_condition, after(row))]
-    return _comment([title, *(f"note     {note}" for note in row["notes"] or ())]) + "".join(f"{line}\n" for line in lines)
+    return _comment([title, *(f"note     {note}" for note in row["notes"] or ())]) + "".join(
+        f"{line}\n" for line in lines
+    )
 
 
 def _condition(condition: Condition) -> str:

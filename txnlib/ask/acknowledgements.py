@@ -1,7 +1,7 @@
 """Acknowledgements: what is known, until when, by whom and why.
 
-They are entries of a TOML file. What an entry matches, an open transaction or a finding, no longer makes an audit fail, and moves
-down in its report, never out of it.
+They are entries of a TOML file. What an entry matches, an open transaction or a finding, no longer makes an audit fail,
+and moves down in its report, never out of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    ValidationError,
+    model_validator,
+)
 
 from txnlib.ask.extents import name_of
 from txnlib.ask.rows import KEY, Filter, Key, Row, StoredRun, key_of
@@ -49,7 +58,9 @@ class Acknowledgement(BaseModel):
     topic: str | None = Field(default=None, description="Topic of what is known.")
     partition: StrictInt | None = Field(default=None, description="Number of its partition.")
     producer_id: StrictInt | None = Field(default=None, description="Producer id.")
-    start_offset: StrictInt | None = Field(default=None, description="First offset of the transaction on the partition.")
+    start_offset: StrictInt | None = Field(
+        default=None, description="First offset of the transaction on the partition."
+    )
     transactional_id: str | None = Field(default=None, description="Transactional id.")
     finding: Annotated[str, AfterValidator(_known_name)] | None = Field(
         default=None, description="Name of a finding. Without it, the entry is about open transactions."
@@ -134,7 +145,8 @@ class Acknowledged:
 
 
 def read_acknowledgements(path: str | None) -> tuple[Acknowledgement, ...]:
-    """The entries of a file; none without a file. Raises ConfigError, which names the file, the entry and the remedy."""
+    """The entries of a file; none without a file. Raises ConfigError, which names the file, the entry and the
+    remedy."""
     if path is None:
         return ()
     try:

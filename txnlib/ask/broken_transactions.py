@@ -8,7 +8,13 @@ from typing import Final
 
 from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names, ms
 from txnlib.core.schema import shown
-from txnlib.core.verdicts.transaction_outcome import WHOLE_MEANINGS, WHOLE_OUTCOMES, MarkerState, WholeOutcome, whole_outcome
+from txnlib.core.verdicts.transaction_outcome import (
+    WHOLE_MEANINGS,
+    WHOLE_OUTCOMES,
+    MarkerState,
+    WholeOutcome,
+    whole_outcome,
+)
 
 #: What identifies a transaction.
 KEY: Final = ("transactional_id", "coordinator_partition", "transaction_number")
@@ -43,7 +49,8 @@ class TransactionOnPartitions:
     #: Numbers of all transactions of the id, newest first; empty if no record of its coordinator survives.
     numbers: Sequence[int] = ()
     repairs: Sequence[Row] = ()
-    #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns OUTCOME.
+    #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns
+    #: OUTCOME.
     unexplained: Sequence[Row] = ()
 
     @property
@@ -57,7 +64,9 @@ class TransactionOnPartitions:
     @property
     def is_only_pending(self) -> bool:
         """Whether the transaction only waits for its markers, which the verdict STUCK tells if it lasts."""
-        return all(row["marker"] in (MarkerState.FOUND, MarkerState.PENDING, MarkerState.UNKNOWN) for row in self.partitions)
+        return all(
+            row["marker"] in (MarkerState.FOUND, MarkerState.PENDING, MarkerState.UNKNOWN) for row in self.partitions
+        )
 
 
 def outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int, more: Sequence[str] = ()) -> list[Row]:
@@ -67,7 +76,8 @@ def outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int, mo
 
 
 def broken_transactions(run: StoredRun, most: int) -> list[TransactionOnPartitions]:
-    """The first split or half-marked transactions, split ones first. None for a run of a version that did not store them."""
+    """The first split or half-marked transactions, split ones first. None for a run of a version that did not store
+    them."""
     order = '"marker", "transactional_id", "transaction_number"'
     is_broken: list[Filter] = [("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None)]
     odd = run.rows("transaction_outcomes", KEY, is_broken, order=order, limit=BROKEN_ROWS, is_optional=True)

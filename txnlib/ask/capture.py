@@ -46,12 +46,18 @@ def answer(options: Namespace) -> CommandOutput:
         with Client(options.bootstrap_server, config) as client:
             captured = take_capture(client, wanted, Progress())
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(f"stopped. What was fetched stays in {options.output}: call it again to go on") from error
+        raise KeyboardInterrupt(
+            f"stopped. What was fetched stays in {options.output}: call it again to go on"
+        ) from error
     problems = [each for each in captured.taken if each.problem is not None]
     exit_code = 1 if problems or captured.is_without_coordinators else 0
     notes = [
         *_remedies(problems),
-        _foreseen(captured.taken) if options.dry_run else f"capture: {options.output}. Audit it: {audit_command(options.output)}",
+        (
+            _foreseen(captured.taken)
+            if options.dry_run
+            else f"capture: {options.output}. Audit it: {audit_command(options.output)}"
+        ),
     ]
     return CommandOutput(COLUMNS, [_row(each) for each in captured.taken], notes=notes, exit_code=exit_code)
 
@@ -59,7 +65,10 @@ def answer(options: Namespace) -> CommandOutput:
 def _remedies(problems: list[Taken]) -> Iterator[str]:
     missing = sum(not each.is_lasting for each in problems)
     if len(problems) > missing:
-        yield f"{counted(len(problems) - missing, 'partition')} cannot be captured as things are: the column detail says why"
+        yield (
+            f"{counted(len(problems) - missing, 'partition')} cannot be captured as things are: the column detail"
+            " says why"
+        )
     if missing:
         yield f"{counted(missing, 'partition')} not whole: call it again to go on with what is missing"
 

@@ -42,11 +42,13 @@ _COVERAGE: Final = (
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
-def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mapping[Place, int], opened: set[Place]) -> list[Row]:
+def to_collect(
+    coverage: Sequence[Row], undecided: Sequence[Row], listed: Mapping[Place, int], opened: set[Place]
+) -> list[Row]:
     """What to copy, most useful first. Columns: COLUMNS.
 
-    `undecided`: the UNKNOWN rows of open_transactions. `listed`: number of unfinished transactions that list each partition.
-    `opened`: the partitions with open transactions.
+    `undecided`: the UNKNOWN rows of open_transactions. `listed`: number of unfinished transactions that list each
+    partition. `opened`: the partitions with open transactions.
     """
     copies = grouped(coverage, lambda row: (row["topic"], row["partition"]))
     waiting = _waiting(undecided, copies)
@@ -54,20 +56,34 @@ def to_collect(coverage: Sequence[Row], undecided: Sequence[Row], listed: Mappin
     for place, rows in copies.items():
         need, detail = _need(place, rows, waiting, listed, opened)
         if need is not None:
-            leader = next((row["leader"] for row in rows if row["leader"] is not None), None)  # if capture.json names it
+            leader = next(
+                (row["leader"] for row in rows if row["leader"] is not None), None
+            )  # if capture.json names it
             needs.append((need, place, leader, waiting.get(place, 0), detail))
-    needs += [("CHECKPOINTS", (None, None), broker, 0, NEEDS["CHECKPOINTS"]) for broker in _without_checkpoints(coverage)]
+    needs += [
+        ("CHECKPOINTS", (None, None), broker, 0, NEEDS["CHECKPOINTS"]) for broker in _without_checkpoints(coverage)
+    ]
     order = list(NEEDS)
     needs.sort(key=lambda each: (-each[3], order.index(each[0]), each[1][0] or "", each[1][1] or 0, each[2] or ""))
     return [
-        {"number": n, "need": need, "topic": topic, "partition": partition, "broker": broker, "undecided": waits, "why": why}
+        {
+            "number": n,
+            "need": need,
+            "topic": topic,
+            "partition": partition,
+            "broker": broker,
+            "undecided": waits,
+            "why": why,
+        }
         for n, (need, (topic, partition), broker, waits, why) in enumerate(needs, start=1)
     ]
 
 
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
     """Partition -> number of undecided transactions that a better copy of it may decide."""
-    unclear = [place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)]
+    unclear = [
+        place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)
+    ]
     waiting: Counter[Place] = Counter()
     for row in undecided:
         match wanted_for(row):
@@ -99,7 +115,9 @@ def _need(
         if place[0] == GROUPS_TOPIC and not listed.get(place):
             return "GROUPS", NEEDS["GROUPS"]
         number = listed.get(place, 0)
-        who = f"listed by {counted(number, 'unfinished transaction')}" if number else "no unfinished transaction lists it"
+        who = (
+            f"listed by {counted(number, 'unfinished transaction')}" if number else "no unfinished transaction lists it"
+        )
         return "PARTITION_NAMED", f"{NEEDS['PARTITION_NAMED']}; {who}"
     if judged["status"] != "COMPLETE" or waiting.get(place):
         return "COPY_NOT_WHOLE", f"{NEEDS['COPY_NOT_WHOLE']}: {detail}"
@@ -171,7 +189,9 @@ def needed_for(row: Row) -> str:
         return f"{CLUSTER_METADATA_TOPIC}-0 of another broker"
     what = {
         Wanted.PARTITION: f"{row['topic']}-{row['partition']} from its leader",
-        Wanted.COORDINATOR: f"{TRANSACTION_STATE_TOPIC}-{row['coordinator_partition']} from its leader, after the partitions",
+        Wanted.COORDINATOR: (
+            f"{TRANSACTION_STATE_TOPIC}-{row['coordinator_partition']} from its leader, after the partitions"
+        ),
         Wanted.EVERY_COORDINATOR: f"every partition of {TRANSACTION_STATE_TOPIC} from its leader, after the partitions",
     }[wanted]
     return f"{what} (collect-plan)"
@@ -204,7 +224,9 @@ def commands(rows: Sequence[Row]) -> list[str]:
     for broker in sorted({row["broker"] for row in needed}, key=lambda each: (each is None, each)):
         own = [row for row in needed if row["broker"] == broker]
         where = (
-            "on the leader of each, which kafka-topics.sh --describe names" if broker is None else f"on broker {printable(broker)}"
+            "on the leader of each, which kafka-topics.sh --describe names"
+            if broker is None
+            else f"on broker {printable(broker)}"
         )
         lines += [
             f"# {where}, whose coordinators are copied along",
@@ -214,7 +236,9 @@ def commands(rows: Sequence[Row]) -> list[str]:
 
 
 def _selection(rows: Sequence[Row]) -> str:
-    named = [row for row in rows if row["topic"] not in (None, TRANSACTION_STATE_TOPIC) and refusal(row["topic"]) is None]
+    named = [
+        row for row in rows if row["topic"] not in (None, TRANSACTION_STATE_TOPIC) and refusal(row["topic"]) is None
+    ]
     places = [(row["topic"], row["partition"]) for row in named]
     if not places:
         return "--step coordinators"

@@ -71,7 +71,8 @@ _SOME: Final[Mapping[str, dict[str, Any]]] = {
     "--topic": _ONLY_TOPIC,
     "--limit": {"type": _at_least_one, "metavar": "N", "help": "Only the first N"},
 }
-# The names of Verdict (and `extents.LOOKS_LATE`), Action and Severity. Their modules take longer to load than some answers.
+# The names of Verdict (and `extents.LOOKS_LATE`), Action and Severity. Their modules take longer to load than some
+# answers.
 _VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN", "LOOKS_LATE")
 _ACTIONS: Final = (
     "ABORT",
@@ -90,7 +91,11 @@ _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 _OF_VERDICT: Final = "Only transactions with this verdict; LOOKS_LATE: LATE only by old timestamps of their clients"
 _ONLY_VERDICT: Final = {"type": _constant, "choices": _VERDICTS, "help": _OF_VERDICT}
 #: A partition as answers print it, instead of --topic and --partition.
-_PARTITION: Final = {"nargs": "*", "metavar": "PARTITION", "help": "payments-0, payments-0@24 or payments 0: this partition"}
+_PARTITION: Final = {
+    "nargs": "*",
+    "metavar": "PARTITION",
+    "help": "payments-0, payments-0@24 or payments 0: this partition",
+}
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "report": Command(
@@ -122,7 +127,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "choices": _SEVERITIES,
                 "help": "Only of this severity or a higher one (default: WARNING; INFO is all)",
             },
-            "--name": {"type": _constant, "metavar": "NAME", "help": "Only findings of this name, such as MARKER_MISSING"},
+            "--name": {
+                "type": _constant,
+                "metavar": "NAME",
+                "help": "Only findings of this name, such as MARKER_MISSING",
+            },
             **_SOME,
         },
         example="--severity ERROR",
@@ -148,21 +157,26 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "where": {
                 "nargs": "+",
                 "metavar": "PLACE|ID",
-                "help": "payments-0@24 or payments 0 24: the transaction that begins there; payments-0: the first one there; "
-                "or a transactional id, or a producer id",
+                "help": (
+                    "payments-0@24 or payments 0 24: the transaction that begins there; payments-0: the first one"
+                    " there; or a transactional id, or a producer id"
+                ),
             },
         },
         example="payments-0@24",
     ),
     "transaction": Command(
-        "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing or in doubt",
+        "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing"
+        " or in doubt",
         "ask.transaction:answer",
         options={
             "where": {
                 "nargs": "+",
                 "metavar": "ID|PLACE",
-                "help": "A transactional id, or a producer id; payments-0@24 or payments 0 24: the transaction that begins there; "
-                "payments-0: the first one open there",
+                "help": (
+                    "A transactional id, or a producer id; payments-0@24 or payments 0 24: the transaction that begins"
+                    " there; payments-0: the first one open there"
+                ),
             },
             "--number": {"type": int, "metavar": "N", "help": "Transaction N of the id (default: the newest)"},
         },
@@ -177,7 +191,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "metavar": "PARTITION|ID",
                 "help": "payments-0 or payments 0; or a transactional id, or a producer id",
             },
-            "--last": {"type": int, "default": 10, "metavar": "N", "help": "Show the newest N ended transactions (default: 10)"},
+            "--last": {
+                "type": int,
+                "default": 10,
+                "metavar": "N",
+                "help": "Show the newest N ended transactions (default: 10)",
+            },
         },
         example="payments-0 --last 5",
     ),
@@ -199,12 +218,19 @@ COMMANDS: Final[Mapping[str, Command]] = {
         Reads.NOTHING,
         {
             "ids": {"nargs": "*", "metavar": "ID", "help": "The transactional ids"},
-            "--transactional-id": {"action": "append", "default": [], "metavar": "ID", "help": "The same, can be repeated"},
+            "--transactional-id": {
+                "action": "append",
+                "default": [],
+                "metavar": "ID",
+                "help": "The same, can be repeated",
+            },
             "--partitions": {
                 "type": int,
                 "default": 50,
                 "metavar": "N",
-                "help": "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)",
+                "help": (
+                    "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)"
+                ),
             },
         },
         "payments-batch-7 --partitions 5",
@@ -214,17 +240,30 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "ask.capture:answer",
         Reads.NOTHING,
         {
-            "--bootstrap-server": {"required": True, "metavar": "LIST", "help": "Brokers to connect to, as host:port,host:port"},
+            "--bootstrap-server": {
+                "required": True,
+                "metavar": "LIST",
+                "help": "Brokers to connect to, as host:port,host:port",
+            },
             "--command-config": {"metavar": "FILE", "help": "Client properties, as Kafka's own tools read them"},
-            "--output": {"required": True, "metavar": "CAPTURE", "help": "Folder of the capture; the same folder again goes on"},
+            "--output": {
+                "required": True,
+                "metavar": "CAPTURE",
+                "help": "Folder of the capture; the same folder again goes on",
+            },
             "--topics": {"metavar": "REGEX", "help": "Only topics whose whole name matches, and coordinators"},
             "--scope": {
                 "choices": ("open", "all"),
                 "default": "open",
-                "help": "open: of each partition with an open transaction, what follows its start, and some before it; all: whole "
-                "logs (default: open)",
+                "help": (
+                    "open: of each partition with an open transaction, what follows its start, and some before it; all:"
+                    " whole logs (default: open)"
+                ),
             },
-            "--since": {"metavar": "INSTANT", "help": "With --scope all, only records from then on: ISO-8601 or epoch ms"},
+            "--since": {
+                "metavar": "INSTANT",
+                "help": "With --scope all, only records from then on: ISO-8601 or epoch ms",
+            },
             "--limit-rate": {"metavar": "N[K|M|G]", "help": "Fetch at most this many bytes per second"},
             "--cluster": {"metavar": "NAME", "help": "Name of the cluster (default: its id)"},
             "--dry-run": {
@@ -234,7 +273,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         },
         "--bootstrap-server broker:9092 --output /backup/capture",
     ),
-    "coverage": Command("Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"),
+    "coverage": Command(
+        "Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"
+    ),
     "runs": Command("List all runs in the tables, newest first", "ask.runs:answer_runs", Reads.TABLES),
     "diff": Command(
         "Compare two runs of a cluster: new, ended and re-judged transactions",
@@ -256,7 +297,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--duration-filter": {
                 "type": int,
                 "metavar": "MS",
-                "help": "Only transactions running for longer than MS at the instant of the run; a negative value shows all",
+                "help": (
+                    "Only transactions running for longer than MS at the instant of the run; a negative value shows all"
+                ),
             },
             "--transactional-id-pattern": {
                 "metavar": "RE",
@@ -289,17 +332,24 @@ COMMANDS: Final[Mapping[str, Command]] = {
         forms=(KAFKA,),
     ),
     "find-hanging": Command(
-        "Print what kafka-transactions.sh find-hanging would have printed at the instant of the run, of one broker or of all",
+        "Print what kafka-transactions.sh find-hanging would have printed at the instant of the run, of one broker or"
+        " of all",
         "ask.kafka_transactions:answer_find_hanging",
         options={
             "where": _PARTITION,
             "--topic": {"help": "Topic to search"},
             "--partition": {"type": int, "help": "Search only this partition of the topic"},
-            "--broker-id": {"type": int, "metavar": "B", "help": "Search the partitions of which this broker's copy was captured"},
+            "--broker-id": {
+                "type": int,
+                "metavar": "B",
+                "help": "Search the partitions of which this broker's copy was captured",
+            },
             "--max-transaction-timeout": {
                 "type": int,
                 "metavar": "MINUTES",
-                "help": "Leave out transactions written to in the last MINUTES minutes (default: the setting of the audit)",
+                "help": (
+                    "Leave out transactions written to in the last MINUTES minutes (default: the setting of the audit)"
+                ),
             },
         },
         example="--topic payments",
@@ -355,7 +405,8 @@ class _WholeParser(_CommandParser):
 
 
 def parser() -> ArgumentParser:
-    """The parser of all commands. Every command that reads tables takes `--tables`, and most take `--run` and `--as-of`."""
+    """The parser of all commands. Every command that reads tables takes `--tables`, and most take `--run` and
+    `--as-of`."""
     more = f"{PROGRAM} COMMAND --help describes a command, {PROGRAM} --version names this version. {EXIT_CODES}"
     whole = _WholeParser(prog=PROGRAM, description=_ABOUT, epilog=more, usage=f"{PROGRAM} COMMAND [options]")
     whole.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
@@ -380,11 +431,17 @@ def parser() -> ArgumentParser:
 
 def _add_shared(added: ArgumentParser, command: Command) -> None:
     """The options of every command for which they mean something."""
-    said = {KAFKA: "; kafka is exactly what kafka-transactions.sh prints", SCRIPT: "; sh is a script that checks before each step"}
+    said = {
+        KAFKA: "; kafka is exactly what kafka-transactions.sh prints",
+        SCRIPT: "; sh is a script that checks before each step",
+    }
     of_tables: dict[str, dict[str, Any]] = {
         "--tables": {
             "metavar": "PATH",
-            "help": "The --output of the audit, a folder or a URI (default: $TXN_AUDIT_TABLES, else out, or the only folder in it)",
+            "help": (
+                "The --output of the audit, a folder or a URI (default: $TXN_AUDIT_TABLES, else out, or the only folder"
+                " in it)"
+            ),
         },
         "--run": {"metavar": "RUN_ID", "help": "Run to read (default: the newest)"},
         "--as-of": {"metavar": "INSTANT", "help": "Read the run of this instant: ISO-8601 or epoch ms"},

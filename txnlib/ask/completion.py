@@ -23,10 +23,11 @@ _COMPLETED_BY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 #: Commands that take an id and no tables to look it up in.
 _WITHOUT_TABLES: Final = ("locate",)
-# Shell -> a function that prints the names that fit. It reads the tables that the command line names, and is silent where
-# there are none. Each name is printed, never evaluated: clients choose ids.
+# Shell -> a function that prints the names that fit. It reads the tables that the command line names, and is silent
+# where there are none. Each name is printed, never evaluated: clients choose ids.
 _FUNCTIONS: Final[Mapping[str, str]] = {
-    "bash": """
+    "bash": (
+        """
 {function}() {{
   local at name tables=()
   for ((at = 1; at < COMP_CWORD; at++)); do
@@ -35,21 +36,26 @@ _FUNCTIONS: Final[Mapping[str, str]] = {
   "${{COMP_WORDS[0]/#\\~/$HOME}}" names {kinds} ${{tables[@]+"${{tables[@]}}"}} 2>/dev/null | while IFS= read -r name; do
     [[ $name != "$1"* ]] || printf '%s\\n' "$name"
   done
-}}""",
-    "zsh": """
+}}"""
+    ),
+    "zsh": (
+        """
 {function}() {{
   local at=${{words[(i)--tables]}}
   local -a tables found
   (( at < ${{#words}} )) && tables=(--tables "${{words[at + 1]/#\\~/$HOME}}")
   found=(${{(f)"$({program} names {kinds} $tables 2>/dev/null)"}})
   compadd -a found
-}}""",
-    "fish": """
+}}"""
+    ),
+    "fish": (
+        """
 function {function}
   set -l typed (commandline -opc)
   set -l at (contains -i -- --tables $typed); and set -l tables --tables $typed[(math $at + 1)]
   {program} names {kinds} $tables 2>/dev/null
-end""",
+end"""
+    ),
 }
 
 
@@ -63,13 +69,16 @@ def answer(options: Namespace) -> CommandOutput:
             kinds = _COMPLETED_BY[action.dest]
             function = f"_txn_audit_{'_'.join(kinds)}"
             functions = {
-                shell: text.format(function=function, kinds=" ".join(kinds), program=PROGRAM) for shell, text in _FUNCTIONS.items()
+                shell: text.format(function=function, kinds=" ".join(kinds), program=PROGRAM)
+                for shell, text in _FUNCTIONS.items()
             }
             # A function of each shell that looks names up, and its call.
             called = {"bash": function, "zsh": function, "fish": f"({function})", "preamble": functions}
             action.complete = called  # type: ignore[attr-defined]
     script = shtab.complete(whole_parser, shell=options.shell)
-    return CommandOutput(("shell", "script"), [{"shell": options.shell, "script": script}], page=lambda _: f"{script.rstrip()}\n")
+    return CommandOutput(
+        ("shell", "script"), [{"shell": options.shell, "script": script}], page=lambda _: f"{script.rstrip()}\n"
+    )
 
 
 def _actions(of: ArgumentParser, command: str = "") -> Iterator[tuple[str, Action]]:

@@ -95,7 +95,8 @@ class Tables(Rows):
         return self._opened[name]
 
     def _not_there(self, name: str) -> MissingTableError:
-        """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a log."""
+        """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a
+        log."""
         noted = [] if name == AUDIT_RUNS else runs(self)
         if not noted or any(row["status"] == DONE for row in noted):
             return MissingTableError(name, "audit")
@@ -106,14 +107,17 @@ class Tables(Rows):
 
 
 def _check_regular(folder: str) -> None:
-    """Raises UnreadableInputError for a named pipe, a device or a socket in the folder of a table: reading it would never end."""
+    """Raises UnreadableInputError for a named pipe, a device or a socket in the folder of a table: reading it would
+    never end."""
     waiting = [folder] if os.path.isdir(folder) else []
     while waiting:
         for entry in os.scandir(waiting.pop()):
             if entry.is_dir():
                 waiting.append(entry.path)
             elif not entry.is_file():
-                raise UnreadableInputError(entry.path, "it is no regular file", "Remove it, and audit the same capture again")
+                raise UnreadableInputError(
+                    entry.path, "it is no regular file", "Remove it, and audit the same capture again"
+                )
 
 
 #: The environment variable that names the tables.
@@ -123,7 +127,8 @@ DEFAULT_ROOT: Final = "out"
 
 
 def default_root() -> str:
-    """The tables if none are named: those of TXN_AUDIT_TABLES, else in `out`, or in the only folder in it that has tables.
+    """The tables if none are named: those of TXN_AUDIT_TABLES, else in `out`, or in the only folder in it that has
+    tables.
 
     Raises UsageError if several have.
     """
@@ -147,7 +152,9 @@ def open_tables(root: str) -> Tables:
         folder = Path(tables.root)
         is_missing = isinstance(error, MissingTableError) and "://" not in tables.root
         if is_missing and ((folder / AUDIT_RUNS).is_dir() or any(folder.glob("*/_delta_log"))):
-            problem = "no audit has ended there: the first one is at work, or was killed before it could note that it began"
+            problem = (
+                "no audit has ended there: the first one is at work, or was killed before it could note that it began"
+            )
             raise UnreadableInputError(root, problem, "Wait for it; if it was killed, run it again") from error
         said = (error.says() if isinstance(error, TxnlibError) else str(error)).strip()
         first_line = said.splitlines()[0][:200] if said else type(error).__name__
@@ -174,7 +181,9 @@ def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None 
 
 
 def _no_run(tables: Tables, named: str) -> UsageError:
-    return UsageError(f"no such run: {named}{meant(named, (row['run_id'] for row in runs(tables)))}", hint=_lists_runs(tables))
+    return UsageError(
+        f"no such run: {named}{meant(named, (row['run_id'] for row in runs(tables)))}", hint=_lists_runs(tables)
+    )
 
 
 def _lists_runs(tables: Tables) -> str:
@@ -185,7 +194,9 @@ def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = N
     """The run with that id or instant; else the newest that was finished. Raises UsageError if there is none."""
     chosen = chosen_runs(tables, run_id=run_id, as_of=as_of)
     if as_of is not None and len(chosen) > 1:
-        raise UsageError(f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in chosen)}")
+        raise UsageError(
+            f"--as-of {as_of} names several runs, give --run: {', '.join(row['run_id'] for row in chosen)}"
+        )
     shown = next((row for row in chosen if row["status"] == DONE), chosen[0])
     return replace(run_of(tables, shown), note=_note(shown, () if run_id or as_of else chosen))
 

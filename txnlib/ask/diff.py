@@ -62,7 +62,9 @@ def differences_of_runs(then: StoredRun, now: StoredRun) -> CommandOutput:
         f"({duration(now.as_of_ms - then.as_of_ms)}), {len(opened_then)} open then, {len(opened_now)} now\n\n"
     )
     counts = Counter(row["change"] for row in rows)
-    tail = "\n" + "".join(f"{counts[change]} {change}: {meaning}\n" for change, meaning in CHANGES.items() if counts[change])
+    tail = "\n" + "".join(
+        f"{counts[change]} {change}: {meaning}\n" for change, meaning in CHANGES.items() if counts[change]
+    )
     tail += "" if counts else "nothing changed\n"
     for label, places in (("not captured now, but then", lost), ("captured now, and not then", added)):
         tail += f"{label}: {printable(', '.join(places))}\n" if places else ""
@@ -89,7 +91,8 @@ def _row(change: str, then: Row | None, now: Row | None, ended: str | None = Non
 
 
 def _endings(now: StoredRun, gone: set[Key]) -> dict[Key, str]:
-    """How transactions that are no longer open ended: from `ended_transactions` of the later run, else from their marker."""
+    """How transactions that are no longer open ended: from `ended_transactions` of the later run, else from their
+    marker."""
     if not gone:
         return {}
     endings: dict[Key, str] = {}
@@ -97,7 +100,9 @@ def _endings(now: StoredRun, gone: set[Key]) -> dict[Key, str]:
     columns = ("topic", "partition", "producer_id", "first_offset", "marker_offset", "outcome", "completed")
     for row in now.rows("partition_transactions", columns, where):
         if row["marker_offset"] is not None:
-            marker = f"{row['outcome'] or 'a'} marker at offset {row['marker_offset']}, {utc_time(ms(row['completed']))}"
+            marker = (
+                f"{row['outcome'] or 'a'} marker at offset {row['marker_offset']}, {utc_time(ms(row['completed']))}"
+            )
             endings[row["topic"], row["partition"], row["producer_id"], row["first_offset"]] = marker
     ended = now.rows("ended_transactions", (*KEY, "says"), is_optional=True)
     endings |= {key_of(row): row["says"] for row in ended}
@@ -112,6 +117,7 @@ def _named(places: set[Place]) -> list[str]:
 
 
 def answer(tables: Tables, options: Namespace) -> CommandOutput:
-    """Transactions that are new, ended or judged differently. Raises UsageError unless there are two runs of one cluster."""
+    """Transactions that are new, ended or judged differently. Raises UsageError unless there are two runs of one
+    cluster."""
     then, now = two_runs(tables, options.runs, run_id=options.run, as_of=options.as_of)
     return differences_of_runs(then, now)

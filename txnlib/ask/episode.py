@@ -1,7 +1,7 @@
 """One episode of the logs: its events in order of time, and its outcome.
 
-Each partition and each transactional id keeps the order of its log. Apart from that brokers' clocks decide, and within one
-millisecond the protocol does.
+Each partition and each transactional id keeps the order of its log. Apart from that brokers' clocks decide, and within
+one millisecond the protocol does.
 """
 
 from __future__ import annotations
@@ -92,15 +92,17 @@ class Event:
 
 #: The columns of an event.
 ROW: Final = column_names(
-    "log offset last_offset written_by event detail at_ms clock after_ms before_ms transactional_id producer_id producer_epoch "
-    "state_after last_stable_offset mark"
+    "log offset last_offset written_by event detail at_ms clock after_ms before_ms transactional_id producer_id"
+    " producer_epoch state_after last_stable_offset mark"
 )
 
 
 def in_order(*logs: Iterable[Event]) -> list[Event]:
-    """The events of several logs as one list. An event with an earlier key than one before it in its log follows that one.
+    """The events of several logs as one list. An event with an earlier key than one before it in its log follows that
+    one.
 
-    The records of a coordinator's log keep their order for each transactional id. Those of others may be of the same millisecond.
+    The records of a coordinator's log keep their order for each transactional id. Those of others may be of the same
+    millisecond.
     """
     reached: dict[tuple[str, str | None], Key] = {}
     placed = []
@@ -122,12 +124,13 @@ Told = TypeVar("Told", bound=EpisodeOutcome)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Episode(Generic[Told]):
-    """What happened to a transaction, a partition or a transactional id: its `events` in order of time, and its `outcome`.
+    """What happened to a transaction, a partition or a transactional id: its `events` in order of time, and its
+    `outcome`.
 
-    `print` prints it as `txn-audit` does. Fields: `cluster`, `run_id`, `as_of_ms`, `events`, `outcome`. The outcome of `explain`
-    has `verdict` (a row of `open_transactions`), `evidence`, `copies`, `searches` and `left_out`; that of `timeline` has
-    `partition` and what is left out; that of `transaction` has `outcome`, `partitions`, `records` and `repairs`. Instants are
-    epoch milliseconds.
+    `print` prints it as `txn-audit` does. Fields: `cluster`, `run_id`, `as_of_ms`, `events`, `outcome`. The outcome of
+    `explain` has `verdict` (a row of `open_transactions`), `evidence`, `copies`, `searches` and `left_out`; that of
+    `timeline` has `partition` and what is left out; that of `transaction` has `outcome`, `partitions`, `records` and
+    `repairs`. Instants are epoch milliseconds.
     """
 
     cluster: str
@@ -140,10 +143,10 @@ class Episode(Generic[Told]):
     def rows(self) -> list[dict[str, Any]]:
         """The events as rows, for instance for `pandas.DataFrame`.
 
-        Columns: log, offset, last_offset, written_by, event, detail, at_ms (the time that the record bears) and clock (whose time
-        that is), after_ms and before_ms (between which times brokers' clocks prove that it was written), transactional_id,
-        producer_id, producer_epoch, state_after, last_stable_offset, mark (the verdict on the open transaction of which it is a
-        part).
+        Columns: log, offset, last_offset, written_by, event, detail, at_ms (the time that the record bears) and clock
+        (whose time that is), after_ms and before_ms (between which times brokers' clocks prove that it was written),
+        transactional_id, producer_id, producer_epoch, state_after, last_stable_offset, mark (the verdict on the open
+        transaction of which it is a part).
         """
         return [{name: getattr(event, name) for name in ROW} for event in self.events]
 

@@ -1,8 +1,8 @@
 """Events from rows of tables: each with its place in the order of time.
 
-A marker, a LogAppendTime batch, a coordinator's record and a leader change have a broker's time. A CreateTime batch has its
-client's, which counts only within the limits of the broker-stamped batches around it and of its coordinator's records: a partition
-is added before it is written to, and a transaction is decided before it is marked.
+A marker, a LogAppendTime batch, a coordinator's record and a leader change have a broker's time. A CreateTime batch has
+its client's, which counts only within the limits of the broker-stamped batches around it and of its coordinator's
+records: a partition is added before it is written to, and a transaction is decided before it is marked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _SHOWN_PARTITIONS: Final = 6
 
 
 def coordinator_events(records: Iterable[Row], detail: Callable[[Row], str]) -> Iterator[Event]:
-    """Events of rows of coordinator_states, by offset in their partition, each with the number `left_out` before it, if any."""
+    """Events of rows of coordinator_states, by offset in their partition, each with the number `left_out` before it, if
+    any."""
     for record in records:
         log, owner = f"{TRANSACTION_STATE_TOPIC}-{record['coordinator_partition']}", record["transactional_id"]
         if record.get("left_out"):
@@ -93,7 +94,9 @@ def leader_events(changes: Iterable[Row]) -> Iterator[Event]:
 
 def lists(record: Row, place: Row) -> bool:
     """Whether a coordinator record lists the partition of a row."""
-    return any(p["topic"] == place["topic"] and p["partition"] == place["partition"] for p in record["partitions"] or ())
+    return any(
+        p["topic"] == place["topic"] and p["partition"] == place["partition"] for p in record["partitions"] or ()
+    )
 
 
 # ---- The story of one open transaction: the batches of its producer, and its coordinator's records
@@ -101,7 +104,8 @@ def lists(record: Row, place: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Broker-stamped batches of the partition: offsets in order, their times, and the known times before and after them."""
+    """Broker-stamped batches of the partition: offsets in order, their times, and the known times before and after
+    them."""
 
     offsets: Sequence[int] = ()
     times: Sequence[int] = ()
@@ -110,7 +114,10 @@ class Stamps:
 
     def around(self, first_offset: int, last_offset: int) -> tuple[int | None, int | None]:
         """The newest time at a lower offset and the oldest time at a higher offset."""
-        lower = [*([] if self.before is None else [self.before]), *self.times[: bisect_left(self.offsets, first_offset)]]
+        lower = [
+            *([] if self.before is None else [self.before]),
+            *self.times[: bisect_left(self.offsets, first_offset)],
+        ]
         upper = [*self.times[bisect_right(self.offsets, last_offset) :], *([] if self.after is None else [self.after])]
         return max(lower, default=None), min(upper, default=None)
 
@@ -118,10 +125,12 @@ class Stamps:
 def story_events(
     place: Row, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row], changes: Sequence[Row] = ()
 ) -> list[Event]:
-    """The story of `place`, a row of open_transactions: its producer's batches there, and the records of its transactional id.
+    """The story of `place`, a row of open_transactions: its producer's batches there, and the records of its
+    transactional id.
 
-    `batches` are rows of record_batches by offset; `records` are rows of coordinator_states by offset, each with the number of
-    records that were `left_out` before it. `changes` are rows of `leader_changes` of the partition and of its coordinator's.
+    `batches` are rows of record_batches by offset; `records` are rows of coordinator_states by offset, each with the
+    number of records that were `left_out` before it. `changes` are rows of `leader_changes` of the partition and of its
+    coordinator's.
     """
     written = _batch_events(place, batches, stamps, records)
     at_coordinator = coordinator_events(records, lambda record: _listed(place, record))
@@ -145,9 +154,18 @@ def _listed(place: Row, record: Row) -> str:
 
 
 def gone_batch(place: Row) -> Row:
-    """Stands for the first batch of the open transaction if that is gone. A snapshot, or the leader's answer, shows its offset."""
-    start, unknown = place["start_offset"], ("is_control", "control_type", "max_timestamp_ms", "timestamp_type", "records_count")
-    known = {"base_offset": start, "last_offset": start, "producer_epoch": place["producer_epoch"], "is_transactional": True}
+    """Stands for the first batch of the open transaction if that is gone. A snapshot, or the leader's answer, shows its
+    offset."""
+    start, unknown = (
+        place["start_offset"],
+        ("is_control", "control_type", "max_timestamp_ms", "timestamp_type", "records_count"),
+    )
+    known = {
+        "base_offset": start,
+        "last_offset": start,
+        "producer_epoch": place["producer_epoch"],
+        "is_transactional": True,
+    }
     return {**known, **dict.fromkeys(unknown)}
 
 
@@ -164,7 +182,8 @@ def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: S
         at = clock_ms(batch["max_timestamp_ms"])
         after, before = (at, at) if at is not None and is_stamped(batch) else stamps.around(first, last)
         low, high = (-NO_INSTANT_MS if after is None else after), (NO_INSTANT_MS if before is None else before)
-        # Without a time, or with a wrong one, an open transaction was written as late as possible: nothing says otherwise.
+        # Without a time, or with a wrong one, an open transaction was written as late as possible: nothing says
+        # otherwise.
         ms = at if at is not None and low <= at <= high else high if is_open else low
         detail = "first batch, which is gone" if is_gone else ""
         if is_marker:
@@ -198,11 +217,16 @@ def _folded(events: Iterable[Event]) -> Iterator[Event]:
             continue
         batches = [event.batch for event in alike if event.batch is not None]
         first, last = batches[0]["base_sequence"], batches[-1]["last_sequence"]
-        says = f"{counted(sum(batch['records_count'] or 0 for batch in batches), 'record')}, epoch {alike[0].producer_epoch}"
+        says = (
+            f"{counted(sum(batch['records_count'] or 0 for batch in batches), 'record')}, epoch"
+            f" {alike[0].producer_epoch}"
+        )
         if first is not None:
             says += f", sequence {first}" if first == last else f", sequence {first}–{last}"
         says += "" if batches[0]["is_transactional"] else ", not transactional"
-        yield replace(alike[0], last_offset=alike[-1].last_offset, before_ms=alike[-1].before_ms, detail=says, batch=None)
+        yield replace(
+            alike[0], last_offset=alike[-1].last_offset, before_ms=alike[-1].before_ms, detail=says, batch=None
+        )
 
 
 def _kind(event: Event) -> tuple[object, ...] | None:
@@ -225,7 +249,9 @@ def _limits(place: Row, batches: Sequence[Row], records: Sequence[Row]) -> list[
     for batch in reversed(batches):
         if batch["is_control"]:
             ended = _decision_of(place, batch, records)
-            limits.append(_ANY if ended is None else ((ended["timestamp_ms"], DATA), (_finished_ms(ended, records), DATA)))
+            limits.append(
+                _ANY if ended is None else ((ended["timestamp_ms"], DATA), (_finished_ms(ended, records), DATA))
+            )
         else:
             limits.append(_around_data(place, ended, records))
     return limits[::-1]
@@ -259,7 +285,9 @@ def _times_of(decision: Row, records: Sequence[Row]) -> Iterator[tuple[int, Row]
 
 def _finished_ms(decision: Row, records: Sequence[Row]) -> int:
     """When the transaction was finished, if the records show it."""
-    return min((at for at, record in _times_of(decision, records) if record["state"] in _COMPLETE), default=NO_INSTANT_MS)
+    return min(
+        (at for at, record in _times_of(decision, records) if record["state"] in _COMPLETE), default=NO_INSTANT_MS
+    )
 
 
 def _around_data(place: Row, decision: Row | None, records: Sequence[Row]) -> tuple[_Limit, _Limit]:
@@ -288,9 +316,9 @@ def span_events(
 ) -> Iterator[Event]:
     """Beginnings and markers of one partition, by offset, with the last stable offset after each.
 
-    `spans` are rows of producer_spans, with None for times that no clock shows; `started` maps a first offset to the key behind
-    its Ongoing record, `verdicts` to the verdict. Below `exact_from`, not all transactions are loaded, so the last stable
-    offset is unknown; it is unknown everywhere if that is None. It is never below `log_start`: nobody
+    `spans` are rows of producer_spans, with None for times that no clock shows; `started` maps a first offset to the
+    key behind its Ongoing record, `verdicts` to the verdict. Below `exact_from`, not all transactions are loaded, so
+    the last stable offset is unknown; it is unknown everywhere if that is None. It is never below `log_start`: nobody
     knows where it was when nothing was open there.
     """
     ends = [(row[name], row, name == "first_offset") for name in ("first_offset", "marker_offset") for row in spans]

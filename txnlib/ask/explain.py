@@ -39,19 +39,27 @@ NEARBY: Final = 50_000
 
 #: Columns of a batch from which an event is made, and those without which the batches of a run are not known.
 _BATCH: Final = column_names(
-    "base_offset last_offset records_count producer_id producer_epoch base_sequence last_sequence partition_leader_epoch "
-    "is_transactional is_control control_type coordinator_epoch timestamp_type max_timestamp_ms delete_horizon_ms position size "
-    "magic compression_type crc"
+    "base_offset last_offset records_count producer_id producer_epoch base_sequence last_sequence"
+    " partition_leader_epoch is_transactional is_control control_type coordinator_epoch timestamp_type max_timestamp_ms"
+    " delete_horizon_ms position size magic compression_type crc"
 )
-_OF_RUNS: Final = ("base_offset", "last_offset", "offset_gap", "base_sequence", "position", "first_timestamp_ms", "packed_batches")
+_OF_RUNS: Final = (
+    "base_offset",
+    "last_offset",
+    "offset_gap",
+    "base_sequence",
+    "position",
+    "first_timestamp_ms",
+    "packed_batches",
+)
 #: Number of batches in rows.
 _COUNT: Final = 'sum(coalesce("batches_count", 1))'
 _COPY: Final = ("topic", "partition", "source", "role", "ends", "known_until", "leader", "is_judged")
 _PLACE: Final = ("topic", "partition", "start_offset")
 _LOGGED: Final = column_names(
-    "offset timestamp_ms transactional_id is_tombstone value_version producer_id previous_producer_id next_producer_id "
-    "producer_epoch next_producer_epoch last_producer_epoch transaction_timeout_ms state partitions last_update_ms start_ms "
-    "client_transaction_version"
+    "offset timestamp_ms transactional_id is_tombstone value_version producer_id previous_producer_id next_producer_id"
+    " producer_epoch next_producer_epoch last_producer_epoch transaction_timeout_ms state partitions last_update_ms"
+    " start_ms client_transaction_version"
 )
 
 
@@ -112,7 +120,9 @@ class _Logs:
         self, where: Sequence[Filter], columns: Sequence[str] = _BATCH, *, order: str = "", limit: int | None = None
     ) -> list[Row]:
         """Single batches out of rows of record_batches, which may be runs of batches, by offset."""
-        rows = self.run.rows("record_batches", list(dict.fromkeys((*columns, *_OF_RUNS))), where, order=order, limit=limit)
+        rows = self.run.rows(
+            "record_batches", list(dict.fromkeys((*columns, *_OF_RUNS))), where, order=order, limit=limit
+        )
         singles = ({name: batch[name] for name in columns} for row in rows for batch in single_batches(row))
         return sorted(singles, key=lambda batch: batch["base_offset"])
 
@@ -126,7 +136,9 @@ class _Logs:
         run, own, start, producer = self.run, self.own, self.verdict["start_offset"], self.verdict["producer_id"]
         before: list[Filter] = [*self.here, ("producer_id", "=", producer), ("first_offset", "<", start)]
         newest = '"first_offset" DESC'
-        earlier = run.rows("partition_transactions", ("first_offset",), before, order=newest, limit=EARLIER_TRANSACTIONS)
+        earlier = run.rows(
+            "partition_transactions", ("first_offset",), before, order=newest, limit=EARLIER_TRANSACTIONS
+        )
         since: list[Filter] = [("base_offset", ">=", earlier[-1]["first_offset"])] if earlier else []
         # A run of batches does not extend over the start of a transaction of its producer.
         is_before: Filter = ("base_offset", "<", start)
@@ -136,8 +148,14 @@ class _Logs:
         opened = [batch for batch in first if batch["base_offset"] >= start][:OPEN_BATCHES]
         counts = {"earlier": (run.number("record_batches", _COUNT, [*own, is_before]) or 0) - len(shown)}
         if len(opened) == OPEN_BATCHES:
-            counts["later"] = (run.number("record_batches", _COUNT, [*own, ("base_offset", ">=", start)]) or 0) - OPEN_BATCHES
-        left_out = [f"{n} {when} {'batch' if n == 1 else 'batches'} of producer {producer} here" for when, n in counts.items() if n]
+            counts["later"] = (
+                run.number("record_batches", _COUNT, [*own, ("base_offset", ">=", start)]) or 0
+            ) - OPEN_BATCHES
+        left_out = [
+            f"{n} {when} {'batch' if n == 1 else 'batches'} of producer {producer} here"
+            for when, n in counts.items()
+            if n
+        ]
         is_gone = not any(batch["base_offset"] == start for batch in opened)
         return [*shown, *([gone_batch(self.verdict)] if is_gone else []), *opened], left_out
 
@@ -157,14 +175,17 @@ class _Logs:
             return sorted(((row["base_offset"], row["max_timestamp_ms"]) for row in found), key=lambda each: each[0])
 
         def beyond(expression: str, side: Filter, low: int, high: int) -> Iterator[int]:
-            """The extreme time of the rows on one side, and times between two offsets, where a run may extend over that side."""
+            """The extreme time of the rows on one side, and times between two offsets, where a run may extend over that
+            side."""
             times = [self.run.number("record_batches", expression, [*kind, side]) for kind in kinds]
             yield from (ms for ms in (*times, *(at for _, at in between(low, high))) if ms is not None)
 
         stamped = between(low, high)
         before = after = None
         if low > 0 and not any(offset < first for offset, _ in stamped):
-            before = max(beyond("max(max_timestamp_ms)", ("last_offset", "<", low), low - RUN_OFFSETS, low - 1), default=None)
+            before = max(
+                beyond("max(max_timestamp_ms)", ("last_offset", "<", low), low - RUN_OFFSETS, low - 1), default=None
+            )
         if not any(offset > last for offset, _ in stamped):
             earliest = "min(coalesce(first_timestamp_ms, max_timestamp_ms))"
             after = min(beyond(earliest, ("base_offset", ">", high), high + 1, high + RUN_OFFSETS), default=None)
@@ -198,7 +219,8 @@ class _Logs:
         return [f"{number} earlier records of {self.verdict['transactional_id']}"] if number else []
 
     def changes(self, batches: Sequence[Row], records: Sequence[Row]) -> list[Row]:
-        """The leader changes of the partition and of the coordinator's, since the first broker-stamped record of the story."""
+        """The leader changes of the partition and of the coordinator's, since the first broker-stamped record of the
+        story."""
         stamped = [batch["max_timestamp_ms"] for batch in batches if is_stamped(batch)]
         times = [clock_ms(ms) for ms in (*stamped, *(record["timestamp_ms"] for record in records))]
         since_ms = min((ms for ms in times if ms is not None), default=None)
@@ -208,8 +230,8 @@ class _Logs:
         return [change for place in places for change in leader_changes(self.run, *place, since_ms)]
 
     def copies(self) -> list[Row]:
-        """The copies that the verdict depends on: those of the partition and of its coordinator partition. If the owner is unknown,
-        those of the coordinator partitions about which the least is known."""
+        """The copies that the verdict depends on: those of the partition and of its coordinator partition. If the owner
+        is unknown, those of the coordinator partitions about which the least is known."""
         of_coordinator: list[Filter] = [("topic", "=", TRANSACTION_STATE_TOPIC)]
         if self.verdict["coordinator_partition"] is not None:
             of_coordinator.append(("partition", "=", self.verdict["coordinator_partition"]))
@@ -221,14 +243,19 @@ class _Logs:
     def others(self) -> list[Row]:
         """Where else the transaction is open."""
         same = equal(**{name: self.verdict[name] for name in ("producer_id", "transactional_id")})
-        found = self.run.rows("open_transactions", _PLACE, same, order='"topic", "partition", "start_offset"', limit=OTHERS)
+        found = self.run.rows(
+            "open_transactions", _PLACE, same, order='"topic", "partition", "start_offset"', limit=OTHERS
+        )
         own = {name: self.verdict[name] for name in _PLACE}
         return [row for row in found if row != own]
 
     def printed(self, evidence: Row) -> list[str]:
         """A record as the dump tool prints it, or as stored with the verdict if it is not in the tables."""
         try:
-            if evidence["topic"] == TRANSACTION_STATE_TOPIC and evidence["partition"] == self.verdict["coordinator_partition"]:
+            if (
+                evidence["topic"] == TRANSACTION_STATE_TOPIC
+                and evidence["partition"] == self.verdict["coordinator_partition"]
+            ):
                 at: list[Filter] = [(name, "=", evidence[name]) for name in ("topic", "partition", "offset")]
                 at.append(("transactional_id", "=", self.verdict["transactional_id"]))
                 newest = '"value_version" DESC NULLS LAST'
@@ -250,7 +277,9 @@ def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Log
         check_captured(run, topic, partition)
         opened = run.rows("open_transactions", ("start_offset", "producer_id"), here, order='"start_offset"', limit=10)
         starts = ", ".join(f"{row['start_offset']} (producer {row['producer_id']})" for row in opened) or "none"
-        raise UsageError(f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {starts}")
+        raise UsageError(
+            f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {starts}"
+        )
     verdict = rows[0] | {name: ms(rows[0][name]) for name in ("last_timestamp", "blocks_since", "first_seen")}
     judged = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
     return _Logs(run, verdict, here, [*here, *(("source", "=", row["source"]) for row in judged)])
@@ -261,4 +290,6 @@ def _start_ms(start_offset: int, batches: Sequence[Row], stamps: Stamps) -> int 
     first = next((batch for batch in batches if batch["base_offset"] >= start_offset), None)
     if first is None:
         return None
-    return first["max_timestamp_ms"] if is_stamped(first) else stamps.around(first["base_offset"], first["last_offset"])[0]
+    return (
+        first["max_timestamp_ms"] if is_stamped(first) else stamps.around(first["base_offset"], first["last_offset"])[0]
+    )

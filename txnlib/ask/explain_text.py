@@ -71,7 +71,8 @@ def columns(story: Episode[Explained]) -> tuple[str, ...]:
 
 
 def lines(story: Episode[Explained], *, is_short: bool = False) -> list[Row]:
-    """The lines of the table. `is_short`: the two times between which something was written are one cell without words."""
+    """The lines of the table. `is_short`: the two times between which something was written are one cell without
+    words."""
     day, heads = _day(story), columns(story)
     place = f"{story.outcome.verdict['topic']}-{story.outcome.verdict['partition']}"
     rows = []
@@ -93,7 +94,9 @@ def _day(story: Episode[Explained]) -> str | None:
 
 
 def _when(event: Event, day: str | None, *, is_short: bool) -> str:
-    after, before = ("" if ms is None else precise_time(ms).removeprefix(f"{day} ") for ms in (event.after_ms, event.before_ms))
+    after, before = (
+        "" if ms is None else precise_time(ms).removeprefix(f"{day} ") for ms in (event.after_ms, event.before_ms)
+    )
     if event.offset is None:
         return ""
     if after and before and event.after_ms == event.before_ms:
@@ -116,7 +119,10 @@ def _head(story: Episode[Explained]) -> str:
     row = story.outcome.verdict
     where = f"{printable(row['topic'])}-{row['partition']}"
     owner = "no transactional id known" if row["transactional_id"] is None else printable(row["transactional_id"])
-    who = f"{where} from offset {row['start_offset']}   producer {row['producer_id']} epoch {row['producer_epoch']}   {owner}"
+    who = (
+        f"{where} from offset {row['start_offset']}   producer {row['producer_id']} epoch {row['producer_epoch']}  "
+        f" {owner}"
+    )
     run = f"as of {utc_time(story.as_of_ms)}, run {printable(story.run_id)}"
     return f"{who}\ncluster {printable(story.cluster)}, {run}\n\n"
 
@@ -128,14 +134,22 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
     out += ["", f"{row['verdict']}  {row['reason']}"]
     proof = row["broker_clock_age_ms"]
     proven = "no broker's clock proves an age" if proof is None else f"open for {duration(proof)} by brokers' clocks"
-    blocked = f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])} behind its start, since {since(row)}"
-    held = ("holds", blocked) if explained.holder is None else ("waits", f"{behind_holder(explained.holder)}; {blocked}")
+    blocked = (
+        f"{counted(row['blocked_offsets'] or 0, 'offset')}, {size(row['blocked_bytes'])} behind its start, since"
+        f" {since(row)}"
+    )
+    held = (
+        ("holds", blocked) if explained.holder is None else ("waits", f"{behind_holder(explained.holder)}; {blocked}")
+    )
     says = [
         ("why", row["explanation"]),
         ("live", _LIVE[row["kafka_find_hanging"]]),
         ("age", f"last write {last_write(row)}; {proven}"),
         held,
-        *(("cause", f"{each['likelihood'].lower()}: {each['cause']}; {each['evidence']}") for each in row["causes"] or ()),
+        *(
+            ("cause", f"{each['likelihood'].lower()}: {each['cause']}; {each['evidence']}")
+            for each in row["causes"] or ()
+        ),
     ]
     for label, text in says:
         out += _wrapped(width, label, text)
@@ -188,7 +202,12 @@ def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
         "evidence": [dict(each) for each in explained.evidence],
         "copies": [_with_instants(each) for each in explained.copies],
         "broker_logs": [
-            {"log_of": each.line.writer.value, "file": each.line.file.value, "shows": each.line.shows, "command": each.command}
+            {
+                "log_of": each.line.writer.value,
+                "file": each.line.file.value,
+                "shows": each.line.shows,
+                "command": each.command,
+            }
             for each in explained.searches
         ],
         "not_logged": explained.not_logged,
@@ -229,11 +248,16 @@ _ROLES: Final[Mapping[Role, str]] = {
     Role.FURTHEST: "the copy that reaches furthest",
     Role.OTHER: "another copy",
 }
-_ENDS: Final[Mapping[End, str]] = {End.WHOLE: "", End.TORN: " that ends inside a batch", End.SHORT: " without its newest records"}
+_ENDS: Final[Mapping[End, str]] = {
+    End.WHOLE: "",
+    End.TORN: " that ends inside a batch",
+    End.SHORT: " without its newest records",
+}
 
 
 def _safety(row: Row) -> list[str]:
-    """The proof that an abort is safe: each statement with a tick and its witnesses, or with "!" and what is missing."""
+    """The proof that an abort is safe: each statement with a tick and its witnesses, or with "!" and what is
+    missing."""
     if not row["safety"]:
         return []
     out = ["", "SAFE TO ABORT only if all is proven"]

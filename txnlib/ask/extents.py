@@ -10,14 +10,18 @@ from txnlib.ask.rows import Filter, Row, StoredRun, among, ms
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.reason import Reason
 
-#: Counted apart from LATE: transactions that only old timestamps of their client make late. Their coordinator still waits.
+#: Counted apart from LATE: transactions that only old timestamps of their client make late. Their coordinator still
+#: waits.
 LOOKS_LATE: Final = "LOOKS_LATE"
 _OLD_TIMESTAMPS: Final = Reason.TIMEOUT_NOT_PASSED.value
 #: `name_of` in SQL.
-_NAME: Final = f"CASE WHEN \"verdict\" = 'LATE' AND \"reason\" = '{_OLD_TIMESTAMPS}' THEN '{LOOKS_LATE}' ELSE \"verdict\" END"
+_NAME: Final = (
+    f"CASE WHEN \"verdict\" = 'LATE' AND \"reason\" = '{_OLD_TIMESTAMPS}' THEN '{LOOKS_LATE}' ELSE \"verdict\" END"
+)
 #: Most reasons, and most applications, of a verdict. Those with the fewest transactions are left out.
 MOST_GROUPS: Final = 1_000
-#: Most held partitions, those with most offsets first, whose holder is looked up: since when, and whether it only looks late.
+#: Most held partitions, those with most offsets first, whose holder is looked up: since when, and whether it only looks
+#: late.
 MOST_HELD: Final = 10_000
 #: Most of these to name.
 NAMED_PLACES: Final = 2
@@ -45,7 +49,8 @@ class VerdictExtent:
     partitions: int
     #: Transactions that no earlier audit saw.
     new: int = 0
-    #: Partitions whose last stable offset they hold, and how many transactions hold one. All others only wait behind these.
+    #: Partitions whose last stable offset they hold, and how many transactions hold one. All others only wait behind
+    #: these.
     held: int = 0
     holding: int = 0
     #: Offsets that consumers do not get there; and the first of these partitions, those with most of them.
@@ -54,13 +59,14 @@ class VerdictExtent:
     #: Since when one of these partitions has been held longest, and whether brokers' clocks prove it.
     since_ms: int | None = None
     is_since_proven: bool = False
-    #: Transactions that may be aborted now on some partition, and their rows; transactions that become safe if they stay open; and
-    #: when the last of these does.
+    #: Transactions that may be aborted now on some partition, and their rows; transactions that become safe if they
+    #: stay open; and when the last of these does.
     safe: int = 0
     safe_rows: int = 0
     safe_later: int = 0
     safe_from_ms: int | None = None
-    #: Transactions by reason, and by application (None: not known); most first. One may have a reason for each partition.
+    #: Transactions by reason, and by application (None: not known); most first. One may have a reason for each
+    #: partition.
     reasons: tuple[tuple[str | None, int], ...] = ()
     applications: tuple[tuple[str | None, int], ...] = ()
 
@@ -82,7 +88,10 @@ def names_of(verdict: str) -> tuple[str, ...]:
 
 def counted_as(name: str | None) -> list[Filter]:
     """Filters for the transactions that count as this; None: all. LATE has those that only look late, too."""
-    wanted = {"verdict": None if name is None else verdict_of(name), "reason": _OLD_TIMESTAMPS if name == LOOKS_LATE else None}
+    wanted = {
+        "verdict": None if name is None else verdict_of(name),
+        "reason": _OLD_TIMESTAMPS if name == LOOKS_LATE else None,
+    }
     return [(column, "=", value) for column, value in wanted.items() if value is not None]
 
 
@@ -103,8 +112,11 @@ def extents(run: StoredRun, numbers: Mapping[str, int]) -> dict[str, VerdictExte
 
 
 def _groups(run: StoredRun, names: int) -> list[Row]:
-    """What each verdict reaches: in all, by reason and by application, those with most transactions first. One query for all."""
-    most_first = f"ORDER BY {_EXTENT['transactions']} DESC, coalesce(\"reason\", 'None'), coalesce(\"application\", 'None')"
+    """What each verdict reaches: in all, by reason and by application, those with most transactions first. One query
+    for all."""
+    most_first = (
+        f"ORDER BY {_EXTENT['transactions']} DESC, coalesce(\"reason\", 'None'), coalesce(\"application\", 'None')"
+    )
     chosen = {
         "name": _NAME,
         "reason": '"reason"',
@@ -123,7 +135,8 @@ def _groups(run: StoredRun, names: int) -> list[Row]:
 def _holds(run: StoredRun) -> dict[str, Row]:
     """Verdict, or LOOKS_LATE -> what its transactions hold.
 
-    `partitions` has the verdict of each holder, and not its reason or its start. So holders are looked up, at most MOST_HELD.
+    `partitions` has the verdict of each holder, and not its reason or its start. So holders are looked up, at most
+    MOST_HELD.
     """
     sums = ", ".join(f'{expression} AS "{name}"' for name, expression in _SUMS.items())
     rows = run.ask("partitions", f'"blocking_verdict", {sums}', _IS_HELD, ' GROUP BY "blocking_verdict"')

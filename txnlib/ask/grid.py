@@ -46,8 +46,8 @@ _LEAST: Final = {"evidence": 48}
 #: Spaces between two columns.
 GAP: Final = 2
 
-#: Characters that begin a formula in a spreadsheet, in addition to those that are escaped anyway. A leading apostrophe makes the
-#: cell text (OWASP: CSV injection).
+#: Characters that begin a formula in a spreadsheet, in addition to those that are escaped anyway. A leading apostrophe
+#: makes the cell text (OWASP: CSV injection).
 FORMULAS: Final = ("=", "+", "-", "@")
 
 #: Cell to highlight -> its style on a terminal.
@@ -64,18 +64,23 @@ STYLES: Final[Mapping[str, str]] = {
 }
 
 
-def grid(columns: Sequence[str], rows: Sequence[Row], form: str, *, width: int | None = None, kept: Sequence[str] = ()) -> str:
+def grid(
+    columns: Sequence[str], rows: Sequence[Row], form: str, *, width: int | None = None, kept: Sequence[str] = ()
+) -> str:
     """The columns of the rows in one of the three forms.
 
-    `width`: of the terminal; None for text that is piped, which has no styles and lines of any length. `kept`: the columns that a
-    terminal has at any width, the most important first. Others, the last ones first, are left out if they do not fit, and a single
-    row that does not fit is shown as a list.
+    `width`: of the terminal; None for text that is piped, which has no styles and lines of any length. `kept`: the
+    columns that a terminal has at any width, the most important first. Others, the last ones first, are left out if
+    they do not fit, and a single row that does not fit is shown as a list.
     """
     if form == JSON:
         return json_text([{name: plain(row[name]) for name in columns} for row in rows])
     if form == CSV:
         return _csv(columns, rows)
-    cells = [[told(row[name]) if name in _TOLD and row[name] is not None else cell(row[name]) for name in columns] for row in rows]
+    cells = [
+        [told(row[name]) if name in _TOLD and row[name] is not None else cell(row[name]) for name in columns]
+        for row in rows
+    ]
     if width is None:
         return _padded([heading(name) for name in columns], cells)
     least = {name: least_width(name, [row[at] for row in cells]) for at, name in enumerate(columns)}
@@ -118,7 +123,8 @@ def least_width(column: str, cells: Sequence[str]) -> int:
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
-    """The words of a text, each with what stands before it. Long ones, such as lists and JSON, end behind each comma."""
+    """The words of a text, each with what stands before it. Long ones, such as lists and JSON, end behind each
+    comma."""
     for word in text.split(" "):
         before = " "
         for part in re.findall("[^,]*,|[^,]+", word) if len(word) > LEAST_WRAPPED else [word]:
@@ -143,7 +149,8 @@ def fold(text: str, width: int) -> str:
 
 
 def folded(line: str, width: int, indent: int | None = None) -> list[str]:
-    """A line wrapped between words; what follows its first part is indented: as it is and by two spaces more, or by `indent`."""
+    """A line wrapped between words; what follows its first part is indented: as it is and by two spaces more, or by
+    `indent`."""
     spaces = len(line) - len(line.lstrip()) + 2 if indent is None else indent
     return wrap(line, width, subsequent_indent=" " * spaces, break_on_hyphens=False, break_long_words=False) or [""]
 
@@ -244,7 +251,9 @@ def _csv_cell(value: Any) -> str:
 
 
 def _padded(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(column), *(len(row[i]) for row in cells)) if cells else len(column) for i, column in enumerate(columns)]
+    widths = [
+        max(len(column), *(len(row[i]) for row in cells)) if cells else len(column) for i, column in enumerate(columns)
+    ]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in [columns, *cells]]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
@@ -256,7 +265,8 @@ def _listed(columns: Sequence[str], row: Sequence[str], width: int) -> str:
     lines = []
     for name, text in zip(names, row, strict=True):
         lines += [
-            f"{label:<{indent}}{part}" for label, part in zip_longest([name], wrapped(text, max(width - indent, 1)), fillvalue="")
+            f"{label:<{indent}}{part}"
+            for label, part in zip_longest([name], wrapped(text, max(width - indent, 1)), fillvalue="")
         ]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
@@ -264,7 +274,10 @@ def _listed(columns: Sequence[str], row: Sequence[str], width: int) -> str:
 def _widths(least: Mapping[str, int], rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
     """The width of each column. Those that are wrapped share the room that is left, those that need least first."""
     room = width - sum(least.values()) - GAP * (len(least) - 1)
-    wanted = {name: max(len(heading(name)), *(len(row[name]) for row in rows)) if rows else len(heading(name)) for name in least}
+    wanted = {
+        name: max(len(heading(name)), *(len(row[name]) for row in rows)) if rows else len(heading(name))
+        for name in least
+    }
     widths = dict(least)
     growing = sorted((wanted[name] - least[name], name) for name in least)
     for at, (more, name) in enumerate(growing):

@@ -87,7 +87,13 @@ class Answer:
         """All of it, a line each."""
         counted = [f"{each.number} {each.words}, {each.says}" for each in self.counted]
         first = [f"first: {self.first}"] if self.first else []
-        return [*([f"{CALM}  {self.calm}"] if self.calm else []), *counted, *first, *self.urgent, *([self.new] if self.new else [])]
+        return [
+            *([f"{CALM}  {self.calm}"] if self.calm else []),
+            *counted,
+            *first,
+            *self.urgent,
+            *([self.new] if self.new else []),
+        ]
 
 
 def answer(summary: Summary) -> Answer:
@@ -99,13 +105,17 @@ def answer(summary: Summary) -> Answer:
         coordinators = counted(summary.coordinators_known, "coordinator partition")
         unread = f"0 of {coordinators} read: what coordinators expect is not known"
     critical = [
-        f"CRITICAL: {each.count} {each.name}: {places_of(each)}" for each in summary.findings if each.severity == "CRITICAL"
+        f"CRITICAL: {each.count} {each.name}: {places_of(each)}"
+        for each in summary.findings
+        if each.severity == "CRITICAL"
     ]
     level = "warning" if unread or any(name in _DOUBTS for name in alarming) else "calm"
     return Answer(
         level="alarm" if critical or any(name in _ALARMS for name in alarming) else level,
         calm="" if alarming else _calm(summary, verdicts.get("OPEN", 0)),
-        counted=tuple(_counted(name, verdicts[name], summary) for name in HEADLINES if alarming and verdicts.get(name, 0)),
+        counted=tuple(
+            _counted(name, verdicts[name], summary) for name in HEADLINES if alarming and verdicts.get(name, 0)
+        ),
         first=_first(summary),
         urgent=(*critical, *([unread] if unread else [])),
         new=_new(summary, alarming),
@@ -120,7 +130,8 @@ def sections_of(summary: Summary) -> list[str]:
 
 
 def extents_of(section: str, summary: Summary) -> dict[str, VerdictExtent]:
-    """What the transactions of a section count as: LATE, LOOKS_LATE or both, for instance. Nothing if nobody counted them."""
+    """What the transactions of a section count as: LATE, LOOKS_LATE or both, for instance. Nothing if nobody counted
+    them."""
     return {name: summary.extents[name] for name in names_of(section) if name in summary.extents}
 
 
@@ -132,13 +143,18 @@ def headline(verdict: str, transactions: int) -> str:
 def _calm(summary: Summary, opened: int) -> str:
     if not opened:
         return "No transaction is open."
-    oldest = "" if summary.oldest_open_ms is None else f", the oldest for {elapsed(summary.as_of_ms - summary.oldest_open_ms)}"
+    oldest = (
+        ""
+        if summary.oldest_open_ms is None
+        else f", the oldest for {elapsed(summary.as_of_ms - summary.oldest_open_ms)}"
+    )
     number = "1 open transaction" if opened == 1 else f"{opened} open transactions, all"
     return f"{number} in time{oldest}."
 
 
 def _counted(name: str, number: int, summary: Summary) -> Counted:
-    """How many partitions they hold, for how long and by which clock, how many offsets wait, and how many only wait themselves."""
+    """How many partitions they hold, for how long and by which clock, how many offsets wait, and how many only wait
+    themselves."""
     extent = summary.extents.get(name)
     held = "" if extent is None or name == "OPEN" else f": {_held(extent, summary)}"
     known = 0 if summary.known is None else len({key[2] for key in summary.known.of_name(name)})
@@ -154,11 +170,16 @@ def _held(extent: VerdictExtent, summary: Summary) -> str:
         said = f"{verb} {named or '1 partition'}"
     else:
         more = extent.held - len(extent.places)
-        said = f"{verb} {extent.held} partitions{f' ({named}' if named else ''}{f' and {more} more' if named and more else ''}"
+        said = (
+            f"{verb} {extent.held}"
+            f" partitions{f' ({named}' if named else ''}{f' and {more} more' if named and more else ''}"
+        )
         said += ")" if named else ""
     if extent.since_ms is not None:
         longest = "" if extent.held == 1 else ", the longest"
-        said += f"{longest} for {elapsed(summary.as_of_ms - extent.since_ms)} by {clock(is_brokers=extent.is_since_proven)}"
+        said += (
+            f"{longest} for {elapsed(summary.as_of_ms - extent.since_ms)} by {clock(is_brokers=extent.is_since_proven)}"
+        )
     said += f"; {counted(extent.held_offsets, 'offset')} wait{'s' if extent.held_offsets == 1 else ''}"
     waiting = extent.transactions - extent.holding
     return f"{said}; {waiting} wait{'s' if waiting == 1 else ''} behind others" if waiting > 0 else said
@@ -182,11 +203,16 @@ def _first(summary: Summary) -> str:
     said = STEPS[row["action"]].format(place=place, owner=owner(row), coordinator=row["coordinator_partition"])
     later, safe = summary.next_safe, sum(extent.safe for extent in summary.extents.values())
     if row["action"] != "ABORT" and safe:
-        return f"{said}; to abort {safe} that wait{'s' if safe == 1 else ''} behind others is safe (abort-plan --action ABORT)"
+        return (
+            f"{said}; to abort {safe} that wait{'s' if safe == 1 else ''} behind others is safe (abort-plan --action"
+            " ABORT)"
+        )
     if row["action"] == "ABORT" or later is None:
         return said
     at = not_before(later["safe_from"])
-    none = f"no abort is safe yet: {where(later)} from offset {later['start_offset']} will be at {at}, if it is still open"
+    none = (
+        f"no abort is safe yet: {where(later)} from offset {later['start_offset']} will be at {at}, if it is still open"
+    )
     return none if row["action"] == "ABORT_LATER" else f"{said}; {none}"
 
 

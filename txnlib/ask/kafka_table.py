@@ -73,9 +73,11 @@ def describe_producers_table(rows: Iterable[Row]) -> str:
     return pretty_table(DESCRIBE_PRODUCERS, cells)
 
 
-def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping[tuple[str, int], int], candidates: int = 0) -> str:
-    """`find-hanging`. The tool collects open transactions from partitions, which have `producers` producers each, then groups
-    them by producer into `candidates`; `rows` are the hanging ones.
+def find_hanging_table(
+    rows: Iterable[Row], as_of_ms: int, *, producers: Mapping[tuple[str, int], int], candidates: int = 0
+) -> str:
+    """`find-hanging`. The tool collects open transactions from partitions, which have `producers` producers each, then
+    groups them by producer into `candidates`; `rows` are the hanging ones.
     """
     by_partition = grouped(rows, lambda row: (row["topic"], row["partition"]))
     by_producer: dict[int, list[Row]] = {}
@@ -88,7 +90,8 @@ def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping
             holds=max(producers.get(place, 0), len(by_partition[place])),
         ):
             by_producer.setdefault(row["producer_id"], []).append(row)
-    # The tool groups with `computeIfAbsent`, which puts a new entry at the front of a bucket and resizes one entry later.
+    # The tool groups with `computeIfAbsent`, which puts a new entry at the front of a bucket and resizes one entry
+    # later.
     newest_first = list(by_producer)[::-1]
     entries = max(candidates, len(by_producer)) - 1
     cells = [
@@ -109,12 +112,16 @@ def find_hanging_table(rows: Iterable[Row], as_of_ms: int, *, producers: Mapping
 
 
 def pretty_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Cells padded to the widest of their column, each followed by a tab. Kafka: `TransactionsCommand.prettyPrintTable`."""
+    """Cells padded to the widest of their column, each followed by a tab. Kafka:
+    `TransactionsCommand.prettyPrintTable`."""
     table = [list(headers)]
     for row in rows:  # no character can forge a line; a tab is printed unchanged, as by the tool
         table.append(["\t".join(map(printable, str(value).split("\t"))) for value in row])
     widths = [max(_length(row[index]) for row in table) for index in range(len(headers))]
-    lines = ["".join(cell + " " * (width - _length(cell)) + "\t" for cell, width in zip(row, widths, strict=True)) for row in table]
+    lines = [
+        "".join(cell + " " * (width - _length(cell)) + "\t" for cell, width in zip(row, widths, strict=True))
+        for row in table
+    ]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -140,7 +147,9 @@ def partition_hash(topic: str, partition: int) -> int:
     return (31 * (31 + partition) + java_string_hash(topic)) & _INT
 
 
-def hash_order(items: Iterable[Item], hash_of: Callable[[Item], int], *, holds: int | None = None, least: int = 16) -> list[Item]:
+def hash_order(
+    items: Iterable[Item], hash_of: Callable[[Item], int], *, holds: int | None = None, least: int = 16
+) -> list[Item]:
     """The items in the iteration order of a `HashMap`; `items` are in the order of insertion.
 
     The map has grown from `least` buckets to its size: the number of items, or `holds` if it contained further ones.

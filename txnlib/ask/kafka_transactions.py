@@ -26,7 +26,8 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class HangingSearch:
-    """The hanging transactions of the searched partitions, and what else decides the order in which Kafka prints them."""
+    """The hanging transactions of the searched partitions, and what else decides the order in which Kafka prints
+    them."""
 
     scope: SearchScope
     as_of_ms: int
@@ -75,7 +76,9 @@ def hanging_search(
         undecided=decisions.count(None),
         brokers=frozenset().union(*replicas.values()),
         producers={place: producers.get(place, 0) for place in searched},
-        candidates=len({row["producer_id"] for row in opened if is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms)}),
+        candidates=len(
+            {row["producer_id"] for row in opened if is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms)}
+        ),
     )
 
 
@@ -89,9 +92,13 @@ def _replicas(run: StoredRun) -> dict[TopicPartition, frozenset[int]]:
 
 
 def _decisions(run: StoredRun, opened: Sequence[Row], timeout_ms: int, audited_ms: int) -> list[bool | None]:
-    """The decision of the audit if it has one; for transactions too young for the audit, the steps of the tool over the tables."""
+    """The decision of the audit if it has one; for transactions too young for the audit, the steps of the tool over the
+    tables."""
     if timeout_ms >= audited_ms:
-        return [row["kafka_find_hanging"] and is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms) for row in opened]
+        return [
+            row["kafka_find_hanging"] and is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms)
+            for row in opened
+        ]
     producer_ids = {row["producer_id"] for row in opened}
     owners = rows_of_ids(run, ("producer_id", "IN", producer_ids)) if opened else []
     listed = {row["producer_id"]: row["partitions"] for row in owners}
@@ -102,7 +109,8 @@ def _decisions(run: StoredRun, opened: Sequence[Row], timeout_ms: int, audited_m
         else is_printed(
             is_candidate=is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms),
             is_id_known=row["producer_id"] in listed,
-            is_partition_listed={"topic": row["topic"], "partition": row["partition"]} in listed.get(row["producer_id"], []),
+            is_partition_listed={"topic": row["topic"], "partition": row["partition"]}
+            in listed.get(row["producer_id"], []),
             are_coordinators_complete=are_complete,
         )
         for row in opened
@@ -123,7 +131,8 @@ _ID_COLUMNS: Final = tuple(name for name in shown("describe") if name in TABLES[
 
 
 def transactional_id(run: StoredRun, name: str) -> Row:
-    """One transactional id, with its duration up to the instant of the run. Raises UsageError if no coordinator has it."""
+    """One transactional id, with its duration up to the instant of the run. Raises UsageError if no coordinator has
+    it."""
     rows = rows_of_ids(run, ("transactional_id", "=", name))
     if not rows:
         known = known_subject(run, [name]).get("transactional_id", name)
@@ -138,7 +147,9 @@ def rows_of_ids(run: StoredRun, *where: Filter) -> list[Row]:
     """Rows of transactional_ids that have not expired, each with its `coordinator` and `transaction_start_ms`."""
     order = '"coordinator_partition", "transactional_id"'
     rows = run.rows("transactional_ids", _ID_COLUMNS, [("state", "IS NOT", None), *where], order=order)
-    led = run.rows("coverage", ("partition", "broker"), [("topic", "=", TRANSACTION_STATE_TOPIC), ("is_leader", "=", True)])
+    led = run.rows(
+        "coverage", ("partition", "broker"), [("topic", "=", TRANSACTION_STATE_TOPIC), ("is_leader", "=", True)]
+    )
     leaders = {row["partition"]: broker_id(row["broker"]) for row in led}
     for row in rows:
         row["coordinator"] = leaders.get(row["coordinator_partition"])
@@ -155,8 +166,8 @@ def broker_id(broker: str | None) -> int | None:
 def runs_longer(start_ms: int | None, now_ms: int, filter_ms: int | None) -> bool:
     """Whether a transaction has been running for longer (KIP-994). True if the limit is negative or not given.
 
-    The broker uses -1 as the start of an id without a transaction, so an id in Empty passes. It ignores the state, so an id whose
-    transaction has ended passes by the start of that transaction.
+    The broker uses -1 as the start of an id without a transaction, so an id in Empty passes. It ignores the state, so
+    an id whose transaction has ended passes by the start of that transaction.
     """
     if filter_ms is None or filter_ms < 0:
         return True
@@ -166,8 +177,8 @@ def runs_longer(start_ms: int | None, now_ms: int, filter_ms: int | None) -> boo
 def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
     """Whether an RE2 expression matches each name from beginning to end (KIP-1152); an empty one matches all.
 
-    Brokers use RE2J, the same language in Java: no look-around, no backreferences, linear time. Python's `re` allows both, and
-    interprets some expressions differently. Raises UsageError for an invalid expression.
+    Brokers use RE2J, the same language in Java: no look-around, no backreferences, linear time. Python's `re` allows
+    both, and interprets some expressions differently. Raises UsageError for an invalid expression.
     """
     if not pattern:
         return [True] * len(names)
@@ -178,7 +189,9 @@ def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
     try:
         expression = re2.compile(pattern, quiet)
     except re2.error as error:
-        raise UsageError(f"--transactional-id-pattern {pattern}: {error.args[0].decode(errors='replace')[:200]}") from error
+        raise UsageError(
+            f"--transactional-id-pattern {pattern}: {error.args[0].decode(errors='replace')[:200]}"
+        ) from error
     return [expression.fullmatch(name) is not None for name in names]
 
 
@@ -191,12 +204,14 @@ def last_write_ms(row: Row) -> int | None:
 # ---- The output of the commands that Kafka's own tool has: `list`, `describe`, `describe-producers` and `find-hanging`
 
 
-#: Kafka's hash tables keep the order of first records within a bucket; this is the position of a row whose first one is unknown.
+#: Kafka's hash tables keep the order of first records within a bucket; this is the position of a row whose first one is
+#: unknown.
 _LAST: Final = 1 << 62
 
 
 def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutput:
-    """`find-hanging`. Notes name a searched broker without copies, and the number of undecided transactions. `tables`: where."""
+    """`find-hanging`. Notes name a searched broker without copies, and the number of undecided transactions. `tables`:
+    where."""
     notes = _unknown_broker(search)
     if search.undecided:
         missing = f"coordinator partitions are missing ({own_command(tables, 'coverage')})"
@@ -225,7 +240,8 @@ def _unknown_broker(search: HangingSearch) -> list[str]:
 
 
 def answer_list(run: StoredRun, options: Namespace) -> CommandOutput:
-    """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid expression.
+    """Every transactional id that has not expired and that passes the filters. Raises UsageError for an invalid
+    expression.
 
     A note counts the ids that pass a filter by duration only because their start is unknown, as on a broker.
     """
@@ -249,7 +265,9 @@ def answer_describe(run: StoredRun, options: Namespace) -> CommandOutput:
     if named is None or None not in (options.id, options.transactional_id):
         raise UsageError("describe needs one transactional id")
     row = transactional_id(run, named)
-    return CommandOutput(shown("describe"), [row], others={KAFKA: lambda: kafka_table.describe_table(row, run.as_of_ms)})
+    return CommandOutput(
+        shown("describe"), [row], others={KAFKA: lambda: kafka_table.describe_table(row, run.as_of_ms)}
+    )
 
 
 def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -262,15 +280,20 @@ def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutp
     for row in rows:
         row["last_timestamp_ms"] = last_write_ms(row)
     rows.sort(key=lambda row: int(row["producer_id"]))
-    first = run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if options.format == KAFKA else {}
+    first = (
+        run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if options.format == KAFKA else {}
+    )
     in_order = sorted(rows, key=lambda row: first.get((row["producer_id"],), _LAST))
-    return CommandOutput(shown("describe-producers"), rows, others={KAFKA: lambda: kafka_table.describe_producers_table(in_order)})
+    return CommandOutput(
+        shown("describe-producers"), rows, others={KAFKA: lambda: kafka_table.describe_producers_table(in_order)}
+    )
 
 
 def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:
     """What the live `find-hanging` would have printed at the instant of the run.
 
-    Raises UsageError as the tool does, and in other forms than the tool's for a broker without copies, about which it says nothing.
+    Raises UsageError as the tool does, and in other forms than the tool's for a broker without copies, about which it
+    says nothing.
     """
     take_place(options)
     scope = SearchScope(options.topic, options.partition, options.broker_id)

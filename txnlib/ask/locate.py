@@ -53,16 +53,28 @@ def _what_to_copy(partitions: list[int], width: int) -> str:
     folders = ", ".join(f"{TRANSACTION_STATE_TOPIC}-{partition}/" for partition in partitions)
     lines = [
         "",
-        *_wrapped(width, "copy", f"{' '.join(FILES)} of {folders} and {' '.join(CHECKPOINTS)} from the root of the log directory"),
-        *_wrapped(width, "from", "the leader of the partition, else any broker that has the folder, on its disk if it is down"),
-        *command_lines(f"  leader   kafka-topics.sh {BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}", width, 11),
-        "  or       scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has",
+        *_wrapped(
+            width,
+            "copy",
+            f"{' '.join(FILES)} of {folders} and {' '.join(CHECKPOINTS)} from the root of the log directory",
+        ),
+        *_wrapped(
+            width, "from", "the leader of the partition, else any broker that has the folder, on its disk if it is down"
+        ),
+        *command_lines(
+            f"  leader   kafka-topics.sh {BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}", width, 11
+        ),
+        (
+            "  or       scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that"
+            " it has"
+        ),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
 def answer(options: Namespace) -> CommandOutput:
-    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError without ids or partitions."""
+    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError without ids or
+    partitions."""
     ids = [*options.ids, *options.transactional_id]
     if not ids:
         raise UsageError("locate needs a transactional id")

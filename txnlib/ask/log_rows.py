@@ -8,23 +8,36 @@ from txnlib.ask.rows import Row, StoredRun, column_names, ms
 
 #: Columns of a coordinator's record from which an event is made.
 RECORD: Final = column_names(
-    "transactional_id coordinator_partition offset timestamp_ms is_tombstone state transaction_number producer_id producer_epoch "
-    "partitions"
+    "transactional_id coordinator_partition offset timestamp_ms is_tombstone state transaction_number producer_id"
+    " producer_epoch partitions"
 )
 #: Number of newest states of a partition to read, and of its leader changes to show.
 STATES, SHOWN = 1_000, 20
-_COLUMNS: Final = ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "is_unclean", "since_offset", "since")
+_COLUMNS: Final = (
+    "topic",
+    "partition",
+    "topic_id",
+    "leader",
+    "leader_epoch",
+    "isr",
+    "is_unclean",
+    "since_offset",
+    "since",
+)
 
 
 def leader_changes(run: StoredRun, topic: str, partition: int, since_ms: int | None) -> list[Row]:
     """The states of a partition that begin with another leader or leader epoch, by offset, not before an instant.
 
-    Columns: those of partition_assignments, and at_ms. Empty without a metadata log, and for tables of earlier versions.
+    Columns: those of partition_assignments, and at_ms. Empty without a metadata log, and for tables of earlier
+    versions.
     """
     if since_ms is None:
         return []
     here = [("topic", "=", topic), ("partition", "=", partition), ("since_offset", "IS NOT", None)]
-    newest = run.rows("partition_assignments", _COLUMNS, here, order='"since_offset" DESC', limit=STATES, is_optional=True)
+    newest = run.rows(
+        "partition_assignments", _COLUMNS, here, order='"since_offset" DESC', limit=STATES, is_optional=True
+    )
     changed: list[Row] = []
     before: tuple[object, ...] = ()
     for row in reversed(newest):

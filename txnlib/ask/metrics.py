@@ -1,7 +1,7 @@
 """Prometheus gauges of a run, for node_exporter's textfile collector; also of a run that failed.
 
-There are only gauges, without quotes in their help texts, so the text is valid both as OpenMetrics and in the older text format,
-which the collector reads.
+There are only gauges, without quotes in their help texts, so the text is valid both as OpenMetrics and in the older
+text format, which the collector reads.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-#: Every gauge, in the order of the file: its help text, its value, and its labels. docs/numbers.md is rendered from this.
+#: Every gauge, in the order of the file: its help text, its value, and its labels. docs/numbers.md is rendered from
+#: this.
 METRICS: Final[Mapping[str, Metric]] = {
     "txnlib_audit_success": _of_run(
         "1 if the audit completed, whatever it found; 0 if it failed.", lambda run: int(run.error is None)
@@ -58,7 +59,9 @@ METRICS: Final[Mapping[str, Metric]] = {
     "txnlib_audit_exit_code": _of_run(
         "Exit code: 0 done, 1 failed, 2 bad usage or no readable input, 3 --fail-on matched.", lambda run: run.exit_code
     ),
-    "txnlib_audit_info": _of_run("Always 1. The label is the version of txnlib.", lambda run: {run.version: 1}, "version"),
+    "txnlib_audit_info": _of_run(
+        "Always 1. The label is the version of txnlib.", lambda run: {run.version: 1}, "version"
+    ),
     "txnlib_audit_started_timestamp_seconds": _of_run(
         "When the audit began, by the clock of the machine that ran it.", lambda run: run.started_ms / 1000
     ),
@@ -93,7 +96,8 @@ METRICS: Final[Mapping[str, Metric]] = {
         "verdict",
     ),
     "txnlib_transactions": _found(
-        "Number of open transactions, by verdict. LOOKS_LATE: LATE only by old timestamps of clients, not counted as LATE here.",
+        "Number of open transactions, by verdict. LOOKS_LATE: LATE only by old timestamps of clients, not counted as"
+        " LATE here.",
         lambda found: found.transactions_by_verdict,
         "verdict",
     ),
@@ -109,7 +113,9 @@ METRICS: Final[Mapping[str, Metric]] = {
     ),
     "txnlib_in_doubt_transactions": _more(
         "Number of undecided two-phase commits: OVERDUE (open for longer than in_doubt_after_minutes) or IN_TIME.",
-        lambda results: {name: results.summary.counts.get("in_doubt", {}).get(name, 0) for name in ("OVERDUE", "IN_TIME")},
+        lambda results: {
+            name: results.summary.counts.get("in_doubt", {}).get(name, 0) for name in ("OVERDUE", "IN_TIME")
+        },
         "state",
     ),
     "txnlib_broker_clock_offset_seconds": _more(
@@ -129,10 +135,12 @@ METRICS: Final[Mapping[str, Metric]] = {
         "Largest age of the record at such a last stable offset.", lambda found: found.lag.max_seconds or 0.0
     ),
     "txnlib_lso_lag_partitions": _found(
-        "Number of partitions whose last stable offset is below their high watermark.", lambda found: found.lag.partitions
+        "Number of partitions whose last stable offset is below their high watermark.",
+        lambda found: found.lag.partitions,
     ),
     "txnlib_lso_lag_offsets": _found(
-        f"Distance from the last stable offset to the high watermark of each of the {SHOWN_LAGS} partitions that lag longest.",
+        f"Distance from the last stable offset to the high watermark of each of the {SHOWN_LAGS} partitions that lag"
+        " longest.",
         lambda found: {(each.topic, each.partition): each.lag_offsets for each in found.lag.longest},
         *("topic", "partition"),
     ),
@@ -152,7 +160,9 @@ METRICS: Final[Mapping[str, Metric]] = {
     "txnlib_partitions": _found(
         "Number of partitions, by the status of their judged copy.", lambda found: found.coverage.partitions, "status"
     ),
-    "txnlib_unreadable_bytes": _found("Bytes of copies that could not be read.", lambda found: found.coverage.unreadable_bytes),
+    "txnlib_unreadable_bytes": _found(
+        "Bytes of copies that could not be read.", lambda found: found.coverage.unreadable_bytes
+    ),
     "txnlib_findings": _found("Number of findings, by severity.", lambda found: found.findings, "severity"),
 }
 

@@ -24,10 +24,11 @@ def _listed(view: str, rows: list[Row], kept: Sequence[str] = ()) -> CommandOutp
 
 
 def answer_open(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The open transactions with their verdicts, those that hold a partition first, then those that block the most offsets.
+    """The open transactions with their verdicts, those that hold a partition first, then those that block the most
+    offsets.
 
-    Column `holds`: whether it determines the last stable offset; NULL if that is not known. It blocks more offsets than any other
-    of its partition, so a limit leaves out those that wait before it.
+    Column `holds`: whether it determines the last stable offset; NULL if that is not known. It blocks more offsets than
+    any other of its partition, so a limit leaves out those that wait before it.
     """
     columns = tuple(dict.fromkeys(name for name in (*shown("open"), "producer_id") if name != "holds"))
     where = [*counted_as(options.verdict), *equal(topic=options.topic)]
@@ -57,7 +58,11 @@ def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
     rows = run.rows("findings", shown("findings"), where, order=order, limit=None if is_table else options.limit)
     if not rows and options.name is not None and options.name not in Finding.__members__:
         raise UsageError(f"there is no finding {options.name}{meant(options.name, Finding.__members__)}")
-    people = findings_of_applications(rows, run.settings.get("application_patterns", ()))[: options.limit] if is_table else None
+    people = (
+        findings_of_applications(rows, run.settings.get("application_patterns", ()))[: options.limit]
+        if is_table
+        else None
+    )
     left_out = None
     if not options.severity and not options.name:
         left_out = run.number("findings", "count(*)", equal(topic=options.topic, severity=Severity.INFO.name))
@@ -66,7 +71,8 @@ def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
 
 
 def findings_of_applications(rows: Sequence[Row], patterns: Iterable[str]) -> list[Row]:
-    """The findings with `where` they are, in words: one row for those of one name and severity about ids of one application."""
+    """The findings with `where` they are, in words: one row for those of one name and severity about ids of one
+    application."""
     rules = compiled(patterns)
     alike: dict[tuple[object, ...], list[Row]] = {}
     for at, row in enumerate(rows):

@@ -27,7 +27,8 @@ def anywhere(path: str) -> str:
 def own_command(tables: str, command: str, places: Sequence[str] = (), *, called: str | None = None) -> str:
     """A command of txn-audit about these tables. `called`: what calls it, if not `program`.
 
-    Raises ValueError for a place that cannot be written on a command line (`kafka_commands.refusal`); such tables are left out.
+    Raises ValueError for a place that cannot be written on a command line (`kafka_commands.refusal`); such tables are
+    left out.
     """
     from txnlib.core.kafka_commands import option, refusal, with_places  # takes longer to load than some answers
 

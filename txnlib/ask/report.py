@@ -18,7 +18,8 @@ from txnlib.ask.rows import StoredRun, column_names
 from txnlib.ask.summary import PREPARED, Summary, summarise
 
 _COLUMNS: Final = column_names(
-    "section topic partition start_offset producer_id transactional_id reason explanation blocked_offsets safe_to_abort command"
+    "section topic partition start_offset producer_id transactional_id reason explanation blocked_offsets safe_to_abort"
+    " command"
 )
 
 
@@ -61,7 +62,13 @@ def _styled(text: str, level: str) -> str:
     styles = {**STYLES, **_OTHER_STYLES, "OPEN": green}
     for match in _HEADING.finditer(text):
         styled.stylize(styles.get(match[1], "bold"), *match.span(1))
-    others = ((_ENTRY, "bold", 1), (_LABEL, "dim", 0), (_COMMAND, "bold", 1), (_CRITICAL, "bold red", 1), (_UNREAD, "yellow", 1))
+    others = (
+        (_ENTRY, "bold", 1),
+        (_LABEL, "dim", 0),
+        (_COMMAND, "bold", 1),
+        (_CRITICAL, "bold red", 1),
+        (_UNREAD, "yellow", 1),
+    )
     for pattern, style, group in (*others, *([(_CALM, "green", 1)] if level == "calm" else [])):
         for match in pattern.finditer(text):
             styled.stylize(style, *match.span(group))
@@ -75,12 +82,16 @@ def _styled(text: str, level: str) -> str:
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The report of the run, and with --html a page. Programs get its results (`summary_json.Findings`), or its transactions."""
+    """The report of the run, and with --html a page. Programs get its results (`summary_json.Findings`), or its
+    transactions."""
     if options.html is not None:
         check_whole_file(options.html)
     known = None
     if options.acknowledged is not None:
-        from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements  # imported here, because it loads pydantic
+        from txnlib.ask.acknowledgements import (
+            acknowledged,
+            read_acknowledgements,
+        )  # imported here, because it loads pydantic
 
         known = acknowledged(run, read_acknowledgements(options.acknowledged))
     if options.html is None:

@@ -26,7 +26,9 @@ SHOWN_GROUPS: Final = 3
 Line = str | tuple[str, int]
 
 #: Why an abort by hand is right although a coordinator decided.
-AS_DECIDED: Final = "decided: its coordinator decided ABORT, the partition refuses its marker, and an abort by hand writes the same"
+AS_DECIDED: Final = (
+    "decided: its coordinator decided ABORT, the partition refuses its marker, and an abort by hand writes the same"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ def entry(section: str, rows: Sequence[Row], summary: Summary) -> Entry:
     who = [producer(first)]
     if section in IN_ONE_CARD:
         title = owner(first)
-        timeout = "none: two-phase commit" if first["is_two_phase_commit"] else duration(first["transaction_timeout_ms"])
+        timeout = (
+            "none: two-phase commit" if first["is_two_phase_commit"] else duration(first["transaction_timeout_ms"])
+        )
         who += [
             str(first["coordinator_state"]),
             f"timeout {timeout}",
@@ -77,20 +81,28 @@ def entry(section: str, rows: Sequence[Row], summary: Summary) -> Entry:
         ("why", told(first["explanation"])),
         *_effects_on_consumers(rows, is_placed=section not in IN_ONE_CARD),
         *[("waiting", text) for row in rows if (text := waiting(row))],
-        *[("cause", f"{each['likelihood'].lower()}: {told(each['cause'])}") for each in (first["causes"] or ())[:SHOWN_CAUSES]],
+        *[
+            ("cause", f"{each['likelihood'].lower()}: {told(each['cause'])}")
+            for each in (first["causes"] or ())[:SHOWN_CAUSES]
+        ],
         *([("began", f"{began} by its coordinator")] if is_news else []),
         ("seen", seen(first)),
         *_safety(first),
         *([] if first["effect"] is None else [("effect", printable(first["effect"]))]),
         # Without what is already said, and without permissions, which are in the plan.
-        *(("note", told(note)) for note in first["notes"] or () if note != because and not note.startswith(PERMISSIONS)),
+        *(
+            ("note", told(note))
+            for note in first["notes"] or ()
+            if note != because and not note.startswith(PERMISSIONS)
+        ),
     ]
     is_by_hand = first["abort_command"] is not None
     return Entry(title, who, facts, _steps(first), is_by_hand, _is_new(first, summary))
 
 
 def _is_new(row: Row, summary: Summary) -> bool:
-    """Whether this audit is the first that saw the transaction, and not the first of its cluster, to which all are new."""
+    """Whether this audit is the first that saw the transaction, and not the first of its cluster, to which all are
+    new."""
     return summary.earlier_ms is not None and bool(row["runs_seen"] == 1)
 
 
@@ -106,7 +118,9 @@ def _safety(row: Row) -> list[tuple[str, str]]:
         needed = needed_for(row)
         return [("do not", by_hand(because)), *([("capture", needed)] if needed else [])]
     if row["safe_to_abort"]:
-        return [("safe", f"yes: open for {duration(row['broker_clock_age_ms'])} by brokers' clocks, and nobody will end it")]
+        return [
+            ("safe", f"yes: open for {duration(row['broker_clock_age_ms'])} by brokers' clocks, and nobody will end it")
+        ]
     return [("as", AS_DECIDED)] if because is None else [("not yet", told(because))]
 
 
@@ -206,7 +220,8 @@ def _extent(row: Row) -> tuple[int, int | None]:
 
 
 def _effects_on_consumers(rows: Sequence[Row], *, is_placed: bool) -> list[tuple[str, str]]:
-    """What consumers do not get, since when; and what comes next there. `is_placed`: whether the title names the only partition."""
+    """What consumers do not get, since when; and what comes next there. `is_placed`: whether the title names the only
+    partition."""
     holders, others = [row for row in rows if is_holder(row)], [row for row in rows if not is_holder(row)]
     if len(rows) > 1 or not is_placed:
         known = len(rows[0]["places"] or ())
@@ -221,7 +236,10 @@ def _effects_on_consumers(rows: Sequence[Row], *, is_placed: bool) -> list[tuple
     at = "" if stable == row["start_offset"] else f" at offset {stable}"
     holds = f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"
     behind = _next(row)
-    return [("holds", holds), *([("behind", f"{behind}, which holds the partition once this one is ended")] if behind else [])]
+    return [
+        ("holds", holds),
+        *([("behind", f"{behind}, which holds the partition once this one is ended")] if behind else []),
+    ]
 
 
 def _listed(rows: Sequence[Row]) -> str:
@@ -272,7 +290,9 @@ def last_write(row: Row) -> str:
 def seen(row: Row) -> str:
     """When the transaction last wrote, and which audits have seen it."""
     runs = row["runs_seen"]
-    audits = "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {utc_time(row['first_seen'])}"
+    audits = (
+        "first seen by this audit" if runs <= 1 else f"seen by {runs} audits, first as of {utc_time(row['first_seen'])}"
+    )
     return f"last write {last_write(row)}; {audits}"
 
 
@@ -344,7 +364,10 @@ def broken_lines(broken: Sequence[TransactionOnPartitions]) -> list[Line]:
     lines: list[Line] = ["", "SPLIT OR HALF-MARKED"]
     for each in broken[:SHOWN]:
         decided = "not decided" if each.decided_outcome == "OPEN" else f"decided {each.decided_outcome}"
-        head = f"  {printable(each.transactional_id)}   transaction {each.number}   producer {each.producer_id}   {decided}: "
+        head = (
+            f"  {printable(each.transactional_id)}   transaction {each.number}   producer {each.producer_id}  "
+            f" {decided}: "
+        )
         more = f" and {len(each.partitions) - PLACES} more" if len(each.partitions) > PLACES else ""
         lines.append((f"{head}{', '.join(map(_place, each.partitions[:PLACES]))}{more}", INDENT))
     hidden = len(broken) - SHOWN

@@ -13,7 +13,17 @@ from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.grid import WIDTH, command_lines, folded
 from txnlib.ask.headline import CALM, HEADLINES, answer, captured, extents_of, sections_of
 from txnlib.ask.own_command import PROGRAM, own_command
-from txnlib.ask.report_entries import INDENT, Line, acknowledged_lines, brief, broken_lines, entry_lines, is_holder, labelled, where
+from txnlib.ask.report_entries import (
+    INDENT,
+    Line,
+    acknowledged_lines,
+    brief,
+    broken_lines,
+    entry_lines,
+    is_holder,
+    labelled,
+    where,
+)
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
@@ -26,8 +36,8 @@ SHOWN_ENDED: Final = 5
 SHOWN_CLOCKS: Final = 3
 #: Reasons, and applications, to name where a section has more transactions than fit.
 SHOWN_IN_ALL: Final = 5
-#: Number of transactions (for LATE and PREPARED: owners) of a section to describe in full: by default, and for sections that need
-#: action if there are few sections. Then the number to give one line each. So a report has about 40 lines.
+#: Number of transactions (for LATE and PREPARED: owners) of a section to describe in full: by default, and for sections
+#: that need action if there are few sections. Then the number to give one line each. So a report has about 40 lines.
 IN_FULL, IN_FULL_URGENT, IN_BRIEF = 1, 2, 3
 _URGENT: Final = ("HANGING", "STUCK")
 _FEW: Final = 2
@@ -65,7 +75,10 @@ def _head(summary: Summary) -> list[Line]:
         when = "capture instants assumed from the newest records"
     version = "" if summary.kafka_version is None else f", Kafka {printable(summary.kafka_version)}"
     what = f"{when}{', ' if when else ''}{counted(summary.brokers, 'broker')}{version}"
-    return [(f"txnlib audit  cluster {printable(summary.cluster)}  as of {utc_time(summary.as_of_ms)}  ({what})", 14), ""]
+    return [
+        (f"txnlib audit  cluster {printable(summary.cluster)}  as of {utc_time(summary.as_of_ms)}  ({what})", 14),
+        "",
+    ]
 
 
 def _answer(summary: Summary) -> list[Line]:
@@ -74,9 +87,15 @@ def _answer(summary: Summary) -> list[Line]:
     indent = number + max(8, *(len(each.words) for each in found.counted), 0) + 5
     first = [f"first {' ' * (indent - 8)}{found.first}"] if found.first else []
     lines: list[Line] = [
-        (f"  {each.number:>{number}} {each.words:<{indent - number - 5}}  {each.says}", indent) for each in found.counted
+        (f"  {each.number:>{number}} {each.words:<{indent - number - 5}}  {each.says}", indent)
+        for each in found.counted
     ]
-    others = [*([f"{CALM}  {found.calm}"] if found.calm else []), *first, *found.urgent, *([found.new] if found.new else [])]
+    others = [
+        *([f"{CALM}  {found.calm}"] if found.calm else []),
+        *first,
+        *found.urgent,
+        *([found.new] if found.new else []),
+    ]
     return [*lines, *((f"  {said}", indent if said in first else 4) for said in others)]
 
 
@@ -86,17 +105,24 @@ def _read(summary: Summary) -> list[Line]:
         partitions += f" (nothing open on {summary.partitions_quiet} more, by their leaders' word)"
     coordinators = f"{summary.coordinators_read} of {summary.coordinators_known} coordinator partitions"
     line = f"  read {partitions}, {coordinators}, {unreadable(summary)}"
-    if summary.worst_lag is not None and not any(extent.held for name, extent in summary.extents.items() if name != "OPEN"):
+    if summary.worst_lag is not None and not any(
+        extent.held for name, extent in summary.extents.items() if name != "OPEN"
+    ):
         lag = summary.worst_lag
         age = "" if lag["lag_ms"] is None else f"{elapsed(lag['lag_ms'])} by its record's time, "
         line += f".  LSO lag: highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)})"
     lines: list[Line] = [(line, 7)]
     if summary.partitions_as_text:
-        said = "read as text, which has no bytes to check: no abort there is called safe, and copies of the files would settle it"
+        said = (
+            "read as text, which has no bytes to check: no abort there is called safe, and copies of the files would"
+            " settle it"
+        )
         lines.append((f"  {counted(summary.partitions_as_text, 'partition')} {said} (docs/capture.md)", 4))
     if summary.partitions_hidden:
         hidden = counted(summary.partitions_hidden, "partition")
-        said = f"what was open before the first record of {hidden} is not known: no producer snapshot of that was captured"
+        said = (
+            f"what was open before the first record of {hidden} is not known: no producer snapshot of that was captured"
+        )
         lines.append((f"  {said} (coverage)", 4))
     if summary.missing_partitions:
         lost, left = uncopied(summary)
@@ -108,14 +134,27 @@ def _read(summary: Summary) -> list[Line]:
         lines.append((f"  the cluster's metadata log ends at {utc_time(summary.metadata_ms)}: {unproven}", 4))
     lines += [(clocks_line(row), 4) for row in summary.clocks[:SHOWN_CLOCKS]]
     if not DECISIVE.isdisjoint(summary.assumed):
-        lines.append((f"  assumed, because nothing in the capture shows them: Kafka's defaults of {', '.join(summary.assumed)}", 4))
+        lines.append(
+            (
+                (
+                    "  assumed, because nothing in the capture shows them: Kafka's defaults of"
+                    f" {', '.join(summary.assumed)}"
+                ),
+                4,
+            )
+        )
     return lines
 
 
 def uncopied(summary: Summary) -> tuple[str, int]:
     """The first partitions without a copy, but for coordinators, and how many more there are."""
     named = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
-    unread = summary.partitions_known - summary.partitions_read - summary.partitions_quiet - len(summary.missing_coordinators)
+    unread = (
+        summary.partitions_known
+        - summary.partitions_read
+        - summary.partitions_quiet
+        - len(summary.missing_coordinators)
+    )
     return ", ".join(named), max(unread - len(named), 0)
 
 
@@ -183,7 +222,8 @@ def section_title(section: str, summary: Summary) -> str:
 
 
 def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> str:
-    """What a section does not list, in transactions; in rows if these are of the listed transactions, or nobody counted them."""
+    """What a section does not list, in transactions; in rows if these are of the listed transactions, or nobody counted
+    them."""
     listed = len({(row["producer_id"], row["transactional_id"]) for row in shown})
     transactions = sum(extent.transactions for extent in reach) - listed
     if transactions <= 0:
@@ -192,7 +232,8 @@ def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> st
 
 
 def _in_all(extent: VerdictExtent) -> list[Line]:
-    """The transactions of a verdict in sums: how many may be aborted when, why they have the verdict, and whose they are."""
+    """The transactions of a verdict in sums: how many may be aborted when, why they have the verdict, and whose they
+    are."""
     rows = "" if extent.rows == extent.transactions else f" ({extent.rows} rows)"
     places = f"{counted(extent.transactions, 'transaction')} on {counted(extent.partitions, 'partition')}{rows}"
     safe = []
@@ -210,7 +251,8 @@ def _in_all(extent: VerdictExtent) -> list[Line]:
 
 
 def _most(groups: Sequence[tuple[str | None, int]]) -> str:
-    """The largest groups with their sizes, and the size of all others, if they are several; empty if nothing is known of any."""
+    """The largest groups with their sizes, and the size of all others, if they are several; empty if nothing is known
+    of any."""
     if all(name is None for name, _ in groups):
         return ""
     shown = SHOWN_IN_ALL if len(groups) > SHOWN_IN_ALL + 1 else len(groups)
@@ -234,7 +276,13 @@ def _ended(summary: Summary) -> list[Line]:
 
 def _findings(summary: Summary) -> list[Line]:
     lines: list[Line] = [
-        (f"  {each.count:>4} {each.severity:<8} {each.name}: {each.meaning}{f' ({said})' if (said := places_of(each)) else ''}", 16)
+        (
+            (
+                f"  {each.count:>4} {each.severity:<8} {each.name}:"
+                f" {each.meaning}{f' ({said})' if (said := places_of(each)) else ''}"
+            ),
+            16,
+        )
         for each in summary.findings
         if each.severity != "INFO"
     ]
@@ -254,7 +302,8 @@ def _incomplete(summary: Summary) -> list[Line]:
 
 
 def _further(lines: Sequence[Line], summary: Summary, program: str) -> list[Line]:
-    """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines point.
+    """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines
+    point.
 
     `txn-audit` cannot read the tables of a catalog.
     """

@@ -70,7 +70,8 @@ class Rows(ABC):
         limit: int | None = None,
         is_optional: bool = False,
     ) -> list[Row]:
-        """Rows of a table. `is_optional`: none if there is no such table, as of an earlier version, or of a killed audit."""
+        """Rows of a table. `is_optional`: none if there is no such table, as of an earlier version, or of a killed
+        audit."""
         after = f" ORDER BY {order}" if order else ""
         try:
             return self.ask(name, _names(columns), where, after if limit is None else f"{after} LIMIT {limit}")
@@ -81,14 +82,18 @@ class Rows(ABC):
 
     def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
         """Several aggregates of a table, each under its name."""
-        return self.ask(name, ", ".join(f'{expression} AS "{alias}"' for alias, expression in expressions.items()), where)[0]
+        return self.ask(
+            name, ", ".join(f'{expression} AS "{alias}"' for alias, expression in expressions.items()), where
+        )[0]
 
     def number(self, name: str, expression: str, where: Sequence[Filter] = ()) -> int | None:
         """One aggregate of a table, such as `count(*)`."""
         number = self.one(name, {"number": expression}, where)["number"]
         return None if number is None else int(number)
 
-    def grouped(self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()) -> dict[tuple[Any, ...], int]:
+    def grouped(
+        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()
+    ) -> dict[tuple[Any, ...], int]:
         """One aggregate for each combination of keys."""
         by = _names(keys)
         rows = self.ask(name, f'{by}, {expression} AS "number"', where, f" GROUP BY {by}")

@@ -78,7 +78,9 @@ def results_of(run: StoredRun, summary: Summary) -> Results:
     return Results(
         summary=summary,
         brokers=run.rows("brokers", shown("summary: brokers"), order='"broker"', limit=SHOWN_BROKERS),
-        clocks=run.rows("broker_clocks", shown("summary: clocks"), order=by_broker, limit=SHOWN_BROKERS, is_optional=True),
+        clocks=run.rows(
+            "broker_clocks", shown("summary: clocks"), order=by_broker, limit=SHOWN_BROKERS, is_optional=True
+        ),
         lags=run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
         lag=run.one("partitions", _HIGHEST, is_behind),
         partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},
@@ -91,5 +93,7 @@ def _transactions(run: StoredRun, summary: Summary) -> list[Row]:
     for verdict in URGENCY:
         left = SHOWN_TRANSACTIONS - len(rows)
         if left and summary.counts["verdicts"].get(verdict):
-            rows += run.rows("open_transactions", shown("summary"), [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=left)
+            rows += run.rows(
+                "open_transactions", shown("summary"), [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=left
+            )
     return [{**row, **{name: ms(row[name]) for name in ("blocks_since", "safe_from")}} for row in rows]

@@ -13,7 +13,8 @@ from txnlib.ask.delta_rows import Tables, chosen_runs, open_run
 from txnlib.ask.rows import in_transactions
 
 RUN: Final = ("run_id", "status", "as_of", "verdicts", "cluster", "started_at", "finished_at", "version", "input")
-#: A shell would split or expand any other character. Ids come from clients, so a shell is never given one that it could run.
+#: A shell would split or expand any other character. Ids come from clients, so a shell is never given one that it could
+#: run.
 _PLAIN: Final = re.compile(r"[\w.:/@%+=,-]+", re.ASCII)
 
 
@@ -27,10 +28,13 @@ def answer_runs(tables: Tables, options: Namespace) -> CommandOutput:
 
 
 def answer_names(tables: Tables, options: Namespace) -> CommandOutput:
-    """The names of the asked kinds, sorted, one to a line; a table shows all, and a completion only those that are plain words."""
+    """The names of the asked kinds, sorted, one to a line; a table shows all, and a completion only those that are
+    plain words."""
     found = sorted({name for kind in options.kinds for name in _of_kind(tables, kind, options)})
     rows = [{"name": name} for name in found]
-    return CommandOutput(("name",), rows, page=lambda _: "".join(f"{name}\n" for name in found if _PLAIN.fullmatch(name)))
+    return CommandOutput(
+        ("name",), rows, page=lambda _: "".join(f"{name}\n" for name in found if _PLAIN.fullmatch(name))
+    )
 
 
 def _of_kind(tables: Tables, kind: str, options: Namespace) -> Iterable[str]:

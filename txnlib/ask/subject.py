@@ -14,7 +14,8 @@ from txnlib.errors import UsageError, meant
 _DIGITS: Final = "[0-9]{1,18}"
 _NUMBER: Final = re.compile(_DIGITS)
 _PRODUCER: Final = re.compile(rf"(?:producer (?:id )?)?({_DIGITS})(?: epoch {_DIGITS})?(?: \(.+\))?")
-#: A partition, and an offset of it, as answers print them: `payments-0`, `payments-0 @24`, `payments-0 from offset 24 on`.
+#: A partition, and an offset of it, as answers print them: `payments-0`, `payments-0 @24`, `payments-0 from offset 24
+#: on`.
 _PARTITION: Final = rf"(?P<topic>\S+)[- ](?P<partition>{_DIGITS})"
 _OFFSET: Final = rf"(?:(?: ?[@:]|(?: from)? offset | )(?P<start_offset>{_DIGITS}))(?: on)?"
 #: Anchors of the report page, and whole addresses with one: `#payments-0-24`, `#plan:payments-0-24`, `#lag:payments-0`.
@@ -30,7 +31,8 @@ _MOST_NAMES: Final = 10_000
 
 
 def readings(words: Sequence[str]) -> list[Row]:
-    """What words may name, the likeliest first: columns with their values. What is copied with a name is left out last of all.
+    """What words may name, the likeliest first: columns with their values. What is copied with a name is left out last
+    of all.
 
     One word is an id before it is a partition, because a partition can be written as two.
     """
@@ -59,7 +61,8 @@ def place_in(words: Sequence[str]) -> Row | None:
 
 
 def take_place(options: Namespace) -> None:
-    """Puts the partition of `where` to where --topic and --partition put it. Raises UsageError if it is none, or named twice."""
+    """Puts the partition of `where` to where --topic and --partition put it. Raises UsageError if it is none, or named
+    twice."""
     if not options.where:
         return
     place = place_in(options.where)
@@ -77,7 +80,9 @@ def equal(**values: object) -> list[Filter]:
 
 def is_captured(run: StoredRun, topic: str, partition: int | None = None) -> bool:
     """Whether a copy of a topic, or of a partition of it, was audited."""
-    return bool(run.number("coverage", "count(*)", [*equal(topic=topic, partition=partition), ("status", "<>", "MISSING")]))
+    return bool(
+        run.number("coverage", "count(*)", [*equal(topic=topic, partition=partition), ("status", "<>", "MISSING")])
+    )
 
 
 def check_captured(run: StoredRun, topic: str, partition: int | None = None) -> None:
@@ -94,7 +99,9 @@ def known_subject(run: StoredRun, words: Sequence[str]) -> Row:
         if "topic" in reading:
             if is_captured(run, reading["topic"], reading["partition"]):
                 return reading
-        elif run.number("producer_states" if "producer_id" in reading else "transactional_ids", "count(*)", equal(**reading)):
+        elif run.number(
+            "producer_states" if "producer_id" in reading else "transactional_ids", "count(*)", equal(**reading)
+        ):
             return reading
     named, place = " ".join(words), place_in(words)
     if len(words) > 1 and place is not None and _NUMBER.fullmatch(words[1]) and not _PRODUCER.fullmatch(named):
@@ -110,7 +117,8 @@ def known_subject(run: StoredRun, words: Sequence[str]) -> Row:
 
 
 def _meant(run: StoredRun, like: str, at: str, partitions: Sequence[str]) -> str:
-    """What a word may mean, as the end of a message: a partition, an id and a run that begin with it, else what is like it."""
+    """What a word may mean, as the end of a message: a partition, an id and a run that begin with it, else what is like
+    it."""
     ids, runs = (
         [row[name] for row in of.rows(table, (name,), limit=_MOST_NAMES)]
         for of, table, name in ((run, "transactional_ids", "transactional_id"), (run.tables, AUDIT_RUNS, "run_id"))
@@ -126,12 +134,14 @@ def _meant(run: StoredRun, like: str, at: str, partitions: Sequence[str]) -> str
 def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
     """Topic, partition and first offset of an open transaction that words name: one there, or of an id.
 
-    Of several, one that holds its partition, and of these, one behind which most offsets wait. Raises UsageError if none is open
-    there.
+    Of several, one that holds its partition, and of these, one behind which most offsets wait. Raises UsageError if
+    none is open there.
     """
     order = '"blocked_offsets" DESC NULLS LAST, "start_offset", "topic", "partition"'
     for reading in readings(words):
-        if found := run.rows("open_transactions", (*_COLUMNS, "producer_id"), equal(**reading), order=order, limit=_MOST_NAMES):
+        if found := run.rows(
+            "open_transactions", (*_COLUMNS, "producer_id"), equal(**reading), order=order, limit=_MOST_NAMES
+        ):
             holders = holders_of(run, found)
             chosen = min(found, key=lambda row: holds(row, holders) is not True)
             return chosen["topic"], chosen["partition"], chosen["start_offset"]

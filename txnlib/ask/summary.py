@@ -77,15 +77,17 @@ class Summary:
     as_of_basis: str
     output: str
     kafka_version: str | None = None
-    #: Counts: rows by verdict; transactions, rows (alarms) and new rows by verdict, where LOOKS_LATE is apart from LATE; findings
-    #: by severity; undecided two-phase commits that are overdue or in time; coverage by status; rows of tables.
+    #: Counts: rows by verdict; transactions, rows (alarms) and new rows by verdict, where LOOKS_LATE is apart from
+    #: LATE; findings by severity; undecided two-phase commits that are overdue or in time; coverage by status; rows of
+    #: tables.
     counts: Mapping[str, Any] = field(default_factory=dict)
-    #: Verdict or PREPARED -> rows of open_transactions with their plan, in its order: those that hold a partition come first.
-    #: Without those that are acknowledged.
+    #: Verdict or PREPARED -> rows of open_transactions with their plan, in its order: those that hold a partition come
+    #: first. Without those that are acknowledged.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     #: Action of the plan -> number of its steps.
     actions: Mapping[str, int] = field(default_factory=dict)
-    #: Of those that only their age keeps from being safe to abort, the first that is old enough: its key, and safe_from.
+    #: Of those that only their age keeps from being safe to abort, the first that is old enough: its key, and
+    #: safe_from.
     next_safe: Row | None = None
     #: Verdict, or LOOKS_LATE -> how far its transactions reach.
     extents: Mapping[str, VerdictExtent] = field(default_factory=dict)
@@ -146,8 +148,9 @@ def summarise(
 ) -> Summary:
     """The run as its report shows it. Each question has a limit: nothing that grows with the logs is collected.
 
-    `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section, of the ended and of the
-    broken transactions, `shown_copies` that of incomplete copies, `shown_places` that of the places of each finding.
+    `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section, of the ended
+    and of the broken transactions, `shown_copies` that of incomplete copies, `shown_places` that of the places of each
+    finding.
     """
     rows, new = _by_name(run), _by_name(run, _IS_NEW)
     verdicts: Counter[str] = Counter()
@@ -191,17 +194,22 @@ def summarise(
         worst_lag=lags[0] if lags else None,
         oldest_open_ms=ms(began),
         findings=found,
-        ended=run.rows("ended_transactions", (*KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown),
+        ended=run.rows(
+            "ended_transactions", (*KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown
+        ),
         ended_known=run.number("ended_transactions", "count(*)") or 0,
         broken=broken_transactions(run, shown),
         # The pairs of brokers whose clocks differ by more than comparisons allow for.
-        clocks=run.rows("broker_clocks", _CLOCKS, [("is_far", "=", True)], order=_FURTHEST, limit=SHOWN, is_optional=True),
+        clocks=run.rows(
+            "broker_clocks", _CLOCKS, [("is_far", "=", True)], order=_FURTHEST, limit=SHOWN, is_optional=True
+        ),
         **covered,
     )
 
 
 def _by_name(run: StoredRun, where: Sequence[Filter] = ()) -> dict[str, int]:
-    """The number of open transactions on partitions by verdict; what only looks late is counted by itself (`extents.name_of`)."""
+    """The number of open transactions on partitions by verdict; what only looks late is counted by itself
+    (`extents.name_of`)."""
     numbers: Counter[str] = Counter()
     for (verdict, reason), number in run.grouped("open_transactions", ("verdict", "reason"), "count(*)", where).items():
         numbers[name_of(verdict, reason)] += number
@@ -261,7 +269,9 @@ def places_of(finding: FindingPlaces) -> str:
 def _place(row: Row) -> str:
     if row["topic"] is None:
         return "" if row["transactional_id"] is None else printable(row["transactional_id"])
-    return f"{printable(row['topic'])}-{row['partition']}" + ("" if row["offset"] is None else f" offset {row['offset']}")
+    return f"{printable(row['topic'])}-{row['partition']}" + (
+        "" if row["offset"] is None else f" offset {row['offset']}"
+    )
 
 
 def verdict_of_section(section: str) -> str:
@@ -269,13 +279,18 @@ def verdict_of_section(section: str) -> str:
     return "OPEN" if section == PREPARED else section
 
 
-def _sections(run: StoredRun, verdicts: Mapping[str, int], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
-    """The first transactions of each section in the order of the plan, each with its step, what is behind it, and who waits.
+def _sections(
+    run: StoredRun, verdicts: Mapping[str, int], known: Acknowledged | None, most: int
+) -> dict[str, list[Row]]:
+    """The first transactions of each section in the order of the plan, each with its step, what is behind it, and who
+    waits.
 
     What is open and planned for is a two-phase commit that was left alone.
     """
     of_section = {section: verdict_of_section(section) for section in SECTIONS}
-    shown = {section: _planned(run, verdict, known, most) for section, verdict in of_section.items() if verdict in verdicts}
+    shown = {
+        section: _planned(run, verdict, known, most) for section, verdict in of_section.items() if verdict in verdicts
+    }
     _complete(run, [row for rows in shown.values() for row in rows])
     return {section: rows for section, rows in shown.items() if rows}
 
@@ -284,7 +299,9 @@ def _planned(run: StoredRun, verdict: str, known: Acknowledged | None, most: int
     """The first transactions of a verdict that the plan has, in its order, each with its step."""
     left_out = set() if known is None else known.of_verdict(verdict)
     planned = [("verdict", "=", verdict)]
-    steps = run.rows("abort_plan", (*KEY, "transactional_id", *_PLAN), planned, order='"number"', limit=most + len(left_out))
+    steps = run.rows(
+        "abort_plan", (*KEY, "transactional_id", *_PLAN), planned, order='"number"', limit=most + len(left_out)
+    )
     if not steps:
         return []
     of_them = [*planned, *among(steps, "producer_id")]
@@ -308,11 +325,14 @@ def _next_safe(run: StoredRun) -> Row | None:
 
 
 def _complete(run: StoredRun, rows: list[Row]) -> None:
-    """Puts to each row what holds its partition now and next, and the groups that wait there; instants become epoch ms."""
+    """Puts to each row what holds its partition now and next, and the groups that wait there; instants become epoch
+    ms."""
     if not rows:
         return
     here = among(rows, "topic", "partition")
-    behind = {(row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)}
+    behind = {
+        (row["topic"], row["partition"]): row for row in run.rows("partitions", ("topic", "partition", *_BEHIND), here)
+    }
     waiting: dict[tuple[str, int], set[str]] = {}
     for row in run.rows("blocked_groups", ("topic", "partition", "group_id"), here, order='"group_id"', limit=GROUPS):
         waiting.setdefault((row["topic"], row["partition"]), set()).add(row["group_id"])
@@ -336,9 +356,15 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
             "partitions_read": f"count(DISTINCT CASE WHEN NOT {is_missing} THEN {partition} END)",
             "partitions_known": f"count(DISTINCT {partition})",
             "partitions_quiet": f"count(DISTINCT CASE WHEN {is_quiet} THEN {partition} END)",
-            "partitions_as_text": f"""count(DISTINCT CASE WHEN "is_judged" AND "source" LIKE 'text:%' THEN {partition} END)""",
-            "partitions_hidden": f'count(DISTINCT CASE WHEN "is_judged" AND "hidden_below" IS NOT NULL THEN {partition} END)',
-            "coordinators_read": f'count(DISTINCT CASE WHEN NOT {is_missing} AND {is_coordinator} THEN "partition" END)',
+            "partitions_as_text": (
+                f"""count(DISTINCT CASE WHEN "is_judged" AND "source" LIKE 'text:%' THEN {partition} END)"""
+            ),
+            "partitions_hidden": (
+                f'count(DISTINCT CASE WHEN "is_judged" AND "hidden_below" IS NOT NULL THEN {partition} END)'
+            ),
+            "coordinators_read": (
+                f'count(DISTINCT CASE WHEN NOT {is_missing} AND {is_coordinator} THEN "partition" END)'
+            ),
             "coordinators_known": f'count(DISTINCT CASE WHEN {is_coordinator} THEN "partition" END)',
             "unreadable_bytes": 'coalesce(sum("unreadable_bytes"), 0)',
             "batches": 'coalesce(sum("batches"), 0)',
@@ -355,7 +381,9 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
         ("topic", "<>", TRANSACTION_STATE_TOPIC),
         ("is_nothing_open", "IS", None),
     ]
-    missing_data = run.rows("coverage", ("topic", "partition"), is_lost_data, order='"topic", "partition"', limit=SHOWN_MISSING)
+    missing_data = run.rows(
+        "coverage", ("topic", "partition"), is_lost_data, order='"topic", "partition"', limit=SHOWN_MISSING
+    )
     return {
         **counted,
         "captured_to_ms": ms(counted["captured_to_ms"]),

@@ -43,11 +43,15 @@ class OpenTransactionEntry(_Part):
         description="Offsets from the start of the transaction, or the log start above it, to the high watermark."
     )
     blocked_bytes: int | None = Field(description="The same in bytes.")
-    safe_to_abort: bool | None = Field(description="Whether an abort by hand is safe; see `txn-audit abort-plan` for the command.")
+    safe_to_abort: bool | None = Field(
+        description="Whether an abort by hand is safe; see `txn-audit abort-plan` for the command."
+    )
     runs_seen: int | None = Field(description="Number of audits that saw the transaction, including this one.")
     application: str | None = Field(description="Application of the transactional id, derived from its form.")
     explanation: str | None = Field(description="The reason as one sentence.")
-    safe_from: str | None = Field(description="When an abort becomes safe, if only the age is not proven yet, ISO-8601; else null.")
+    safe_from: str | None = Field(
+        description="When an abort becomes safe, if only the age is not proven yet, ISO-8601; else null."
+    )
     acknowledged_by: str | None = Field(description="Who acknowledged it (`--acknowledged`); null if nobody did.")
 
 
@@ -60,7 +64,9 @@ class LaggingPartition(_Part):
     lag_bytes: int | None = Field(description="The same in bytes; null if not read.")
     lag_seconds: float | None = Field(description="Age of the record at the last stable offset; null if unknown.")
     blocking_producer_id: int | None = Field(
-        description="Producer whose open transaction is at the last stable offset; null if its marker is not replicated yet."
+        description=(
+            "Producer whose open transaction is at the last stable offset; null if its marker is not replicated yet."
+        )
     )
     blocking_transactional_id: str | None = Field(description="Transactional id of that transaction.")
     blocking_verdict: str | None = Field(description="Verdict on that transaction.")
@@ -82,7 +88,9 @@ class Broker(_Part):
     """A broker from which copies were captured."""
 
     broker: str = Field(description="Name of its folder in the capture.")
-    partitions_with_late_transactions: int = Field(description="PartitionsWithLateTransactionsCount of the broker at as_of.")
+    partitions_with_late_transactions: int = Field(
+        description="PartitionsWithLateTransactionsCount of the broker at as_of."
+    )
     active_transaction_open_time_max_seconds: float | None = Field(
         description="Age of the oldest Ongoing transaction of its coordinators; null if there is none."
     )
@@ -150,18 +158,29 @@ class Findings(_Part):
     as_of: str = Field(description="Instant of the audit: ages and verdicts are as of then. ISO-8601 in UTC.")
     as_of_basis: str = Field(description="Source of that instant, in words.")
     newest_capture: str | None = Field(description="When the newest copy was taken, ISO-8601; null if not noted.")
-    newest_capture_age_seconds: float | None = Field(description="Age of that copy when the audit ended, if that is known.")
+    newest_capture_age_seconds: float | None = Field(
+        description="Age of that copy when the audit ended, if that is known."
+    )
     tables: str = Field(description="Location of the tables.")
     answer: list[str] = Field(
-        description="The first lines of the report: what each verdict holds and since when, what to do first, what cannot wait."
+        description=(
+            "The first lines of the report: what each verdict holds and since when, what to do first, what cannot wait."
+        )
     )
-    verdicts: dict[str, int] = Field(description=f"Number of rows of `open_transactions` by verdict: {', '.join(URGENCY)}.")
+    verdicts: dict[str, int] = Field(
+        description=f"Number of rows of `open_transactions` by verdict: {', '.join(URGENCY)}."
+    )
     transactions_by_verdict: dict[str, int] = Field(
-        description="Number of transactions by verdict, each counted once however many partitions it has. LOOKS_LATE: LATE only by "
-        "old timestamps of clients, not counted as LATE here."
+        description=(
+            "Number of transactions by verdict, each counted once however many partitions it has. LOOKS_LATE: LATE only"
+            " by old timestamps of clients, not counted as LATE here."
+        )
     )
     transactions: list[OpenTransactionEntry] = Field(
-        description=f"The first {SHOWN_TRANSACTIONS} of these, in that order; within a verdict, those that block most come first."
+        description=(
+            f"The first {SHOWN_TRANSACTIONS} of these, in that order; within a verdict, those that block most come"
+            " first."
+        )
     )
     transactions_left_out: int = Field(description="Number of open transactions not listed here.")
     ended: list[EndedTransactionEntry] = Field(
@@ -180,7 +199,9 @@ class Numbers(_Part):
 
     schema_version: Literal[1] = Field(default=SCHEMA_VERSION, description="Version of this schema.")
     success: bool = Field(description="Whether the audit completed, whatever it found.")
-    exit_code: int = Field(description="Exit code: 0 done, 1 failed, 2 bad usage or no readable input, 3 `--fail-on` matched.")
+    exit_code: int = Field(
+        description="Exit code: 0 done, 1 failed, 2 bad usage or no readable input, 3 `--fail-on` matched."
+    )
     error: str | None = Field(description="Why the audit failed; null if it did not.")
     cluster: str = Field(description="Name of the cluster.")
     run_id: str | None = Field(description="Id of the run; null if the audit failed before it had one.")
@@ -205,7 +226,8 @@ def render_numbers(outcome: Outcome) -> str:
         finished=instant_json(outcome.finished_ms),
         duration_seconds=(outcome.finished_ms - outcome.started_ms) / 1000,
         written={
-            name: TableCount(rows=each.rows, seconds=round(each.seconds, 3)) for name, each in sorted(outcome.written.items())
+            name: TableCount(rows=each.rows, seconds=round(each.seconds, 3))
+            for name, each in sorted(outcome.written.items())
         },
         found=None if outcome.results is None else found(outcome.results, outcome.finished_ms),
     )
@@ -221,7 +243,9 @@ def found(results: Results, finished_ms: int | None = None) -> Findings:
         as_of=instant_json(summary.as_of_ms),
         as_of_basis=summary.as_of_basis,
         newest_capture=None if newest_ms is None else instant_json(newest_ms),
-        newest_capture_age_seconds=None if newest_ms is None or finished_ms is None else (finished_ms - newest_ms) / 1000,
+        newest_capture_age_seconds=(
+            None if newest_ms is None or finished_ms is None else (finished_ms - newest_ms) / 1000
+        ),
         tables=summary.output,
         answer=answer(summary).lines,
         verdicts=verdicts,
@@ -286,7 +310,9 @@ def _known(known: Acknowledged) -> list[Known]:
         *((entry, 0, False) for entry in known.idle),
     ]
     return [
-        Known(**entry.model_dump(exclude={"until"}), until=instant_json(entry.until_ms), matches=number, is_over=is_over)
+        Known(
+            **entry.model_dump(exclude={"until"}), until=instant_json(entry.until_ms), matches=number, is_over=is_over
+        )
         for entry, number, is_over in counted
     ]
 

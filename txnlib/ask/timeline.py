@@ -22,8 +22,8 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
 from txnlib.errors import UsageError
 
-#: Number of transactions of a partition to load for the last stable offset, and number to show of those that ended before the
-#: blocking one.
+#: Number of transactions of a partition to load for the last stable offset, and number to show of those that ended
+#: before the blocking one.
 LOADED, SHOWN_BEFORE = 2_000, 2
 #: Number of coordinator records to show per period, and how long (ms) a period begins before its first marker.
 RECORDS, MARGIN_MS = 1_000, 60_000
@@ -31,8 +31,8 @@ RECORDS, MARGIN_MS = 1_000, 60_000
 OPEN: Final = 20
 
 _SPAN: Final = column_names(
-    "producer_id producer_epoch first_offset last_offset is_start_exact marker_offset marker_type marker_epoch marker_ms batches "
-    "records first_timestamp_ms is_broker_clock"
+    "producer_id producer_epoch first_offset last_offset is_start_exact marker_offset marker_type marker_epoch"
+    " marker_ms batches records first_timestamp_ms is_broker_clock"
 )
 _OPEN: Final = (*KEY, "verdict")
 #: Columns with times that a client may have set.
@@ -58,14 +58,24 @@ class Timeline:
         when = "when" if day is None else f"when ({day})"
         rows = [row | _cells(event, when, day) for event, row in zip(history.events, history.rows, strict=True)]
         has_stable_offset = any(event.last_stable_offset is not None for event in history.events)
-        names = (when, "where", "what", *(("lso", "transactional_id") if has_stable_offset else ()), "producer", "detail")
+        names = (
+            when,
+            "where",
+            "what",
+            *(("lso", "transactional_id") if has_stable_offset else ()),
+            "producer",
+            "detail",
+        )
         who = "transactional_id" if has_stable_offset else "producer"
         kept = (when, "where", "what", who, "detail")
-        return CommandOutput(COLUMNS, rows, shown=names, kept=kept, head=_head(history), tail=partial(fold, _tail(history)))
+        return CommandOutput(
+            COLUMNS, rows, shown=names, kept=kept, head=_head(history), tail=partial(fold, _tail(history))
+        )
 
 
 def timeline_of(run: StoredRun, subject: Sequence[str], last: int) -> Episode[Timeline]:
-    """The timeline of the partition, or of the transactional id, that words name. `last`: number of ended transactions to show.
+    """The timeline of the partition, or of the transactional id, that words name. `last`: number of ended transactions
+    to show.
 
     Raises UsageError if the run contains no such partition or id.
     """
@@ -82,7 +92,8 @@ def timeline_of(run: StoredRun, subject: Sequence[str], last: int) -> Episode[Ti
 
 
 def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int) -> Episode[Timeline]:
-    """The open transactions of a partition, its newest ended ones, and those that ended just before the oldest open one."""
+    """The open transactions of a partition, its newest ended ones, and those that ended just before the oldest open
+    one."""
     here = equal(topic=topic, partition=partition)
     is_open: list[Filter] = [*here, ("marker_offset", "IS", None), ("first_offset", "IS NOT", None)]
     opened = _timed_rows(run, "producer_spans", _SPAN, is_open, order='"first_offset"', limit=OPEN)
@@ -183,13 +194,21 @@ def _ended_spans(transactions: Sequence[Row], records: Sequence[Row]) -> dict[st
                 continue  # open transactions of the partition are loaded apart, whether or not they belong to this one
             spans, starts = logs.setdefault(f"{marker['topic']}-{marker['partition']}", ([], {}))
             spans.append(_timed({**transaction, **marker}))
-            if (at_ms := ongoing.get(transaction["transaction_number"])) is not None and marker["first_offset"] is not None:
+            if (at_ms := ongoing.get(transaction["transaction_number"])) is not None and marker[
+                "first_offset"
+            ] is not None:
                 starts[marker["first_offset"]] = at_ms
     return logs
 
 
 def _timed_rows(
-    run: StoredRun, name: str, columns: Sequence[str], where: Sequence[Filter], *, order: str = "", limit: int | None = None
+    run: StoredRun,
+    name: str,
+    columns: Sequence[str],
+    where: Sequence[Filter],
+    *,
+    order: str = "",
+    limit: int | None = None,
 ) -> list[Row]:
     return [_timed(row) for row in run.rows(name, columns, where, order=order, limit=limit)]
 
@@ -229,7 +248,11 @@ def _records(run: StoredRun, ids: Collection[str], periods: Sequence[tuple[int, 
         return []
     records: dict[tuple[int, int, str], Row] = {}
     for low, high in periods:
-        where: list[Filter] = [("transactional_id", "IN", ids), ("timestamp_ms", ">=", low), ("timestamp_ms", "<=", high)]
+        where: list[Filter] = [
+            ("transactional_id", "IN", ids),
+            ("timestamp_ms", ">=", low),
+            ("timestamp_ms", "<=", high),
+        ]
         for row in _timed_rows(run, "coordinator_states", RECORD, where, order='"timestamp_ms" DESC', limit=RECORDS):
             records[row["coordinator_partition"], row["offset"], row["transactional_id"]] = row
     return [records[key] for key in sorted(records)]
@@ -256,7 +279,8 @@ def touching(records: Sequence[Row], topic: str, partition: int) -> list[Row]:
 
 
 def decisions(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> set[tuple[str, int]]:
-    """The transactions (id and number) of spans of a partition. An ended span belongs to the Prepare that its marker follows."""
+    """The transactions (id and number) of spans of a partition. An ended span belongs to the Prepare that its marker
+    follows."""
     return {number for span in spans if (number := _decision_of(span, owners, records)) is not None}
 
 
@@ -291,7 +315,10 @@ def record_events(records: Sequence[Row]) -> list[Event]:
     began: dict[tuple[str, int], int] = {}
 
     def detail(row: Row) -> str:
-        at, places = row["timestamp_ms"], ", ".join(f"{each['topic']}-{each['partition']}" for each in row["partitions"] or ())
+        at, places = (
+            row["timestamp_ms"],
+            ", ".join(f"{each['topic']}-{each['partition']}" for each in row["partitions"] or ()),
+        )
         if row["state"] == "Ongoing":
             began.setdefault(_number(row), at)
         elif _number(row) in began and row["transaction_number"] is not None:
@@ -307,7 +334,9 @@ def record_events(records: Sequence[Row]) -> list[Event]:
 
 
 #: The columns for programs.
-COLUMNS: Final = column_names("at_ms clock log offset event transactional_id producer_id producer_epoch last_stable_offset detail")
+COLUMNS: Final = column_names(
+    "at_ms clock log offset event transactional_id producer_id producer_epoch last_stable_offset detail"
+)
 
 
 def _cells(event: Event, when: str, day: str | None) -> Row:
@@ -338,7 +367,9 @@ def _tail(history: Episode[Timeline]) -> str:
         left_out.append(f"{counted(timeline.earlier, 'transaction')} that ended before (--last N shows more)")
     if timeline.later_open:
         left_out.append(f"{counted(timeline.later_open, 'open transaction')} beginning behind those shown")
-    return (f"\nleft out: {'; '.join(left_out)}\n" if left_out else "\n") + _offsets(timeline.partition, history.as_of_ms)
+    return (f"\nleft out: {'; '.join(left_out)}\n" if left_out else "\n") + _offsets(
+        timeline.partition, history.as_of_ms
+    )
 
 
 def _offsets(row: Row | None, as_of_ms: int) -> str:
@@ -350,7 +381,10 @@ def _offsets(row: Row | None, as_of_ms: int) -> str:
     if row["blocking_producer_id"] is None:
         return f"{line}, {end}; {'what holds it is not known' if row['lag_offsets'] else 'nothing holds it'}\n"
     age = "" if row["lag_ms"] is None else f"; its record is {elapsed(row['lag_ms'])} old by its own time"
-    return f"{line}, {counted(row['lag_offsets'], 'offset')} behind {end}{age}; held by {ahead(row)}, {row['blocking_verdict']}\n"
+    return (
+        f"{line}, {counted(row['lag_offsets'], 'offset')} behind {end}{age}; held by {ahead(row)},"
+        f" {row['blocking_verdict']}\n"
+    )
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:

@@ -86,17 +86,22 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
 
 
 def transaction_at(run: StoredRun, topic: str, partition: int, start_offset: int) -> Episode[ExplainedTransaction]:
-    """The transaction that begins at an offset of a partition, on all of its partitions. Raises UsageError if none does."""
+    """The transaction that begins at an offset of a partition, on all of its partitions. Raises UsageError if none
+    does."""
     here: list[Filter] = [*equal(topic=topic, partition=partition), ("first_offset", "=", start_offset)]
     found = outcomes(run, here, _BY_PLACE, 1, more=("transactional_id",))
     if not found:
         check_captured(run, topic, partition)
-        raise UsageError(f"no transaction begins at offset {start_offset} of {topic}-{partition}; timeline shows those that do")
+        raise UsageError(
+            f"no transaction begins at offset {start_offset} of {topic}-{partition}; timeline shows those that do"
+        )
     (row,) = found
     if row["transaction_number"] is not None:
         return whole_transaction(run, row["transactional_id"], row["transaction_number"])
     owner, producer = row["transactional_id"], row["producer_id"]
-    alone = ExplainedTransaction(owner, None, None, producer, row["producer_epoch"], None, None, [], [], unexplained=[row])
+    alone = ExplainedTransaction(
+        owner, None, None, producer, row["producer_epoch"], None, None, [], [], unexplained=[row]
+    )
     return Episode(run.cluster, run.run_id, run.as_of_ms, [], alone)
 
 
@@ -154,7 +159,9 @@ def _head(told: Episode[ExplainedTransaction]) -> str:
     out.append("ON ITS PARTITIONS" if whole.partitions else "ON PARTITIONS, without a record of its coordinator")
     if not whole.partitions and whole.number is not None:
         out.insert(
-            -1, "Its coordinator's list of partitions is lost, and no marker was written between its start and its completion.\n"
+            -1,
+            "Its coordinator's list of partitions is lost, and no marker was written between its start and its"
+            " completion.\n",
         )
     return "\n".join(out) + "\n"
 
@@ -181,7 +188,11 @@ def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
         out += ["", f"NOT EXPLAINED by any record of its coordinator, newest first: {len(whole.unexplained)}"]
         for row in whole.unexplained:
             place = f"{printable(row['topic'])}-{row['partition']} from offset {row['first_offset']}"
-            marker = "no marker" if row["marker_offset"] is None else f"{row['outcome']} marker at offset {row['marker_offset']}"
+            marker = (
+                "no marker"
+                if row["marker_offset"] is None
+                else f"{row['outcome']} marker at offset {row['marker_offset']}"
+            )
             at = "" if row["marked"] is None else f"   {precise_time(row['marked'])}"
             out += folded(f"  {place}: {marker}{at}", width)
     others = [number for number in whole.numbers if number != whole.number]
@@ -214,7 +225,9 @@ def _repair(repair: Row, width: int) -> list[str]:
         *_wrapped(width, "  marker in", copies or "no captured copy"),
         *_wrapped(width, "  sent by", repair["tool"]),
     ]
-    return lines if repair["request"] is None else [*lines, f"    {'request':<{_LABEL - 2}}{printable(repair['request'])}"]
+    return (
+        lines if repair["request"] is None else [*lines, f"    {'request':<{_LABEL - 2}}{printable(repair['request'])}"]
+    )
 
 
 def _plain(row: Row) -> Row:

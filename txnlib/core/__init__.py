@@ -13,5 +13,6 @@ In reading order:
 * `broker_logs`: what brokers log about causes and findings
 * `application`, `ended_by`: whose a transactional id is, and who ended a transaction
 * `batch_runs`, `chains`: rows of batches that follow one another, and nights that continue one another
-* `instants`, `display`, `kafka_commands`: times as clocks show them; text that is safe to print; commands of Kafka's tools
+* `instants`, `display`, `kafka_commands`: times as clocks show them; text that is safe to print; commands of Kafka's
+  tools
 """

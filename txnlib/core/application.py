@@ -20,12 +20,15 @@ PATTERNS: Final = {
     "Kafka Connect, its config topic: connect-cluster-<group.id>": r"connect-cluster-(?P<application>.+)",
     "Flink KafkaSink: <prefix>-<subtask>-<checkpoint>": r"(?P<application>.+)-\d+-\d+",
     "one process: <name>-<uuid>": rf"(?P<application>.+)-{_UUID}",
-    "numbered instances (Kafka Connect tasks, Spring, own producers): <name>-<number>": (r"(?P<application>.*[^\d\W_])[-_.\d]*\d"),
+    "numbered instances (Kafka Connect tasks, Spring, own producers): <name>-<number>": (
+        r"(?P<application>.*[^\d\W_])[-_.\d]*\d"
+    ),
 }
 
 
 def compiled(own_patterns: Iterable[str] = ()) -> tuple[re.Pattern[str], ...]:
-    """The compiled patterns, in order. Raises ValueError for a pattern that is invalid or has no group `application`."""
+    """The compiled patterns, in order. Raises ValueError for a pattern that is invalid or has no group
+    `application`."""
     rules = []
     for pattern in (*own_patterns, *PATTERNS.values()):
         try:

@@ -1,7 +1,7 @@
 """Runs of batches, each one row of `record_batches`, and their single batches.
 
-A run loses nothing. The headers of its batches differ in a few numbers only: the row has those of the first or of the last batch,
-and `packed_batches` has those of all. So whatever needs a single batch takes it out of the run again
+A run loses nothing. The headers of its batches differ in a few numbers only: the row has those of the first or of the
+last batch, and `packed_batches` has those of all. So whatever needs a single batch takes it out of the run again
 (docs/decisions/0016-a-row-is-a-run-of-batches.md).
 """
 
@@ -19,8 +19,8 @@ BATCHES: Final = "batches"
 DETAILS: Final = (RUNS, BATCHES)
 DEFAULT_DETAIL: Final = RUNS
 
-#: A run does not cross a multiple of this number of offsets. So runs end at the same offsets in every copy of a partition, few rows
-#: cover any one offset, and two bytes are enough for an offset within a run.
+#: A run does not cross a multiple of this number of offsets. So runs end at the same offsets in every copy of a
+#: partition, few rows cover any one offset, and two bytes are enough for an offset within a run.
 RUN_OFFSETS: Final = 1 << 16
 
 
@@ -48,8 +48,8 @@ PACKED: Final = struct.Struct(">HHHIIiI")
 def single_batches(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The batches of a row of `record_batches`, in order, each with the columns of the row.
 
-    They are the rows that `--detail batches` would have written. The row has `packed_batches` and the columns to which its numbers
-    are relative.
+    They are the rows that `--detail batches` would have written. The row has `packed_batches` and the columns to which
+    its numbers are relative.
     """
     if row.get("packed_batches") is None:
         yield dict(row)

@@ -1,7 +1,8 @@
 """Chains of runs: which finished run a new one continues, and its place in a chain.
 
-A full audit begins a chain. A run that continues another one writes only what is new: the rows of the log (`schema.columns.OfLog`)
-that the earlier runs of its chain wrote stay valid for it. A place in a chain belongs to one run: the last one that began there.
+A full audit begins a chain. A run that continues another one writes only what is new: the rows of the log
+(`schema.columns.OfLog`) that the earlier runs of its chain wrote stay valid for it. A place in a chain belongs to one
+run: the last one that began there.
 """
 
 from __future__ import annotations
@@ -53,16 +54,19 @@ class RunHistory:
         return sorted(runs, key=lambda run: run.as_of_ms, reverse=True)
 
     def to_continue(self, made: tuple[str | None, ...], before_ms: int | None) -> list[FinishedRun]:
-        """The runs that a run which is made like this can continue, newest first. `before_ms`: its instant, if that is known."""
+        """The runs that a run which is made like this can continue, newest first. `before_ms`: its instant, if that is
+        known."""
         return [run for run in self.before(before_ms) if run.chain is not None and run.made == made][:_CANDIDATES]
 
     def is_continued(self, run: FinishedRun, *, but_at: Iterable[int | None] = ()) -> bool:
-        """Whether runs come after it in its chain, except at these instants, whose runs an audit as of them replaces."""
+        """Whether runs come after it in its chain, except at these instants, whose runs an audit as of them
+        replaces."""
         later = {other.as_of_ms for other in self.runs if other.chain == run.chain and other.night > run.night}
         return bool(later.difference(but_at))
 
     def next_place(self, run_id: str, continued: FinishedRun | None) -> tuple[str, int]:
-        """The chain of a run and its number there. One that reads everything begins a chain, whose name no other run uses."""
+        """The chain of a run and its number there. One that reads everything begins a chain, whose name no other run
+        uses."""
         if continued is not None and continued.chain is not None:
             return continued.chain, continued.night + 1
         taken = {run.chain for run in self.runs if run.run_id != run_id}
@@ -70,6 +74,9 @@ class RunHistory:
         return next(name for name in names if name not in taken), 0
 
     def chain(self, run_id: str, as_of_ms: int, name: str, night: int) -> Chain:
-        """The place of a run, with what it must not replace: an earlier attempt of it may have been of a chain that goes on."""
-        later = {run.chain for run in self.runs if run.run_id != run_id and run.as_of_ms > as_of_ms and run.chain is not None}
+        """The place of a run, with what it must not replace: an earlier attempt of it may have been of a chain that
+        goes on."""
+        later = {
+            run.chain for run in self.runs if run.run_id != run_id and run.as_of_ms > as_of_ms and run.chain is not None
+        }
         return Chain(name, night, tuple(sorted(later - {name})))

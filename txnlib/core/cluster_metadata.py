@@ -126,7 +126,11 @@ def _session_after(session: BrokerSession, record: MetadataChange) -> BrokerSess
     is_shutting_down = record.is_in_controlled_shutdown
     if record.type == MetadataType.REGISTER_BROKER:
         is_shutting_down = bool(is_shutting_down)
-    said = {"incarnation_id": record.incarnation_id, "is_fenced": record.is_fenced, "is_in_controlled_shutdown": is_shutting_down}
+    said = {
+        "incarnation_id": record.incarnation_id,
+        "is_fenced": record.is_fenced,
+        "is_in_controlled_shutdown": is_shutting_down,
+    }
     changed: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
     return replace(session, broker_epoch=record.broker_epoch, **changed)
 
@@ -166,7 +170,10 @@ def cluster_settings(metadata_log: Sequence[MetadataChange]) -> Iterator[Cluster
         elif record.type != MetadataType.TOPIC:
             key, value = (record.resource_type, record.resource_name or None, record.name), record.value
             if record.type == MetadataType.FEATURE_LEVEL:
-                key, value = ("FEATURE", None, record.name), None if record.feature_level is None else str(record.feature_level)
+                key, value = (
+                    ("FEATURE", None, record.name),
+                    None if record.feature_level is None else str(record.feature_level),
+                )
             if key not in values:
                 values[key] = []
                 if key[0] == "TOPIC" and key[1] is not None:
@@ -216,7 +223,9 @@ class PartitionAssignment(ValidState):
 
 def partition_assignments(metadata_log: Sequence[MetadataChange]) -> Iterator[PartitionAssignment]:
     """A row for each partition and state of it. Kafka: `PartitionRegistration.merge`."""
-    topics: dict[str | None, Any] = {each.topic_id: each.name for each in metadata_log if each.type == MetadataType.TOPIC}
+    topics: dict[str | None, Any] = {
+        each.topic_id: each.name for each in metadata_log if each.type == MetadataType.TOPIC
+    }
     removals = {each.topic_id: each for each in in_order(metadata_log) if each.type == MetadataType.REMOVE_TOPIC}
     changes = [each for each in metadata_log if each.type in (MetadataType.PARTITION, MetadataType.PARTITION_CHANGE)]
     changes += _clearings(metadata_log, changes, topics)
@@ -240,7 +249,9 @@ def _clearings(
     for record in cleared:
         for topic_id, partition_id in places:
             if not record.name or record.name == topics[topic_id]:
-                yield replace(record, topic_id=topic_id, partition_id=partition_id, sets_leader=False, eligible_leader_replicas=())
+                yield replace(
+                    record, topic_id=topic_id, partition_id=partition_id, sets_leader=False, eligible_leader_replicas=()
+                )
 
 
 def _states(records: Sequence[MetadataChange]) -> list[tuple[MetadataChange, tuple[PartitionAssignment, bool]]]:
@@ -314,7 +325,8 @@ class ProducerIdBlock:
 def producer_id_blocks(metadata_log: Sequence[MetadataChange]) -> Iterator[ProducerIdBlock]:
     """A row for each block.
 
-    A record contains the producer id after its block, which begins after the block before. Kafka: `ProducerIdControlManager`.
+    A record contains the producer id after its block, which begins after the block before. Kafka:
+    `ProducerIdControlManager`.
     """
     before: int | None = None
     for record in in_order(metadata_log):

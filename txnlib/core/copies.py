@@ -1,7 +1,7 @@
 """The proof that a copy of a log gives: up to when it is known, and whether it is whole.
 
-A copy proves what it contains. It proves the *absence* of records only up to an instant (`known_until_ms`). All verdicts use
-this module for that. Source: docs/rules/copies.md#current-copies.
+A copy proves what it contains. It proves the *absence* of records only up to an instant (`known_until_ms`). All
+verdicts use this module for that. Source: docs/rules/copies.md#current-copies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Role(StrEnum):
 
     #: Its broker leads the partition, according to capture.json or the cluster's metadata log.
     LEADER = "LEADER"
-    #: The partition has no leader, and this copy has all that was committed: it was in sync last, or all replicas were captured.
+    #: The partition has no leader, and this copy has all that was committed: it was in sync last, or all replicas were
+    #: captured.
     LAST_LEADER = "LAST_LEADER"
     #: The leader, or the broker of this copy, is unknown, and no other copy or checkpoint reaches further.
     FURTHEST = "FURTHEST"
@@ -48,7 +49,8 @@ class LeaderBasis(StrEnum):
     METADATA_LOG = "METADATA_LOG"
     #: The same, but nothing shows that the metadata log was still growing when it was copied.
     METADATA_LOG_UNCONFIRMED = "METADATA_LOG_UNCONFIRMED"
-    #: The metadata log ended long before it was copied: its broker was dead or cut off, and leaders may have changed since.
+    #: The metadata log ended long before it was copied: its broker was dead or cut off, and leaders may have changed
+    #: since.
     METADATA_LOG_STALE = "METADATA_LOG_STALE"
     #: Records of the metadata log that may name another leader are lost.
     METADATA_LOG_DAMAGED = "METADATA_LOG_DAMAGED"
@@ -56,9 +58,9 @@ class LeaderBasis(StrEnum):
 
 #: The bases that prove that a partition has a leader.
 PROVES_LEADER: Final = frozenset({LeaderBasis.CAPTURE_JSON, LeaderBasis.METADATA_LOG})
-#: How long before its copy the newest record of a metadata log may be, in ms, by whether the log has NoOpRecords. An idle
-#: controller writes one every half second (`metadata.max.idle.interval.ms`). Without them: two session timeouts, after which a
-#: controller would have fenced a dead broker (`broker.session.timeout.ms`).
+#: How long before its copy the newest record of a metadata log may be, in ms, by whether the log has NoOpRecords. An
+#: idle controller writes one every half second (`metadata.max.idle.interval.ms`). Without them: two session timeouts,
+#: after which a controller would have fenced a dead broker (`broker.session.timeout.ms`).
 CONFIRMED_WITHIN_MS: Final[Mapping[bool, int]] = {True: 5_000, False: 18_000}
 #: From which lag on a log with NoOpRecords had ended before it was copied, in ms.
 STALE_AFTER_MS: Final = 10_000
@@ -67,9 +69,9 @@ STALE_AFTER_MS: Final = 10_000
 def leader_basis(lag_ms: int | None, *, has_no_ops: bool, newer_ms: int | None) -> LeaderBasis:
     """The basis of leaders from a metadata log whose newest record is `lag_ms` older than its copy; None: not known.
 
-    Silence proves something only where the controller writes NoOpRecords, and only if all brokers were silent: `newer_ms` is by how
-    much the newest broker-stamped record in any copy is younger than the metadata log (None: there is no such record). If it is
-    younger, the instant of the copy was noted too late.
+    Silence proves something only where the controller writes NoOpRecords, and only if all brokers were silent:
+    `newer_ms` is by how much the newest broker-stamped record in any copy is younger than the metadata log (None: there
+    is no such record). If it is younger, the instant of the copy was noted too late.
     """
     if lag_ms is None:
         return LeaderBasis.METADATA_LOG_UNCONFIRMED
@@ -210,7 +212,8 @@ class CoverageRow:
 
     @property
     def begins_at_start(self) -> bool:
-        """Whether the first segment is there. A compacted log keeps its name, so a copy that begins later lacks segments."""
+        """Whether the first segment is there. A compacted log keeps its name, so a copy that begins later lacks
+        segments."""
         return max(self.log_start_offset or 0, self.read_from_offset or 0) == 0
 
     @property
@@ -226,7 +229,9 @@ class CoverageRow:
 
         It is not known where console text began, nor whether a text of nothing but first lines was cut.
         """
-        is_unclear = self.status == "MISSING" or (self.source or "").startswith("console:") or self.tail == "EMPTY_OR_CUT"
+        is_unclear = (
+            self.status == "MISSING" or (self.source or "").startswith("console:") or self.tail == "EMPTY_OR_CUT"
+        )
         return bool(self.is_decoded) and not is_unclear and self.begins_at_start and self.damage_ends_at is None
 
     @property

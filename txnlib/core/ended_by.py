@@ -1,7 +1,7 @@
 """The party that ended a transaction: its client, its coordinator, or an operator.
 
-A client ends its own transaction with EndTxn. A coordinator aborts a transaction that timed out, or whose transactional id a new
-producer has initialised (InitProducerId, which `forceTerminateTransaction` and `fenceProducers` send, too).
+A client ends its own transaction with EndTxn. A coordinator aborts a transaction that timed out, or whose transactional
+id a new producer has initialised (InitProducerId, which `forceTerminateTransaction` and `fenceProducers` send, too).
 Source: docs/rules/transactions.md#epochs-at-the-end-of-a-transaction.
 """
 
@@ -14,7 +14,8 @@ from typing import Final
 
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 
-#: How soon after the end the Empty record of a new producer follows, because its client retries until the abort is complete.
+#: How soon after the end the Empty record of a new producer follows, because its client retries until the abort is
+#: complete.
 REINITIALIZED_WITHIN_MS: Final = 5_000
 
 

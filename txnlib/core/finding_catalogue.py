@@ -1,7 +1,7 @@
 """The catalogue of findings: severity, topic and meaning of each, what to do, and what brokers log about it.
 
-A finding has the name of the error that a broker would have returned, if there is one (Kafka: `Errors`). Reading a log is a
-replay: batches that a leader would have refused are accepted, as in replication and recovery, and reported.
+A finding has the name of the error that a broker would have returned, if there is one (Kafka: `Errors`). Reading a log
+is a replay: batches that a leader would have refused are accepted, as in replication and recovery, and reported.
 
 docs/rules/reference.md and the findings in docs/runbook.md are rendered from the rows.
 """
@@ -49,32 +49,36 @@ class FindingRule:
 #: What several findings have in common: first advice, then why brokers log nothing.
 _SHARED: Final[Mapping[str, str]] = {
     "ACCEPTED_BY_A_LEADER": (
-        "a leader accepted a batch that it should have refused. An unclean election or removed records explain this. If neither"
-        " happened, keep the segments and report the problem to Apache Kafka with the rows of `findings`."
+        "a leader accepted a batch that it should have refused. An unclean election or removed records explain this. If"
+        " neither happened, keep the segments and report the problem to Apache Kafka with the rows of `findings`."
     ),
     "TWO_COORDINATORS": (
-        "two brokers acted as the same coordinator. Look for long pauses or a network partition at that time, and compare what "
-        "the two decided about each transaction."
+        "two brokers acted as the same coordinator. Look for long pauses or a network partition at that time, and"
+        " compare what the two decided about each transaction."
     ),
     "WRITTEN_BY_NO_COORDINATOR": (
-        "no coordinator writes such records. Check that the copies are from one cluster and one time. If they are, look for an "
-        "unclean election of that `__transaction_state` partition."
+        "no coordinator writes such records. Check that the copies are from one cluster and one time. If they are, look"
+        " for an unclean election of that `__transaction_state` partition."
     ),
     "CAPTURE_AGAIN": (
-        "abort nothing on the strength of this log. Capture again. If the two still disagree, restart or move the leader, so "
-        "that it loads its state from the log, and report the problem to Apache Kafka with both captures."
+        "abort nothing on the strength of this log. Capture again. If the two still disagree, restart or move the"
+        " leader, so that it loads its state from the log, and report the problem to Apache Kafka with both captures."
     ),
     "EXPLAINS_WHAT_FOLLOWS": "nothing to do. They explain the records that follow.",
-    "SELDOM_HARMFUL": "odd, but seldom harmful by themselves. If a transaction of the same id hangs, they help to explain it.",
+    "SELDOM_HARMFUL": (
+        "odd, but seldom harmful by themselves. If a transaction of the same id hangs, they help to explain it."
+    ),
     "REUSE_IDS": (
-        "an application creates a new id for each use. Make it reuse its ids, because brokers keep every id in memory until it "
-        "expires."
+        "an application creates a new id for each use. Make it reuse its ids, because brokers keep every id in memory"
+        " until it expires."
     ),
     "REBUILD_THE_INDEX": (
-        "the index of that segment is wrong. Stop the broker, remove that `.txnindex`, and let it be rebuilt. Until then "
-        "consumers may read aborted records or miss committed ones."
+        "the index of that segment is wrong. Stop the broker, remove that `.txnindex`, and let it be rebuilt. Until"
+        " then consumers may read aborted records or miss committed ones."
     ),
-    "BY_HAND": "brokers do not log the WriteTxnMarkers request of kafka-transactions.sh. Only the request log has it, at DEBUG",
+    "BY_HAND": (
+        "brokers do not log the WriteTxnMarkers request of kafka-transactions.sh. Only the request log has it, at DEBUG"
+    ),
     "NOT_CHECKED": "coordinators do not check this field, neither when they write nor when they load",
     "NOT_COMPARED": "brokers do not compare their memory with their logs after they have loaded them",
     "NOT_YET": "it is a forecast, and what it is about has not happened yet",
@@ -400,7 +404,8 @@ class Finding(Enum):
         do: CAPTURE_AGAIN
         not logged: NOT_COMPARED
     """)
-    # Forecasts. The rules are in `core.findings.forecast_findings`; the evidence has the arithmetic, and `expected` the date.
+    # Forecasts. The rules are in `core.findings.forecast_findings`; the evidence has the arithmetic, and `expected` the
+    # date.
     PRODUCER_EPOCHS_RUN_OUT = _row("""INFO, FORECASTS
         The producer id of a transactional id will have used all its epochs, and its coordinator then gives the id a new
         producer id. The severity is WARNING in the last week, unless the id gets there every month anyway.

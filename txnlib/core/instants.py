@@ -1,7 +1,7 @@
 """Instants: which times a clock can show, and which one an option names.
 
-With CreateTime, the client chooses the time of a batch, and brokers before 4.0 accept any: nanoseconds, microseconds, the largest
-int64. Kafka itself writes -1 for no time; old clients write 0.
+With CreateTime, the client chooses the time of a batch, and brokers before 4.0 accept any: nanoseconds, microseconds,
+the largest int64. Kafka itself writes -1 for no time; old clients write 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def clock_ms(ms: int | None) -> int | None:
 
 
 def latest_ms(ms: int | None) -> int | None:
-    """The latest time at which something happened, in epoch ms: later than any valid time if out of range; None if there is none.
+    """The latest time at which something happened, in epoch ms: later than any valid time if out of range; None if
+    there is none.
 
     For evidence against a verdict, which may have been written recently.
     """
@@ -58,7 +59,9 @@ def parse_instant(given: str, option: str = "--as-of") -> int:
             instant = datetime.fromisoformat(given)
             instant_ms = round((instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{option} {given[:_SHOWN]}: expected ISO-8601 such as 2026-11-21T07:46:12Z, or epoch ms") from error
+        raise UsageError(
+            f"{option} {given[:_SHOWN]}: expected ISO-8601 such as 2026-11-21T07:46:12Z, or epoch ms"
+        ) from error
     if not 0 <= instant_ms <= LAST_INSTANT_MS:
         raise UsageError(f"{option} {given[:_SHOWN]}: expected an instant from 1970 up to the year 9998")
     return instant_ms

@@ -1,7 +1,7 @@
 """Kafka's own tools: their commands, quoted, with permissions, and what they print.
 
-Kafka: `TransactionsCommand`; KIP-664, and for forceTerminateTransaction KIP-939. `kafka-transactions.sh` queries brokers,
-so a command requires a version of the brokers, of the tool, or both.
+Kafka: `TransactionsCommand`; KIP-664, and for forceTerminateTransaction KIP-939. `kafka-transactions.sh` queries
+brokers, so a command requires a version of the brokers, of the tool, or both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def option(name: str, value: str) -> str:
 
 
 def with_places(command: str, places: Sequence[str], options: str) -> str:
-    """A command with positional arguments and options. Options come first if an argument looks like one. Raises as `word` does."""
+    """A command with positional arguments and options. Options come first if an argument looks like one. Raises as
+    `word` does."""
     words = " ".join(map(word, places))
     is_odd = any(place.startswith("-") for place in places)
     return " ".join(filter(None, (command, options, "--", words) if is_odd else (command, words, options)))
@@ -65,9 +66,11 @@ def _escaped(character: str) -> str:
 
 
 _TOOL: Final = f"kafka-transactions.sh {BOOTSTRAP}"
-#: First version of brokers that describe producers and transactions, so a start offset identifies a transaction (KIP-664).
+#: First version of brokers that describe producers and transactions, so a start offset identifies a transaction
+#: (KIP-664).
 _DESCRIBES_PRODUCERS: Final = (3, 0)
-#: First version of the tool with forceTerminateTransaction (KIP-939). It works with all brokers: it is `Admin.fenceProducers`.
+#: First version of the tool with forceTerminateTransaction (KIP-939). It works with all brokers: it is
+#: `Admin.fenceProducers`.
 _FORCES_TERMINATION: Final = (4, 1)
 
 #: Command -> the permissions that it needs.
@@ -82,7 +85,8 @@ ACLS: Final[Mapping[str, str]] = {
 
 
 def cannot_name(topic: str, transactional_id: str | None = None) -> str | None:
-    """Why a command cannot contain a topic or an id; None if it can. The functions below raise ValueError for such a name."""
+    """Why a command cannot contain a topic or an id; None if it can. The functions below raise ValueError for such a
+    name."""
     for what, name in (("topic", topic), ("transactional id", transactional_id)):
         why = None if name is None else refusal(name)
         if why is not None:
@@ -95,7 +99,9 @@ def abort(topic: str, partition: int, start_offset: int) -> str:
     return f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --start-offset {start_offset}"
 
 
-def abort_on_old_brokers(topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int | None) -> str:
+def abort_on_old_brokers(
+    topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int | None
+) -> str:
     """The same for brokers that cannot describe producers. An unknown coordinator epoch is 0, as in the tool."""
     epoch = 0 if coordinator_epoch is None or coordinator_epoch < 0 else coordinator_epoch
     return (
@@ -125,7 +131,8 @@ def tool_version() -> str:
 
 
 def describe_producers(topic: str, partition: int) -> str:
-    """Prints the producers of a partition, each with the start offset of its open transaction. Brokers 3.0 and newer."""
+    """Prints the producers of a partition, each with the start offset of its open transaction. Brokers 3.0 and
+    newer."""
     return f"{_TOOL} describe-producers {option('--topic', topic)} --partition {partition}"
 
 
@@ -150,7 +157,8 @@ def describe_coordinators() -> str:
 
 
 def move_coordinator(coordinator_partition: int) -> str:
-    """Makes the preferred replica the leader of a coordinator partition. The new leader loads the log and resends its markers."""
+    """Makes the preferred replica the leader of a coordinator partition. The new leader loads the log and resends its
+    markers."""
     return (
         f"kafka-leader-election.sh {BOOTSTRAP} --election-type PREFERRED --topic {TRANSACTION_STATE_TOPIC} "
         f"--partition {coordinator_partition}"
@@ -159,8 +167,8 @@ def move_coordinator(coordinator_partition: int) -> str:
 
 # ---- The rows of `find-hanging`, as its code selects them
 
-# Kafka: `TransactionsCommand.FindHangingTransactionsCommand`. Where KIP-664 and the code differ, this is the code: it compares
-# neither epochs nor states, and measures age from the last write.
+# Kafka: `TransactionsCommand.FindHangingTransactionsCommand`. Where KIP-664 and the code differ, this is the code: it
+# compares neither epochs nor states, and measures age from the last write.
 
 
 MS_PER_MINUTE: Final = 60_000
@@ -168,7 +176,8 @@ MS_PER_MINUTE: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """What `find-hanging` searches: a topic, one of its partitions, the replicas on a broker, a combination, or everything."""
+    """What `find-hanging` searches: a topic, one of its partitions, the replicas on a broker, a combination, or
+    everything."""
 
     topic: str | None = None
     partition: int | None = None
@@ -184,7 +193,8 @@ class SearchScope:
             raise UsageError("find-hanging --format kafka needs --topic or --broker-id, as the tool does")
 
     def covers(self, topic: str, partition: int, replicas: frozenset[int]) -> bool:
-        """A named partition is always searched; else every partition with a replica on the broker, not only those it leads."""
+        """A named partition is always searched; else every partition with a replica on the broker, not only those it
+        leads."""
         if self.topic is not None and topic != self.topic:
             return False
         if self.partition is not None:
@@ -207,7 +217,9 @@ def duration_minutes(last_timestamp: int, as_of_ms: int) -> int:
     return minutes if silence >= 0 else -minutes
 
 
-def is_printed(*, is_candidate: bool, is_id_known: bool, is_partition_listed: bool, are_coordinators_complete: bool) -> bool | None:
+def is_printed(
+    *, is_candidate: bool, is_id_known: bool, is_partition_listed: bool, are_coordinators_complete: bool
+) -> bool | None:
     """Whether the live tool prints the row; None if a missing coordinator partition could change its answer.
 
     The live tool does not decide on partial information either: it fails while a coordinator is loading.

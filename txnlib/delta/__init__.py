@@ -1,7 +1,7 @@
 """Delta tables: the session, the store of runs, and views over them.
 
-`session` · `store` the rows of runs: `local_tables` without Spark, `commits` their sizes · `retention` which runs stay ·
-`views` · `tuning` how a session plans.
+`session` · `store` the rows of runs: `local_tables` without Spark, `commits` their sizes · `retention` which runs stay
+· `views` · `tuning` how a session plans.
 """
 
 from __future__ import annotations

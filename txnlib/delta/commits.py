@@ -15,7 +15,8 @@ from txnlib.core.schema.rows_of_runs import quoted
 
 #: Number of commits to search, newest first. Audits of other clusters commit to the same tables.
 LOOKED_AT: Final = 20
-#: More files than this, if smaller on average than that, are compacted, because every reader of the run opens each file.
+#: More files than this, if smaller on average than that, are compacted, because every reader of the run opens each
+#: file.
 MANY_FILES: Final = 64
 SMALL_FILE_BYTES: Final = 16 << 20
 
@@ -37,8 +38,8 @@ class Commit:
 def newest_commit(spark: SparkSession, table: str, run_id: str, *, folder: str | None) -> Commit:
     """The newest commit that replaced a run's rows.
 
-    `table`: its name in SQL. `folder`: its location, if that is a local folder. The log is then read without Spark (0.01 s per
-    table), otherwise with `DESCRIBE HISTORY` (a Spark job, which also works through Connect).
+    `table`: its name in SQL. `folder`: its location, if that is a local folder. The log is then read without Spark
+    (0.01 s per table), otherwise with `DESCRIBE HISTORY` (a Spark job, which also works through Connect).
     """
     try:
         return commit_of(run_id, _history(spark, table, folder))
@@ -47,7 +48,8 @@ def newest_commit(spark: SparkSession, table: str, run_id: str, *, folder: str |
 
 
 def commit_notes(spark: SparkSession, table: str, *, folder: str | None) -> list[str]:
-    """The notes (Delta's `userMetadata`) of the newest commits, newest first. `table`, `folder`: as for `newest_commit`."""
+    """The notes (Delta's `userMetadata`) of the newest commits, newest first. `table`, `folder`: as for
+    `newest_commit`."""
     return [note for commit in _history(spark, table, folder) if (note := commit.get("userMetadata"))]
 
 

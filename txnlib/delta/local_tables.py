@@ -1,7 +1,7 @@
 """Tables that fit in the driver: read and committed without Spark, and handed to the next steps as local relations.
 
-Writing a table of a few rows with Spark, and reading it again, plans four queries and reads the log of the table three times. This
-takes longer than making the rows.
+Writing a table of a few rows with Spark, and reading it again, plans four queries and reads the log of the table three
+times. This takes longer than making the rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def options_of(table: str) -> dict[str, str]:
 # ---- Tables without a JVM
 
 
-#: Most bytes of the files of a table that is read without Spark. Parquet compresses, so the rows take several times as many.
+#: Most bytes of the files of a table that is read without Spark. Parquet compresses, so the rows take several times as
+#: many.
 MAX_FILE_BYTES: Final = 4 << 20
 #: What delta-rs raises if a table or a folder is not as expected. Spark then tries, too, and explains what is wrong.
 ASK_SPARK: Final = (DeltaError, OSError)
@@ -69,12 +70,16 @@ def columns(folder: str) -> set[str] | None:
 
 
 def read(folder: str, name: str) -> pa.Table | None:
-    """The rows of all runs in a table; None if only Spark should read it. A column that the stored table lacks is NULL."""
+    """The rows of all runs in a table; None if only Spark should read it. A column that the stored table lacks is
+    NULL."""
     try:
         table = DeltaTable(folder)
         files = pa.table(table.get_add_actions())
         # Without statistics, the number of records is NULL.
-        if sum(files["size_bytes"].to_pylist()) > MAX_FILE_BYTES or sum(filter(None, files["num_records"].to_pylist())) > KEPT_ROWS:
+        if (
+            sum(files["size_bytes"].to_pylist()) > MAX_FILE_BYTES
+            or sum(filter(None, files["num_records"].to_pylist())) > KEPT_ROWS
+        ):
             return None
         rows = pa.table(QueryBuilder().register("rows", table).execute("SELECT * FROM rows").read_all())
     except ASK_SPARK:
@@ -92,7 +97,8 @@ def _column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
 
 
 def is_plain(run_id: str) -> bool:
-    """Whether Spark and delta-rs write a run id in paths in the same way. Else one would not find files that the other removes."""
+    """Whether Spark and delta-rs write a run id in paths in the same way. Else one would not find files that the other
+    removes."""
     return _PLAIN_NAME.fullmatch(run_id) is not None
 
 
@@ -103,11 +109,13 @@ def stamped(rows: pa.Table, name: str, stamps: Mapping[str, str | int | None]) -
     return pa.Table.from_arrays([*constants, *rows.columns], schema=schema)
 
 
-def commit(folder: str, name: str, rows: pa.Table, *, replaced: str | None, statistics: Sequence[str], note: str = "") -> bool:
+def commit(
+    folder: str, name: str, rows: pa.Table, *, replaced: str | None, statistics: Sequence[str], note: str = ""
+) -> bool:
     """Adds stamped rows to a table. Returns False, without writing, if Spark must do it.
 
-    `replaced`: a condition on the rows that these replace. `statistics`: columns with minimum and maximum in the log. `note`: a
-    note on the commit.
+    `replaced`: a condition on the rows that these replace. `statistics`: columns with minimum and maximum in the log.
+    `note`: a note on the commit.
     """
     options: dict[str, Any] = {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": replaced}
     if note:

@@ -12,11 +12,12 @@ from txnlib.spark.schemas import TABLES
 
 
 def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
-    """Deletes the runs of a cluster with an instant before `before_ms` (epoch ms) from every table. Returns their run ids.
+    """Deletes the runs of a cluster with an instant before `before_ms` (epoch ms) from every table. Returns their run
+    ids.
 
-    Rows of the log that later runs need are kept until the whole chain is old. Rows of `audit_runs` are deleted last, so a later
-    call completes one that was interrupted. Files are deleted once Delta's retention allows it (`VACUUM`, seven days), so current
-    readers still find them.
+    Rows of the log that later runs need are kept until the whole chain is old. Rows of `audit_runs` are deleted last,
+    so a later call completes one that was interrupted. Files are deleted once Delta's retention allows it (`VACUUM`,
+    seven days), so current readers still find them.
     """
     runs = store.read_all("audit_runs").where(F.col("cluster") == cluster)
     is_old = F.unix_millis("as_of") < before_ms

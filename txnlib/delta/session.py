@@ -68,7 +68,8 @@ def _remember_java_classes() -> None:
 def _alone() -> dict[str, str]:
     """Settings for a session that spark-submit did not start, and that lacks `conf/spark-defaults.conf` and the jars.
 
-    Delta's jars are those that `bootstrap.sh` fetched, else they are fetched from a Maven repository. Databricks has its own.
+    Delta's jars are those that `bootstrap.sh` fetched, else they are fetched from a Maven repository. Databricks has
+    its own.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ or "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
     if is_submitted or "DATABRICKS_RUNTIME_VERSION" in os.environ:
@@ -97,13 +98,15 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-#: What Delta's Maven package depends on and needs no download, as in `bootstrap.sh`: libraries that Spark has (Hadoop, Parquet,
-#: Jackson, …), and clients of Unity Catalog, which paths and Spark's own catalog do not load. Five jars of 33 remain.
+#: What Delta's Maven package depends on and needs no download, as in `bootstrap.sh`: libraries that Spark has (Hadoop,
+#: Parquet, Jackson, …), and clients of Unity Catalog, which paths and Spark's own catalog do not load. Five jars of 33
+#: remain.
 IN_SPARK = "org.*:*,com.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*"
 #: Timestamps are shown in UTC.
 SHOWN = {"spark.sql.session.timeZone": "UTC"}
 
-#: The settings of `conf/spark-defaults.conf` (see there for reasons) without which a session on one machine is slow or noisy.
+#: The settings of `conf/spark-defaults.conf` (see there for reasons) without which a session on one machine is slow or
+#: noisy.
 ALONE = {
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.shuffle.partitions": "8",

@@ -1,7 +1,7 @@
 """The Delta tables of a run. The only writer; a repeated run replaces its rows.
 
-Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit. So repeating a run repairs it if it
-was interrupted, and never duplicates rows.
+Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit. So repeating a run
+repairs it if it was interrupted, and never duplicates rows.
 """
 
 from __future__ import annotations
@@ -50,12 +50,15 @@ def is_conflict(error: BaseException) -> bool:
 
 #: Decorator for a function that writes one commit: retries conflicts for up to a minute or two.
 again_after_conflicts: Final = retry(
-    retry=retry_if_exception(is_conflict), wait=wait_random_exponential(0.5, max=20), stop=stop_after_attempt(8), reraise=True
+    retry=retry_if_exception(is_conflict),
+    wait=wait_random_exponential(0.5, max=20),
+    stop=stop_after_attempt(8),
+    reraise=True,
 )
 
 
-#: Columns with minimum and maximum per file, so that queries skip files. For all columns, as is Delta's default, these would take a
-#: third of a large write.
+#: Columns with minimum and maximum per file, so that queries skip files. For all columns, as is Delta's default, these
+#: would take a third of a large write.
 NOTED = ("chain", "night", "topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset")
 
 #: Tables whose transforms return a frame only if the rows are too many to collect: to try it would make them twice.
@@ -76,13 +79,17 @@ def stored_schema(name: str) -> StructType:
 def _as_stored(frame: DataFrame, schema: StructType) -> DataFrame:
     """The frame, conformed to the schema, with plain string types.
 
-    Spark Connect adds the collation to each string type that a client passes, and Delta stores it: `string collate UTF8_BINARY`,
-    which other readers refuse (seen with Spark 4.2 and Delta 4.4). Types that are passed as text are not changed.
+    Spark Connect adds the collation to each string type that a client passes, and Delta stores it: `string collate
+    UTF8_BINARY`, which other readers refuse (seen with Spark 4.2 and Delta 4.4). Types that are passed as text are not
+    changed.
     """
     if not is_remote():
         return conform(frame, schema)
     return frame.select(
-        *[F.col(field.name).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata) for field in schema]
+        *[
+            F.col(field.name).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata)
+            for field in schema
+        ]
     )
 
 
@@ -152,7 +159,9 @@ class Store:
 
     def is_older(self, name: str) -> bool:
         """Whether the table exists and lacks columns."""
-        if (folder := self.driver_folder_of(name)) is not None and (columns := local_tables.columns(folder)) is not None:
+        if (folder := self.driver_folder_of(name)) is not None and (
+            columns := local_tables.columns(folder)
+        ) is not None:
             return not set(stored_schema(name).names) <= columns
         try:
             return not set(stored_schema(name).names) <= set(self._load(name).columns)
@@ -161,7 +170,11 @@ class Store:
 
     def driver_folder_of(self, name: str) -> str | None:
         """The folder of a table that is read and committed without Spark; None if Spark must do it."""
-        return f"{self.folder}/{name}" if self.is_small and self.folder is not None and is_driver_local(self.spark) else None
+        return (
+            f"{self.folder}/{name}"
+            if self.is_small and self.folder is not None and is_driver_local(self.spark)
+            else None
+        )
 
     def sql_name(self, name: str) -> str:
         """The name of a table in a SQL statement."""
@@ -187,8 +200,8 @@ class RunStore:
     chain: Chain | None = None
     #: Tables read since they were last changed. Opening a table again would read its log.
     _opened: dict[tuple[str, int], DataFrame] = field(default_factory=dict, repr=False, compare=False)
-    #: How often this run has changed each table. A step that reads a table while another one changes it may see the old rows; they
-    #: are kept for that state only.
+    #: How often this run has changed each table. A step that reads a table while another one changes it may see the old
+    #: rows; they are kept for that state only.
     _changes: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
     #: The newest commits of this run to small tables.
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False, compare=False)
@@ -264,7 +277,9 @@ class RunStore:
     def remove(self, name: str, values: Mapping[str, str]) -> None:
         """Deletes the rows of this run that have these values."""
         self._forget(name)
-        condition = " AND ".join(f"{column} = {quoted(value)}" for column, value in {"run_id": self.run_id, **values}.items())
+        condition = " AND ".join(
+            f"{column} = {quoted(value)}" for column, value in {"run_id": self.run_id, **values}.items()
+        )
         self.store.spark.sql(f"DELETE FROM {self.store.sql_name(name)} WHERE {condition}")
         self._changes[name] += 1
 
@@ -332,7 +347,11 @@ class RunStore:
         run: dict[str, str | int | None] = {"cluster": self.cluster, "run_id": self.run_id}
         if name not in WITH_CHAIN:
             return run
-        return {**run, "chain": self.chain.name if self.chain else None, "night": self.chain.night if self.chain else None}
+        return {
+            **run,
+            "chain": self.chain.name if self.chain else None,
+            "night": self.chain.night if self.chain else None,
+        }
 
     def _folder_of(self, name: str) -> str | None:
         return None if self.store.folder is None else f"{self.store.folder}/{name}"
@@ -372,7 +391,8 @@ class RunStore:
 
     @again_after_conflicts
     def _write_to(self, rows: DataFrame, name: str, mode: str, commit_note: str) -> None:
-        """Writes to a table of a catalog. `saveAsTable` fails to add columns, and to write a third time (Spark 4.2, Delta 4.4)."""
+        """Writes to a table of a catalog. `saveAsTable` fails to add columns, and to write a third time (Spark 4.2,
+        Delta 4.4)."""
         writer = rows.writeTo(f"{self.store.schema}.{name}").options(mergeSchema="true", **_commit_options(commit_note))
         if mode == "overwrite":
             writer.overwrite(F.expr(self._replaced(name)))

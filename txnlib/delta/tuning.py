@@ -16,7 +16,8 @@ from txnlib.spark.joins import BROADCAST_LIMIT, NEVER
 from txnlib.spark.local_rows import ADAPTIVE, setting
 
 CODEGEN: Final = "spark.sql.codegen.factoryMode"
-#: Compiling a plan to Java takes longer than interpreting it over some 100,000 rows (66 s of CPU against 53 s for the sample).
+#: Compiling a plan to Java takes longer than interpreting it over some 100,000 rows (66 s of CPU against 53 s for the
+#: sample).
 _INTERPRET: Final = {
     "spark.sql.codegen.wholeStage": "false",
     CODEGEN: "NO_CODEGEN",
@@ -46,15 +47,16 @@ _SETTINGS: Final[Mapping[Plans, Mapping[str, str]]] = {
         "spark.sql.leafNodeDefaultParallelism": "1",
     },
     Plans.FEW_ROWS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2"},
-    # Interpreted, a look through 560,000 rows takes twice as long. And rows of arrays would be one kind of row too many for the
-    # JVM's compiler: all later steps would take longer, the windows twice as long (2.5 million batches).
+    # Interpreted, a look through 560,000 rows takes twice as long. And rows of arrays would be one kind of row too many
+    # for the JVM's compiler: all later steps would take longer, the windows twice as long (2.5 million batches).
     Plans.COMPILED: {"spark.sql.shuffle.partitions": "2", ADAPTIVE: "false"},
-    # The heap holds a broadcast until its query ends, and a query may have 20 of them. What is sorted can spill to disk.
+    # The heap holds a broadcast until its query ends, and a query may have 20 of them. What is sorted can spill to
+    # disk.
     Plans.MANY_PARTITIONS: {**_INTERPRET, "spark.sql.shuffle.partitions": "2", BROADCAST_LIMIT: NEVER},
     Plans.MANY_ROWS: {"spark.sql.codegen.wholeStage": "true", CODEGEN: "FALLBACK", ADAPTIVE: "true"},
 }
-#: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The sort takes
-#: half of a large write.
+#: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The
+#: sort takes half of a large write.
 WRITE: Final = {
     "spark.sql.maxConcurrentOutputFileWriters": "3",
     # Spark's default, INT96, stores nanoseconds, and other readers wrap values beyond their range (years after 2262).
@@ -76,8 +78,8 @@ def settings_kept(spark: SparkSession) -> Iterator[None]:
 class Tuning:
     """The settings of a session whose steps run side by side.
 
-    Settings belong to the session, and count when a query is planned. So steps that want the same settings run together, and others
-    wait for them, in order.
+    Settings belong to the session, and count when a query is planned. So steps that want the same settings run
+    together, and others wait for them, in order.
     """
 
     def __init__(self, spark: SparkSession) -> None:

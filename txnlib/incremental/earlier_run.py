@@ -30,8 +30,8 @@ _SEGMENT: Final = (*COPY, "segment_base_offset")
 _FILES_PER_TASK: Final = 64
 #: Columns of `readers.capture.ResumedSegment`.
 RESUMED: Final = (
-    "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset long, "
-    "leader_epoch int"
+    "topic string, partition int, source string, segment_base_offset long, path string, position long, last_offset"
+    " long, leader_epoch int"
 )
 
 
@@ -40,13 +40,17 @@ def resume_segments(
 ) -> Capture:
     """The capture, with the segments of resumed copies; only what was appended to them is to be read.
 
-    `segments`: of the earlier run. `checkpoints`: of this capture. A partition with a cleaner's offset is compacted, so it is read
-    in full. `in_driver`: whether the driver looks at the segments; else tasks do.
+    `segments`: of the earlier run. `checkpoints`: of this capture. A partition with a cleaner's offset is compacted, so
+    it is read in full. `in_driver`: whether the driver looks at the segments; else tasks do.
     """
-    listed = [(file.topic, file.partition, file.source, file.offset, file.path) for file in capture.of_kind(FileKind.SEGMENT)]
+    listed = [
+        (file.topic, file.partition, file.source, file.offset, file.path) for file in capture.of_kind(FileKind.SEGMENT)
+    ]
     if not listed:
         return capture
-    now = local_rows(spark, listed, "topic string, partition int, source string, segment_base_offset long, path_now string")
+    now = local_rows(
+        spark, listed, "topic string, partition int, source string, segment_base_offset long, path_now string"
+    )
     raw = segments.where(F.col("kind") == "raw")
     cleaned = checkpoints.where(F.col("name") == "cleaner_offset").select(*COPY)
     candidates = raw.join(cleaned, on=list(COPY), how="left_anti").join(now, on=list(_SEGMENT), how="inner")
@@ -55,11 +59,15 @@ def resume_segments(
     read = raw.select(*_SEGMENT, (F.size("landmarks") > 0).alias("has_batches")).collect()
     resumed = resumed_copies(
         [ResumedSegment(*row) for row in found],
-        [((row["topic"], row["partition"], row["source"], row["segment_base_offset"]), row["has_batches"]) for row in read],
+        [
+            ((row["topic"], row["partition"], row["source"], row["segment_base_offset"]), row["has_batches"])
+            for row in read
+        ],
         first_segments(capture),
     )
     parts = {
-        each.path: (Part(each.position, None, ReaderState(each.position, each.last_offset, each.leader_epoch)),) for each in resumed
+        each.path: (Part(each.position, None, ReaderState(each.position, each.last_offset, each.leader_epoch)),)
+        for each in resumed
     }
     return replace(capture, parts={**capture.parts, **parts}, resumed=resumed)
 
@@ -69,8 +77,12 @@ def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = []
         for row in batch.to_pylist():
             if (at := unchanged_until(row, row["path_now"])) is not None:
-                found.append((*(row[name] for name in _SEGMENT), row["path_now"], at.position, at.last_offset, at.leader_epoch))
-        yield pa.RecordBatch.from_pylist([dict(zip(_RESUMED.names, row, strict=True)) for row in found], schema=_RESUMED)
+                found.append(
+                    (*(row[name] for name in _SEGMENT), row["path_now"], at.position, at.last_offset, at.leader_epoch)
+                )
+        yield pa.RecordBatch.from_pylist(
+            [dict(zip(_RESUMED.names, row, strict=True)) for row in found], schema=_RESUMED
+        )
 
 
 _RESUMED: Final = pa.schema(
@@ -123,11 +135,13 @@ def history_of(store: Store, cluster: str) -> RunHistory:
     return RunHistory(frozenset(found))
 
 
-def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms: int | None, detail: str) -> list[EarlierRun]:
+def runs_to_continue(
+    store: Store, cluster: str, history: RunHistory, before_ms: int | None, detail: str
+) -> list[EarlierRun]:
     """The audits of a cluster that another one can continue, newest first.
 
-    They have read logs from the beginning, with the same `detail`, and were made by this version: another version may read the same
-    bytes differently.
+    They have read logs from the beginning, with the same `detail`, and were made by this version: another version may
+    read the same bytes differently.
     """
     found = history.to_continue((__version__, BEGINNING, detail), before_ms)
     return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]

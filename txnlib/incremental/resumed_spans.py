@@ -1,8 +1,8 @@
 """`producer_spans` resumed from the earlier run: the windows run over new batches only.
 
-The row of each producer's newest span contains the state that the windows remembered in the earlier run. A closed span never
-changes. So the rows of the whole log are the unchanged rows of closed spans, and the rows that the windows make of new batches,
-starting from that state.
+The row of each producer's newest span contains the state that the windows remembered in the earlier run. A closed span
+never changes. So the rows of the whole log are the unchanged rows of closed spans, and the rows that the windows make
+of new batches, starting from that state.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def resumed_spans(
     *,
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
 ) -> DataFrame:
-    """The rows of `producer_spans` without those that closed in the earlier run and still count. Columns: PRODUCER_SPANS.
+    """The rows of `producer_spans` without those that closed in the earlier run and still count. Columns:
+    PRODUCER_SPANS.
 
-    `new_batches`: the rows of `record_batches` that are not in the earlier run, and possibly others. `appended`: the partitions to
-    which batches were only appended (`appended_partitions.APPENDED`).
+    `new_batches`: the rows of `record_batches` that are not in the earlier run, and possibly others. `appended`: the
+    partitions to which batches were only appended (`appended_partitions.APPENDED`).
     """
     copies = broadcast(appended)
     judged = with_snapshot(coverage, producer_snapshots)
@@ -61,7 +62,8 @@ def resumed_spans(
 
 
 def _earlier_newest_spans(newest: DataFrame, new: DataFrame) -> DataFrame:
-    """The newest spans of the earlier run, as of this run: those of producers with new batches are no longer the newest."""
+    """The newest spans of the earlier run, as of this run: those of producers with new batches are no longer the
+    newest."""
     wrote = new.select(*PRODUCER).distinct().withColumn("wrote", F.lit(True))
     joined = newest.join(wrote, on=list(PRODUCER), how="left")
     is_kept = "NOT wrote OR marker_offset IS NOT NULL OR suspect IS NOT NULL"
@@ -92,9 +94,10 @@ _MEMORY: Final = {
     "start": "state.current_txn_first_offset",
     "first_epoch": "producer_epoch",
     "spans": "span + if(marker_offset IS NULL, 0, 1)",
-    "marker": "if(marker_offset IS NULL, marker_before, struct("
-    "marker_offset AS offset, marker_type AS type, marker_epoch AS epoch, marker_coordinator_epoch AS coordinator_epoch, "
-    "marker_ms AS ms))",
+    "marker": (
+        "if(marker_offset IS NULL, marker_before, struct(marker_offset AS offset, marker_type AS type, marker_epoch AS"
+        " epoch, marker_coordinator_epoch AS coordinator_epoch, marker_ms AS ms))"
+    ),
     "suspects": "suspects_count",
 }
 #: The same of a span that no marker has ended.
@@ -111,7 +114,8 @@ _OF_OPEN: Final = {
 
 
 def memory() -> Column:
-    """What the windows remembered at the end of a producer's newest span: a struct with the names of `producer_steps`."""
+    """What the windows remembered at the end of a producer's newest span: a struct with the names of
+    `producer_steps`."""
     of_open = {name: f"if(marker_offset IS NULL, {value}, NULL)" for name, value in _OF_OPEN.items()}
     return F.struct(*[F.expr(value).alias(name) for name, value in (_MEMORY | of_open).items()])
 
@@ -138,7 +142,8 @@ def appended_partitions(
     earlier_snapshots: DataFrame,
     resumed: DataFrame,
 ) -> DataFrame:
-    """One row per partition whose judged copy has all batches of the earlier run and new ones only after them. Columns: APPENDED.
+    """One row per partition whose judged copy has all batches of the earlier run and new ones only after them. Columns:
+    APPENDED.
 
     `resumed`: the segments of which only appended bytes are read (`resumed_segments.RESUMED`).
     """
@@ -153,7 +158,8 @@ def appended_partitions(
 
 
 def _complete_copies(earlier_segments: DataFrame, resumed: DataFrame) -> DataFrame:
-    """The copies whose segments are all read only after their last known batch. Columns: COPY, newest_segment, appended_from."""
+    """The copies whose segments are all read only after their last known batch. Columns: COPY, newest_segment,
+    appended_from."""
     last = F.element_at("landmarks", -1)["position"]
     read_from = resumed.select(*_SEGMENT, F.col("position").alias("read_from"))
     is_resumed_at_end = F.coalesce(F.col("read_from") > last, F.lit(False))

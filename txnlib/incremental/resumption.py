@@ -11,7 +11,13 @@ from pyspark.sql import functions as F
 from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
 from txnlib.delta.store import RunStore
 from txnlib.incremental.earlier_run import EarlierRun, resumed_frame
-from txnlib.incremental.resumed_spans import APPENDED, AppendedPartition, appended_partitions, not_ended_before, resumed_spans
+from txnlib.incremental.resumed_spans import (
+    APPENDED,
+    AppendedPartition,
+    appended_partitions,
+    not_ended_before,
+    resumed_spans,
+)
 from txnlib.readers.capture import Capture
 from txnlib.readers.file_parts import first_segments
 from txnlib.spark.joins import broadcast
@@ -19,8 +25,8 @@ from txnlib.spark.local_rows import local_rows
 from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.schemas import COPY
 
-#: Fewest bytes of resumed segments for which resuming the windows pays. Below this, running them over all batches takes no longer
-#: than finding out where to resume.
+#: Fewest bytes of resumed segments for which resuming the windows pays. Below this, running them over all batches takes
+#: no longer than finding out where to resume.
 MIN_RESUMED_BYTES: Final = 64 << 20
 #: The copies whose earlier rows count: columns of `coverage`.
 _COUNTED: Final = "topic string, partition int, source string, batches_since int, batches_from long"
@@ -77,7 +83,9 @@ class Resumption:
             earlier.read("producer_snapshots"),
             resumed_frame(self.spark, self.capture),
         )
-        self.appended = tuple((row["topic"], row["partition"], row["source"], row["appended_from"]) for row in found.collect())
+        self.appended = tuple(
+            (row["topic"], row["partition"], row["source"], row["appended_from"]) for row in found.collect()
+        )
         if self.appended:
             self.tables.write("coverage", self._with_spans_since(coverage))
 

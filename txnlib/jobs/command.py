@@ -10,7 +10,8 @@ from txnlib.errors import MissingExtraError
 def audit() -> None:
     """Runs the job `audit` as a program.
 
-    Raises SystemExit only if the exit code is not 0, as Databricks requires: 2 if an extra of the wheel is not installed.
+    Raises SystemExit only if the exit code is not 0, as Databricks requires: 2 if an extra of the wheel is not
+    installed.
     """
     try:
         from txnlib.jobs.audit import job

@@ -26,7 +26,8 @@ def say(text: str) -> None:
 def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process: bool = False) -> int:
     """Runs a job and turns its exceptions into exit codes (`errors.ExitCode`).
 
-    The last line of stderr is the job's own. `is_process`: the process ends with the job, so Spark is stopped before that line.
+    The last line of stderr is the job's own. `is_process`: the process ends with the job, so Spark is stopped before
+    that line.
     """
     set_up(argv)
     if traces.is_debug(argv):
@@ -60,7 +61,8 @@ def failure(error: Exception) -> tuple[ExitCode, str]:
 
 
 def _traces_of(error: Exception, argv: Sequence[str]) -> str:
-    """Writes the traces of a failure to a file and names it; or prints them to stderr with --debug, or if no file can be written.
+    """Writes the traces of a failure to a file and names it; or prints them to stderr with --debug, or if no file can
+    be written.
 
     Errors that the caller can fix need no traces.
     """

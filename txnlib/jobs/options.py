@@ -115,13 +115,19 @@ OPTIONS: Final = (
     Option(
         "--input",
         _READS,
-        "Folder or file with copies of Kafka logs: local, s3://, gs://, abfss:// or hdfs://. Can be given several times",
+        "Folder or file with copies of Kafka logs: local, s3://, gs://, abfss:// or hdfs://. Can be given several"
+        " times",
         {"action": "append", "metavar": "PATH"},
     ),
     Option("--output", _ALL, "Folder of the Delta tables", {"metavar": "PATH"}),
     Option("--schema", _ALL, "Catalog schema of the Delta tables, in place of --output", {"metavar": "CATALOG.SCHEMA"}),
     Option("--conf", _READS, "Settings file (TOML)", {"metavar": "FILE"}),
-    Option("--cluster", _ALL, "Name of the cluster (default: from capture.json, else the name of the folder)", {"metavar": "NAME"}),
+    Option(
+        "--cluster",
+        _ALL,
+        "Name of the cluster (default: from capture.json, else the name of the folder)",
+        {"metavar": "NAME"},
+    ),
     Option(
         "--as-of",
         _ALL,
@@ -132,19 +138,26 @@ OPTIONS: Final = (
     Option(
         "--fail-on",
         _REPORTS,
-        "Exit with code 3 if any of these was found: a verdict (hanging, stuck, late, suspect, unknown); any of these on a "
-        "transaction that no audit saw before (new), or one of them (new-hanging, ...); a two-phase commit that is open for "
-        "longer than --in-doubt-after (in-doubt); a critical finding (critical); a copy that is not complete (coverage)",
+        "Exit with code 3 if any of these was found: a verdict (hanging, stuck, late, suspect, unknown); any of these"
+        " on a transaction that no audit saw before (new), or one of them (new-hanging, ...); a two-phase commit that"
+        " is open for longer than --in-doubt-after (in-doubt); a critical finding (critical); a copy that is not"
+        " complete (coverage)",
         {"metavar": "CONDITIONS"},
     ),
     Option(
         "--acknowledged",
         _REPORTS,
-        "What is known, until when, by whom and why (TOML): it does not count for --fail-on, and moves down in the report",
+        "What is known, until when, by whom and why (TOML): it does not count for --fail-on, and moves down in the"
+        " report",
         {"metavar": "FILE.toml"},
     ),
     Option("--report", _REPORTS, "Also write the report as an HTML page", {"metavar": "FILE.html"}),
-    Option("--metrics", _REPORTS, "Also write Prometheus gauges, for node_exporter's textfile collector", {"metavar": "FILE.prom"}),
+    Option(
+        "--metrics",
+        _REPORTS,
+        "Also write Prometheus gauges, for node_exporter's textfile collector",
+        {"metavar": "FILE.prom"},
+    ),
     Option(
         "--summary",
         _REPORTS,
@@ -161,15 +174,15 @@ OPTIONS: Final = (
     Option(
         "--mode",
         _READS,
-        "Read every log in full (default), or only what was appended since the cluster's last audit (incremental). The tables are "
-        "the same",
+        "Read every log in full (default), or only what was appended since the cluster's last audit (incremental). The"
+        " tables are the same",
         {"choices": MODES, "default": FULL},
     ),
     Option(
         "--detail",
         _READS,
-        "A row of record_batches is a run of batches that merely continue each other (runs, default), or one batch (batches). "
-        "Other tables are the same",
+        "A row of record_batches is a run of batches that merely continue each other (runs, default), or one batch"
+        " (batches). Other tables are the same",
         {"choices": DETAILS, "default": DEFAULT_DETAIL},
     ),
     Option(
@@ -197,7 +210,9 @@ OPTIONS: Final = (
         "Print progress and errors as text (default), or as lines of JSON with time, level and message",
         {"choices": FORMATS, "default": TEXT},
     ),
-    Option("--debug", _ALL, "Print stack traces of a failure (default: write them to a file)", {"action": "store_true"}),
+    Option(
+        "--debug", _ALL, "Print stack traces of a failure (default: write them to a file)", {"action": "store_true"}
+    ),
     Option("--dry-run", _READS, "Print what would be read, and judged as of when, and exit", {"action": "store_true"}),
 )
 

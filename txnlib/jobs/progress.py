@@ -1,7 +1,7 @@
 """Progress of reading a capture, reported every half minute with an estimate.
 
-Progress is counted in tasks, which are all about the same size. A Spark Connect client draws a progress bar of its own, so
-nothing is reported there.
+Progress is counted in tasks, which are all about the same size. A Spark Connect client draws a progress bar of its own,
+so nothing is reported there.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ class LogLines:
     is_quiet: bool = False
 
     def progress(self, text: str) -> None:
-        """Writes a line of progress with its time, by the clock of this machine. In one write, because steps run in parallel."""
+        """Writes a line of progress with its time, by the clock of this machine. In one write, because steps run in
+        parallel."""
         if not self.is_quiet:
             self._write("INFO", text, is_timed=True)
 
     def error(self, text: str) -> None:
-        """Writes an error, also if progress is not asked for. As text it has no time: it is what a shell or cron shows."""
+        """Writes an error, also if progress is not asked for. As text it has no time: it is what a shell or cron
+        shows."""
         self._write("ERROR", text, is_timed=False)
 
     def _write(self, level: str, text: str, *, is_timed: bool) -> None:

@@ -78,7 +78,9 @@ class ResultFiles:
 @contextmanager
 def result_files(given: Namespace) -> Iterator[ResultFiles]:
     """Yields the writer for a job that succeeds. If the job fails, writes that and raises the failure again."""
-    cluster = given.cluster or shown(PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name)
+    cluster = given.cluster or shown(
+        PurePath((getattr(given, "input", None) or [given.output or given.schema])[0]).name
+    )
     begun = Outcome(cluster=cluster, version=__version__, exit_code=1, started_ms=_now_ms(), finished_ms=0)
     is_dry_run = getattr(given, "dry_run", False)  # a dry run writes nothing
     files = ResultFiles(None, None, begun) if is_dry_run else ResultFiles(given.metrics, given.summary, begun)

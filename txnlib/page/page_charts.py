@@ -86,7 +86,10 @@ class CoveredTopic:
 def covered_topics(topics: Mapping[str, Mapping[str, int]], covered: Sequence[Row]) -> list[CoveredTopic]:
     """The topics in their order."""
     rows = grouped(covered, lambda row: row["topic"])
-    return [CoveredTopic(topic, sum(counts.values()), counts.get("COMPLETE", 0), rows[topic]) for topic, counts in topics.items()]
+    return [
+        CoveredTopic(topic, sum(counts.values()), counts.get("COMPLETE", 0), rows[topic])
+        for topic, counts in topics.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,10 @@ TO_DO: Final = {
     "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
     "ABORT_LATER": ("hanging, and not to be aborted yet: each entry says why", ("HANGING",)),
     "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: an abort by hand agrees with it", ("STUCK",)),
-    "END_AT_COORDINATOR": ("to be ended by the application or at the coordinator: no abort by hand", ("LATE", PREPARED)),
+    "END_AT_COORDINATOR": (
+        "to be ended by the application or at the coordinator: no abort by hand",
+        ("LATE", PREPARED),
+    ),
     "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no abort by hand", ("STUCK",)),
     "DO_NOT_ABORT": ("hanging or stuck, and not to be aborted by hand: each entry says why", ("HANGING", "STUCK")),
     "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
@@ -64,7 +67,11 @@ def first_screen(page: Page) -> FirstScreen:
         answer=found,
         headline=_headline(found, summary),
         do=[
-            (summary.actions[action], phrase, next((ANCHORS[name] for name in names if summary.transactions.get(name)), "plan"))
+            (
+                summary.actions[action],
+                phrase,
+                next((ANCHORS[name] for name in names if summary.transactions.get(name)), "plan"),
+            )
             for action, (phrase, names) in TO_DO.items()
             if summary.actions.get(action)
         ],
@@ -100,7 +107,9 @@ def reasons_of(section: str, page: Page) -> list[tuple[str, int]]:
 
 def all_reasons(page: Page) -> list[tuple[str, str, int]]:
     """Verdict, reason and number of transactions."""
-    return [(name, reason, count) for name in sorted(page.summary.extents) for reason, count in sorted(_reasons(name, page))]
+    return [
+        (name, reason, count) for name in sorted(page.summary.extents) for reason, count in sorted(_reasons(name, page))
+    ]
 
 
 def _reasons(name: str, page: Page) -> list[tuple[str, int]]:
@@ -109,7 +118,8 @@ def _reasons(name: str, page: Page) -> list[tuple[str, int]]:
 
 
 def acknowledged_pieces(section: str, page: Page) -> int:
-    """The number of rows of open_transactions with this verdict that are acknowledged. Their section does not list them."""
+    """The number of rows of open_transactions with this verdict that are acknowledged. Their section does not list
+    them."""
     return 0 if page.summary.known is None else len(page.summary.known.of_verdict(section))
 
 
@@ -138,11 +148,19 @@ def navigation(page: Page) -> list[tuple[str, str, int | str]]:
     read = f"{summary.partitions_read} of {summary.partitions_known}"
     entries: list[tuple[str, str, int | str, bool]] = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
-        *((name.lower(), section_title(name, summary).capitalize(), counted(name, page), True) for name in sections_of(summary)),
+        *(
+            (name.lower(), section_title(name, summary).capitalize(), counted(name, page), True)
+            for name in sections_of(summary)
+        ),
         ("split", "Split", len(summary.split), bool(summary.split)),
         ("plan", "Action plan", sum(summary.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
-        ("acknowledged", "Acknowledged", len(summary.known.transactions) if summary.known else 0, has_acknowledged(page)),
+        (
+            "acknowledged",
+            "Acknowledged",
+            len(summary.known.transactions) if summary.known else 0,
+            has_acknowledged(page),
+        ),
         ("lag", "LSO lag", page.lagging, True),
         ("two-phase", "Two-phase commit", page.two_phase_open, bool(page.two_phase_open)),
         ("findings", "Findings", sum(each.count for each in summary.findings), bool(summary.findings)),
@@ -188,7 +206,9 @@ def _unseen(page: Page) -> list[str]:
     if summary.missing_coordinators:
         unseen.append(f"not captured: {uncopied_coordinators(summary)}")
     harmed = {name: summary.counts.get("coverage", {}).get(name, 0) for name in ("DAMAGED", "PARTIAL")}
-    unseen += [f"{count} {'copy' if count == 1 else 'copies'} {name.lower()}" for name, count in harmed.items() if count]
+    unseen += [
+        f"{count} {'copy' if count == 1 else 'copies'} {name.lower()}" for name, count in harmed.items() if count
+    ]
     if page.quarantined:
         unseen.append(f"{page.quarantined} unreadable stretch{'' if page.quarantined == 1 else 'es'} in quarantine")
     if summary.is_instant_assumed:
@@ -226,7 +246,8 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanGroup:
-    """Steps of one action, which follow each other in the plan: those that free a partition, or those that do not yet."""
+    """Steps of one action, which follow each other in the plan: those that free a partition, or those that do not
+    yet."""
 
     action: str
     is_holder: bool

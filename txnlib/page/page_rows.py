@@ -109,7 +109,9 @@ def page_rows_of(
     plans = run.rows("abort_plan", shown("page: plan"), order='"number"', limit=MOST_ROWS)
     is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
     oldest_first = '"transaction_start", "topic", "partition"'
-    two_phase = run.rows("open_transactions", shown("page: two-phase"), is_two_phase, order=oldest_first, limit=MOST_ROWS)
+    two_phase = run.rows(
+        "open_transactions", shown("page: two-phase"), is_two_phase, order=oldest_first, limit=MOST_ROWS
+    )
     runs, noted = _runs(run)
     return Page(
         summary=summary,
@@ -118,7 +120,9 @@ def page_rows_of(
         inputs=noted.get("input") or "",
         settings=run.settings,
         tables=None if tables is None else anywhere(tables),
-        opened=_with_ms(run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"),
+        opened=_with_ms(
+            run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"
+        ),
         stories=_stories(run, summary, stories),
         plan=plans,
         lags=run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS),
@@ -156,17 +160,26 @@ def story_at(run: StoredRun, topic: str, partition: int, start_offset: int) -> S
     stamped: list[Filter] = [*here, *(("source", "=", row["source"]) for row in copy)]
     stamped += [("base_offset", ">=", start_offset), ("is_control", "=", True), ("producer_id", "IS NOT", None)]
     wanted = ("base_offset", "max_timestamp_ms")
-    ends = [run.rows("record_batches", wanted, stamped, order=f'"base_offset"{way}', limit=GROWTH) for way in ("", " DESC")]
+    ends = [
+        run.rows("record_batches", wanted, stamped, order=f'"base_offset"{way}', limit=GROWTH) for way in ("", " DESC")
+    ]
     growth = {row["base_offset"]: row for rows in ends for row in rows}
     lag = run.rows("partitions", ("last_stable_offset", "high_watermark"), here, limit=1)
-    return Story(explain(run, topic, partition, start_offset), [growth[offset] for offset in sorted(growth)], lag[0] if lag else {})
+    return Story(
+        explain(run, topic, partition, start_offset),
+        [growth[offset] for offset in sorted(growth)],
+        lag[0] if lag else {},
+    )
 
 
 def _coverage(run: StoredRun) -> dict[str, Any]:
     """Topics, those with incomplete partitions first, and their partitions."""
     is_data: Filter = ("topic", "<>", TRANSACTION_STATE_TOPIC)
     # An upper bound on the partitions of the shown topics. If one topic is larger, fewer are shown.
-    named = [*_statuses(run, [is_data, ("status", "<>", "COMPLETE")]), *_statuses(run, [is_data, ("status", "=", "COMPLETE")])]
+    named = [
+        *_statuses(run, [is_data, ("status", "<>", "COMPLETE")]),
+        *_statuses(run, [is_data, ("status", "=", "COMPLETE")]),
+    ]
     chosen = list(dict.fromkeys(row["topic"] for row in named))[:SHOWN_TOPICS]
     topics: dict[str, dict[str, int]] = {topic: {} for topic in chosen}
     for which in _JUDGED if chosen else ():
@@ -189,7 +202,11 @@ def _statuses(run: StoredRun, where: list[Filter]) -> list[Row]:
         row
         for which in _JUDGED
         for row in run.rows(
-            "coverage", ("topic", "partition", "status"), [*where, which], order='"topic", "partition"', limit=SHOWN_PARTITIONS
+            "coverage",
+            ("topic", "partition", "status"),
+            [*where, which],
+            order='"topic", "partition"',
+            limit=SHOWN_PARTITIONS,
         )
     ]
     return sorted(rows, key=lambda row: (row["topic"], row["partition"]))[:SHOWN_PARTITIONS]
@@ -198,7 +215,9 @@ def _statuses(run: StoredRun, where: list[Filter]) -> list[Row]:
 def _runs(run: StoredRun) -> tuple[list[Row], Row]:
     """The finished runs up to this one, and the row of this one."""
     columns = ("run_id", "as_of", "status", "counts", "version", "input")
-    newest = run.tables.rows(AUDIT_RUNS, columns, [("cluster", "=", run.cluster)], order='"as_of" DESC', limit=RUNS_READ)
+    newest = run.tables.rows(
+        AUDIT_RUNS, columns, [("cluster", "=", run.cluster)], order='"as_of" DESC', limit=RUNS_READ
+    )
     noted = next((row for row in newest if row["run_id"] == run.run_id), {})
     finished = [row for row in _with_ms(newest, "as_of") if row["status"] == "DONE" and row["as_of"] <= run.as_of_ms]
     finished = finished[:SHOWN_RUNS]

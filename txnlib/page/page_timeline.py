@@ -1,7 +1,7 @@
 """The plot of an open transaction on the report page: coordinator, partition and offsets over time.
 
-A transaction is decided within milliseconds and blocks for days. At least half of the width is to scale, so a long wait is seen as
-long. The rest is shared equally by the gaps between events, so that short gaps are seen at all.
+A transaction is decided within milliseconds and blocks for days. At least half of the width is to scale, so a long wait
+is seen as long. The rest is shared equally by the gaps between events, so that short gaps are seen at all.
 """
 
 from __future__ import annotations
@@ -49,7 +49,16 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 #: Heights of the lanes below the top of the coordinator's bars. Above them are the rows of labels.
-_LANES: Final = {"bar": 0, "partition": 42, "batch": 62, "offsets": 94, "top": 104, "bottom": 164, "axis": 186, "height": 236}
+_LANES: Final = {
+    "bar": 0,
+    "partition": 42,
+    "batch": 62,
+    "offsets": 94,
+    "top": 104,
+    "bottom": 164,
+    "axis": 186,
+    "height": 236,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +161,9 @@ def plot(story: Story, width: int = WIDE) -> Plot:
         lower_lso=lso if lso is not None and lso < start else None,
         ticks=[_tick(x, clock(ms) if ms != as_of else f"as of {clock(ms)[:8]}", x_of) for x, ms in ticks],
         grid=[x for x, _ in ticks],
-        spans=[Label((x + later_x) / 2, precise(later - ms), "middle") for (x, ms), (later_x, later) in pairwise(ticks)],
+        spans=[
+            Label((x + later_x) / 2, precise(later - ms), "middle") for (x, ms), (later_x, later) in pairwise(ticks)
+        ],
         days=[_tick(x, day, x_of) for x, day in _days(ticks)],
         says=_in_words(events, story, start, end),
     )
@@ -255,9 +266,11 @@ def _days(ticks: Sequence[tuple[float, int]]) -> Iterator[tuple[float, str]]:
 
 
 def _states(events: Sequence[Event], as_of: int, x_of: _Axis) -> Iterator[tuple[Shape, str]]:
-    """The states of the coordinator, with labels. Records that repeat a state, such as those that add a partition, share a bar."""
+    """The states of the coordinator, with labels. Records that repeat a state, such as those that add a partition,
+    share a bar."""
     begun = [
-        next(records) for _, records in groupby((e for e in events if e.clock == COORDINATOR), lambda event: event.state_after)
+        next(records)
+        for _, records in groupby((e for e in events if e.clock == COORDINATOR), lambda event: event.state_after)
     ]
     for event, later in zip_longest(begun, begun[1:]):
         begin = _span(event, x_of)[0]
@@ -269,7 +282,10 @@ def _states(events: Sequence[Event], as_of: int, x_of: _Axis) -> Iterator[tuple[
         name = f"{state} {lasts}".strip()
         label = next((each for each in (name, state) if width > len(each) * _LETTER + 8), "")
         since = "" if since_ms is None else f" from {clock(since_ms)}"
-        yield Shape(begin, width, _KINDS.get(state, "idle"), f"{state}{since}{f', for {lasts}' if lasts else ''}", label), name
+        yield (
+            Shape(begin, width, _KINDS.get(state, "idle"), f"{state}{since}{f', for {lasts}' if lasts else ''}", label),
+            name,
+        )
 
 
 def _state(event: Event) -> str:
@@ -279,19 +295,24 @@ def _state(event: Event) -> str:
 def _labels(states: Sequence[tuple[Shape, str]], right: float) -> list[Label]:
     """Labels for bars without one, wherever no text overlaps another and no line crosses a text.
 
-    A text begins at its line, or ends there if the edge of the plot is near. The former are placed from right to left, the latter
-    then from left to right, so that the line of a higher label has no text below it.
+    A text begins at its line, or ends there if the edge of the plot is near. The former are placed from right to left,
+    the latter then from left to right, so that the line of a higher label has no text below it.
     """
     wanted = []
     for bar, name in states:
         is_at_end = bar.x + len(name) * _LETTER > right
         if not bar.label:
             wanted.append(Label(bar.x + bar.width, name, "end") if is_at_end else Label(bar.x, name, "start"))
-    ordered = [*(each for each in reversed(wanted) if each.anchor == "start"), *(each for each in wanted if each.anchor == "end")]
+    ordered = [
+        *(each for each in reversed(wanted) if each.anchor == "start"),
+        *(each for each in wanted if each.anchor == "end"),
+    ]
     labels: list[Label] = []
     for label in ordered:
         placed = (replace(label, row=row) for row in range(LABEL_ROWS))
-        fitting = next((each for each in placed if each.extent[0] >= 0 and not any(map(each.is_in_the_way_of, labels))), None)
+        fitting = next(
+            (each for each in placed if each.extent[0] >= 0 and not any(map(each.is_in_the_way_of, labels))), None
+        )
         if fitting is not None:
             labels.append(fitting)
     return labels
@@ -314,7 +335,9 @@ def _log_end(
     height = _GROWTH / (end - start)
     timed = [row for row in story.growth if clock_ms(row["max_timestamp_ms"]) is not None]
     thinned = timed[:: max(1, len(timed) // _POINTS)]
-    points = [(x_of(row["max_timestamp_ms"]), bottom - (min(row["base_offset"], end) - start) * height) for row in thinned]
+    points = [
+        (x_of(row["max_timestamp_ms"]), bottom - (min(row["base_offset"], end) - start) * height) for row in thinned
+    ]
     line = [(open_x, bottom)]
     for x, y in points:  # a clock that goes back does not shorten the log
         line.append((max(x, line[-1][0]), min(y, line[-1][1])))
@@ -346,7 +369,10 @@ def _in_words(events: Sequence[Event], story: Story, start: int, end: int | None
 
 def _says(event: Event) -> str:
     is_one = event.offset == event.last_offset
-    return f"{f'offset {event.offset}' if is_one else f'offsets {event.offset}–{event.last_offset}'}: {event.record}{_at(event)}"
+    return (
+        f"{f'offset {event.offset}' if is_one else f'offsets {event.offset}–{event.last_offset}'}:"
+        f" {event.record}{_at(event)}"
+    )
 
 
 def _at(event: Event) -> str:

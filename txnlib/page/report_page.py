@@ -1,7 +1,7 @@
 """The report as one page of HTML. Rows go into templates, and everything from a log is escaped.
 
-The page needs no network, and its content security policy forbids it. Its script sorts, searches and copies. Without it, the page
-has the same content.
+The page needs no network, and its content security policy forbids it. Its script sorts, searches and copies. Without
+it, the page has the same content.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from txnlib.page import page_charts, page_head, page_rows, page_timeline
 from txnlib.page.page_head import is_offered
 from txnlib.page.page_rows import Page, Story
 
-#: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is quoted text.
+#: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is
+#: quoted text.
 _BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
 _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
 #: In an escaped text: an instant, a word with a hyphen, and a name of ours in capitals.
 _PIECE: Final = re.compile(
-    r"(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d(?:\.\d{3})?Z)|(?<![\w.&#-])(?P<name>\(?(?:--)?[\w.]+(?:-[\w.]+)+)(?![\w-])"
+    r"(?P<day>\d{4}-\d\d-\d\d)"
+    r" (?P<time>\d\d:\d\d:\d\d(?:\.\d{3})?Z)|(?<![\w.&#-])(?P<name>\(?(?:--)?[\w.]+(?:-[\w.]+)+)(?![\w-])"
     r"|\b[A-Z]+(?:_[A-Z]+)+\b"
 )
 _TIME: Final = Markup('<time datetime="{0}T{1}">{0} {1}</time>')
@@ -60,12 +62,14 @@ def words(command: str) -> Markup:
 
 
 def name(value: object) -> object:
-    """Text in a table, in which no topic and no id breaks at a hyphen. A short element, because a page may have 40,000."""
+    """Text in a table, in which no topic and no id breaks at a hyphen. A short element, because a page may have
+    40,000."""
     return Markup(_NAME.sub(r"<bdi>\g<0></bdi>", str(escape(shown(value)))))
 
 
 def timed(text: str) -> Markup:
-    """A text in which each instant that we wrote is a `<time>`, and no line ends inside of a name but behind an underscore."""
+    """A text in which each instant that we wrote is a `<time>`, and no line ends inside of a name but behind an
+    underscore."""
     return Markup(_PIECE.sub(_piece, str(escape(told(text)))))
 
 
@@ -78,7 +82,10 @@ def _piece(found: re.Match[str]) -> str:
 def advice(text: str) -> Markup:
     """A sentence of our own runbook, with code for what is in backticks."""
     return Markup(
-        _CODE.sub(lambda code: f"<code>{words(Markup(code[1]))}</code>", str(escape(printable(f"{text[:1].upper()}{text[1:]}"))))
+        _CODE.sub(
+            lambda code: f"<code>{words(Markup(code[1]))}</code>",
+            str(escape(printable(f"{text[:1].upper()}{text[1:]}"))),
+        )
     )
 
 
@@ -145,7 +152,10 @@ def render_page(page: Page) -> str:
         ids=Ids(),
         style=Markup(style),
         script=Markup(script),
-        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
+        policy=(
+            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none';"
+            " form-action 'none'"
+        ),
     )
 
 
@@ -160,7 +170,8 @@ def picture(story: Story) -> str:
 
 
 def shown(value: object) -> object:
-    """A value for the page: characters that could forge a line or change the text direction are spelt out, then escaped."""
+    """A value for the page: characters that could forge a line or change the text direction are spelt out, then
+    escaped."""
     if isinstance(value, Markup):
         return value
     if value is None:
@@ -188,11 +199,14 @@ def explain_command(page: Page, row: Row) -> str:
         return command_of(page, "open_transactions")
     if refusal(row["topic"]) is not None:
         return command_of(page, "list")
-    return with_places(f"{program()} explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page))
+    return with_places(
+        f"{program()} explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page)
+    )
 
 
 def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | None:
-    """The command that shows one transaction whole, with what a repair needs; None if it cannot be written on a command line."""
+    """The command that shows one transaction whole, with what a repair needs; None if it cannot be written on a command
+    line."""
     own = str(broken.transactional_id)
     if page.tables is None or refusal(own) is not None:
         return None
@@ -200,7 +214,8 @@ def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | No
 
 
 def abort_script(page: Page) -> Markup | None:
-    """The script of the steps of the plan that are to be run now; None if there is none, or if the page has not all of them."""
+    """The script of the steps of the plan that are to be run now; None if there is none, or if the page has not all of
+    them."""
     if not any(is_offered(row) for row in page.plan) or sum(page.summary.actions.values()) > len(page.plan):
         return None
     return escape(abort_plan_script(page.plan, page.run_id, instant(page.summary.as_of_ms)))

@@ -51,7 +51,8 @@ class AuditRequest:
 
 
 def check_number(label: str, given: object, least: int, most: int) -> None:
-    """Raises UsageError, with a message that begins with `label`, unless the value is None or a whole number within the limits."""
+    """Raises UsageError, with a message that begins with `label`, unless the value is None or a whole number within the
+    limits."""
     is_whole = isinstance(given, int) and not isinstance(given, bool)
     if given is not None and not (is_whole and least <= given <= most):  # type: ignore[operator]
         shown = given if not is_whole or abs(given) < _SHOWN else "(a huge number)"  # type: ignore[arg-type]

@@ -50,7 +50,8 @@ def _partition_notes(run: Run) -> list[NotedPartition]:
 
 def _leaders(run: Run) -> dict[Place, PartitionLeader]:
     notes, basis = _notes(run), run.settings.metadata_basis
-    # With a damaged metadata log, a leader may have changed after notes that are older than its copies, in a record that is lost.
+    # With a damaged metadata log, a leader may have changed after notes that are older than its copies, in a record
+    # that is lost.
     copied = [ms for name, ms in notes.captured_at_ms.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
     are_notes_newer = notes.noted_at_ms is None or all(ms <= notes.noted_at_ms for ms in copied)
     is_in_force = basis is not LeaderBasis.METADATA_LOG_DAMAGED or are_notes_newer
@@ -108,7 +109,9 @@ COVERAGE: Final = table_of(
     expected=_expected,
     deleted_copies=find_deleted_copies,
     resumed_copies=lambda run: () if run.resumption is None else run.resumption.copies,
-    leader_proof=lambda run: LeaderProof(run.settings.metadata_basis, run.settings.metadata_reach_ms, run.settings.hides_leaders),
+    leader_proof=lambda run: LeaderProof(
+        run.settings.metadata_basis, run.settings.metadata_reach_ms, run.settings.hides_leaders
+    ),
     after=("transaction_log", "infer_settings"),
 )
 
@@ -127,10 +130,15 @@ def current_coordinator_copies(run: Run) -> DataFrame:
 def _lower_coverage(run: Run) -> None:
     """Lowers `coverage` of copies with batches that turned out to be corrupt. Usually there are none."""
     if refuted := rows_of(REFUTED(run), RefutedBatch):
-        run.tables.write("coverage", arrow_rows("coverage", lowered(rows_of_table(run, "coverage", CoverageRow), refuted)))
+        run.tables.write(
+            "coverage", arrow_rows("coverage", lowered(rows_of_table(run, "coverage", CoverageRow), refuted))
+        )
 
 
 LOWER_COVERAGE: Final = RunChange("lower_coverage", ("coverage", "checked_batches"), _lower_coverage)
 QUARANTINE: Final[TableStep] = table_of(
-    quarantine, epochs=Given(("record_batches", "coverage"), _epochs_if_damaged), refuted=REFUTED, after=("lower_coverage",)
+    quarantine,
+    epochs=Given(("record_batches", "coverage"), _epochs_if_damaged),
+    refuted=REFUTED,
+    after=("lower_coverage",),
 )

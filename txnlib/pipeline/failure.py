@@ -1,7 +1,7 @@
 """The cause of a failure in plain words. It is derived from the texts of the exceptions.
 
-Spark wraps an exception in others, each with its stack trace. Of these thousands of lines, only those are read that name an
-exception.
+Spark wraps an exception in others, each with its stack trace. Of these thousands of lines, only those are read that
+name an exception.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class FailureCause:
 AGAIN: Final = "run the same command again"
 MORE_MEMORY: Final = f"Give it more (TXNLIB_DRIVER_MEMORY; on a cluster, --executor-memory after --), then {AGAIN}"
 
-#: The first match applies. Causes are listed before their consequences: a full disk makes files vanish, a lost executor breaks
-#: connections.
+#: The first match applies. Causes are listed before their consequences: a full disk makes files vanish, a lost executor
+#: breaks connections.
 CAUSES: Final = (
     FailureCause(
         "no space is left on the disk",
@@ -36,19 +36,22 @@ CAUSES: Final = (
     FailureCause(
         "out of memory",
         MORE_MEMORY,
-        r"OutOfMemory(Error|Exception)?\b|Java heap space|GC overhead limit|Cannot allocate memory|UNABLE_TO_ACQUIRE_MEMORY"
+        r"OutOfMemory(Error|Exception)?\b|Java heap space|GC overhead limit|Cannot allocate"
+        r" memory|UNABLE_TO_ACQUIRE_MEMORY"
         r"|MemoryError|malloc of size|\[Errno 12\]",
     ),
     FailureCause(
         "permission denied",
         f"Give this user permission to write the tables and to read the copies, then {AGAIN}",
-        r"Permission denied|Access(Control|Denied)Exception|\bAccessDenied\b|Read-only file system|Operation not permitted"
+        r"Permission denied|Access(Control|Denied)Exception|\bAccessDenied\b|Read-only file system|Operation not"
+        r" permitted"
         r"|\[Errno (1|13|30)\]",
     ),
     FailureCause(
         "Spark lost a process: an executor, a Python worker or its JVM",
         f"Check whether the system killed it for lack of memory (dmesg), then {AGAIN}",
-        r"ExecutorLostFailure|Executor heartbeat timed out|Lost executor|Python worker exited unexpectedly|Py4JNetworkError"
+        r"ExecutorLostFailure|Executor heartbeat timed out|Lost executor|Python worker exited"
+        r" unexpectedly|Py4JNetworkError"
         r"|Py4JError: An error occurred while calling \S+$"
         r"|Answer from Java side is empty|ConnectionRefusedError|MetadataFetchFailedException|FetchFailedException",
     ),
@@ -61,7 +64,8 @@ CAUSES: Final = (
     FailureCause(
         "there is a file where a folder should be",
         f"Remove it, or name another --output, then {AGAIN}",
-        r"(FileAlreadyExists|ParentNotDirectory)Exception|Not a directory|NotADirectoryError|exists and is not a directory"
+        r"(FileAlreadyExists|ParentNotDirectory)Exception|Not a directory|NotADirectoryError|exists and is not a"
+        r" directory"
         r"|Parent path is not a directory|\[Errno 20\]",
     ),
     FailureCause(
@@ -72,10 +76,12 @@ CAUSES: Final = (
     FailureCause(
         "a file vanished or cannot be read",
         f"Make sure that nothing moves or deletes files while an audit runs, then {AGAIN}",
-        r"FileNotFound(Exception|Error)|NoSuchFile(Exception)?\b|No such file or directory|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey"
+        r"FileNotFound(Exception|Error)|NoSuchFile(Exception)?\b|No such file or"
+        r" directory|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey"
         r"|FAILED_READ_FILE|UnreadableInputError|Input/output error|Stale file handle|\[Errno (2|5|116)\]",
     ),
-    # The JVM collects a heap that is nearly full again and again. A broadcast then ends after minutes, without OutOfMemoryError.
+    # The JVM collects a heap that is nearly full again and again. A broadcast then ends after minutes, without
+    # OutOfMemoryError.
     FailureCause(
         "probably out of memory: Spark waited in vain for its own work",
         MORE_MEMORY,

@@ -33,7 +33,9 @@ def _unless_empty(transform: Callable[..., DataFrame], *names: str) -> Given:
 
 def _earlier_epochs(run: Run) -> Callable[[DataFrame], DataFrame]:
     read, earlier_ids = run.tables.read, earlier_rows_of("transactional_ids", MOST_RUNS)
-    return lambda used: forecast_findings.earlier_epochs(used, read("coordinator_states"), read("producer_spans"), earlier_ids(run))
+    return lambda used: forecast_findings.earlier_epochs(
+        used, read("coordinator_states"), read("producer_spans"), earlier_ids(run)
+    )
 
 
 def _still_partitions(run: Run) -> DataFrame | tuple[()]:
@@ -52,9 +54,13 @@ def _kept_producers(run: Run) -> DataFrame | tuple[()]:
     earlier, before = run.history.before(as_of_ms)[:MOST_RUNS], None
     if earlier and store.exists("producer_states") and store.exists("coverage"):
         then = next((each for each in earlier if as_of_ms - each.as_of_ms >= NIGHT_MS), earlier[-1])
-        states, copies = (store.read_all(name).where(F.col("run_id") == then.run_id) for name in ("producer_states", "coverage"))
+        states, copies = (
+            store.read_all(name).where(F.col("run_id") == then.run_id) for name in ("producer_states", "coverage")
+        )
         before = states, copies, then.as_of_ms
-    return forecast_findings.kept_producers(read("producer_states"), read("coverage"), read("producer_id_blocks"), before)
+    return forecast_findings.kept_producers(
+        read("producer_states"), read("coverage"), read("producer_id_blocks"), before
+    )
 
 
 _FORECASTS: Final = table_of(
@@ -66,14 +72,17 @@ _FORECASTS: Final = table_of(
     kept_producers=Given(("producer_states", "coverage", "producer_id_blocks"), _kept_producers),
     old_clients=_unless_empty(forecast_findings.old_clients, "transactions"),
     still_partitions=Given(("partitions", "open_transactions"), _still_partitions),
-    settings=lambda run: ForecastSettings(**run.settings.model_dump(include=set(ForecastSettings.__dataclass_fields__))),
+    settings=lambda run: ForecastSettings(
+        **run.settings.model_dump(include=set(ForecastSettings.__dataclass_fields__))
+    ),
     # These read `findings`, which this step writes again.
     after=("findings", "ended_transactions"),
 )
 
 
 def _forecast(run: Run) -> None:
-    """Adds the forecasts to `findings`, in place of those of an earlier attempt. Usually there are few, and often there are none.
+    """Adds the forecasts to `findings`, in place of those of an earlier attempt. Usually there are few, and often there
+    are none.
 
     Thresholds that are only tried out change no forecast.
     """
@@ -87,7 +96,9 @@ def _forecast(run: Run) -> None:
     # Findings that this run has just made contain none.
     if not made.num_rows and (before is not None or findings.where(is_forecast).isEmpty()):
         return
-    run.tables.write("findings", findings.where(~is_forecast).unionByName(local_relation(run.spark, made, TABLES["findings"])))
+    run.tables.write(
+        "findings", findings.where(~is_forecast).unionByName(local_relation(run.spark, made, TABLES["findings"]))
+    )
     seconds = (now() - begun).total_seconds() + (0 if before is None else before.seconds)
     run.written["findings"] = Written(run.tables.commit("findings").rows, seconds)
     run.say(f"findings: {run.written['findings']}, of which {counted(made.num_rows, 'forecast')}")

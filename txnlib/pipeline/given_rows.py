@@ -41,12 +41,15 @@ class Given:
 
 
 def having(name: str, /, **values: Collection[object]) -> Given:
-    """The rows of a table that have one of the values in each of these columns; without Spark if the driver holds the table."""
+    """The rows of a table that have one of the values in each of these columns; without Spark if the driver holds the
+    table."""
 
     def found(run: Run) -> DataFrame | pa.Table:
         rows = run.tables.held_rows(name)
         if rows is None:
-            return run.tables.read(name).where(reduce(and_, [F.col(column).isin(*each) for column, each in values.items()]))
+            return run.tables.read(name).where(
+                reduce(and_, [F.col(column).isin(*each) for column, each in values.items()])
+            )
         return rows.filter(reduce(and_, [pc.field(column).isin(list(each)) for column, each in values.items()]))
 
     return Given((name,), found)
@@ -97,17 +100,22 @@ def _of_keys(rows: DataFrame, keys: DataFrame) -> DataFrame:
 
 
 def earlier_rows_of(name: str, most_runs: int | None = None) -> Callable[[Run], DataFrame | None]:
-    """The rows of a table that earlier finished runs of the cluster have, the newest of them; None if there is no such run."""
+    """The rows of a table that earlier finished runs of the cluster have, the newest of them; None if there is no such
+    run."""
 
     def found(run: Run) -> DataFrame | None:
-        store, earlier = run.tables.store, [each.run_id for each in run.history.before(run.settings.as_of_ms)[:most_runs]]
+        store, earlier = (
+            run.tables.store,
+            [each.run_id for each in run.history.before(run.settings.as_of_ms)[:most_runs]],
+        )
         return store.read_all(name).where(F.col("run_id").isin(earlier)) if earlier and store.exists(name) else None
 
     return found
 
 
 def newest_rows_of(name: str, clear: Callable[[DataFrame], DataFrame]) -> Given:
-    """The rows of a table that the newest finished run before has, even if it has none. `clear`: drops rows that cannot matter."""
+    """The rows of a table that the newest finished run before has, even if it has none. `clear`: drops rows that cannot
+    matter."""
 
     def found(run: Run) -> DataFrame | tuple[()]:
         store, earlier = run.tables.store, run.history.before(run.settings.as_of_ms)

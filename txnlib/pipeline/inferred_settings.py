@@ -1,4 +1,5 @@
-"""Settings that were not given: set dynamically, according to the cluster's metadata log, or inferred from the records."""
+"""Settings that were not given: set dynamically, according to the cluster's metadata log, or inferred from the
+records."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def _take_dynamic_settings(run: Run) -> None:
     for setting, name in BROKER_SETTINGS.items():
         values = {broker: value for each, broker, value in rows if each == name and value is not None}
         if values:
-            # Brokers without a value of their own have the default of the cluster, else that of their server.properties.
+            # Brokers without a value of their own have the default of the cluster, else that of their
+            # server.properties.
             changes[setting] = max({None: getattr(run.settings, setting), **values}.values())
     level = next((value for name, _, value in rows if name == TRANSACTION_VERSION), None)
     if not holds(Conclusion.FEATURE_LEVEL, extent):
@@ -127,14 +129,17 @@ def _infer_transaction_max_timeout(run: Run) -> None:
 def _infer_coordinator_partitions(run: Run) -> None:
     """Counts the coordinator partitions by the metadata log, or infers their number from the ids, unless it was given.
 
-    Copies of a deleted topic say nothing about the living one. A number that ids refute is not known, wherever it came from.
+    Copies of a deleted topic say nothing about the living one. A number that ids refute is not known, wherever it came
+    from.
     """
     deleted = find_deleted_copies(run)
     # Console records were placed by this number, so they can neither prove nor refute it.
     records = _living(run.tables.read("transaction_log").where(~F.col("source").startswith("console:")), deleted)
     segments = _living(run.tables.read("segments").where(F.col("topic") == TRANSACTION_STATE_TOPIC), deleted)
     owners = _owners(records, CHECKED_IDS)
-    if run.settings.coordinator_partitions_basis == CountBasis.GIVEN and _fits(owners, run.settings.coordinator_partitions):
+    if run.settings.coordinator_partitions_basis == CountBasis.GIVEN and _fits(
+        owners, run.settings.coordinator_partitions
+    ):
         return
     found = segments.agg(F.max("partition")).first()
     highest = None if found is None else found[0]
@@ -178,13 +183,15 @@ def _owners(records: DataFrame, most: int) -> list[tuple[str, int]]:
 
 
 def _count_partitions(owners: Sequence[tuple[str, int]], highest: int | None) -> tuple[int, CountBasis]:
-    """The number of coordinator partitions by ids and their partitions, at least up to the highest one captured, and its basis."""
+    """The number of coordinator partitions by ids and their partitions, at least up to the highest one captured, and
+    its basis."""
     at_least = 0 if highest is None else highest + 1
     return count_partitions(owners, at_least=at_least, default=SETTINGS["coordinator_partitions"].default)
 
 
 def count_coordinator_partitions(run: Run, records: DataFrame) -> int:
-    """The number of coordinator partitions, before `segments` can tell the highest one: by ids, and by names of files."""
+    """The number of coordinator partitions, before `segments` can tell the highest one: by ids, and by names of
+    files."""
     assert run.capture is not None
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return run.settings.coordinator_partitions

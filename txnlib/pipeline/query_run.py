@@ -29,7 +29,8 @@ class SparkRows(rows.Rows):
         if name not in self._opened:
             self._opened[name] = self.read(name)
         frame = self._opened[name]
-        # Spark quotes names otherwise: in double quotes they would be literals. It binds no values where Delta's parser is in use.
+        # Spark quotes names otherwise: in double quotes they would be literals. It binds no values where Delta's parser
+        # is in use.
         query = rows.select("{rows}", chosen, where, after).replace('"', "`")
         # Through Arrow, which keeps the zone of instants.
         found: list[Row] = frame.sparkSession.sql(query, rows=frame).toArrow().to_pylist()
@@ -44,8 +45,14 @@ def query_run(run: Run) -> rows.StoredRun:
     settings, store = run.settings, run.tables.store
     tables: rows.Rows
     # A path may exist only on the cluster's machines or in its default file system, and not on this machine.
-    if isinstance(run.tables, RunStore) and store.folder is not None and Path(store.folder, rows.AUDIT_RUNS, "_delta_log").is_dir():
+    if (
+        isinstance(run.tables, RunStore)
+        and store.folder is not None
+        and Path(store.folder, rows.AUDIT_RUNS, "_delta_log").is_dir()
+    ):
         tables = delta_rows.open_tables(store.folder)
     else:
         tables = SparkRows(store.output or str(store.schema), run.tables.read_stamped)
-    return rows.StoredRun(tables, settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json"))
+    return rows.StoredRun(
+        tables, settings.run_id, settings.cluster, settings.as_of_ms, settings.model_dump(mode="json")
+    )

@@ -92,7 +92,8 @@ class Run:
 
     @property
     def new_batch_rows(self) -> int:
-        """Rows of `record_batches` that this run wrote: 0 until it has, many if no commit tells. Opened again, all its rows."""
+        """Rows of `record_batches` that this run wrote: 0 until it has, many if no commit tells. Opened again, all its
+        rows."""
         written = self.written.get("record_batches")
         if written is None:
             return self.counted_batch_rows
@@ -100,7 +101,8 @@ class Run:
 
     @property
     def batch_rows(self) -> int:
-        """About as many rows of `record_batches` as this run has, including earlier ones of its chain; 0 until they are written.
+        """About as many rows of `record_batches` as this run has, including earlier ones of its chain; 0 until they are
+        written.
 
         Bytes say how many are earlier ones: to count them would take seconds of every night.
         """
@@ -167,7 +169,12 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
 
 
 def _continue(
-    request: AuditRequest, cluster: str, capture: Capture, store: Store, history: RunHistory, say: Callable[[str], object]
+    request: AuditRequest,
+    cluster: str,
+    capture: Capture,
+    store: Store,
+    history: RunHistory,
+    say: Callable[[str], object],
 ) -> tuple[CaptureSource, EarlierRun | None, int | None]:
     """What to read of the capture, the run to continue, and the newest broker-stamped time, if it was searched for."""
     whole = CaptureSource(store.spark, capture, is_small(capture.size, len(capture.files)))
@@ -185,7 +192,10 @@ def _continue(
             source.forget()
             continue  # this is an audit of the same capture
         if history.is_continued(earlier.run, but_at=(known_ms, newest_ms)):
-            say(f"later audits continue {earlier.run.run_id} already: reading everything, as the first run of a new chain")
+            say(
+                f"later audits continue {earlier.run.run_id} already: reading everything, as the first run of a new"
+                " chain"
+            )
             source.forget()
             break
         say(f"resuming from {earlier.run.run_id}: reading only what was appended to {len(found.resumed)} segments")
@@ -260,15 +270,22 @@ def _newest_stamp(source: CaptureSource) -> int:
     newest = source.frame("segments").selectExpr(f"max({clock_ms('newest_broker_ms')}) AS newest").first()
     if newest is None or newest["newest"] is None:
         raise UnreadableInputError(
-            ", ".join(source.capture.inputs), "contains no time at which it was taken", "Give --as-of, or add a capture.json"
+            ", ".join(source.capture.inputs),
+            "contains no time at which it was taken",
+            "Give --as-of, or add a capture.json",
         )
     return int(newest["newest"])
 
 
 def reopen_run(
-    request: AuditRequest, say: Callable[[str], object] = silent, *, run_id: str | None = None, is_finished: bool = False
+    request: AuditRequest,
+    say: Callable[[str], object] = silent,
+    *,
+    run_id: str | None = None,
+    is_finished: bool = False,
 ) -> Run:
-    """Opens a run of `audit_runs`: the newest one that has the given cluster, instant or id. Raises UsageError if there is none."""
+    """Opens a run of `audit_runs`: the newest one that has the given cluster, instant or id. Raises UsageError if there
+    is none."""
     spark = delta_session("txnlib")
     store = _store(request, spark)
     runs = store.read_all("audit_runs")
@@ -308,6 +325,7 @@ def tune_again(run: Run) -> None:
 
 
 def reading_text(capture: Capture) -> str:
-    """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if it resumes from another."""
+    """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if it resumes from
+    another."""
     new = "" if not capture.resumed else f", of which {size(capture.size_to_read)} are new"
     return f"reading {len(capture.files)} files, {size(capture.size)}{new}"

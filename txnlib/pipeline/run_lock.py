@@ -1,11 +1,12 @@
 """The claim of a run: at most one audit of a cluster writes at a time.
 
-Each table is replaced in one commit per run, so audits of different clusters do not interfere. Two audits of one cluster would
-count each other as earlier runs, and two audits as of the same instant would mix their rows. So the later one refuses to run. It
-also refuses if another audit has ended since it decided which run it continues, which is before its claim.
+Each table is replaced in one commit per run, so audits of different clusters do not interfere. Two audits of one
+cluster would count each other as earlier runs, and two audits as of the same instant would mix their rows. So the later
+one refuses to run. It also refuses if another audit has ended since it decided which run it continues, which is before
+its claim.
 
-A claim is appended to `audit_runs` in a commit that names the claim, and only then are other claims read. Delta orders all commits,
-so if two audits claim at the same moment, the second sees the first and withdraws its row.
+A claim is appended to `audit_runs` in a commit that names the claim, and only then are other claims read. Delta orders
+all commits, so if two audits claim at the same moment, the second sees the first and withdraws its row.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ Holder = tuple[str, str | None]
 def claim(run: Run, *, take_over: bool = False) -> None:
     """Marks the run as RUNNING in `audit_runs`, and earlier audits of the cluster that died as DIED.
 
-    Raises BusyError if another audit of the cluster is running, unless `take_over` is set. `audit_runs` is then unchanged.
+    Raises BusyError if another audit of the cluster is running, unless `take_over` is set. `audit_runs` is then
+    unchanged.
     """
     passed_over = _pass_over(run, take_over=take_over)
     announce(run)
@@ -47,7 +49,8 @@ def announce(run: Run) -> None:
 def settle(run: Run, passed_over: frozenset[Holder] = frozenset()) -> None:
     """Makes the announced row the only row of the run.
 
-    Removes it if another claim came first, and raises BusyError; or if the place in its chain is no longer its own: OvertakenError.
+    Removes it if another claim came first, and raises BusyError; or if the place in its chain is no longer its own:
+    OvertakenError.
     """
     rows = _rows(run)
     others = [row for row in _at_work(run, rows) if _holder(row) not in passed_over]

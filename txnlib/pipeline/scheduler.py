@@ -1,7 +1,7 @@
 """The scheduler of a run: tables and decisions, each once what it reads is there.
 
-A job is a list of steps; an audit is the lists of all three jobs. Most steps wait for a commit or for one slow task, so a
-small machine does four at a time.
+A job is a list of steps; an audit is the lists of all three jobs. Most steps wait for a commit or for one slow task, so
+a small machine does four at a time.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def called(transform: Callable[..., Any], **arguments: Callable[[Run], object]) 
     """What a transform returns. Each parameter gets the table of its name, or else the setting of its name.
 
     Its type says how it gets a table: as DataFrame, or, if the table grows with the cluster, as rows in the driver
-    (`Sequence[Copy]`, where Copy is a dataclass of the columns that are needed). `arguments`: what parameters get instead; for a
-    sequence, the rows of a frame; for a function, what a transform answers to rows of questions (`core_rows.answers`).
+    (`Sequence[Copy]`, where Copy is a dataclass of the columns that are needed). `arguments`: what parameters get
+    instead; for a sequence, the rows of a frame; for a function, what a transform answers to rows of questions
+    (`core_rows.answers`).
     """
     hints, names = get_type_hints(transform), signature(transform).parameters.keys()
     kinds = {name: get_args(hints[name])[0] for name in names if get_origin(hints[name]) is Sequence}
@@ -80,9 +81,14 @@ def called(transform: Callable[..., Any], **arguments: Callable[[Run], object]) 
 
 
 def table_of(
-    transform: Callable[..., Any], *, name: str | None = None, after: tuple[str, ...] = (), **arguments: Callable[[Run], object]
+    transform: Callable[..., Any],
+    *,
+    name: str | None = None,
+    after: tuple[str, ...] = (),
+    **arguments: Callable[[Run], object],
 ) -> TableStep:
-    """The table of the transform's name. The transform returns a frame, or rows as dataclasses. `arguments`: as for `called`.
+    """The table of the transform's name. The transform returns a frame, or rows as dataclasses. `arguments`: as for
+    `called`.
 
     `name`: of a table that has another name. `after`: other steps to wait for.
     """
@@ -130,8 +136,9 @@ def table_of_rules(
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
     """Takes every step after the steps that it reads. What no step makes exists already.
 
-    Among steps that are ready, the first in the list begins first. The first failure is raised once all running steps have ended:
-    as StepError, or unchanged if it is a TxnlibError, which already says what to do. Raises ValueError for steps in a cycle.
+    Among steps that are ready, the first in the list begins first. The first failure is raised once all running steps
+    have ended: as StepError, or unchanged if it is a TxnlibError, which already says what to do. Raises ValueError for
+    steps in a cycle.
     """
     by_name = {step.name: step for step in steps}
     order = TopologicalSorter({step.name: [name for name in step.reads if name in by_name] for step in steps})

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 #: Below this, all tables of a capture are expected to fit in the driver.
 SMALL_CAPTURE_BYTES: Final = 32 << 20
-#: Tables with rows for batches, and for what producers did on partitions. All others are few if the logs of coordinators are small.
+#: Tables with rows for batches, and for what producers did on partitions. All others are few if the logs of
+#: coordinators are small.
 OF_BATCHES: Final = frozenset({"record_batches", "producer_spans", "partition_transactions", "transaction_outcomes"})
 #: Steps that sort rows of batches. In a run that continues another one, they sort only new ones.
 SORTING: Final = frozenset({"producer_spans", "partition_transactions"})
@@ -25,8 +26,9 @@ LOOKING_THROUGH: Final = frozenset(
 )
 #: The most rows of batches that such steps sort or look through with plans that are interpreted.
 MAX_INTERPRETED_ROWS: Final = 200_000
-#: The most rows of batches for which other steps, which only look some of them up, interpret their plans. With 560,000 rows of
-#: 10,000,000 batches, an audit took 161 s with plans that were all interpreted, and 195 s with plans that were all compiled.
+#: The most rows of batches for which other steps, which only look some of them up, interpret their plans. With 560,000
+#: rows of 10,000,000 batches, an audit took 161 s with plans that were all interpreted, and 195 s with plans that were
+#: all compiled.
 MAX_SCANNED_ROWS: Final = 1_000_000
 #: The most files whose tables are all expected to fit in the driver: each partition has a row in several of them.
 MAX_SMALL_FILES: Final = 20_000
@@ -48,10 +50,13 @@ def is_small(size: int, files: int) -> bool:
 
 
 def scale_of(size: int, of_topics: Mapping[str, int], files: int) -> Scale:
-    """The scale of a capture. `size`: its bytes. `of_topics`: the bytes of each of Kafka's own topics. `files`: their number."""
+    """The scale of a capture. `size`: its bytes. `of_topics`: the bytes of each of Kafka's own topics. `files`: their
+    number."""
     if is_small(size, files):
         return Scale.ALL_FIT
-    is_few = sum(of_topics.get(topic, 0) for topic in (TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC)) < SMALL_CAPTURE_BYTES
+    is_few = (
+        sum(of_topics.get(topic, 0) for topic in (TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC)) < SMALL_CAPTURE_BYTES
+    )
     return Scale.BATCHES_DO_NOT if is_few else Scale.NONE_NEED
 
 

@@ -165,7 +165,9 @@ def _new_rows(table: TableStep) -> TableStep:
 
 
 FIND_APPENDED_PARTITIONS: Final = RunChange(
-    "find_appended_partitions", ("segments", "coverage", "producer_snapshots", "infer_settings"), _find_appended_partitions
+    "find_appended_partitions",
+    ("segments", "coverage", "producer_snapshots", "infer_settings"),
+    _find_appended_partitions,
 )
 
 INGEST: Final[tuple[Step, ...]] = (
@@ -176,12 +178,16 @@ INGEST: Final[tuple[Step, ...]] = (
     TableStep("segments", (_FIRST, "transaction_log", "committed_offsets"), _segments),
     TableStep("metadata_log", (_FIRST,), _metadata_log),
     # Before the large plans: Spark looks through each of them for what it keeps.
-    RunChange("forget_capture", (*_READ, "transaction_log", "segments", "metadata_log"), lambda run: _source(run).forget()),
+    RunChange(
+        "forget_capture", (*_READ, "transaction_log", "segments", "metadata_log"), lambda run: _source(run).forget()
+    ),
     _of_metadata(partition_assignments, ASSIGNMENT_TYPES),
     _of_metadata(cluster_settings, SETTING_TYPES),
     _of_metadata(broker_sessions, SESSION_TYPES),
     _of_metadata(producer_id_blocks, BLOCK_TYPES),
-    RunChange("know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata),
+    RunChange(
+        "know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata
+    ),
     RunChange("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     COVERAGE,
     FIND_APPENDED_PARTITIONS,
@@ -190,7 +196,9 @@ INGEST: Final[tuple[Step, ...]] = (
 # Reconstruct
 
 
-FINDINGS: Final = table_of_rules("findings", findings.RULES, findings.OTHERS, after=("infer_settings", "lower_coverage"))
+FINDINGS: Final = table_of_rules(
+    "findings", findings.RULES, findings.OTHERS, after=("infer_settings", "lower_coverage")
+)
 
 RECONSTRUCT: Final[tuple[Step, ...]] = (
     FIND_APPENDED_PARTITIONS,
@@ -211,7 +219,8 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
 
 
 def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
-    """Where groups stand; nowhere if `__consumer_offsets` was not captured, or an older `ingest_dumps` did not read it."""
+    """Where groups stand; nowhere if `__consumer_offsets` was not captured, or an older `ingest_dumps` did not read
+    it."""
 
     def found(places: DataFrame) -> DataFrame | None:
         try:
@@ -272,7 +281,9 @@ REPORT: Final[tuple[Step, ...]] = (
         decided_markers=answered(decided_markers),
         producer_id_owners=looked_up("producer_id_owners"),
     ),
-    TableStep("hanging_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.HANGING.value])),
+    TableStep(
+        "hanging_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.HANGING.value])
+    ),
     TableStep("late_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.LATE.value])),
     FORECAST,
 )

@@ -56,7 +56,9 @@ class UnwrittenTables:
     def write(self, name: str, made: DataFrame | pa.Table) -> None:
         """Replaces a table."""
         is_frame = isinstance(made, DataFrame)
-        self.frames[name] = conform(made, TABLES[name]) if is_frame else local_relation(self.store.spark, made, TABLES[name])
+        self.frames[name] = (
+            conform(made, TABLES[name]) if is_frame else local_relation(self.store.spark, made, TABLES[name])
+        )
 
     def commit(self, name: str) -> Commit:
         """An unknown number of rows, and no files."""

@@ -88,7 +88,9 @@ def place_of(file: Any) -> dict[str, Any]:
     return {"topic": file.topic, "partition": file.partition, "source": file.source, "path": file.path}
 
 
-def unreadable(position: int, length: int, reason: str, sample: bytes, next_offset: int | None = None) -> dict[str, Any]:
+def unreadable(
+    position: int, length: int, reason: str, sample: bytes, next_offset: int | None = None
+) -> dict[str, Any]:
     """An unreadable range in a row of `SEGMENTS`, with the first bytes of `sample`."""
     shown = sample[:SAMPLE_BYTES].hex()
     return {"position": position, "length": length, "reason": reason, "sample": shown, "next_offset": next_offset}

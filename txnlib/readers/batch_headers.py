@@ -1,12 +1,13 @@
-"""Batches of a segment, and whether each is valid. Decodes headers into numpy arrays and interprets nothing beyond them.
+"""Batches of a segment, and whether each is valid. Decodes headers into numpy arrays and interprets nothing beyond
+them.
 
-The batch lengths form a linked list, so one plain loop walks them. Everything else works on a block of headers at once. A batch's
-CRC covers the bytes from its attributes to its end. It does not cover offset, length, leader epoch and magic, so those are checked
-against the neighbouring batches.
+The batch lengths form a linked list, so one plain loop walks them. Everything else works on a block of headers at once.
+A batch's CRC covers the bytes from its attributes to its end. It does not cover offset, length, leader epoch and magic,
+so those are checked against the neighbouring batches.
 
-CRC-32C is checked where the bytes are in memory anyway: on every control batch, on every coordinator batch, on every batch of at
-most one page (reading its header has read all of it), and on every suspicious batch. Larger data batches are trusted by their
-header.
+CRC-32C is checked where the bytes are in memory anyway: on every control batch, on every coordinator batch, on every
+batch of at most one page (reading its header has read all of it), and on every suspicious batch. Larger data batches
+are trusted by their header.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from txnlib.readers.header_columns import (
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 
 BLOCK: Final = 65_536
-#: The same directly after damage. If every second batch is damaged, this keeps each walk from going through the whole rest of the
-#: file.
+#: The same directly after damage. If every second batch is damaged, this keeps each walk from going through the whole
+#: rest of the file.
 BLOCK_AFTER_DAMAGE: Final = 64
 #: Reads the length of the batch at a position: the length field follows the 8-byte offset.
 _LENGTH: Final = struct.Struct(">8xi")
@@ -86,14 +87,20 @@ class SegmentTail:
 
 
 def read_blocks(
-    buffer: Buffer, size: int, segment_base_offset: int, *, check_all: bool, start: ReaderState = AT_START, until: int | None = None
+    buffer: Buffer,
+    size: int,
+    segment_base_offset: int,
+    *,
+    check_all: bool,
+    start: ReaderState = AT_START,
+    until: int | None = None,
 ) -> Iterator[Block | UnreadableRange | SegmentTail | ReaderState]:
     """Yields the batches of a segment in order, the unreadable ranges between them, and last how the file ends.
 
-    `check_all` checks the CRC of every batch, whatever its size. After damage, reading resumes at the next batch that its CRC,
-    offset and length prove. With `until`, reading ends before the first batch at or after that position, with a `ReaderState`.
-    Passing that state as `start` resumes there, with the same result as reading on. Time is linear in `size`, whatever the file
-    contains.
+    `check_all` checks the CRC of every batch, whatever its size. After damage, reading resumes at the next batch that
+    its CRC, offset and length prove. With `until`, reading ends before the first batch at or after that position, with
+    a `ReaderState`. Passing that state as `start` resumes there, with the same result as reading on. Time is linear in
+    `size`, whatever the file contains.
     """
     position, last_offset = start.position, start.last_offset
     leader_epoch, epoch_before = start.leader_epoch, start.epoch_before
@@ -162,17 +169,19 @@ class _Chain:
 def _walk(
     buffer: Buffer, position: int, size: int, most: int, span: int | None = None, until: int | None = None
 ) -> tuple[Positions, int, bool]:
-    """The positions of batches that the length fields chain, where the walk stopped, and whether it could have continued.
+    """The positions of batches that the length fields chain, where the walk stopped, and whether it could have
+    continued.
 
-    It could have continued if it has `most` batches, if it reached a batch at or after `until`, or if it has covered as many bytes
-    as a buffer of ranges keeps. In the last case it has at least two batches.
+    It could have continued if it has `most` batches, if it reached a batch at or after `until`, or if it has covered as
+    many bytes as a buffer of ranges keeps. In the last case it has at least two batches.
     """
     pause_at = size if until is None else until
     positions: list[int] = []
     note, start = positions.append, position
     unpack = _LENGTH.unpack_from
     last = stop_after = size - MAGIC_POSITION - 1
-    # The part of the buffer that is in memory. For a buffer of ranges this is one block, which may end inside the last batch.
+    # The part of the buffer that is in memory. For a buffer of ranges this is one block, which may end inside the last
+    # batch.
     content: Any = buffer
     begin, reach = 0, size
     if isinstance(buffer, BlockBuffer):
@@ -199,7 +208,9 @@ def _walk(
     return np.array(positions, dtype=np.int64), position, is_full
 
 
-def _count_believable(checks: BatchChecks, chain: _Chain, check_all: bool, *, is_before_damage: bool) -> tuple[int, str]:
+def _count_believable(
+    checks: BatchChecks, chain: _Chain, check_all: bool, *, is_before_damage: bool
+) -> tuple[int, str]:
     """How many batches, counted from the first, are valid, and why the next one is not."""
     positions, headers = chain.positions, chain.headers
     sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
@@ -234,19 +245,21 @@ CONTRADICTED_EPOCH: Final = "CORRUPT_BATCH: its leader epoch contradicts those o
 
 
 def _falls(chain: _Chain) -> Positions:
-    """Indexes of the batches whose leader epoch is lower than that of the previous batch. Epochs never fall in a valid log."""
+    """Indexes of the batches whose leader epoch is lower than that of the previous batch. Epochs never fall in a valid
+    log."""
     epochs = leader_epochs(chain.headers)
     before = np.concatenate([[NO_LEADER_EPOCH if chain.leader_epoch is None else chain.leader_epoch], epochs[:-1]])
     return np.flatnonzero((epochs > NO_LEADER_EPOCH) & (epochs < before))
 
 
 def _contradicted(checks: BatchChecks, chain: _Chain, fall: int, end: int) -> int | None:
-    """Index of the one batch, before index `end`, whose leader epoch is wrong where epochs fall; None if no single batch is wrong.
+    """Index of the one batch, before index `end`, whose leader epoch is wrong where epochs fall; None if no single
+    batch is wrong.
 
-    No CRC covers leader epochs. If a single batch disagrees with neighbours that agree with each other, its epoch is wrong. If the
-    epochs fall and stay low, a leader with an older epoch continued the log: that is no damage, and `core.coverage.coverage`
-    reports it. If either of two batches may be the wrong one, both are kept: `core.coverage.leader_epochs` also compares
-    them with the next segment and with the leader epoch checkpoint.
+    No CRC covers leader epochs. If a single batch disagrees with neighbours that agree with each other, its epoch is
+    wrong. If the epochs fall and stay low, a leader with an older epoch continued the log: that is no damage, and
+    `core.coverage.coverage` reports it. If either of two batches may be the wrong one, both are kept:
+    `core.coverage.leader_epochs` also compares them with the next segment and with the leader epoch checkpoint.
     """
     epochs = leader_epochs(chain.headers)
     if fall >= end:
@@ -285,8 +298,11 @@ def _is_raised(checks: BatchChecks, chain: _Chain, epochs: Positions, fall: int)
     return bool(leader_epochs(header_at(checks.buffer, second))[0] == epochs[fall])
 
 
-def _first_refuted(checks: BatchChecks, positions: Positions, sizes: Positions, headers: Headers, indexes: Any) -> int | None:
-    """Index of the first batch among `indexes` whose CRC does not match; None if all match. The only loop that costs time."""
+def _first_refuted(
+    checks: BatchChecks, positions: Positions, sizes: Positions, headers: Headers, indexes: Any
+) -> int | None:
+    """Index of the first batch among `indexes` whose CRC does not match; None if all match. The only loop that costs
+    time."""
     starts = positions[indexes]
     ends = (starts + sizes[indexes]).tolist()
     is_plain = (headers["magic"][indexes] == 2).all() and not checks.is_damaged and (sizes[indexes] <= SCAN).all()
@@ -308,7 +324,8 @@ def _first_refuted(checks: BatchChecks, positions: Positions, sizes: Positions, 
 
 
 def _is_offset_misplaced(headers: Headers, last: Positions, bad: int, floor: int) -> bool:
-    """Whether the wrong offset is that of the batch *before* the one whose offset seems too low. No CRC covers offsets."""
+    """Whether the wrong offset is that of the batch *before* the one whose offset seems too low. No CRC covers
+    offsets."""
     if bad == 0:
         return False
     before = floor if bad == 1 else int(last[bad - 2])

@@ -30,7 +30,10 @@ from txnlib.readers.storage.block_buffer import Buffer
 
 #: `core.batch_runs.PACKED` as numpy reads and writes it.
 PACKED_DTYPE: Final = np.dtype(
-    [(name, f">{kind}") for name, kind in zip(PackedBatch._fields, ("u2", "u2", "u2", "u4", "u4", "i4", "u4"), strict=True)]
+    [
+        (name, f">{kind}")
+        for name, kind in zip(PackedBatch._fields, ("u2", "u2", "u2", "u4", "u4", "i4", "u4"), strict=True)
+    ]
 )
 assert PACKED_DTYPE.itemsize == PACKED.size
 #: Attributes of batches that are never part of a run.
@@ -55,10 +58,11 @@ class _Fields(NamedTuple):
 
 
 def find_runs(block: Block, gaps: Any) -> tuple[Any, Any, dict[str, Any]] | None:
-    """The runs of a block, by their first batch: indexes of the first and the last one, and columns that are not the first one's.
+    """The runs of a block, by their first batch: indexes of the first and the last one, and columns that are not the
+    first one's.
 
-    None if no batch continues another. A batch that is not part of a longer run is a run of one. `gaps`: number of offsets missing
-    before each batch.
+    None if no batch continues another. A batch that is not part of a longer run is a run of one. `gaps`: number of
+    offsets missing before each batch.
     """
     fields = _fields_of(block, gaps)
     first_of_batch = _first_of_batch(fields)
@@ -130,7 +134,8 @@ def _fields_of(block: Block, gaps: Any) -> _Fields:
 
 def _first_of_batch(fields: _Fields) -> Any:
     """For each batch, the index of the first batch of its run."""
-    # Sixteen bits sort ten times as fast. Producers that share them end each other's runs, which costs rows, and nothing else.
+    # Sixteen bits sort ten times as fast. Producers that share them end each other's runs, which costs rows, and
+    # nothing else.
     by_producer = np.argsort((fields.producer_id & 0xFFFF).astype(np.uint16), kind="stable")
     continues = _continues(fields, by_producer)
     first_of_batch = np.empty(len(by_producer), dtype=np.int64)
@@ -151,7 +156,8 @@ def _continues(fields: _Fields, order: Any) -> Any:
     same = [fields.producer_epoch, attributes, fields.leader_epoch, fields.base_offset // RUN_OFFSETS]
     expected = (fields.base_sequence + fields.last_offset - fields.base_offset + 1) & MAX_SEQUENCE
     is_next = (fields.base_sequence[now] == expected[before]) | (producer_id[now] < 0)
-    # Times of brokers are evidence: those of a run lie between its first and its last, and are all proved or none is (PAGE).
+    # Times of brokers are evidence: those of a run lie between its first and its last, and are all proved or none is
+    # (PAGE).
     is_small = fields.size <= PAGE
     is_in_time = (timestamp[now] >= timestamp[before]) & (is_small[now] == is_small[before])
     continues = np.zeros(len(order), dtype=bool)
@@ -169,7 +175,8 @@ def _continues(fields: _Fields, order: Any) -> Any:
 
 
 def _first_batches_of_unpackable_runs(fields: _Fields, first_of_batch: Any) -> Any:
-    """The first batches of runs with a number that `PACKED` or a column of the row cannot hold. Only odd logs have any."""
+    """The first batches of runs with a number that `PACKED` or a column of the row cannot hold. Only odd logs have
+    any."""
     after_ms = fields.timestamp - fields.timestamp[first_of_batch]
     after_bytes = fields.position - fields.position[first_of_batch]
     is_far = (np.abs(after_ms) > MAX_INT32) | (after_bytes + fields.size > MAX_INT32)
@@ -182,7 +189,9 @@ def _packed(block: Block, fields: _Fields, inside: Any, first: Any) -> Any:
     packed["offset"] = fields.base_offset[inside] - fields.base_offset[first]
     packed["offset_delta"] = fields.last_offset[inside] - fields.base_offset[inside]
     has_sequence = fields.base_sequence[inside] >= 0
-    packed["sequence"] = np.where(has_sequence, (fields.base_sequence[inside] - fields.base_sequence[first]) & MAX_SEQUENCE, 0)
+    packed["sequence"] = np.where(
+        has_sequence, (fields.base_sequence[inside] - fields.base_sequence[first]) & MAX_SEQUENCE, 0
+    )
     packed["position"] = fields.position[inside] - fields.position[first]
     packed["size"] = fields.size[inside]
     packed["timestamp"] = fields.timestamp[inside] - fields.timestamp[first]
@@ -198,7 +207,8 @@ _SPARK_SEED: Final = np.uint64(42)
 
 
 def _hashes(fields: _Fields, inside: Any, starts: Any) -> Any:
-    """XOR of the hashes of the batches of each run: `spark.batch_runs.batch_hash`, which hashes single batches, in numpy."""
+    """XOR of the hashes of the batches of each run: `spark.batch_runs.batch_hash`, which hashes single batches, in
+    numpy."""
     sequence, delta = fields.base_sequence[inside], fields.last_offset[inside] - fields.base_offset[inside]
     numbers = (
         fields.producer_id[inside],
@@ -215,7 +225,8 @@ def _hashes(fields: _Fields, inside: Any, starts: Any) -> Any:
 
 
 def _xxhash64(number: Any, seed: Any) -> Any:
-    """XXH64 of an int64, as Spark's `xxhash64`, which hashes a column with the hash of the columns before it as the seed."""
+    """XXH64 of an int64, as Spark's `xxhash64`, which hashes a column with the hash of the columns before it as the
+    seed."""
     hashed = seed + _PRIME_5 + np.uint64(8)
     hashed ^= _rotated(number * _PRIME_2, 31) * _PRIME_1
     hashed = _rotated(hashed, 27) * _PRIME_1 + _PRIME_4
@@ -282,8 +293,11 @@ def offset_gaps(block: Block) -> Any:
     return base - before - 1
 
 
-def batch_rows(segment: Mapping[str, Any], buffer: Buffer, size: int, block: Block, *, has_runs: bool) -> pa.RecordBatch:
-    """The rows of a block. `segment`: the columns that are the same in all of its rows; `size`: of the segment, in bytes."""
+def batch_rows(
+    segment: Mapping[str, Any], buffer: Buffer, size: int, block: Block, *, has_runs: bool
+) -> pa.RecordBatch:
+    """The rows of a block. `segment`: the columns that are the same in all of its rows; `size`: of the segment, in
+    bytes."""
     gaps = offset_gaps(block)
     runs = find_runs(block, gaps) if has_runs else None
     if runs is None:
@@ -294,9 +308,16 @@ def batch_rows(segment: Mapping[str, Any], buffer: Buffer, size: int, block: Blo
 
 
 def _rows(
-    segment: Mapping[str, Any], buffer: Buffer, size: int, firsts: Block, gaps: Any, last_offsets: Any, of_runs: dict[str, Any]
+    segment: Mapping[str, Any],
+    buffer: Buffer,
+    size: int,
+    firsts: Block,
+    gaps: Any,
+    last_offsets: Any,
+    of_runs: dict[str, Any],
 ) -> pa.RecordBatch:
-    """Rows that begin with the batches `firsts` and end at `last_offsets`. The first row begins with the first batch of its block.
+    """Rows that begin with the batches `firsts` and end at `last_offsets`. The first row begins with the first batch of
+    its block.
 
     Almost all fields are the same in all batches of a run.
     """
@@ -315,7 +336,8 @@ def _rows(
     if firsts.previous_last_offset is None:
         gaps[0] = -1
     cells = {
-        name: pa.repeat(pa.scalar(value, arrow_schemas.RECORD_BATCHES.field(name).type), count) for name, value in segment.items()
+        name: pa.repeat(pa.scalar(value, arrow_schemas.RECORD_BATCHES.field(name).type), count)
+        for name, value in segment.items()
     }
     cells |= {name: of_v2(headers[name]) for name in ("producer_id", "producer_epoch", "partition_leader_epoch")}
     cells |= {
@@ -326,7 +348,9 @@ def _rows(
         "offset_gap": gaps,
         "records_count": of_v2(headers["records_count"]),
         "base_sequence": base_sequence,
-        "last_sequence": np.where(base_sequence >= 0, (base_sequence + (last_offsets - base_offset)) & MAX_SEQUENCE, -1),
+        "last_sequence": np.where(
+            base_sequence >= 0, (base_sequence + (last_offsets - base_offset)) & MAX_SEQUENCE, -1
+        ),
         "is_transactional": is_v2 & (attributes & TRANSACTIONAL_FLAG != 0),
         "is_control": is_v2 & (attributes & CONTROL_FLAG != 0),
         "control_type": control_types,
@@ -348,4 +372,6 @@ def _binary(packed: Any, counts: Any, is_run: Any) -> pa.Array:
     ends = np.cumsum(np.where(is_run, counts, 0) * packed.dtype.itemsize).astype(np.int32)
     offsets = np.concatenate([np.zeros(1, np.int32), ends])
     validity = pa.py_buffer(np.packbits(is_run, bitorder="little").tobytes())
-    return pa.Array.from_buffers(pa.binary(), len(counts), [validity, pa.py_buffer(offsets), pa.py_buffer(packed.tobytes())])
+    return pa.Array.from_buffers(
+        pa.binary(), len(counts), [validity, pa.py_buffer(offsets), pa.py_buffer(packed.tobytes())]
+    )

@@ -1,4 +1,5 @@
-"""Small files next to a log, as Arrow batches: snapshots, transaction indexes, checkpoints, and what brokers answered."""
+"""Small files next to a log, as Arrow batches: snapshots, transaction indexes, checkpoints, and what brokers
+answered."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ from txnlib.readers import arrow_schemas
 from txnlib.readers.arrow_schemas import SAMPLE_BYTES, in_batches, place_of, unreadable
 from txnlib.readers.capture import CHECKPOINTS, CLEANER_OFFSET, LEADER_EPOCH, TOPIC_ID, CaptureFile, FileKind
 
-#: Size limit for a snapshot, index or checkpoint: 1.5 million producers, 1.9 million aborted transactions, or 200 000 partitions
-#: with the longest possible names. Files that brokers write are far smaller.
+#: Size limit for a snapshot, index or checkpoint: 1.5 million producers, 1.9 million aborted transactions, or 200 000
+#: partitions with the longest possible names. Files that brokers write are far smaller.
 MOST_BYTES: Final = 64 << 20
 
 #: Columns of `producer_snapshots` with the name of a field of the state.
@@ -68,9 +69,11 @@ def snapshot_problem(content: bytes) -> str | None:
 
 
 def read_aborted_transactions(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
-    """One row per entry of a `.txnindex`, and one row with a null producer id to record that the index was read (it may be empty).
+    """One row per entry of a `.txnindex`, and one row with a null producer id to record that the index was read (it may
+    be empty).
 
-    Columns: `arrow_schemas.ABORTED_TRANSACTIONS`. A corrupt index has no rows; `transaction_index_problem` names the problem.
+    Columns: `arrow_schemas.ABORTED_TRANSACTIONS`. A corrupt index has no rows; `transaction_index_problem` names the
+    problem.
     """
     if transaction_index_problem(content) is not None:
         return
@@ -89,7 +92,8 @@ def transaction_index_problem(content: bytes) -> str | None:
 
 
 def read_transaction_index_problem(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.SEGMENTS` for an index that cannot be used or ends inside an entry; none for a complete one."""
+    """One row of `arrow_schemas.SEGMENTS` for an index that cannot be used or ends inside an entry; none for a complete
+    one."""
     problem = transaction_index_problem(content)
     rest = len(content) % INDEX_ENTRY.size
     if problem is not None:
@@ -97,14 +101,18 @@ def read_transaction_index_problem(file: CaptureFile, content: bytes) -> Iterato
     elif rest:
         reason = f"INCOMPLETE_TRANSACTION_INDEX: {rest} bytes of an entry of {INDEX_ENTRY.size}"
         lost = unreadable(len(content) - rest, rest, reason, content[-rest:])
-        yield segment_without_batches(file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [lost]})
+        yield segment_without_batches(
+            file, {"bytes": len(content), "tail": "TORN", "is_decoded": True, "unreadable": [lost]}
+        )
 
 
-def read_unreadable_file(file: CaptureFile, reason: str, sample: bytes = b"", position: int = 0) -> Iterator[pa.RecordBatch]:
+def read_unreadable_file(
+    file: CaptureFile, reason: str, sample: bytes = b"", position: int = 0
+) -> Iterator[pa.RecordBatch]:
     """One row for a file, or a part of a file, of which nothing can be used.
 
-    Columns: `arrow_schemas.SEGMENTS` for a file, `arrow_schemas.SEGMENT_PARTS` for a part. `position` is the byte that shows the
-    problem. Only a segment, or a whole partition folder, lowers the coverage of its partition.
+    Columns: `arrow_schemas.SEGMENTS` for a file, `arrow_schemas.SEGMENT_PARTS` for a part. `position` is the byte that
+    shows the problem. Only a segment, or a whole partition folder, lowers the coverage of its partition.
     """
     end = file.size
     if file.part is not None:
@@ -160,9 +168,14 @@ def read_checkpoints(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBat
         topic_id = None if file.topic is None else read_topic_id(content)
         rows = () if topic_id is None else (common | place | {"topic_id": topic_id},)
     elif name == LEADER_EPOCH:
-        rows = (common | place | {"value": epoch, "start_offset": offset} for _, epoch, offset in _entries(content, name))
+        rows = (
+            common | place | {"value": epoch, "start_offset": offset} for _, epoch, offset in _entries(content, name)
+        )
     else:
-        rows = (common | {"topic": topic, "partition": number, "value": value} for topic, number, value in _entries(content, name))
+        rows = (
+            common | {"topic": topic, "partition": number, "value": value}
+            for topic, number, value in _entries(content, name)
+        )
     if name == CLEANER_OFFSET:
         rows = chain([common], rows)
     return in_batches(rows, arrow_schemas.CHECKPOINTS)
@@ -255,7 +268,8 @@ def read_live_producers(file: CaptureFile, content: bytes) -> Iterator[pa.Record
 
 
 def read_answered_snapshots(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:
-    """One row per producer with an open transaction, as a snapshot of the state at or above the answered high watermark.
+    """One row per producer with an open transaction, as a snapshot of the state at or above the answered high
+    watermark.
 
     Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`.
     """
@@ -291,8 +305,13 @@ def read_live_answer_problems(file: CaptureFile, content: bytes) -> Iterator[pa.
         position = bad[_BAD_LINES - 1][0]
         bad[_BAD_LINES - 1 :] = [(position, len(content) - position)]
     if bad:
-        lost = [unreadable(at, length, "NOT_A_LIVE_ANSWER", content[at : at + min(length, SAMPLE_BYTES)]) for at, length in bad]
-        yield segment_without_batches(file, {"bytes": len(content), "tail": "CORRUPT", "is_decoded": False, "unreadable": lost})
+        lost = [
+            unreadable(at, length, "NOT_A_LIVE_ANSWER", content[at : at + min(length, SAMPLE_BYTES)])
+            for at, length in bad
+        ]
+        yield segment_without_batches(
+            file, {"bytes": len(content), "tail": "CORRUPT", "is_decoded": False, "unreadable": lost}
+        )
 
 
 def _lines(file: CaptureFile, content: bytes) -> Iterator[tuple[int, int, _Producers | _Transaction | None]]:

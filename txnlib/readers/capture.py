@@ -1,7 +1,7 @@
 """Files of a capture and their kinds. Names and first bytes decide; no log is read here.
 
-Raw files are recognised by Kafka's names (`<topic>-<partition>/<20 digits>.log`), text files by their content, whatever their name.
-All other files are listed as unknown, so that the audit can report what it did not read.
+Raw files are recognised by Kafka's names (`<topic>-<partition>/<20 digits>.log`), text files by their content, whatever
+their name. All other files are listed as unknown, so that the audit can report what it did not read.
 """
 
 from __future__ import annotations
@@ -82,14 +82,15 @@ class CaptureFile:
     size: int
     topic: str | None = None
     partition: int | None = None
-    #: The number in the file's name: base offset of a segment, offset of a snapshot; NO_OFFSET for a REFUSED file without a number.
+    #: The number in the file's name: base offset of a segment, offset of a snapshot; NO_OFFSET for a REFUSED file
+    #: without a number.
     offset: int = 0
     #: For a large file that several tasks read, the part to read (`file_splits.py`); None: the whole file.
     part: Part | None = None
     #: For a REFUSED file, why it is not opened.
     problem: str = ""
-    #: Reached through a link; nobody may put one in its place later. And through one that leads out of the input: no sample of its
-    #: content is kept.
+    #: Reached through a link; nobody may put one in its place later. And through one that leads out of the input: no
+    #: sample of its content is kept.
     is_linked: bool = False
     is_outside: bool = False
 
@@ -207,7 +208,9 @@ _SILENT_ENDINGS: Final = (
 #: Problem of a segment that has indexes and is not there itself.
 MISSING_SEGMENT: Final = "MISSING_SEGMENT: its index is here, and it is not: copy it, too"
 #: Problem of text that PowerShell redirected into a file.
-UTF_16: Final = "UTF_16: text of Kafka's tools in UTF-16, as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
+UTF_16: Final = (
+    "UTF_16: text of Kafka's tools in UTF-16, as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
+)
 _UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HEAD_BYTES: Final = 65_536
 
@@ -216,17 +219,22 @@ _HEAD_BYTES: Final = 65_536
 REPORTED_FILES: Final = 25_000
 
 
-def list_capture(inputs: Iterable[str], *, follow_links: bool = False, say: Callable[[str], object] = lambda text: None) -> Capture:
+def list_capture(
+    inputs: Iterable[str], *, follow_links: bool = False, say: Callable[[str], object] = lambda text: None
+) -> Capture:
     """The files of all inputs, sorted by path, and the operator's notes. `say` is called with each line of progress.
 
-    A file of the input that links also lead to is listed once: under its own name, or under the link's name if only that one is a
-    Kafka name. Files outside the input are REFUSED, unless `follow_links`.
+    A file of the input that links also lead to is listed once: under its own name, or under the link's name if only
+    that one is a Kafka name. Files outside the input are REFUSED, unless `follow_links`.
 
-    Raises UnreadableInputError if an input does not exist or contains nothing to read, UsageError for inputs that this version
-    cannot open or that belong to different clusters, ConfigError for a broken capture.json.
+    Raises UnreadableInputError if an input does not exist or contains nothing to read, UsageError for inputs that this
+    version cannot open or that belong to different clusters, ConfigError for a broken capture.json.
     """
     roots = [_root(given) for given in inputs]
-    bases = {root: PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root) for root, is_file in roots}
+    bases = {
+        root: PurePosixPath(root).parent if len(roots) > 1 or is_file else PurePosixPath(root)
+        for root, is_file in roots
+    }
     found = _Found()
     notes: list[CaptureNotes] = []
     #: Path of a segment that has an index -> its root.
@@ -252,7 +260,8 @@ def list_capture(inputs: Iterable[str], *, follow_links: bool = False, say: Call
         refused = next((file for file in found.files if file.kind is FileKind.REFUSED), None)
         raise UnreadableInputError(
             ", ".join(root for root, _ in roots),
-            f"no Kafka log among its {len(found.files)} files" + (f" ({refused.path}: {refused.problem})" if refused else ""),
+            f"no Kafka log among its {len(found.files)} files"
+            + (f" ({refused.path}: {refused.problem})" if refused else ""),
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
@@ -266,7 +275,8 @@ class _Found:
 
     def __init__(self) -> None:
         self._files: dict[tuple[str, str], CaptureFile] = {}
-        #: Identities of files whose name shows their kind; and identities of the other files -> their key among the files.
+        #: Identities of files whose name shows their kind; and identities of the other files -> their key among the
+        #: files.
         self._named: set[tuple[int, int]] = set()
         self._unnamed: dict[tuple[int, int], tuple[str, str]] = {}
 
@@ -330,7 +340,9 @@ def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
                 return _refused(entry, base, f"NAME_OUT_OF_RANGE: {match[1]} is above those that Kafka has (int64)")
             return CaptureFile(path, kind, source, size, topic, partition, int(match[1]))
         if match and _PARTITION_FOLDER.fullmatch(folder.name):
-            return _refused(entry, base, "NAME_OUT_OF_RANGE: the number of its folder is above those that Kafka has (int32)")
+            return _refused(
+                entry, base, "NAME_OUT_OF_RANGE: the number of its folder is above those that Kafka has (int32)"
+            )
     return _of_text(entry, base)
 
 
@@ -371,7 +383,8 @@ def _kind_of_text(head: bytes) -> FileKind | None:
 
 
 def topic_partition_of(folder: str) -> tuple[str | None, int | None]:
-    """Topic and partition in the name of a partition folder, split at the last hyphen; (None, None) for any other name."""
+    """Topic and partition in the name of a partition folder, split at the last hyphen; (None, None) for any other
+    name."""
     match = _PARTITION_FOLDER.fullmatch(folder)
     partition = None if match is None else number(match["partition"].encode(), MAX_INT32)
     return (match["topic"], partition) if match is not None and partition is not None else (None, None)
@@ -408,8 +421,9 @@ def check_brokers(captured: Iterable[CaptureFile], notes: CaptureNotes) -> None:
         if len(numbers) > 1 and replicas and numbers[0] not in replicas and replicas & set(numbers[1:]):
             other = next(number for number in numbers[1:] if number in replicas)
             raise UsageError(
-                f"{file.path}: the first number in its path, {numbers[0]}, would be its broker, but by capture.json broker {other} "
-                f"has {file.topic}-{file.partition}: copy each broker into a folder of its number, such as {other}/"
+                f"{file.path}: the first number in its path, {numbers[0]}, would be its broker, but by capture.json"
+                f" broker {other} has {file.topic}-{file.partition}: copy each broker into a folder of its number, such"
+                f" as {other}/"
             )
 
 
@@ -428,7 +442,9 @@ def _merge(notes: list[CaptureNotes]) -> CaptureNotes:
     """One set of notes; several inputs of one cluster may each have their own."""
     clusters = {note.cluster for note in notes if note.cluster is not None}
     if len(clusters) > 1:
-        raise UsageError(f"the inputs belong to different clusters ({', '.join(sorted(clusters))}): audit one at a time")
+        raise UsageError(
+            f"the inputs belong to different clusters ({', '.join(sorted(clusters))}): audit one at a time"
+        )
     merged: dict[str, object] = {}
     for note in notes:
         for name, value in note.model_dump(exclude_unset=True).items():

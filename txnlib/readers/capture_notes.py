@@ -46,8 +46,8 @@ class PartitionNotes(BaseModel):
     leader: int | None = _field(
         None,
         "Broker that leads the partition; -1 if none does.",
-        "The leader in the metadata log. Else the undamaged copy with the newest leader epoch, then the longest, is judged, "
-        "and no abort is safe.",
+        "The leader in the metadata log. Else the undamaged copy with the newest leader epoch, then the longest, is"
+        " judged, and no abort is safe.",
         strict=True,
         ge=-1,
         le=MAX_INT32,
@@ -60,7 +60,8 @@ class PartitionNotes(BaseModel):
     leader_epoch: int | None = _field(
         None,
         "Leader epoch of the partition, as its brokers know it.",
-        "Only the leader-epoch-checkpoint, or the metadata log, shows that no leader followed that could have lost a marker.",
+        "Only the leader-epoch-checkpoint, or the metadata log, shows that no leader followed that could have lost a"
+        " marker.",
         strict=True,
         ge=0,
         le=MAX_INT32,
@@ -70,9 +71,13 @@ class PartitionNotes(BaseModel):
         "Log start offset, as the leader answered it.",
         "The checkpoint of log start offsets, else the base offset of the first segment.",
     )
-    high_watermark: Offset | None = _field(None, "High watermark, as the leader answered it.", "The checkpoint of high watermarks.")
+    high_watermark: Offset | None = _field(
+        None, "High watermark, as the leader answered it.", "The checkpoint of high watermarks."
+    )
     last_stable_offset: Offset | None = _field(
-        None, "Last stable offset that the leader answered: nothing below it was open.", "What is open is known from the log alone."
+        None,
+        "Last stable offset that the leader answered: nothing below it was open.",
+        "What is open is known from the log alone.",
     )
     high_watermark_before: Offset | None = _field(
         None,
@@ -80,7 +85,9 @@ class PartitionNotes(BaseModel):
         "`high_watermark` is compared.",
     )
     answered_at_ms: Instant | None = _field(
-        None, "When the leader was asked for the last stable offset, in epoch ms.", "The answers of the leader are not used."
+        None,
+        "When the leader was asked for the last stable offset, in epoch ms.",
+        "The answers of the leader are not used.",
     )
     fetched_from: Offset | None = _field(
         None,
@@ -107,25 +114,28 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
     kafka_version: str | None = _field(
         None,
         "Version of the brokers. It rules out causes that it fixed, and decides the form of commands.",
-        "No cause is ruled out, both forms of a command are printed, and an epoch one ahead of its coordinator is `UNKNOWN`.",
+        "No cause is ruled out, both forms of a command are printed, and an epoch one ahead of its coordinator is"
+        " `UNKNOWN`.",
     )
     captured_at_ms: dict[str, Instant] = _field(
         dict,
-        "When folders were copied, in epoch ms: `default` for all, `<broker>/<folder>` for one, `<broker>/first/<folder>` for "
-        "a first copy. The newest is `as_of`, unless `--as-of` is given.",
-        "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. More transactions "
-        "are `UNKNOWN` (`CAPTURE_SKEW`).",
+        "When folders were copied, in epoch ms: `default` for all, `<broker>/<folder>` for one,"
+        " `<broker>/first/<folder>` for a first copy. The newest is `as_of`, unless `--as-of` is given.",
+        "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. More"
+        " transactions are `UNKNOWN` (`CAPTURE_SKEW`).",
     )
     transaction_version: int | None = _field(
         None,
         "Finalized level of the feature `transaction.version`, which decides how coordinators abort.",
-        "The level in the metadata log. Else that of clients' records, and from Kafka 4.2 on, an epoch that is one ahead may "
-        "be `UNKNOWN`.",
+        "The level in the metadata log. Else that of clients' records, and from Kafka 4.2 on, an epoch that is one"
+        " ahead may be `UNKNOWN`.",
         strict=True,
         ge=0,
         le=MAX_INT16,
     )
-    dump_tool_version: str | None = _field(None, "Version of the tool that printed the text. Not used.", "Nothing changes.")
+    dump_tool_version: str | None = _field(
+        None, "Version of the tool that printed the text. Not used.", "Nothing changes."
+    )
     broker_settings: dict[str, str] = _field(
         dict,
         f"Settings of a broker, by Kafka's names. Only `{_SCAN_INTERVAL}` is used.",
@@ -134,8 +144,8 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
     partitions: dict[str, PartitionNotes] = _field(
         dict,
         "Notes by `<topic>-<partition>`. A partition without a copy is `MISSING` in `coverage`.",
-        "The partitions in the metadata log. Else leaders are unknown, and only partitions of `__transaction_state`, and "
-        "those that its records list, can be `MISSING`.",
+        "The partitions in the metadata log. Else leaders are unknown, and only partitions of `__transaction_state`,"
+        " and those that its records list, can be `MISSING`.",
     )
 
     @field_validator("broker_settings")
@@ -161,7 +171,8 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
 
     @property
     def noted_at_ms(self) -> int | None:
-        """When the leaders were noted, at the earliest, in epoch ms: the default instant, else the oldest one; None if unknown."""
+        """When the leaders were noted, at the earliest, in epoch ms: the default instant, else the oldest one; None if
+        unknown."""
         return self.captured_at_ms.get(DEFAULT_INSTANT, min(self.captured_at_ms.values(), default=None))
 
     @property
@@ -184,7 +195,9 @@ def read_capture_notes(path: str) -> CaptureNotes:
     try:
         notes: CaptureNotes = CaptureNotes.model_validate_json(files.read_all(path, MOST_BYTES))
     except OSError as error:
-        raise UnreadableInputError(path, f"cannot be opened: {error.strerror or error}", "Make it readable or remove it") from error
+        raise UnreadableInputError(
+            path, f"cannot be opened: {error.strerror or error}", "Make it readable or remove it"
+        ) from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])

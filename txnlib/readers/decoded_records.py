@@ -59,12 +59,15 @@ MAX_BATCH_BYTES: Final = HEADER.size + MAX_BODY_BYTES + 1
 
 
 def iter_batch_records(batch: bytes) -> Iterator[Record]:
-    """Yields the records of one complete v2 batch, with any compression codec. `unstorable` says which do not fit their columns.
+    """Yields the records of one complete v2 batch, with any compression codec. `unstorable` says which do not fit their
+    columns.
 
-    Raises CorruptRecordError, before the first record, if the body cannot be decompressed, is larger than `MAX_BODY_BYTES`, or does
-    not contain what the header declares.
+    Raises CorruptRecordError, before the first record, if the body cannot be decompressed, is larger than
+    `MAX_BODY_BYTES`, or does not contain what the header declares.
     """
-    base_offset, *_, attributes, _delta, base_timestamp, max_timestamp, _id, _epoch, _sequence, count = HEADER.unpack_from(batch)
+    base_offset, *_, attributes, _delta, base_timestamp, max_timestamp, _id, _epoch, _sequence, count = (
+        HEADER.unpack_from(batch)
+    )
     body = decompress(attributes & COMPRESSION_MASK, batch[HEADER.size :])
     log_append_time = max_timestamp if attributes & TIMESTAMP_TYPE_FLAG else None
     for _ in iter_records(body, count, base_offset, base_timestamp, log_append_time):
@@ -73,9 +76,13 @@ def iter_batch_records(batch: bytes) -> Iterator[Record]:
 
 
 def iter_decoded(
-    batch: bytes, decode: Callable[[Record], Value | str | None], problem: str = "UNDECODABLE_RECORD", problem_of_all: str = ""
+    batch: bytes,
+    decode: Callable[[Record], Value | str | None],
+    problem: str = "UNDECODABLE_RECORD",
+    problem_of_all: str = "",
 ) -> Iterator[Value | str]:
-    """Yields what `decode` makes of each record of one complete batch, but for None, and a problem as a string if it cannot.
+    """Yields what `decode` makes of each record of one complete batch, but for None, and a problem as a string if it
+    cannot.
 
     A problem of the whole batch begins with `problem_of_all`, or else with the plural of `problem`.
     """
@@ -99,8 +106,8 @@ def iter_decoded(
 def decompress(codec: int, body: bytes) -> bytes:
     """The decompressed body of a batch.
 
-    Raises CorruptRecordError if the codec is unknown, if its stream is broken, or if the body is larger than `MAX_BODY_BYTES`.
-    Never uses more memory than that.
+    Raises CorruptRecordError if the codec is unknown, if its stream is broken, or if the body is larger than
+    `MAX_BODY_BYTES`. Never uses more memory than that.
     """
     if codec == CompressionType.NONE:
         if len(body) > MAX_BODY_BYTES:
@@ -170,10 +177,11 @@ CoordinatorEntry = tuple[Record, str, TransactionLogEntry | None]
 
 
 def iter_entries(batch: bytes) -> Iterator[CoordinatorEntry | str]:
-    """Yields the entries of one complete batch of `__transaction_state`, and a problem as a string for each undecodable record.
+    """Yields the entries of one complete batch of `__transaction_state`, and a problem as a string for each undecodable
+    record.
 
-    Kafka's loader skips a record with an unknown key version but stops at an unknown or broken value. Both are problems here, and
-    no field of such a record is guessed.
+    Kafka's loader skips a record with an unknown key version but stops at an unknown or broken value. Both are problems
+    here, and no field of such a record is guessed.
     """
     return iter_decoded(batch, _entry)
 
@@ -197,7 +205,13 @@ def _entry(record: Record) -> CoordinatorEntry | str:
 
 
 #: Columns of `transaction_log` with the name of the field.
-_SAME_NAMES: Final = (*PRODUCER_ID_FIELDS, "producer_epoch", "next_producer_epoch", "last_producer_epoch", "transaction_timeout_ms")
+_SAME_NAMES: Final = (
+    *PRODUCER_ID_FIELDS,
+    "producer_epoch",
+    "next_producer_epoch",
+    "last_producer_epoch",
+    "transaction_timeout_ms",
+)
 
 
 def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
@@ -211,7 +225,9 @@ def entry_row(entry: TransactionLogEntry | None) -> dict[str, Any]:
         "value_version": entry.version,
         "state": entry.transaction_state.kafka_name,
         # A set: the log and the tools' text list it in different orders.
-        "partitions": None if partitions is None else [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)],
+        "partitions": None
+        if partitions is None
+        else [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)],
         "last_update_ms": entry.last_update_timestamp_ms,
         "start_ms": entry.start_timestamp_ms,
         "client_transaction_version": entry.client_transaction_version if entry.version else None,
@@ -271,7 +287,9 @@ def commit_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, An
 
     Commits of a batch that is not transactional take effect as soon as they are written: they have no producer id.
     """
-    _offset, _length, _epoch, _magic, _crc, attributes, _delta, _base, _newest, producer_id, *_rest = HEADER.unpack_from(batch)
+    _offset, _length, _epoch, _magic, _crc, attributes, _delta, _base, _newest, producer_id, *_rest = (
+        HEADER.unpack_from(batch)
+    )
     has_producer = attributes & TRANSACTIONAL_FLAG and producer_id >= 0
     for commit in iter_commits(batch):
         if not isinstance(commit, str):
@@ -281,13 +299,15 @@ def commit_rows(where: Mapping[str, Any], batch: bytes) -> Iterator[dict[str, An
 # ---- Markers: the control batches of producers
 
 
-#: Size in bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte value.
+#: Size in bytes of a marker batch as brokers write it: 61 of header, 17 of one record with a 4-byte key and a 6-byte
+#: value.
 MARKER_SIZE: Final = 78
 NO_CONTROL_TYPE: Final = -1
 
 
 def batches_at(buffer: Buffer, block: Block, indexes: Any) -> Iterator[tuple[int, int, bytes]]:
-    """Position, size and bytes of the batches at some indexes. For a batch too large to decode, only its first bytes."""
+    """Position, size and bytes of the batches at some indexes. For a batch too large to decode, only its first
+    bytes."""
     for index in indexes:
         position, size = int(block.positions[index]), int(block.headers["batch_length"][index]) + LOG_OVERHEAD
         yield position, size, buffer[position : position + min(size, MAX_BATCH_BYTES)]
@@ -296,8 +316,8 @@ def batches_at(buffer: Buffer, block: Block, indexes: Any) -> Iterator[tuple[int
 def read_markers(buffer: Buffer, size: int, block: Block) -> tuple[Any, Any]:
     """Control type and coordinator epoch of each batch; -1 for batches that are not markers. `size`: of the segment.
 
-    Nearly every marker has the 78 bytes that brokers write, so these are read as columns. Compaction leaves markers of other sizes.
-    As in Kafka, an undecodable marker changes nothing for its producer. Its batch is still listed.
+    Nearly every marker has the 78 bytes that brokers write, so these are read as columns. Compaction leaves markers of
+    other sizes. As in Kafka, an undecodable marker changes nothing for its producer. Its batch is still listed.
     """
     control_types = np.full(len(block.headers), NO_CONTROL_TYPE, dtype=np.int32)
     epochs = np.full(len(block.headers), -1, dtype=np.int32)
@@ -322,7 +342,8 @@ def undecodable_markers(buffer: Buffer, size: int, block: Block) -> Iterator[tup
 
 
 def _split_markers(buffer: Buffer, size: int, block: Block) -> tuple[Any, Any, Any]:
-    """Indexes of the markers as brokers write them, the 17 bytes after their headers, and indexes of all other markers."""
+    """Indexes of the markers as brokers write them, the 17 bytes after their headers, and indexes of all other
+    markers."""
     headers = block.headers
     is_control = (headers["magic"] == 2) & (headers["attributes"] & CONTROL_FLAG != 0)
     candidates = np.flatnonzero(is_control & (headers["records_count"] > 0) & (headers["producer_id"] >= 0))
@@ -338,17 +359,19 @@ def _split_markers(buffer: Buffer, size: int, block: Block) -> tuple[Any, Any, A
 
 
 def _marker(batch: bytes) -> EndTxnMarker | None:
-    """The marker in a control batch; None for other control records. Its timestamp and offset are those of the header."""
+    """The marker in a control batch; None for other control records. Its timestamp and offset are those of the
+    header."""
     return read_end_txn_marker(next(iter_batch_records(batch)))
 
 
 # ---- Records of `__cluster_metadata`, from segments and snapshots
 
-# An idle controller writes two NoOpRecords a second. Consecutive ones are one row, and their batches are recognised without
-# decoding.
+# An idle controller writes two NoOpRecords a second. Consecutive ones are one row, and their batches are recognised
+# without decoding.
 
 
-#: The record of a batch with one NoOpRecord: length, attributes, deltas of time and offset, no key, its value, no headers.
+#: The record of a batch with one NoOpRecord: length, attributes, deltas of time and offset, no key, its value, no
+#: headers.
 _NO_OP_RECORD: Final = bytes([20, 0, 0, 0, 1, 8, *NO_OP_VALUE, 0])
 _NO_OP_BATCH_SIZE: Final = HEADER.size + len(_NO_OP_RECORD)
 
@@ -363,7 +386,12 @@ def metadata_log_rows(rows_of: Callable[[Any], Iterable[dict[str, Any]]]) -> Row
 
 
 def metadata_row(
-    where: Mapping[str, Any], offset: int, timestamp_ms: int, epoch: int, record: MetadataRecord, last_offset: int | None = None
+    where: Mapping[str, Any],
+    offset: int,
+    timestamp_ms: int,
+    epoch: int,
+    record: MetadataRecord,
+    last_offset: int | None = None,
 ) -> dict[str, Any]:
     """A row. `where`: the columns source, path, snapshot_offset and position. `epoch`: -1 if it is not known."""
     is_no_op = record.type == MetadataType.NO_OP
@@ -403,7 +431,9 @@ def iter_metadata_records(batch: bytes) -> Iterator[tuple[Record, MetadataRecord
 
 def are_no_ops(buffer: Buffer, size: int, block: Block) -> Any:
     """Whether each batch of a block is one NoOpRecord, as a boolean array."""
-    is_as_large = (block.headers["batch_length"] == _NO_OP_BATCH_SIZE - LOG_OVERHEAD) & (block.headers["records_count"] == 1)
+    is_as_large = (block.headers["batch_length"] == _NO_OP_BATCH_SIZE - LOG_OVERHEAD) & (
+        block.headers["records_count"] == 1
+    )
     found = np.asarray(is_as_large & (block.headers["attributes"] & CONTROL_FLAG == 0) & (block.headers["magic"] == 2))
     indexes = np.flatnonzero(found)
     if len(indexes):
@@ -414,7 +444,11 @@ def are_no_ops(buffer: Buffer, size: int, block: Block) -> Any:
 
 def block_rows(where: Mapping[str, Any], buffer: Buffer, size: int, block: Block) -> Iterator[dict[str, Any]]:
     """Yields the rows of a block's batches."""
-    headers, offsets, epochs = block.headers, block.headers["base_offset"].astype(np.int64), block.headers["partition_leader_epoch"]
+    headers, offsets, epochs = (
+        block.headers,
+        block.headers["base_offset"].astype(np.int64),
+        block.headers["partition_leader_epoch"],
+    )
     is_no_op = are_no_ops(buffer, size, block)
     # Runs of batches: consecutive NoOpRecords of one leader epoch, or one other batch.
     goes_on = is_no_op[1:] & is_no_op[:-1] & (np.diff(offsets) == 1) & (epochs[1:] == epochs[:-1])

@@ -1,14 +1,16 @@
-"""Parts of files: which segments of an earlier run can be resumed, by their fingerprints, and how the rows of parts are combined.
+"""Parts of files: which segments of an earlier run can be resumed, by their fingerprints, and how the rows of parts are
+combined.
 
-A broker only appends to a segment, unless it truncates, compacts or deletes it. So a reader records some batches as landmarks:
-the first of every 16 MiB, and the last. If all of them are at the same position with the same size, offset, CRC and leader epoch,
-the bytes that were read need not be read again. A batch that disappeared or was added would have moved all batches after it, and
-a leader that writes the same batches again, because its producers retry, gives them its own epoch, which no CRC covers.
+A broker only appends to a segment, unless it truncates, compacts or deletes it. So a reader records some batches as
+landmarks: the first of every 16 MiB, and the last. If all of them are at the same position with the same size, offset,
+CRC and leader epoch, the bytes that were read need not be read again. A batch that disappeared or was added would have
+moved all batches after it, and a leader that writes the same batches again, because its producers retry, gives them its
+own epoch, which no CRC covers.
 
-A copy is resumed if all segments that the earlier run has read are unchanged up to their last batch, except those below the new log
-start, which were deleted. All other copies are read in full, and their earlier rows no longer count. These are the logs of
-coordinators, groups and the controller, whose records are decoded, all text, and all copies with a segment that is new at the
-front, rewritten, lost, compacted or damaged.
+A copy is resumed if all segments that the earlier run has read are unchanged up to their last batch, except those below
+the new log start, which were deleted. All other copies are read in full, and their earlier rows no longer count. These
+are the logs of coordinators, groups and the controller, whose records are decoded, all text, and all copies with a
+segment that is new at the front, rewritten, lost, compacted or damaged.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ def _landmark(position: Any, header: Any) -> dict[str, int]:
 
 
 def landmarks_of(parts: Iterable[Sequence[Mapping[str, int]]]) -> list[Any]:
-    """The landmarks of a segment, from those of its parts: the first of every 16 MiB, and the last of all, by position."""
+    """The landmarks of a segment, from those of its parts: the first of every 16 MiB, and the last of all, by
+    position."""
     ordered = sorted((landmark for part in parts for landmark in part), key=lambda landmark: landmark["position"])
     firsts: dict[int, Mapping[str, int]] = {}
     for landmark in ordered:
@@ -87,10 +90,12 @@ def landmarks_of(parts: Iterable[Sequence[Mapping[str, int]]]) -> list[Any]:
 def resume_position(buffer: Buffer, size: int, landmarks: Sequence[Mapping[str, int]]) -> ReaderState | None:
     """Where to resume reading a segment with these landmarks, after the last one; None if a landmark has changed.
 
-    None, too, if the next batch contradicts the offset or the leader epoch of the last landmark, which no CRC covers. Only the
-    batch before can show which of the two is wrong.
+    None, too, if the next batch contradicts the offset or the leader epoch of the last landmark, which no CRC covers.
+    Only the batch before can show which of the two is wrong.
     """
-    if not landmarks or any(mark["position"] + mark["size"] > size or not _is_unchanged(buffer, mark) for mark in landmarks):
+    if not landmarks or any(
+        mark["position"] + mark["size"] > size or not _is_unchanged(buffer, mark) for mark in landmarks
+    ):
         return None
     position, end = landmarks[-1]["position"], landmarks[-1]["position"] + landmarks[-1]["size"]
     if not is_crc_valid(buffer, position, end):
@@ -132,9 +137,11 @@ def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _unreadable(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The unreadable ranges of all parts, with only the first undecodable commit of the segment (as in `segment.read_segments`).
+    """The unreadable ranges of all parts, with only the first undecodable commit of the segment (as in
+    `segment.read_segments`).
 
-    The row of a part that was lost as a whole does not contain the offset of the batch after it; the row of the next part does.
+    The row of a part that was lost as a whole does not contain the offset of the batch after it; the row of the next
+    part does.
     """
     kept: list[dict[str, Any]] = []
     has_commit = False
@@ -173,13 +180,15 @@ def first_segments(capture: Capture) -> dict[Copy, int]:
 def unchanged_until(segment: Mapping[str, Any], path: str) -> ReaderState | None:
     """Where to resume reading the file of a segment, from its row in `segments` of the earlier run.
 
-    None if rows before that position may have changed: it has no batches, a hole between them, something unreadable before the last
-    one, or another fingerprint. None, too, for a file that cannot be read: the table readers report it.
+    None if rows before that position may have changed: it has no batches, a hole between them, something unreadable
+    before the last one, or another fingerprint. None, too, for a file that cannot be read: the table readers report it.
     """
     landmarks = segment["landmarks"]
     if segment["topic"] in READ_WHOLE or not landmarks or segment["last_gap_offset"] is not None:
         return None
-    if any(is_harmful(each["reason"]) and each["position"] < landmarks[-1]["position"] for each in segment["unreadable"]):
+    if any(
+        is_harmful(each["reason"]) and each["position"] < landmarks[-1]["position"] for each in segment["unreadable"]
+    ):
         return None
     try:
         with files.open_buffer(path) as buffer:
@@ -193,10 +202,12 @@ def resumed_copies(
 ) -> tuple[ResumedSegment, ...]:
     """The segments of the copies that can be resumed, in the order of their paths.
 
-    `found`: segments with an unchanged fingerprint. `read`: the raw segments of the earlier run, each with whether it has batches.
-    `first`: see `first_segments`.
+    `found`: segments with an unchanged fingerprint. `read`: the raw segments of the earlier run, each with whether it
+    has batches. `first`: see `first_segments`.
     """
-    times: Counter[Segment] = Counter((each.topic, each.partition, each.source, each.segment_base_offset) for each in found)
+    times: Counter[Segment] = Counter(
+        (each.topic, each.partition, each.source, each.segment_base_offset) for each in found
+    )
     changed: set[Copy] = set()
     first_before: dict[Copy, int] = {}
     for segment, has_batches in read:
@@ -205,7 +216,8 @@ def resumed_copies(
         # If a segment is listed twice, it is unknown which one the rows belong to.
         if has_batches and base_offset >= first.get(copy, 0) and times[segment] != 1:
             changed.add(copy)
-    # A segment that was away comes back: runs before the earlier one may have read it, and their rows would count again.
+    # A segment that was away comes back: runs before the earlier one may have read it, and their rows would count
+    # again.
     changed.update(copy for copy, base_offset in first_before.items() if first.get(copy, base_offset) < base_offset)
     kept = (each for each in found if (each.topic, each.partition, each.source) not in changed)
     return tuple(sorted(kept, key=lambda segment: segment.path))
@@ -214,8 +226,8 @@ def resumed_copies(
 def read_before(segment: Mapping[str, Any], path: str, position: int, last_offset: int) -> dict[str, Any]:
     """What the earlier run has read of a segment: the first part of its row (`arrow_schemas.SEGMENT_PARTS`).
 
-    `path`: its file now, read from `position` on; `last_offset`: of the batch before. The size of the file is that of the new part,
-    because a broker cuts a preallocated segment when it rolls.
+    `path`: its file now, read from `position` on; `last_offset`: of the batch before. The size of the file is that of
+    the new part, because a broker cuts a preallocated segment when it rolls.
     """
     return {
         **segment,

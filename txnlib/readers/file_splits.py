@@ -1,12 +1,13 @@
 """What of each file is read: from which snapshot on, in which parts, and in which task.
 
-A broker writes a producer snapshot whenever it rolls a segment. So every transaction that is open at a segment's base offset is in
-the snapshot of that offset, and older segments are not needed to find what is open now.
+A broker writes a producer snapshot whenever it rolls a segment. So every transaction that is open at a segment's base
+offset is in the snapshot of that offset, and older segments are not needed to find what is open now.
 
-Many tasks read a large segment; together they yield the rows of a single reader. Each chunk of it guesses its reader state at the
-first safe boundary. A boundary is accepted only if the reader of an earlier accepted boundary arrives there in the same state. So
-accepted boundaries follow one from another, starting at the beginning of the file, and a guess inside damage or in a payload that
-imitates batches is dropped. A reader that confirms no guess within a few chunks reads to the end.
+Many tasks read a large segment; together they yield the rows of a single reader. Each chunk of it guesses its reader
+state at the first safe boundary. A boundary is accepted only if the reader of an earlier accepted boundary arrives
+there in the same state. So accepted boundaries follow one from another, starting at the beginning of the file, and a
+guess inside damage or in a payload that imitates batches is dropped. A reader that confirms no guess within a few
+chunks reads to the end.
 
 Text is never split: one task reads it (docs/decisions/0013). Small files are bundled, many to a task.
 """
@@ -39,8 +40,8 @@ _Copy = tuple[str, str | None, int | None]
 def start_at_snapshots(capture: Capture) -> Capture:
     """The capture, with each segment that a snapshot replaces marked as skipped.
 
-    Only a snapshot at a segment's base offset counts, and only if its CRC matches; else the next older one, else none. The
-    topics in READ_WHOLE are always read completely.
+    Only a snapshot at a segment's base offset counts, and only if its CRC matches; else the next older one, else none.
+    The topics in READ_WHOLE are always read completely.
     """
     segments = grouped(capture.of_kind(FileKind.SEGMENT), _copy)
     snapshots = grouped(capture.of_kind(FileKind.PRODUCER_SNAPSHOT), _copy)
@@ -123,7 +124,8 @@ def chunks_of(capture: Capture, split_bytes: int | None = None) -> list[Chunk]:
 
 
 def reach(chunk: Chunk) -> Reached | None:
-    """The first boundary that a reader from this chunk's boundary confirms; None if there is none, or this chunk has no boundary.
+    """The first boundary that a reader from this chunk's boundary confirms; None if there is none, or this chunk has no
+    boundary.
 
     None, too, for a file that cannot be read: it is not split, and the table readers report it.
     """
@@ -170,7 +172,8 @@ TASK_BYTES: Final = 32 << 20
 MOST_TASK_BYTES: Final = 256 << 20
 #: A segment whose records are not decoded costs at most 1/4 of the time per byte of any other file.
 HEADERS_ONLY: Final = 4
-#: Number of small files per task, because opening each file takes time. In a large capture, a task reads more of them, too.
+#: Number of small files per task, because opening each file takes time. In a large capture, a task reads more of them,
+#: too.
 TASK_FILES: Final = 256
 MOST_TASK_FILES: Final = 2_048
 
@@ -178,11 +181,13 @@ MOST_TASK_FILES: Final = 2_048
 def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
     """The files in lists of about equal work, in order: `tasks` lists, or fewer if these would be too small.
 
-    If there are several lists, no list mixes topics that every audit reads in full with others: each task writes its own file, and
-    an incremental audit carries over files in which all rows are unchanged.
+    If there are several lists, no list mixes topics that every audit reads in full with others: each task writes its
+    own file, and an incremental audit carries over files in which all rows are unchanged.
     """
     works = [
-        file.extent if file.kind is not FileKind.SEGMENT or file.topic in ONLY_IN.values() else file.extent // HEADERS_ONLY
+        file.extent
+        if file.kind is not FileKind.SEGMENT or file.topic in ONLY_IN.values()
+        else file.extent // HEADERS_ONLY
         for file in files
     ]
     whole = max(sum(works), 1)

@@ -32,8 +32,9 @@ from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 class ReaderState:
     """The position, and the last offset and leader epoch of the batch before it.
 
-    `last_offset` and `leader_epoch` are None before the first batch; `leader_epoch` is -1 if the batch has none. `epoch_before`:
-    the leader epoch of the batch before that one, -1 if there is none; None if it is not known, as where a part of a file begins.
+    `last_offset` and `leader_epoch` are None before the first batch; `leader_epoch` is -1 if the batch has none.
+    `epoch_before`: the leader epoch of the batch before that one, -1 if there is none; None if it is not known, as
+    where a part of a file begins.
     """
 
     position: int
@@ -67,7 +68,9 @@ def last_offsets(headers: Headers) -> Positions:
 
 def leader_epochs(headers: Headers) -> Positions:
     """Leader epoch of each batch; -1 for message sets of v0 and v1, which have none."""
-    return np.asarray(np.where(headers["magic"] == 2, headers["partition_leader_epoch"], NO_LEADER_EPOCH).astype(np.int64))
+    return np.asarray(
+        np.where(headers["magic"] == 2, headers["partition_leader_epoch"], NO_LEADER_EPOCH).astype(np.int64)
+    )
 
 
 def at_hand(buffer: Buffer, position: int, width: int) -> tuple[bytes, int, int]:
@@ -90,14 +93,16 @@ def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
     if int(positions[-1]) > reach:
         window = np.frombuffer(buffer, dtype=np.uint8, count=size - start, offset=start)
         return np.take(window, (positions - start)[:, None] + np.arange(width), mode="clip")
-    # An array with an overlapping element at every byte, so that numpy copies whole elements: a third of the time of single bytes.
+    # An array with an overlapping element at every byte, so that numpy copies whole elements: a third of the time of
+    # single bytes.
     count = int(positions[-1]) - start + 1
     places: Any = np.ndarray(count, dtype=f"V{width}", buffer=buffer, offset=start, strides=(1,))
     return np.asarray(places[positions - start].view(np.uint8).reshape(-1, width))
 
 
 def _gather_ranges(buffer: BlockBuffer, positions: Positions, width: int, size: int) -> Raw:
-    """The same for a buffer of ranges: positions within one block together, a position whose bytes span two blocks by itself."""
+    """The same for a buffer of ranges: positions within one block together, a position whose bytes span two blocks by
+    itself."""
     pieces, index = [], 0
     while index < len(positions):
         position = int(positions[index])
@@ -177,9 +182,9 @@ _READ_BYTES: Final = 1 << 20
 class RangeCrcs:
     """The CRCs of any ranges of a file, from `origin` on.
 
-    After damage, any bytes may look like a batch, of any length. So the CRC of a range is computed from the CRCs of two prefixes of
-    the file: the part before the range is cancelled by algebra (zlib: `crc32_combine`). Each byte is read once, plus a few more
-    times where ranges begin and end.
+    After damage, any bytes may look like a batch, of any length. So the CRC of a range is computed from the CRCs of two
+    prefixes of the file: the part before the range is cancelled by algebra (zlib: `crc32_combine`). Each byte is read
+    once, plus a few more times where ranges begin and end.
     """
 
     def __init__(self, buffer: Buffer, origin: int, *, is_crc32c: bool) -> None:
@@ -279,8 +284,8 @@ class BatchChecks:
     def next_believable(self, bad: int) -> int | None:
         """Position of the first batch after damage that CRC, length and offset prove; None if there is none.
 
-        A second call for the same position returns the first result. It follows only if `is_denied` is false, so the floor, which
-        is higher by then, would not change the result.
+        A second call for the same position returns the first result. It follows only if `is_denied` is false, so the
+        floor, which is higher by then, would not change the result.
         """
         if self._ahead is None or self._ahead[0] != bad:
             self.begin_damage(bad)
@@ -321,7 +326,11 @@ def is_torn(checks: BatchChecks, position: int) -> bool:
         return True
     length = read_int32(buffer, position + 8)
     is_cut = length >= MIN_LENGTH and position + length + LOG_OVERHEAD > size
-    return is_cut and checks.floor < read_int64(buffer, position) <= checks.ceiling and buffer[position + MAGIC_POSITION] <= 2
+    return (
+        is_cut
+        and checks.floor < read_int64(buffer, position) <= checks.ceiling
+        and buffer[position + MAGIC_POSITION] <= 2
+    )
 
 
 def _next_believable(checks: BatchChecks, bad: int) -> int | None:
@@ -372,7 +381,8 @@ def _candidates(checks: BatchChecks, start: int, end: int) -> Iterator[tuple[int
 
 
 def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> ReaderState | None:
-    """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or no more bytes."""
+    """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or no more
+    bytes."""
     checks = BatchChecks(buffer, size, segment_base_offset)
     checks.begin_damage(start)
     position = _first_believable(checks, start, end)

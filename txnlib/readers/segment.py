@@ -1,7 +1,8 @@
 """Raw segments as Arrow batches: the bytes of a `.log` file to the columns of `arrow_schemas.py`.
 
-One pass through the bytes fills up to three tables: batches, decoded records, and a summary of what was read and what was not. For
-data batches only the headers are read. Markers, and the records of coordinators, groups and the controller, are decoded.
+One pass through the bytes fills up to three tables: batches, decoded records, and a summary of what was read and what
+was not. For data batches only the headers are read. Markers, and the records of coordinators, groups and the
+controller, are decoded.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Segment:
     listed_size: int | None = None
 
     def blocks(self) -> Iterator[SegmentEvent]:
-        """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be decoded.
+        """The batches and unreadable ranges, as `read_blocks` yields them. Checks the CRC of every batch that will be
+        decoded.
 
         Only the bytes of the last event that was yielded are surely still in memory.
 
@@ -79,7 +81,9 @@ class Segment:
         is_decoded = self.topic in READ_WHOLE
         while True:
             try:
-                for event in read_blocks(self.buffer, size, self.base_offset, check_all=is_decoded, start=start, until=self.until):
+                for event in read_blocks(
+                    self.buffer, size, self.base_offset, check_all=is_decoded, start=start, until=self.until
+                ):
                     if isinstance(event, SegmentTail) and size < self.whole_size:
                         # If these bytes are not all zeros, an earlier range reports those up to the end.
                         yield from self._lost(size, event.position if event.how == "ZEROS" else size)
@@ -109,7 +113,9 @@ class Segment:
         """
         end = self.whole_size if self.until is None else self.until
         position = min(max(begin, self.start.position), end)
-        yield UnreadableRange(position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None)
+        yield UnreadableRange(
+            position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None
+        )
         yield SegmentTail("CORRUPT", position)
 
 
@@ -137,7 +143,8 @@ def transaction_log_rows(segment: Segment) -> RowList[SegmentEvent]:
 
 
 def committed_offsets_rows(segment: Segment) -> RowList[SegmentEvent]:
-    """The offset commits in a segment of `__consumer_offsets`, transactional or not. Columns: `arrow_schemas.COMMITTED_OFFSETS`."""
+    """The offset commits in a segment of `__consumer_offsets`, transactional or not. Columns:
+    `arrow_schemas.COMMITTED_OFFSETS`."""
     rows_of = partial(_decoded, segment, commit_rows)
     return RowList(arrow_schemas.COMMITTED_OFFSETS, rows_of, arrow_schemas.DECODED_ROWS_PER_BATCH)
 
@@ -195,7 +202,11 @@ class SegmentRow:
             self._add_block(event)
         elif isinstance(event, UnreadableRange):
             position = event.position
-            sample = b"" if event.reason.startswith(FILE_SHRANK) else self._segment.buffer[position : position + SAMPLE_BYTES]
+            sample = (
+                b""
+                if event.reason.startswith(FILE_SHRANK)
+                else self._segment.buffer[position : position + SAMPLE_BYTES]
+            )
             self._add_unreadable(position, event.length, sample, event.reason, event.next_offset)
         elif isinstance(event, SegmentTail):
             self._row["tail"] = event.how
@@ -238,7 +249,9 @@ class SegmentRow:
             indexes = np.flatnonzero((headers["magic"] == 2) & ~are_no_ops(segment.buffer, segment.size, block))
             self._add_problems(batches_at(segment.buffer, block, indexes), iter_metadata_records)
 
-    def _add_problems(self, batches: Iterator[tuple[int, int, bytes]], decode: Callable[[bytes], Iterator[Any]]) -> None:
+    def _add_problems(
+        self, batches: Iterator[tuple[int, int, bytes]], decode: Callable[[bytes], Iterator[Any]]
+    ) -> None:
         for position, size, batch in batches:
             self._add_undecodable(position, size, batch, (entry for entry in decode(batch) if isinstance(entry, str)))
 

@@ -32,8 +32,8 @@ from txnlib.readers.text_events import read_located
 Batches = Iterator[pa.RecordBatch]
 #: The rows of `segments` for parts of a file.
 SEGMENT_PARTS_TABLE: Final = "segment_parts"
-#: The rows of `record_batches`, with runs of batches. Text is read batch by batch: it may print a batch twice, and only single
-#: batches show that.
+#: The rows of `record_batches`, with runs of batches. Text is read batch by batch: it may print a batch twice, and only
+#: single batches show that.
 BATCH_RUNS_TABLE: Final = "batch_runs"
 _OF_SEGMENTS: Final = ("segments", SEGMENT_PARTS_TABLE)
 #: Rows, or bytes, of small files that are enough for an Arrow batch.
@@ -52,8 +52,8 @@ def may_hold(table: str, file: CaptureFile) -> bool:
 def read_files(tables: Collection[str], files: Iterable[CaptureFile]) -> TableBatches:
     """Yields Arrow batches of `arrow_schemas.TABLES[table]`, each with its table, the rows of small files together.
 
-    Spark handles each batch separately, which takes longer than reading a small file. Raises UnreadableInputError as `read_tables`
-    does.
+    Spark handles each batch separately, which takes longer than reading a small file. Raises UnreadableInputError as
+    `read_tables` does.
     """
     waiting: dict[str, _Waiting] = defaultdict(_Waiting)
     for table, batch in (found for file in files for found in read_tables(tables, file)):
@@ -93,10 +93,11 @@ def read_table(table: str, file: CaptureFile) -> Batches:
 def read_tables(tables: Collection[str], file: CaptureFile) -> TableBatches:
     """Yields Arrow batches of `arrow_schemas.TABLES[table]`, each with its table, from one pass through a file.
 
-    A file that cannot be opened becomes one row of `segments`, never an exception. Rows read before the file ended early are kept.
+    A file that cannot be opened becomes one row of `segments`, never an exception. Rows read before the file ended
+    early are kept.
 
-    Raises UnreadableInputError if a store fails in the middle of a file, or if it temporarily refuses a file that it may have
-    delivered for `segments`: otherwise rows would be missing without notice.
+    Raises UnreadableInputError if a store fails in the middle of a file, or if it temporarily refuses a file that it
+    may have delivered for `segments`: otherwise rows would be missing without notice.
     """
     wanted = [table for table in tables if may_hold(table, file)]
     if not wanted:
@@ -122,7 +123,9 @@ def _without_samples(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows without samples, for a file outside the input: nothing permits keeping its content."""
     if "unreadable" not in batch.schema.names:
         return batch
-    rows = [{**row, "unreadable": [{**one, "sample": ""} for one in row["unreadable"] or ()]} for row in batch.to_pylist()]
+    rows = [
+        {**row, "unreadable": [{**one, "sample": ""} for one in row["unreadable"] or ()]} for row in batch.to_pylist()
+    ]
     return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
 
@@ -202,7 +205,10 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
             SEGMENT_PARTS_TABLE: partial(segment.SegmentRow, schema=arrow_schemas.SEGMENT_PARTS),
         },
     ),
-    FileKind.METADATA_SNAPSHOT: (_read_metadata_snapshot, {"metadata_log": segment.metadata_rows, "segments": segment.SegmentRow}),
+    FileKind.METADATA_SNAPSHOT: (
+        _read_metadata_snapshot,
+        {"metadata_log": segment.metadata_rows, "segments": segment.SegmentRow},
+    ),
     FileKind.DUMP: (
         _read_dump,
         {
@@ -227,7 +233,10 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
     ),
     FileKind.TRANSACTION_INDEX: (
         _read_content,
-        {"aborted_transactions": broker_files.read_aborted_transactions, "segments": broker_files.read_transaction_index_problem},
+        {
+            "aborted_transactions": broker_files.read_aborted_transactions,
+            "segments": broker_files.read_transaction_index_problem,
+        },
     ),
     FileKind.CHECKPOINT: (
         _read_content,
@@ -246,7 +255,10 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
         {"live_transactions": broker_files.read_live_transactions, "segments": broker_files.read_live_answer_problems},
     ),
     FileKind.UNKNOWN: (_read_no_content, {"segments": _unknown_file}),
-    FileKind.REFUSED: (_read_no_content, {"segments": lambda file: broker_files.read_unreadable_file(file, file.problem)}),
+    FileKind.REFUSED: (
+        _read_no_content,
+        {"segments": lambda file: broker_files.read_unreadable_file(file, file.problem)},
+    ),
     FileKind.SKIPPED_SEGMENT: (_read_no_content, {"segments": broker_files.read_skipped_segment}),
 }
 #: Every table that files fill, with its columns.
@@ -278,10 +290,11 @@ def files_to_read(capture: Capture) -> Iterator[CaptureFile]:
 def read_small_capture(
     capture: Capture, earlier_parts: Iterable[Mapping[str, Any]] = (), *, most_rows: int, most_bytes: int
 ) -> dict[str, pa.Table] | None:
-    """The rows of every table that files fill, each file opened once; None as soon as a table has more rows or bytes than given.
+    """The rows of every table that files fill, each file opened once; None as soon as a table has more rows or bytes
+    than given.
 
-    Compressed text may have many times the bytes of its file. `earlier_parts`: what an earlier run has read of files in this
-    capture, as rows of `arrow_schemas.SEGMENT_PARTS`. Raises UnreadableInputError as `read_tables` does.
+    Compressed text may have many times the bytes of its file. `earlier_parts`: what an earlier run has read of files in
+    this capture, as rows of `arrow_schemas.SEGMENT_PARTS`. Raises UnreadableInputError as `read_tables` does.
     """
     found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     rows: dict[str, int] = defaultdict(int)

@@ -1,8 +1,9 @@
-"""Text of Kafka's tools as events: what a text is, its lines, the blocks that can be read at once, and the place of each.
+"""Text of Kafka's tools as events: what a text is, its lines, the blocks that can be read at once, and the place of
+each.
 
-Parsed as CSV, a block of batch lines that continue the chain gives the same result a dozen times as fast. The line reader
-(`core.text.dump_reader`) decides whether a block may be read this way, and reads everything else: also deep dumps, because records
-are free text.
+Parsed as CSV, a block of batch lines that continue the chain gives the same result a dozen times as fast. The line
+reader (`core.text.dump_reader`) decides whether a block may be read this way, and reads everything else: also deep
+dumps, because records are free text.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def looks_like_dump(head: bytes) -> bool:
 def find_console_record(head: bytes) -> int | None:
     """The position of the first record in the beginning of a file; None if it is no console consumer text.
 
-    A record of an id with line feeds counts, although it is ambiguous. Tombstones count only if all other text is chatter, because
-    `::NULL` occurs in other texts, too.
+    A record of an id with line feeds counts, although it is ambiguous. Tombstones count only if all other text is
+    chatter, because `::NULL` occurs in other texts, too.
     """
     if head.startswith(b"\0"):
         return None
@@ -67,7 +68,10 @@ def find_console_record(head: bytes) -> int | None:
                 return printed.position
             first_tombstone = printed.position if first_tombstone is None else first_tombstone
         elif type(printed) is Unreadable and printed.reason is not UnreadableReason.CUT_LINE:
-            if printed.reason is UnreadableReason.AMBIGUOUS_RECORD and head.find(ECHO_LABEL, printed.position, printed.end) >= 0:
+            if (
+                printed.reason is UnreadableReason.AMBIGUOUS_RECORD
+                and head.find(ECHO_LABEL, printed.position, printed.end) >= 0
+            ):
                 return printed.position
             first_tombstone = None
             break
@@ -135,7 +139,12 @@ def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> Ba
 
     Control batches at the end are left out, because their record lines may follow.
     """
-    if not block.startswith(START) or not block.endswith(b"\n") or b"\r" in block or any(x in block for x in _HEXADECIMAL):
+    if (
+        not block.startswith(START)
+        or not block.endswith(b"\n")
+        or b"\r" in block
+        or any(x in block for x in _HEXADECIMAL)
+    ):
         return None
     first = block[: block.index(b"\n") + 1]
     columns = None if read_batch_line(first) is None else _parsed(block, first.split()[0::2])
@@ -159,8 +168,12 @@ def _parsed(block: bytes, labels: list[bytes]) -> Any:
         table = csv.read_csv(
             pa.BufferReader(block),
             csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=list(types)),
-            csv.ParseOptions(delimiter=" ", quote_char=False, double_quote=False, escape_char=False, ignore_empty_lines=False),
-            csv.ConvertOptions(column_types=types, true_values=["true"], false_values=["false"], null_values=[], check_utf8=False),
+            csv.ParseOptions(
+                delimiter=" ", quote_char=False, double_quote=False, escape_char=False, ignore_empty_lines=False
+            ),
+            csv.ConvertOptions(
+                column_types=types, true_values=["true"], false_values=["false"], null_values=[], check_utf8=False
+            ),
         )
         return _fields(table, labels)
     except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError, UnicodeDecodeError):
@@ -178,7 +191,9 @@ def _fields(table: pa.Table, labels: list[bytes]) -> Any:
     coded = {label: _coded(columns[label], codes) if label in columns else none for label, codes in _CODED.items()}
     words = [coded[label] if label in coded else columns[label].to_numpy().astype(np.int64) for label in WORDS]
     numbers = [columns[label].to_numpy() for label in NUMBERS]
-    return DumpedBatch._make([*numbers, *words[:4], np.full(table.num_rows, TIMESTAMP_TYPES[stamp]), words[4], none, none])
+    return DumpedBatch._make(
+        [*numbers, *words[:4], np.full(table.num_rows, TIMESTAMP_TYPES[stamp]), words[4], none, none]
+    )
 
 
 def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
@@ -191,7 +206,8 @@ def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
 
 
 def _is_sound(columns: Any, next_position: int, last_offset: int) -> bool:
-    """Whether the numbers can belong to batches, and all batches continue the chain. The line reader checks ranges by `struct`."""
+    """Whether the numbers can belong to batches, and all batches continue the chain. The line reader checks ranges by
+    `struct`."""
     for name, (least, most) in _RANGES.items():
         column = getattr(columns, name)
         if column.min() < least or column.max() > most:
@@ -246,11 +262,23 @@ class DumpStream:
         reader, text = self.reader, self._text
         while True:
             chain = reader.chain
-            if text is not None and chain is not None and chain.is_plain and (block := self._take_block(text, chain)) is not None:
-                reader.skip_batches(block.last, block.size, has_records=block.has_records, has_untyped_markers=block.has_markers)
+            if (
+                text is not None
+                and chain is not None
+                and chain.is_plain
+                and (block := self._take_block(text, chain)) is not None
+            ):
+                reader.skip_batches(
+                    block.last, block.size, has_records=block.has_records, has_untyped_markers=block.has_markers
+                )
                 yield from reader.take_events()
                 yield block
-            elif text is not None and not (text.of_piece or text.held) and reader.skips_empty and (count := text.skip_empty()):
+            elif (
+                text is not None
+                and not (text.of_piece or text.held)
+                and reader.skips_empty
+                and (count := text.skip_empty())
+            ):
                 reader.skip(count)
             elif not reader.read_line():
                 break
@@ -279,8 +307,8 @@ class DumpStream:
 def read_located(lines: Lines, source: str, topic_partition: tuple[str, int] | None) -> Iterator[Located]:
     """Yields the events of the text. `topic_partition` applies to files whose path does not contain it.
 
-    Folders that Kafka is deleting are left out. The first log directory belongs to the source itself; further ones become sources
-    of their own, named `<source>:<log directory>`.
+    Folders that Kafka is deleting are left out. The first log directory belongs to the source itself; further ones
+    become sources of their own, named `<source>:<log directory>`.
     """
     topic, partition = topic_partition or (None, None)
     place: DumpPlace | None = None
@@ -289,7 +317,12 @@ def read_located(lines: Lines, source: str, topic_partition: tuple[str, int] | N
     for value in DumpStream(lines, topic):
         if type(value) is FileStart:
             file = value.file
-            if file.path is None and last is not None and last.file.topic is not None and last[:2] != (topic, partition):
+            if (
+                file.path is None
+                and last is not None
+                and last.file.topic is not None
+                and last[:2] != (topic, partition)
+            ):
                 # The line with the partition of these batches is lost, and the name of the text belongs to other files.
                 place = DumpPlace(None, None, source, file)
             elif file.topic is None or file.is_deleted:

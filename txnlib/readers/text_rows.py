@@ -84,7 +84,9 @@ class DumpBatchRows:
     def _take(self) -> pa.RecordBatch:
         """Returns the rows collected so far as one Arrow batch, and clears them."""
         number, places = len(self._gaps), self._places
-        of_place = np.repeat(np.arange(len(places), dtype=np.int32), np.diff([*(start for _place, start in places), number]))
+        of_place = np.repeat(
+            np.arange(len(places), dtype=np.int32), np.diff([*(start for _place, start in places), number])
+        )
         cells = DumpedBatch._make(np.array(self._fields).reshape(number, len(DumpedBatch._fields)).T)._asdict()
         cells |= {
             "topic": pa.array([place.topic for place, _ in places], pa.string()).take(of_place),
@@ -138,7 +140,8 @@ class _Seen:
         self.add_batch(last)
 
     def _go_on_at(self, offset: int) -> None:
-        """Sets `next_offset` of the unreadable ranges before this batch and, for the first batch, the first offset of the file."""
+        """Sets `next_offset` of the unreadable ranges before this batch and, for the first batch, the first offset of
+        the file."""
         if self.first_offset is None:
             self.first_offset = offset
         for unreadable in reversed(self.unreadable):
@@ -147,7 +150,8 @@ class _Seen:
             unreadable["next_offset"] = offset
 
     def is_stamped(self, batch: DumpedBatch) -> Any:
-        """Whether a batch's timestamp is on a broker's clock: markers, LogAppendTime, and everything that only brokers write.
+        """Whether a batch's timestamp is on a broker's clock: markers, LogAppendTime, and everything that only brokers
+        write.
 
         For a `DumpedBatch` of columns, returns a column.
         """
@@ -155,7 +159,13 @@ class _Seen:
         return is_marker | (batch.timestamp_type == int(TimestampType.LOG_APPEND_TIME)) | self.is_brokers
 
     def add_unreadable(self, position: int, length: int, reason: str, sample: str) -> None:
-        unreadable = {"position": position, "length": length, "reason": str(reason), "sample": sample, "next_offset": None}
+        unreadable = {
+            "position": position,
+            "length": length,
+            "reason": str(reason),
+            "sample": sample,
+            "next_offset": None,
+        }
         self.unreadable.append(unreadable)
 
     def row(self, path: str, end: FileEnd) -> dict[str, Any]:
@@ -246,7 +256,8 @@ def dump_transaction_log_rows(path: str) -> RowList[Located]:
 
 
 def dump_metadata_log_rows(path: str) -> RowList[Located]:
-    """The records of `__cluster_metadata` in a dump with `--cluster-metadata-decoder`. Columns: `arrow_schemas.METADATA_LOG`."""
+    """The records of `__cluster_metadata` in a dump with `--cluster-metadata-decoder`. Columns:
+    `arrow_schemas.METADATA_LOG`."""
 
     def rows_of(located: Located) -> Iterable[dict[str, Any]]:
         place, value = located
@@ -265,8 +276,8 @@ def dump_metadata_log_rows(path: str) -> RowList[Located]:
 def dump_snapshot_rows(path: str) -> RowList[Located]:
     """The producers in snapshots, and one row without a producer per complete snapshot.
 
-    Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`. A snapshot without producers has no row at all, because the tool prints nothing for
-    a corrupt snapshot either.
+    Columns: `arrow_schemas.PRODUCER_SNAPSHOTS`. A snapshot without producers has no row at all, because the tool prints
+    nothing for a corrupt snapshot either.
     """
     has_producers = is_broken = False
 
@@ -294,9 +305,9 @@ def dump_snapshot_rows(path: str) -> RowList[Located]:
 def console_log_rows(source: str, path: str, partition: int | None = None) -> RowList[Printed]:
     """The coordinator records in console consumer text. Columns: `arrow_schemas.TRANSACTION_LOG`.
 
-    The formatter prints neither partition, offset, timestamp nor leader epoch of a record. `partition`: that of all records, if
-    known. `position` is the record's ordinal: all records of one transactional id are printed in offset order.
-    Kafka: `TransactionLogMessageFormatter`.
+    The formatter prints neither partition, offset, timestamp nor leader epoch of a record. `partition`: that of all
+    records, if known. `position` is the record's ordinal: all records of one transactional id are printed in offset
+    order. Kafka: `TransactionLogMessageFormatter`.
     """
     where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path}
     ordinals = count()
@@ -304,7 +315,12 @@ def console_log_rows(source: str, path: str, partition: int | None = None) -> Ro
     def rows_of(printed: Printed) -> Iterable[dict[str, Any]]:
         if type(printed) is not ConsoleRecord:
             return ()
-        row = {**where, "position": next(ordinals), "transactional_id": printed.transactional_id, **entry_row(printed.entry)}
+        row = {
+            **where,
+            "position": next(ordinals),
+            "transactional_id": printed.transactional_id,
+            **entry_row(printed.entry),
+        }
         return ({**row, "unknown_tags": None},)
 
     return RowList(arrow_schemas.TRANSACTION_LOG, rows_of)
@@ -313,14 +329,26 @@ def console_log_rows(source: str, path: str, partition: int | None = None) -> Ro
 class ConsoleSegmentRow:
     """One row for the text. Columns: `arrow_schemas.SEGMENTS`; offsets are null, `bytes` is the size of the text.
 
-    `batches` counts records, because a coordinator writes nearly every record in a batch of its own. `newest_broker_ms` is the
-    newest `txnLastUpdateTimestamp`, which is on the coordinator's clock. `text`: what it is read from.
+    `batches` counts records, because a coordinator writes nearly every record in a batch of its own. `newest_broker_ms`
+    is the newest `txnLastUpdateTimestamp`, which is on the coordinator's clock. `text`: what it is read from.
     """
 
     def __init__(self, text: Lines, source: str, path: str, partition: int | None = None) -> None:
         self._text, self._unreadable = text, list[dict[str, Any]]()
-        self._row: dict[str, Any] = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path}
-        self._row |= {"kind": "console", "bytes": 0, "batches": 0, "tail": "", "is_decoded": True, "newest_broker_ms": None}
+        self._row: dict[str, Any] = {
+            "topic": TRANSACTION_STATE_TOPIC,
+            "partition": partition,
+            "source": source,
+            "path": path,
+        }
+        self._row |= {
+            "kind": "console",
+            "bytes": 0,
+            "batches": 0,
+            "tail": "",
+            "is_decoded": True,
+            "newest_broker_ms": None,
+        }
 
     def add(self, printed: Printed) -> Iterable[pa.RecordBatch]:
         row = self._row

@@ -1,7 +1,8 @@
 """Rows of tables as dataclasses of the core, and back, without Spark.
 
-A table that grows with the cluster is made by a function of the core from such rows. A dataclass lists the columns that its
-function reads or writes. In the core, time is in epoch ms: the field of a TIMESTAMP `known_until` is `known_until_ms`.
+A table that grows with the cluster is made by a function of the core from such rows. A dataclass lists the columns that
+its function reads or writes. In the core, time is in epoch ms: the field of a TIMESTAMP `known_until` is
+`known_until_ms`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def _column_of(field: str, known: Sequence[str]) -> str:
 
 
 def typed_rows(rows: pa.Table, of: Callable[..., Typed]) -> list[Typed]:
-    """The rows of a table as dataclasses, each field from the column of its name. NULL is the field's default, or else None."""
+    """The rows of a table as dataclasses, each field from the column of its name. NULL is the field's default, or else
+    None."""
     each, columns = fields(cast(Any, of)), []
     for field in each:
         column, read = rows[_column_of(field.name, rows.column_names)], _reader_of(of, field.name)
@@ -111,11 +113,15 @@ def typed(of: type[Typed], row: Mapping[str, Any]) -> Typed:
 def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
     """Rows of the core as rows of a table of the catalogue. A column without a field is NULL.
 
-    A field `last_timestamp_ms` makes the columns of both names, if there are both. Raises ValueError for a field without a column.
+    A field `last_timestamp_ms` makes the columns of both names, if there are both. Raises ValueError for a field
+    without a column.
     """
     columns, made = TABLES[name].columns, list(rows)
     of = {field.name for field in fields(cast(Any, made[0]))} if made else set()
-    sources = {column.name: next((each for each in (column.name, f"{column.name}{MS}") if each in of), None) for column in columns}
+    sources = {
+        column.name: next((each for each in (column.name, f"{column.name}{MS}") if each in of), None)
+        for column in columns
+    }
     if unknown := of - set(sources.values()):
         raise ValueError(f"no column for the field {', '.join(sorted(unknown))}")
     getters = {column: attrgetter(field) for column, field in sources.items() if field}

@@ -11,6 +11,6 @@ In reading order:
 * `findings`: oddities in the logs
 * `tables`: what is open, and how each transaction ended on each partition
 
-All of these use `joins` (queries), `instants`, `batch_runs` (what a row says of all its batches), `core_rows` and `local_rows`
-(rows of the driver), `python_tasks` with `worker_daemon`.
+All of these use `joins` (queries), `instants`, `batch_runs` (what a row says of all its batches), `core_rows` and
+`local_rows` (rows of the driver), `python_tasks` with `worker_daemon`.
 """

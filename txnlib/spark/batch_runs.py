@@ -1,7 +1,8 @@
-"""Rows of `record_batches` that are runs of batches: what they say of all their batches, and the single batches in them.
+"""Rows of `record_batches` that are runs of batches: what they say of all their batches, and the single batches in
+them.
 
-A consumer sums up runs, and takes single batches out of those few runs that an offset it looks for divides. Rows of tables without
-runs (text, `--detail batches`) have one batch each.
+A consumer sums up runs, and takes single batches out of those few runs that an offset it looks for divides. Rows of
+tables without runs (text, `--detail batches`) have one batch each.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ BATCHES: Final = "coalesce(batches_count, 1)"
 LAST_BATCH_OFFSET: Final = "coalesce(last_batch_offset, base_offset)"
 FIRST_TIMESTAMP_MS: Final = f"CASE WHEN {BATCHES} > 1 THEN first_timestamp_ms ELSE max_timestamp_ms END"
 
-_LEADER_EPOCH, _EPOCH = (f"coalesce(CAST({name} AS BIGINT), -1) + 1" for name in ("partition_leader_epoch", "producer_epoch"))
+_LEADER_EPOCH, _EPOCH = (
+    f"coalesce(CAST({name} AS BIGINT), -1) + 1" for name in ("partition_leader_epoch", "producer_epoch")
+)
 #: Hash of the fields of a row by which copies are compared; of a run, the XOR of the hashes of its batches. SQL.
-#: `readers.batch_rows` computes the same for runs. Offsets and sequences of a run follow from those of its batches, so two copies
-#: with the same XOR have the same batches. Data has no control type, and NULL changes no hash.
+#: `readers.batch_rows` computes the same for runs. Offsets and sequences of a run follow from those of its batches, so
+#: two copies with the same XOR have the same batches. Data has no control type, and NULL changes no hash.
 BATCH_HASH: Final = f"""CASE WHEN {BATCHES} > 1 THEN batches_hash ELSE xxhash64(
   coalesce(producer_id, -1L),
   shiftleft({_LEADER_EPOCH}, 18) + shiftleft({_EPOCH}, 2) + if(is_transactional, 2, 0) + if(is_control, 1, 0),
@@ -44,13 +47,16 @@ def packed(field: str, index: str | int) -> str:
     """A field of a batch of a run, as LONG, in SQL: see `PackedBatch`. The first batch has the index 0."""
     names, width = list(_WIDTHS), _WIDTHS[field]
     begin = sum(_WIDTHS[name] for name in names[: names.index(field)]) + 1
-    number = f"CAST(conv(hex(substring(packed_batches, ({index}) * {PACKED.size} + {begin}, {width})), 16, 10) AS BIGINT)"
+    number = (
+        f"CAST(conv(hex(substring(packed_batches, ({index}) * {PACKED.size} + {begin}, {width})), 16, 10) AS BIGINT)"
+    )
     most = 1 << (8 * width - 1)
     return f"CASE WHEN {number} >= {most} THEN {number} - {2 * most} ELSE {number} END" if field in _SIGNED else number
 
 
 def is_divided_at(offset: str) -> str:
-    """Whether some batches of a row may lie before an offset, and others at or after it; NULL for a NULL offset. SQL."""
+    """Whether some batches of a row may lie before an offset, and others at or after it; NULL for a NULL offset.
+    SQL."""
     return f"({BATCHES} > 1 AND base_offset < {offset} AND {offset} <= last_offset)"
 
 

@@ -1,7 +1,8 @@
-"""The rows of a capture: read in the driver if it is small, else by tasks. Either way each file is read once, for all tables.
+"""The rows of a capture: read in the driver if it is small, else by tasks. Either way each file is read once, for all
+tables.
 
-Each task reads some files into Arrow batches. Spark keeps what the tasks have read on the disks of its executors, until every table
-has taken its rows. A Python DataSource would start two more Python processes per table.
+Each task reads some files into Arrow batches. Spark keeps what the tasks have read on the disks of its executors, until
+every table has taken its rows. A Python DataSource would start two more Python processes per table.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class CaptureSource:
     _rows: Mapping[str, pa.Table] | None = field(default=None, init=False, repr=False)
     #: What tasks have read (`read_capture`).
     _read: DataFrame | None = field(default=None, init=False, repr=False)
-    #: Whether Spark keeps it. Serverless compute of Databricks does not: there, tasks read the files again for each table.
+    #: Whether Spark keeps it. Serverless compute of Databricks does not: there, tasks read the files again for each
+    #: table.
     _is_kept: bool = field(default=True, init=False, repr=False)
     #: Held while the capture is read, so that two steps do not both read it.
     _reading: Lock = field(default_factory=Lock, init=False, repr=False)
@@ -71,7 +73,9 @@ class CaptureSource:
         rows = self._read_by_driver().get(table) if self.is_small else None
         if rows is not None:
             return rows
-        found = self._rows_by_tasks(BATCH_RUNS_TABLE if table == "record_batches" and self.capture.detail == RUNS else table)
+        found = self._rows_by_tasks(
+            BATCH_RUNS_TABLE if table == "record_batches" and self.capture.detail == RUNS else table
+        )
         if table != "segments" or not self.capture.parts:
             return found
         # One row per file, however many tasks read it.
@@ -137,8 +141,9 @@ _ARRAY_BYTES: Final = 1 << 20
 def read_capture(spark: SparkSession, capture: Capture, tables: Iterable[str]) -> DataFrame:
     """What tasks read of a capture. Columns: each of these tables for which it has files, as an array of rows, or NULL.
 
-    An array for each table and not a struct, because an absent struct takes as much room in Arrow as a present one. The rows of the
-    tables do not depend on how the capture's files are split (`split_large_files`), but `segment_parts` has one for each part.
+    An array for each table and not a struct, because an absent struct takes as much room in Arrow as a present one. The
+    rows of the tables do not depend on how the capture's files are split (`split_large_files`), but `segment_parts` has
+    one for each part.
     """
     files = list(files_to_read(capture))
     tables = [table for table in tables if any(may_hold(table, file) for file in files)]
@@ -165,7 +170,8 @@ _REACHED: Final = pa.schema([("chunk", pa.int64()), ("reached", pa.binary())])
 
 
 def split_large_files(spark: SparkSession, capture: Capture, split_bytes: int | None = None) -> Capture:
-    """The capture, with the parts of its files that are larger than `split_bytes`; None: larger than is good for one task."""
+    """The capture, with the parts of its files that are larger than `split_bytes`; None: larger than is good for one
+    task."""
     chunks = chunks_of(capture, split_bytes)
     if not chunks:
         return capture

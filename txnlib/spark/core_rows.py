@@ -1,4 +1,5 @@
-"""How the core meets Spark: dataclasses as structs, frames as dataclasses, and functions of the core over rows of a frame.
+"""How the core meets Spark: dataclasses as structs, frames as dataclasses, and functions of the core over rows of a
+frame.
 
 The fields of a class are listed once, in the class (`readers.typed_rows`).
 """
@@ -52,7 +53,9 @@ def struct(of: Any, given: Mapping[str, str] | None = None) -> str:
     unknown = columns.keys() - hints_of(of).keys()
     if unknown:
         raise ValueError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
-    values = [f"'{field.name}', CAST({columns[field.name]} AS {field.dataType.simpleString()})" for field in struct_of(of)]
+    values = [
+        f"'{field.name}', CAST({columns[field.name]} AS {field.dataType.simpleString()})" for field in struct_of(of)
+    ]
     return f"named_struct({', '.join(values)})"
 
 
@@ -64,10 +67,11 @@ def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed
 def answers(
     spark: SparkSession, transform: Callable[[DataFrame], DataFrame | None], hint: Any
 ) -> Callable[[Sequence[object]], list[Any]]:
-    """How a function of the core asks about few places in a log: rows of questions in, rows of answers out, in one query.
+    """How a function of the core asks about few places in a log: rows of questions in, rows of answers out, in one
+    query.
 
-    `transform`: from the questions, whose columns are the fields of their dataclass; None if no row can answer. `hint`: the type
-    of the parameter, `Callable[[Sequence[Question]], Sequence[Answer]]`. Without a question, nothing is read.
+    `transform`: from the questions, whose columns are the fields of their dataclass; None if no row can answer. `hint`:
+    the type of the parameter, `Callable[[Sequence[Question]], Sequence[Answer]]`. Without a question, nothing is read.
     """
     (asked,), (of,) = get_args(get_args(hint)[0][0]), get_args(get_args(hint)[1])
     schema = struct_of(asked)
@@ -84,14 +88,17 @@ def answers(
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Rows of a frame that may be odd, the dataclass that each is, and the function of the core that judges each by itself."""
+    """Rows of a frame that may be odd, the dataclass that each is, and the function of the core that judges each by
+    itself."""
 
     rows: DataFrame
     of: Callable[..., Any]
     judge: Callable[[Iterable[Any]], Iterable[object]]
 
 
-def rows_by_core(name: str, selected: Sequence[Suspects], *, most_on_driver: int = MOST_ON_DRIVER) -> list[pa.Table | DataFrame]:
+def rows_by_core(
+    name: str, selected: Sequence[Suspects], *, most_on_driver: int = MOST_ON_DRIVER
+) -> list[pa.Table | DataFrame]:
     """For each selection, the rows of a table that the core makes of it. One query selects all of them.
 
     The driver judges them, or tasks do if a selection has more rows than `most_on_driver`.
@@ -113,7 +120,9 @@ def rows_by_core(name: str, selected: Sequence[Suspects], *, most_on_driver: int
 def _as_structs(frame: DataFrame, number: int, structs: Sequence[StructType]) -> DataFrame:
     """The number of the frame, and a column for each frame: its row as a struct, NULL for all others."""
     columns = [F.struct("*") if place == number else F.lit(None).cast(struct) for place, struct in enumerate(structs)]
-    return frame.select(F.lit(number).alias("number"), *[each.alias(f"row_{place}") for place, each in enumerate(columns)])
+    return frame.select(
+        F.lit(number).alias("number"), *[each.alias(f"row_{place}") for place, each in enumerate(columns)]
+    )
 
 
 def _in_tasks(name: str, frame: DataFrame, selected: Suspects) -> DataFrame:

@@ -32,7 +32,9 @@ NO_STATE = "none"
 def legality(state_before: Column, state_after: Column) -> Column:
     """Name of the step between two states (Kafka's names, null for none), from the core's table."""
     steps: Mapping[str, str] = {
-        f"{NO_STATE if before is None else before.kafka_name} > {NO_STATE if after is None else after.kafka_name}": step.name
+        f"{NO_STATE if before is None else before.kafka_name} > {NO_STATE if after is None else after.kafka_name}": (
+            step.name
+        )
         for (before, after), step in STEPS.items()
     }
     table = F.create_map(*[F.lit(text) for item in steps.items() for text in item])
@@ -57,7 +59,8 @@ def coordinator_partition_of() -> Any:
 
 @lru_cache
 def is_batch_valid() -> Any:
-    """UDF (path, position, size) -> whether the CRC of that batch matches; null without a path, or if it cannot be read."""
+    """UDF (path, position, size) -> whether the CRC of that batch matches; null without a path, or if it cannot be
+    read."""
 
     def valid(path: str | None, position: int | None, size: int | None) -> bool | None:
         if path is None or position is None or size is None:
@@ -84,7 +87,8 @@ def application_of(own_patterns: tuple[str, ...]) -> Any:
 
 @lru_cache
 def transition_findings() -> Any:
-    """UDF (before, after, is_consecutive) -> names of the findings about a coordinator record, or about the step to it."""
+    """UDF (before, after, is_consecutive) -> names of the findings about a coordinator record, or about the step to
+    it."""
 
     def findings(before: Row | None, after: Row, is_consecutive: bool) -> list[str]:
         earlier = None if before is None else _record(before)
@@ -103,9 +107,9 @@ def _record(row: Row) -> CoordinatorRecord:
             producer_epoch=row["producer_epoch"],
             transaction_timeout_ms=row["transaction_timeout_ms"],
             transaction_state=BY_KAFKA_NAME[row["state"]],
-            transaction_partitions=None
-            if partitions is None
-            else tuple(TopicPartition(p["topic"], p["partition"]) for p in partitions),
+            transaction_partitions=(
+                None if partitions is None else tuple(TopicPartition(p["topic"], p["partition"]) for p in partitions)
+            ),
             last_update_timestamp_ms=row["last_update_ms"],
             start_timestamp_ms=row["start_ms"],
             version=row["value_version"],

@@ -23,7 +23,10 @@ LIVING: Final = "source IS NOT NULL AND NOT coalesce(is_deleted, FALSE)"
 
 def survives(leader_epoch: str, offset: str) -> str:
     """Whether a batch or record survived: no newer leader truncated it. Column: truncated."""
-    return f"NOT coalesce(exists(truncated, cut -> cut.leader_epoch = {leader_epoch} AND cut.from_offset <= {offset}), FALSE)"
+    return (
+        f"NOT coalesce(exists(truncated, cut -> cut.leader_epoch = {leader_epoch} AND cut.from_offset <= {offset}),"
+        " FALSE)"
+    )
 
 
 def epochs_of_segments(record_batches: DataFrame) -> DataFrame:

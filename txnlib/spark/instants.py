@@ -1,7 +1,7 @@
 """Instants from epoch milliseconds, as SQL. The only module that creates them, because a log may contain any int64.
 
-A time that no clock shows (`core.instants`) is NULL here; raw columns (`*_ms`) keep it. All instants, and the milliseconds read
-back from them, are small enough to add and subtract.
+A time that no clock shows (`core.instants`) is NULL here; raw columns (`*_ms`) keep it. All instants, and the
+milliseconds read back from them, are small enough to add and subtract.
 """
 
 from __future__ import annotations

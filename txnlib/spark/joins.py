@@ -20,8 +20,8 @@ NEVER: Final = "-1"
 def broadcast(frame: DataFrame, *, is_small: bool = True) -> DataFrame:
     """The frame, marked to be sent whole to every task of a join.
 
-    In a session without broadcasts, it is not marked. All rows of a small audit are in one partition, so a join needs neither
-    a broadcast, which is a job of its own, nor a shuffle. `is_small`: whether it is, if that was found out.
+    In a session without broadcasts, it is not marked. All rows of a small audit are in one partition, so a join needs
+    neither a broadcast, which is a job of its own, nor a shuffle. `is_small`: whether it is, if that was found out.
     """
     return F.broadcast(frame) if is_small and not _is_stopped(frame.sparkSession) else frame
 
@@ -45,14 +45,16 @@ def _is_stopped(spark: SparkSession) -> bool:
     return setting(spark, BROADCAST_LIMIT) == NEVER
 
 
-#: Offsets per bucket: enough that there are few buckets, and few enough that a bucket has few batches. A run of batches is in one.
+#: Offsets per bucket: enough that there are few buckets, and few enough that a bucket has few batches. A run of batches
+#: is in one.
 BUCKET_OFFSETS: Final = RUN_OFFSETS
 #: Offsets per block of a bucket: so few that looking through all points of a block takes no time.
 BLOCK_OFFSETS: Final = 64
 
 
 def bucket_of(offset: str) -> str:
-    """The number of the bucket that contains an offset, as SQL. As a fraction, it would round into the next one beyond 2^53."""
+    """The number of the bucket that contains an offset, as SQL. As a fraction, it would round into the next one beyond
+    2^53."""
     return f"{offset} div {BUCKET_OFFSETS}"
 
 

@@ -1,6 +1,7 @@
 """Rows of the driver as frames that Spark's optimiser knows whole: what is made of empty ones needs no job.
 
-`createDataFrame` with a list pickles the rows for Python tasks, so the optimiser does not even know whether there are any.
+`createDataFrame` with a list pickles the rows for Python tasks, so the optimiser does not even know whether there are
+any.
 """
 
 from __future__ import annotations
@@ -69,10 +70,11 @@ def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> D
 
 
 def settled(frame: DataFrame) -> DataFrame:
-    """The frame. In a session that is tuned for few rows, they are computed now, and once, however often later steps use them.
+    """The frame. In a session that is tuned for few rows, they are computed now, and once, however often later steps
+    use them.
 
-    A plan contains each frame as often as it uses it, and Spark optimises all of them. For few rows, that takes longer than all
-    else. In other sessions, the frame is not changed.
+    A plan contains each frame as often as it uses it, and Spark optimises all of them. For few rows, that takes longer
+    than all else. In other sessions, the frame is not changed.
     """
     if setting(frame.sparkSession, ADAPTIVE) != "false":
         return frame
@@ -90,7 +92,11 @@ def relaxed(frame: DataFrame) -> DataFrame:
     before = frame.schema
     after = before.toNullable()
     changed = [(old.name, new.dataType) for old, new in zip(before, after, strict=True) if old.dataType != new.dataType]
-    return frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed}) if changed else frame
+    return (
+        frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed})
+        if changed
+        else frame
+    )
 
 
 def no_rows(spark: SparkSession, schema: StructType | str) -> DataFrame:
@@ -117,7 +123,8 @@ def _arrow_type(data_type: DataType) -> Any:
 
 
 def setting(spark: SparkSession, key: str) -> str | None:
-    """The value of a setting; None if it has none, or if the server does not tell it (serverless compute of Databricks)."""
+    """The value of a setting; None if it has none, or if the server does not tell it (serverless compute of
+    Databricks)."""
     try:
         value = spark.conf.get(key, None)
     except PySparkException:

@@ -1,7 +1,7 @@
 """`metadata_log`: the records of `__cluster_metadata`, and which of them count.
 
-The state of the cluster follows from one unbroken run of records: from the newest complete snapshot, or from offset 0, up to the
-first record that is missing. Records before that snapshot count as history if they belong to the same run.
+The state of the cluster follows from one unbroken run of records: from the newest complete snapshot, or from offset 0,
+up to the first record that is missing. Records before that snapshot count as history if they belong to the same run.
 """
 
 from __future__ import annotations
@@ -64,16 +64,17 @@ WITH {_NEWEST}
 SELECT /*+ BROADCAST(newest) */ * EXCEPT (is_effective), coalesce(struct(snapshot_offset, path) = newest, FALSE) AS is_effective
 FROM {{records}} CROSS JOIN newest WHERE snapshot_offset IS NOT NULL
 """
-#: All records of the log in all copies, in offset order, the newest leader epoch first. None of them has a `snapshot_offset`, so
-#: they are one group. By a constant there would be no group for Spark, which warns then.
+#: All records of the log in all copies, in offset order, the newest leader epoch first. None of them has a
+#: `snapshot_offset`, so they are one group. By a constant there would be no group for Spark, which warns then.
 _RECORDS: Final = "PARTITION BY snapshot_offset ORDER BY offset, epoch DESC, last_offset DESC, source, path"
 _OF_RUN: Final = "PARTITION BY run ORDER BY offset, epoch DESC, last_offset DESC, source, path"
 _OF_RUN_DOWNWARDS: Final = "PARTITION BY run ORDER BY offset DESC, epoch, last_offset, source DESC, path DESC"
 _ENDS: Final = (MetadataType.BEGIN_TRANSACTION, MetadataType.END_TRANSACTION, MetadataType.ABORT_TRANSACTION)
 _MARK: Final = f"if(is_first AND type IN {quoted_list(each.value for each in _ENDS)}, type, NULL)"
-#: Leader epochs never fall as offsets rise: what follows a higher one at a lower offset was truncated. Of the copies of a record,
-#: raw files come before text, which an old tool may have printed. The state follows from the run that continues the newest
-#: snapshot; without a snapshot, from the run from offset 0, else from the newest one, whose beginning is unknown.
+#: Leader epochs never fall as offsets rise: what follows a higher one at a lower offset was truncated. Of the copies of
+#: a record, raw files come before text, which an old tool may have printed. The state follows from the run that
+#: continues the newest snapshot; without a snapshot, from the run from offset 0, else from the newest one, whose
+#: beginning is unknown.
 _OF_LOG: Final = f"""
 WITH {_NEWEST}, survivors AS (
   SELECT *, epoch >= max(epoch) OVER ({_RECORDS} {UNTIL_NOW}) AS survives

@@ -18,8 +18,8 @@ from txnlib.spark.worker_daemon import quieten
 
 Work = TypeVar("Work")
 
-#: Maximum number of files in a list of work. Each task loads the whole list, at 2 µs per file. With more work, each task is sent
-#: only its own piece, which costs a shuffle of the pieces first (0.3 s for 21 tasks).
+#: Maximum number of files in a list of work. Each task loads the whole list, at 2 µs per file. With more work, each
+#: task is sent only its own piece, which costs a shuffle of the pieces first (0.3 s for 21 tasks).
 LISTED: Final = 4_096
 
 
@@ -31,7 +31,8 @@ def in_tasks(
     *,
     weight: Callable[[Work], int] = lambda work: 1,
 ) -> DataFrame:
-    """The rows that `read` returns for each piece of work, with one task per piece. `weight`: the number of files in a piece."""
+    """The rows that `read` returns for each piece of work, with one task per piece. `weight`: the number of files in a
+    piece."""
     if not work:
         return no_rows(spark, schema)
     count = len(work)
@@ -74,7 +75,9 @@ def mapped(
     columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
     rows = list(read(iter(frame.toArrow().to_batches())))
     return (
-        local_relation(frame.sparkSession, pa.Table.from_batches(rows), columns) if rows else no_rows(frame.sparkSession, columns)
+        local_relation(frame.sparkSession, pa.Table.from_batches(rows), columns)
+        if rows
+        else no_rows(frame.sparkSession, columns)
     )
 
 
@@ -82,13 +85,15 @@ def mapped(
 def begin_task() -> None:
     """Excludes everything that a worker has loaded from garbage collection. Does nothing from the second task on.
 
-    Spark collects garbage after each task (`pyspark.daemon`). With numpy, pandas and pyarrow loaded, this takes 20 to 40 ms, longer
-    than most tasks of a small audit. No objects of a task exist yet when it begins, so nothing else is kept alive.
+    Spark collects garbage after each task (`pyspark.daemon`). With numpy, pandas and pyarrow loaded, this takes 20 to
+    40 ms, longer than most tasks of a small audit. No objects of a task exist yet when it begins, so nothing else is
+    kept alive.
     """
     gc.freeze()
 
 
-# A worker of pyspark's own daemon loads this module with its first task of ours, before it knows whether the task has any rows.
+# A worker of pyspark's own daemon loads this module with its first task of ours, before it knows whether the task has
+# any rows.
 _daemon = sys.modules["__main__"]
 if getattr(_daemon.__spec__, "name", None) == "pyspark.daemon":
     quieten(_daemon)

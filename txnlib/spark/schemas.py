@@ -49,7 +49,9 @@ def spark_type(kind: catalogue.Type) -> DataType:
 def spark_schema(columns: Iterable[catalogue.Column]) -> StructType:
     return StructType(
         [
-            StructField(each.name, spark_type(each.type), each.nullable, {"comment": each.comment} if each.comment else None)
+            StructField(
+                each.name, spark_type(each.type), each.nullable, {"comment": each.comment} if each.comment else None
+            )
             for each in columns
         ]
     )
@@ -60,7 +62,9 @@ COPY: Final = catalogue.COPY
 PRODUCER: Final = catalogue.PRODUCER
 OPEN_TRANSACTION: Final = catalogue.OPEN_TRANSACTION
 
-TABLES: Final[Mapping[str, StructType]] = {name: spark_schema(table.columns) for name, table in catalogue.TABLES.items()}
+TABLES: Final[Mapping[str, StructType]] = {
+    name: spark_schema(table.columns) for name, table in catalogue.TABLES.items()
+}
 #: The columns that `delta.store` puts before those of every table.
 RUN_COLUMNS: Final = spark_schema(runs.RUN_COLUMNS)
 CHAIN_COLUMNS: Final = spark_schema(runs.CHAIN_COLUMNS)

@@ -17,10 +17,12 @@ WHOLE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 #: The batches of one producer on one partition, in offset order. `producer_id` comes first: sorting compares it first.
 BATCHES_OF_PRODUCER: Final = "PARTITION BY producer_id, topic, partition ORDER BY base_offset"
 
-#: The coordinators' decisions for one producer on one partition, and its markers there, in time order, and in descending order. At
-#: the same instant, the decision comes first. What follows a row precedes it in descending order: Spark scans a frame that ends in
-#: UNBOUNDED FOLLOWING again for every row, which takes quadratic time.
-DECISIONS_AND_MARKERS: Final = "PARTITION BY producer_id, topic, partition ORDER BY at_ms, marker.marker_offset NULLS FIRST"
+#: The coordinators' decisions for one producer on one partition, and its markers there, in time order, and in
+#: descending order. At the same instant, the decision comes first. What follows a row precedes it in descending order:
+#: Spark scans a frame that ends in UNBOUNDED FOLLOWING again for every row, which takes quadratic time.
+DECISIONS_AND_MARKERS: Final = (
+    "PARTITION BY producer_id, topic, partition ORDER BY at_ms, marker.marker_offset NULLS FIRST"
+)
 DECISIONS_AND_MARKERS_DOWNWARDS: Final = (
     "PARTITION BY producer_id, topic, partition ORDER BY at_ms DESC, marker.marker_offset DESC NULLS LAST"
 )

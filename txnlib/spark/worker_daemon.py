@@ -1,11 +1,12 @@
 """Daemon of Python workers, without tracebacks of connections that Spark closed.
 
-Spark closes the connection of a worker that was idle for a minute, of all workers when it stops, and of a task whose other rows it
-does not need. The worker then cannot write its final status, and `pyspark.daemon` (4.2) prints a `BrokenPipeError`. Nothing would
-read that status: an exception in a task goes through the connection while Spark listens. Every other exception is printed.
+Spark closes the connection of a worker that was idle for a minute, of all workers when it stops, and of a task whose
+other rows it does not need. The worker then cannot write its final status, and `pyspark.daemon` (4.2) prints a
+`BrokenPipeError`. Nothing would read that status: an exception in a task goes through the connection while Spark
+listens. Every other exception is printed.
 
-`spark-submit.sh` starts this daemon with a local master (`spark.python.daemon.module`), because the workers see this code from the
-start. Elsewhere, `python_tasks` does the same in each worker, as soon as it loads this code.
+`spark-submit.sh` starts this daemon with a local master (`spark.python.daemon.module`), because the workers see this
+code from the start. Elsewhere, `python_tasks` does the same in each worker, as soon as it loads this code.
 """
 
 from __future__ import annotations

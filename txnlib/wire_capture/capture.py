@@ -25,7 +25,16 @@ from txnlib.wire_capture import cluster
 from txnlib.wire_capture.client import Client, MovedError, RefusedError
 from txnlib.wire_capture.cluster import NO_LEADER, Partition
 from txnlib.wire_capture.fetch import DamagedError, TruncatedError
-from txnlib.wire_capture.partition_copy import Pace, Progress, Taken, described_producers, fetch_copy, kept_log, noted, now_ms
+from txnlib.wire_capture.partition_copy import (
+    Pace,
+    Progress,
+    Taken,
+    described_producers,
+    fetch_copy,
+    kept_log,
+    noted,
+    now_ms,
+)
 
 OPEN: Final = "open"
 ALL: Final = "all"
@@ -36,8 +45,8 @@ _PAUSE_SECONDS: Final = 1.0
 #: How often the main thread looks whether it is interrupted.
 _GLANCE_SECONDS: Final = 0.1
 _NEEDED: Final = (
-    "Without it the audit cannot tell what hangs: every open transaction will be UNKNOWN. Needed: the operations DESCRIBE and READ "
-    "on it"
+    "Without it the audit cannot tell what hangs: every open transaction will be UNKNOWN. Needed: the operations"
+    " DESCRIBE and READ on it"
 )
 #: Brokers that may fail to say their settings before the capture goes on without.
 _ASKED_FOR_SETTINGS: Final = 3
@@ -90,13 +99,18 @@ class _Capture:
         partitions, wanted = self._find(), self._wanted
         if wanted.is_dry_run:
             return self._foresee(partitions)
-        self._earlier = files.read_notes(wanted.output, self._metadata.cluster_id).besides({each.folder for each in self._taken})
-        files.follow_leaders(wanted.output, {each.folder: each.leader for each in self._taken if each.leader != NO_LEADER})
+        self._earlier = files.read_notes(wanted.output, self._metadata.cluster_id).besides(
+            {each.folder for each in self._taken}
+        )
+        files.follow_leaders(
+            wanted.output, {each.folder: each.leader for each in self._taken if each.leader != NO_LEADER}
+        )
         settings = self._settings()
         self._say_what_is_hidden()
         self._write_notes(settings, is_complete=False)
         self._progress.say(
-            f"coordinator partitions: {len(self._coordinators)}, other partitions: {len(partitions)}, scope: {wanted.scope}"
+            f"coordinator partitions: {len(self._coordinators)}, other partitions: {len(partitions)}, scope:"
+            f" {wanted.scope}"
         )
         for each, end in cluster.offsets(self._client, self._coordinators, cluster.LATEST).items():
             self._progress.expect(each, end)
@@ -108,7 +122,9 @@ class _Capture:
         left_out = set(partitions).difference(in_scope)
         files.remove_copies(wanted.output, {each.folder for each in left_out if self._taken[each].problem is None})
         self._plan(in_scope)
-        self._take_each(in_scope, lambda taken: self._fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0))
+        self._take_each(
+            in_scope, lambda taken: self._fetch(taken, self._folder(taken.partition), begin=taken.fetched_from or 0)
+        )
         self._ask_coordinators()
         self._take_each(self._coordinators, self._take_coordinator_again)
         self._write_checkpoints()
@@ -116,7 +132,9 @@ class _Capture:
         return self._captured()
 
     def _captured(self) -> Captured:
-        return Captured([self._taken[each] for each in sorted(self._taken)], is_without_coordinators=bool(self._metadata.refused))
+        return Captured(
+            [self._taken[each] for each in sorted(self._taken)], is_without_coordinators=bool(self._metadata.refused)
+        )
 
     def _foresee(self, partitions: list[Partition]) -> Captured:
         """What a capture would fetch now, from where to where. Writes nothing."""
@@ -146,12 +164,16 @@ class _Capture:
             every = self._every_topic()
             own = cluster.metadata(self._client, [TRANSACTION_STATE_TOPIC])
         except MovedError as error:
-            raise UnreadableInputError("the cluster", f"no broker says what it has: {error}", "Then call it again") from error
+            raise UnreadableInputError(
+                "the cluster", f"no broker says what it has: {error}", "Then call it again"
+            ) from error
         self._metadata, self._coordinators = replace(every, refused=own.refused), own.partitions
         if own.refused:
             self._progress.say(f"this user may not describe {TRANSACTION_STATE_TOPIC}. {_NEEDED}")
         elif not own.partitions:
-            self._progress.say(f"there is no {TRANSACTION_STATE_TOPIC}: no producer ever asked this cluster for transactions")
+            self._progress.say(
+                f"there is no {TRANSACTION_STATE_TOPIC}: no producer ever asked this cluster for transactions"
+            )
         pattern = None if self._wanted.topics is None else re.compile(self._wanted.topics)
         others = [
             each
@@ -161,7 +183,9 @@ class _Capture:
         if not others and pattern is not None:
             raise UsageError(f"--topics {pattern.pattern} matches no topic that this user may describe")
         if not others and not own.partitions:
-            raise UsageError("there is no topic that this user may describe. Needed: the operations DESCRIBE and READ on topics")
+            raise UsageError(
+                "there is no topic that this user may describe. Needed: the operations DESCRIBE and READ on topics"
+            )
         for each in (*own.partitions, *others):
             taken = self._taken[each] = Taken(each)
             if each.leader == NO_LEADER:
@@ -170,17 +194,22 @@ class _Capture:
                 taken.problem, taken.is_lasting = "this user may not read it", True
         unreadable = sorted({each.topic for each in others if each.is_readable is False})
         if unreadable:
-            self._progress.say(f"this user may not read {', '.join(unreadable)}. Needed: the operation READ on these topics")
+            self._progress.say(
+                f"this user may not read {', '.join(unreadable)}. Needed: the operation READ on these topics"
+            )
         if any(each.is_readable is False for each in own.partitions):
             self._progress.say(f"this user may not read {TRANSACTION_STATE_TOPIC}. {_NEEDED}")
         return others
 
     def _every_topic(self) -> cluster.Metadata:
-        """What there is, by two answers that agree: a topic that a damaged answer lacks would be missed without a word."""
+        """What there is, by two answers that agree: a topic that a damaged answer lacks would be missed without a
+        word."""
         last = cluster.metadata(self._client)
         for _ in range(_TRIES):
             before, last = last, cluster.metadata(self._client)
-            if [(each, each.topic_id) for each in before.partitions] == [(each, each.topic_id) for each in last.partitions]:
+            if [(each, each.topic_id) for each in before.partitions] == [
+                (each, each.topic_id) for each in last.partitions
+            ]:
                 return last
         self._progress.say("brokers answer differently what topics there are: those of the last answer are captured")
         return last
@@ -191,7 +220,9 @@ class _Capture:
             try:
                 return cluster.broker_settings(self._client, broker)
             except RefusedError as error:
-                self._progress.say(f"settings are not noted: {error}. Needed: the operation DESCRIBE_CONFIGS on the cluster")
+                self._progress.say(
+                    f"settings are not noted: {error}. Needed: the operation DESCRIBE_CONFIGS on the cluster"
+                )
                 return {}
             except (MovedError, OSError) as error:
                 failed = error
@@ -202,15 +233,16 @@ class _Capture:
         with suppress(MovedError):
             if cluster.hides_transactional_ids(self._client):
                 self._progress.say(
-                    "this user may not describe all transactional ids: the coordinators' own answers about the others are missing. "
-                    "Needed: the operation DESCRIBE on all transactional ids"
+                    "this user may not describe all transactional ids: the coordinators' own answers about the others"
+                    " are missing. Needed: the operation DESCRIBE on all transactional ids"
                 )
 
     def _look(self, partitions: Iterable[Partition]) -> None:
-        """Notes log start, last stable offset and high watermark of each partition, in this order, and before the last two a mark.
+        """Notes log start, last stable offset and high watermark of each partition, in this order, and before the last
+        two a mark.
 
-        So the last stable offset may be too low for the high watermark, never too high: what has ended may look open. Below the
-        mark from before, it proves that something was open.
+        So the last stable offset may be too low for the high watermark, never too high: what has ended may look open.
+        Below the mark from before, it proves that something was open.
         """
         asked = [each for each in partitions if self._taken[each].problem is None]
         starts = cluster.offsets(self._client, asked, cluster.EARLIEST)
@@ -220,7 +252,11 @@ class _Capture:
         marks = cluster.offsets(self._client, asked, cluster.LATEST)
         for each in asked:
             taken = self._taken[each]
-            taken.log_start, taken.last_stable, taken.high_watermark = starts.get(each), stable.get(each), marks.get(each)
+            taken.log_start, taken.last_stable, taken.high_watermark = (
+                starts.get(each),
+                stable.get(each),
+                marks.get(each),
+            )
             taken.answered_at_ms, taken.mark_before = answered_at, before.get(each)
             if taken.high_watermark is None or taken.last_stable is None:
                 taken.answered_at_ms = None  # its leader moved: fetched, whatever the scope
@@ -259,7 +295,9 @@ class _Capture:
 
     def _take_each(self, partitions: Iterable[Partition], take: Callable[[Taken], None]) -> None:
         """Fetches partitions, from several leaders at the same time, one after the other from each."""
-        of_leader = grouped((each for each in partitions if self._taken[each].problem is None), lambda each: each.leader)
+        of_leader = grouped(
+            (each for each in partitions if self._taken[each].problem is None), lambda each: each.leader
+        )
 
         def take_all(some: list[Partition]) -> None:
             for partition in some:
@@ -309,7 +347,8 @@ class _Capture:
                 return
 
     def _refresh(self, taken: Taken) -> None:
-        """Asks who leads the partition now; its copy goes along, because the new leader checks what was fetched before."""
+        """Asks who leads the partition now; its copy goes along, because the new leader checks what was fetched
+        before."""
         old = taken.partition
         with suppress(MovedError):
             for each in cluster.metadata(self._client, [old.topic]).partitions:
@@ -317,7 +356,9 @@ class _Capture:
                     taken.partition = each
         if taken.partition.leader == old.leader:
             return
-        taken.notes.append(f"its leader was broker {old.leader} when the capture began, then broker {taken.partition.leader}")
+        taken.notes.append(
+            f"its leader was broker {old.leader} when the capture began, then broker {taken.partition.leader}"
+        )
         for first in (False, True):
             files.move(self._folder(old, first=first), self._folder(taken.partition, first=first))
 
@@ -339,7 +380,8 @@ class _Capture:
     # ---- The other files
 
     def _ask_coordinators(self) -> None:
-        """Writes what the coordinators say about their transactional ids, and how far their logs are fetched already."""
+        """Writes what the coordinators say about their transactional ids, and how far their logs are fetched
+        already."""
         own = {taken.partition.partition: taken for taken in self._taken.values() if taken.partition.is_coordinator}
         for broker in self._metadata.brokers:
             at = now_ms()
@@ -390,9 +432,12 @@ class _Capture:
             "coordinator_partitions": len(self._coordinators) or None,
             **{name: int(settings[setting]) for setting, name in NOTED.items() if settings.get(setting, "").isdigit()},
             "broker_settings": settings,
-            "partitions": self._earlier.partitions | {each.partition.folder: noted(each) for each in self._taken.values()},
+            "partitions": (
+                self._earlier.partitions | {each.partition.folder: noted(each) for each in self._taken.values()}
+            ),
             "captured_at_ms": instants,
         }
         files.write_json(
-            self._wanted.output / files.CAPTURE_JSON, {name: value for name, value in notes.items() if value is not None}
+            self._wanted.output / files.CAPTURE_JSON,
+            {name: value for name, value in notes.items() if value is not None},
         )

@@ -143,7 +143,8 @@ class Earlier:
 
 
 def read_notes(output: Path, cluster_id: str | None) -> Earlier:
-    """What an earlier call noted. Raises UsageError if the folder has a capture that was taken otherwise, or of another cluster."""
+    """What an earlier call noted. Raises UsageError if the folder has a capture that was taken otherwise, or of another
+    cluster."""
     path = output / CAPTURE_JSON
     if not path.exists():
         return Earlier()

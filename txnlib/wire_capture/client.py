@@ -36,8 +36,9 @@ _NETWORK: Final = {
 def meaning(error: BaseException, config: Mapping[str, Any], *, is_broker: bool | None) -> tuple[str, str]:
     """What failed, and what to do, in words.
 
-    `config`: arguments of the client library. `is_broker`: whether the other end had said on this connection that it speaks
-    Kafka's protocol; None if the same settings have worked before, so that a closed connection says nothing about them.
+    `config`: arguments of the client library. `is_broker`: whether the other end had said on this connection that it
+    speaks Kafka's protocol; None if the same settings have worked before, so that a closed connection says nothing
+    about them.
     """
     found = next((said for part, said in _NETWORK.items() if part in str(error)), None)
     other = f"the connection fails: {type(error).__name__}", "Check the address, the network and --command-config"
@@ -51,14 +52,24 @@ def _of_tls(error: BaseException, config: Mapping[str, Any]) -> tuple[str, str] 
             return f"its certificate is not trusted: {each.verify_message}", remedy
         if isinstance(each, ssl.SSLError) and "ALERT" in (each.reason or ""):
             return f"it refuses the TLS of this client: {each.reason}", _CERTIFICATE
-    return ("it does not speak TLS on this port", _PLAIN) if _has_tls(config) and "Handshake failed" in str(error) else None
+    return (
+        ("it does not speak TLS on this port", _PLAIN)
+        if _has_tls(config) and "Handshake failed" in str(error)
+        else None
+    )
 
 
 def _of_answer(error: BaseException, config: Mapping[str, Any]) -> tuple[str, str] | None:
     from kafka import errors
 
-    mechanism = f"it does not know users by {config.get('sasl_mechanism')}", "Set sasl.mechanism to one that it has enabled"
-    too_old = "it does not know the requests of a capture", "Connect to a broker, not to a controller, of version 2.8 or newer"
+    mechanism = (
+        f"it does not know users by {config.get('sasl_mechanism')}",
+        "Set sasl.mechanism to one that it has enabled",
+    )
+    too_old = (
+        "it does not know the requests of a capture",
+        "Connect to a broker, not to a controller, of version 2.8 or newer",
+    )
     kinds = {
         errors.UnsupportedSaslMechanismError: mechanism,
         errors.IllegalSaslStateError: ("it knows no users on this port", _NO_USER),
@@ -72,7 +83,8 @@ def _of_answer(error: BaseException, config: Mapping[str, Any]) -> tuple[str, st
 
 
 def _of_end(error: BaseException, config: Mapping[str, Any], is_broker: bool | None) -> tuple[str, str] | None:
-    """A connection that the other end closed. A broker may answer and close at once: the library sees only the latter."""
+    """A connection that the other end closed. A broker may answer and close at once: the library sees only the
+    latter."""
     from kafka import errors
 
     if is_broker is None or not isinstance(error, errors.KafkaConnectionError):
@@ -100,24 +112,33 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 # ---- Requests
 
 
-#: What may be sent, apart from what a connection needs. None of these changes anything on a broker; FindCoordinator is not among
-#: them, because the first one makes the broker create `__transaction_state`.
+#: What may be sent, apart from what a connection needs. None of these changes anything on a broker; FindCoordinator is
+#: not among them, because the first one makes the broker create `__transaction_state`.
 READ_ONLY: Final = frozenset(
-    {"Metadata", "ListOffsets", "Fetch", "DescribeProducers", "ListTransactions", "DescribeTransactions", "DescribeConfigs"}
+    {
+        "Metadata",
+        "ListOffsets",
+        "Fetch",
+        "DescribeProducers",
+        "ListTransactions",
+        "DescribeTransactions",
+        "DescribeConfigs",
+    }
 )
 #: Kafka's `Errors`, by code.
 OFFSET_OUT_OF_RANGE: Final = 1
 REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 #: The leader moved, is starting or is unknown to the broker that was asked: ask for metadata, then ask the leader.
 MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
-#: How long a first connection may take, so that a wrong address is said within 5 s, with all that comes before and after.
-#: Kafka: `socket.connection.setup.timeout.ms`, 10 s.
+#: How long a first connection may take, so that a wrong address is said within 5 s, with all that comes before and
+#: after. Kafka: `socket.connection.setup.timeout.ms`, 10 s.
 _CONNECT_SECONDS: Final = 4
 _TRIES_SECONDS: Final = 10
 _OPTIONAL_SECONDS: Final = 5
 _SILENT_SECONDS: Final = 60
 _PAUSE_SECONDS: Final = 0.5
-#: How often a thread that waits for an answer looks whether it should stop, and how long closing waits for the library's thread.
+#: How often a thread that waits for an answer looks whether it should stop, and how long closing waits for the
+#: library's thread.
 _GLANCE_SECONDS: Final = 0.1
 _CLOSE_MS: Final = 300
 _MOST_BYTES: Final = 256 << 20
@@ -149,7 +170,8 @@ class Client:
             from kafka.net.selector import NetworkSelector
         except ImportError as error:
             raise MissingExtraError("txn-audit capture", "kafka-python", "capture") from error
-        # The library logs at level INFO whom it connects to, and its configuration at DEBUG: secrets stay out of every log.
+        # The library logs at level INFO whom it connects to, and its configuration at DEBUG: secrets stay out of every
+        # log.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         given = {"client_id": "txnlib-capture", "receive_message_max_bytes": _MOST_BYTES, **config}
         self._config = given
@@ -269,8 +291,8 @@ class Client:
     def ask(self, request: Any, broker: int | None = None, *, is_optional: bool = False) -> Any:
         """The answer of a broker, or of any. Tries again while the connection fails.
 
-        `is_optional`: a capture is whole without the answer, so it is not waited for long, and the broker is not given up.
-        Raises MovedError when time is up, and StoppedError once `stop` was called.
+        `is_optional`: a capture is whole without the answer, so it is not waited for long, and the broker is not given
+        up. Raises MovedError when time is up, and StoppedError once `stop` was called.
         """
         assert request.name.removesuffix("Request") in READ_ONLY, f"{request.name} is not a request that only reads"
         if broker is None:
@@ -295,7 +317,8 @@ class Client:
 
     def _ask_any(self, request: Any, *, is_optional: bool) -> Any:
         known = sorted(
-            (broker.node_id for broker in self._manager.cluster.brokers()), key=lambda node: (node != self._answered_last, node)
+            (broker.node_id for broker in self._manager.cluster.brokers()),
+            key=lambda node: (node != self._answered_last, node),
         )
         failed = MovedError("no broker is known")
         for node in known:
@@ -345,7 +368,9 @@ def _servers(bootstrap: str) -> list[str]:
     servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
     for server in servers:
         if re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^]\[:/\s]+):[0-9]{1,5}", server) is None:
-            raise UsageError(f"--bootstrap-server {server}: expected host:port, such as {server.partition(':')[0]}:9092")
+            raise UsageError(
+                f"--bootstrap-server {server}: expected host:port, such as {server.partition(':')[0]}:9092"
+            )
     if not servers:
         raise UsageError("--bootstrap-server: expected host:port")
     return servers

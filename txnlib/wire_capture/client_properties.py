@@ -36,7 +36,8 @@ _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _TOKEN_SECONDS: Final = 30
 #: A token is asked for again after this part of its life, as Kafka does (`sasl.login.refresh.window.factor`).
 _REFRESH: Final = 0.8
-#: What the client library connects with, by Kafka's names; every other property is for something that a capture does not do.
+#: What the client library connects with, by Kafka's names; every other property is for something that a capture does
+#: not do.
 _NUMBERS: Final = {"request.timeout.ms": "request_timeout_ms", "connections.max.idle.ms": "connections_max_idle_ms"}
 
 
@@ -74,7 +75,8 @@ def _unescaped(text: str) -> str:
 
 
 def client_config(properties: Mapping[str, str], path: str = "client.properties") -> dict[str, Any]:
-    """The arguments of the client library for these properties. Raises ConfigError, which names the property but no value."""
+    """The arguments of the client library for these properties. Raises ConfigError, which names the property but no
+    value."""
     config: dict[str, Any] = {}
     for name, argument in _NUMBERS.items():
         if name in properties:
@@ -106,13 +108,17 @@ def _sasl(properties: Mapping[str, str], path: str) -> dict[str, Any]:
         is_quoted = value[:1] in ("'", '"')
         options[name] = re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL) if is_quoted else value
     if mechanism == "GSSAPI":
-        config["sasl_kerberos_service_name"] = properties.get("sasl.kerberos.service.name", options.get("serviceName", "kafka"))
+        config["sasl_kerberos_service_name"] = properties.get(
+            "sasl.kerberos.service.name", options.get("serviceName", "kafka")
+        )
     elif mechanism == "OAUTHBEARER":
         config["sasl_oauth_token_provider"] = _token_provider(properties, options, path)
     elif mechanism != "AWS_MSK_IAM":
         for name, argument in {"username": "sasl_plain_username", "password": "sasl_plain_password"}.items():
             if name not in options:
-                raise ConfigError(path, _JAAS, f'has no {name}; expected …LoginModule required username="…" password="…";')
+                raise ConfigError(
+                    path, _JAAS, f'has no {name}; expected …LoginModule required username="…" password="…";'
+                )
             config[argument] = options[name]
     return config
 
@@ -145,13 +151,16 @@ def _pem(properties: Mapping[str, str], prefix: str, inline: str, path: str) -> 
     if properties.get(f"{prefix}.type", "").upper() != _PEM and _BEGIN.encode() not in content:
         remedy = "keytool -importkeystore -deststoretype PKCS12, then openssl pkcs12 -nodes"
         raise ConfigError(
-            path, name, f"is not in PEM, the only form that Python reads: convert it ({remedy}), and set {prefix}.type=PEM"
+            path,
+            name,
+            f"is not in PEM, the only form that Python reads: convert it ({remedy}), and set {prefix}.type=PEM",
         )
     return content.decode("ascii", errors="replace")
 
 
 def _load_own(context: ssl.SSLContext, pem: str, password: str | None, path: str) -> None:
-    """The client's own certificate. Python reads it from a file only: one that nobody else can open, and not for long."""
+    """The client's own certificate. Python reads it from a file only: one that nobody else can open, and not for
+    long."""
     descriptor, name = tempfile.mkstemp(prefix="txnlib-")  # mode 0600
     try:
         with os.fdopen(descriptor, "w") as file:
@@ -194,7 +203,9 @@ def _token_provider(properties: Mapping[str, str], options: Mapping[str, str], p
         def token(self) -> str:
             if time.monotonic() >= self._until:
                 asked = urllib.request.Request(
-                    url, urllib.parse.urlencode(form).encode(), {"Authorization": f"Basic {basic}", "Accept": "application/json"}
+                    url,
+                    urllib.parse.urlencode(form).encode(),
+                    {"Authorization": f"Basic {basic}", "Accept": "application/json"},
                 )
                 try:
                     with urllib.request.urlopen(asked, timeout=_TOKEN_SECONDS) as answer:

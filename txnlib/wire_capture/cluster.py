@@ -86,7 +86,10 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
     version = min(client.version_of(MetadataRequest), 12)
     asked = None if topics is None else [topic(name=name) for name in topics]
     request = MetadataRequest(
-        topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=version >= 8, max_version=version
+        topics=asked,
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=version >= 8,
+        max_version=version,
     )
     refused: list[str] = []
     found: list[Partition] = []
@@ -112,16 +115,20 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
                 )
                 for each in of_topic.partitions
             ]
-        return Metadata(answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), tuple(refused))
+        return Metadata(
+            answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), tuple(refused)
+        )
 
 
 def offsets(
     client: Client, partitions: Sequence[Partition], timestamp: int, isolation: int = READ_UNCOMMITTED
 ) -> dict[Partition, int]:
-    """An offset of each partition, from its leader: LATEST, EARLIEST, or the first record at or after `timestamp` in epoch ms.
+    """An offset of each partition, from its leader: LATEST, EARLIEST, or the first record at or after `timestamp` in
+    epoch ms.
 
-    LATEST is the high watermark for READ_UNCOMMITTED, the last stable offset for READ_COMMITTED. Partitions whose leader moved or
-    is silent, or that this user may not describe, are missing in the answer. -1: there is no such record.
+    LATEST is the high watermark for READ_UNCOMMITTED, the last stable offset for READ_COMMITTED. Partitions whose
+    leader moved or is silent, or that this user may not describe, are missing in the answer. -1: there is no such
+    record.
     """
     from kafka.protocol.consumer import ListOffsetsRequest
 
@@ -131,11 +138,15 @@ def offsets(
         topics = [
             topic(
                 name=name,
-                partitions=[part(partition_index=p.partition, current_leader_epoch=-1, timestamp=timestamp) for p in of_topic],
+                partitions=[
+                    part(partition_index=p.partition, current_leader_epoch=-1, timestamp=timestamp) for p in of_topic
+                ],
             )
             for name, of_topic in _by_topic(some)
         ]
-        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics, min_version=2, max_version=6)
+        request = ListOffsetsRequest(
+            replica_id=-1, isolation_level=isolation, topics=topics, min_version=2, max_version=6
+        )
         said = _of_partitions(client, request, leader)
         found |= {each: said[each.folder].offset for each in some if each.folder in said}
     return found
@@ -144,7 +155,8 @@ def offsets(
 def active_producers(client: Client, partitions: Sequence[Partition]) -> dict[Partition, list[dict[str, Any]]]:
     """The producers that each leader knows, as `kafka-transactions.sh describe-producers` prints them.
 
-    Partitions whose leader moved, or that this user may not read, are missing in the answer. Kafka: `DescribeProducersResponse`.
+    Partitions whose leader moved, or that this user may not read, are missing in the answer. Kafka:
+    `DescribeProducersResponse`.
     """
     from kafka.protocol.admin.transactions import DescribeProducersRequest
 
@@ -153,10 +165,16 @@ def active_producers(client: Client, partitions: Sequence[Partition]) -> dict[Pa
     topic = DescribeProducersRequest.TopicRequest
     found: dict[Partition, list[dict[str, Any]]] = {}
     for leader, some in _by_leader(partitions):
-        topics = [topic(name=name, partition_indexes=[p.partition for p in of_topic]) for name, of_topic in _by_topic(some)]
+        topics = [
+            topic(name=name, partition_indexes=[p.partition for p in of_topic]) for name, of_topic in _by_topic(some)
+        ]
         said = _of_partitions(client, DescribeProducersRequest(topics=topics), leader, is_optional=True)
         with suppress(MovedError), reading(f"producers of broker {leader}"):
-            found |= {each: [_producer(one) for one in said[each.folder].active_producers] for each in some if each.folder in said}
+            found |= {
+                each: [_producer(one) for one in said[each.folder].active_producers]
+                for each in some
+                if each.folder in said
+            }
     return found
 
 
@@ -165,7 +183,9 @@ def _of_partitions(client: Client, request: Any, leader: int, *, is_optional: bo
     try:
         answer = client.ask(request, leader, is_optional=is_optional)
         with reading(f"broker {leader}"):
-            return {f"{t.name}-{p.partition_index}": p for t in answer.topics for p in t.partitions if p.error_code == 0}
+            return {
+                f"{t.name}-{p.partition_index}": p for t in answer.topics for p in t.partitions if p.error_code == 0
+            }
     except MovedError:
         return {}
 
@@ -214,7 +234,8 @@ def hides_transactional_ids(client: Client) -> bool:
 
 
 def described_transactions(client: Client, broker: int, transactional_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """What a coordinator says about these ids, as `kafka-transactions.sh describe` prints it. Unknown ids are missing."""
+    """What a coordinator says about these ids, as `kafka-transactions.sh describe` prints it. Unknown ids are
+    missing."""
     from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
     found: list[dict[str, Any]] = []
@@ -230,7 +251,9 @@ def described_transactions(client: Client, broker: int, transactional_ids: Seque
                     "state": each.transaction_state,
                     "transaction_timeout_ms": each.transaction_timeout_ms,
                     "transaction_start_ms": _or_null(each.transaction_start_time_ms),
-                    "partitions": sorted(f"{topic.topic}-{partition}" for topic in each.topics for partition in topic.partitions),
+                    "partitions": sorted(
+                        f"{topic.topic}-{partition}" for topic in each.topics for partition in topic.partitions
+                    ),
                 }
                 for each in answer.transaction_states
                 if each.error_code == 0
@@ -255,7 +278,9 @@ def broker_settings(client: Client, broker: int) -> dict[str, str]:
 def _by_leader(partitions: Iterable[Partition]) -> list[tuple[int, list[Partition]]]:
     """Each living leader with its partitions, in requests of a limited size."""
     of_leader = grouped((each for each in partitions if each.leader != NO_LEADER), lambda each: each.leader)
-    return [(leader, some[at : at + _AT_ONCE]) for leader, some in of_leader.items() for at in range(0, len(some), _AT_ONCE)]
+    return [
+        (leader, some[at : at + _AT_ONCE]) for leader, some in of_leader.items() for at in range(0, len(some), _AT_ONCE)
+    ]
 
 
 def _by_topic(partitions: Iterable[Partition]) -> Iterable[tuple[str, list[Partition]]]:

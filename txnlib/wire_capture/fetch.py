@@ -1,8 +1,9 @@
 """One partition's batches, fetched and appended to segments on disk.
 
 Memory is bounded by one answer.
-Bytes are written as they come: a Fetch response contains whole batches as they lie in the broker's segment, possibly with one
-before the offset that was asked for, and possibly with a part of one at the end. Kafka: `FetchResponse`, `DefaultRecordBatch`.
+Bytes are written as they come: a Fetch response contains whole batches as they lie in the broker's segment, possibly
+with one before the offset that was asked for, and possibly with a part of one at the end. Kafka: `FetchResponse`,
+`DefaultRecordBatch`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _LARGEST: Final = 128 << 20
 _SEGMENT_BYTES: Final = 1 << 30
 _MOST_WAIT_MS: Final = 500
 _MOST_THROTTLE_SECONDS: Final = 60
-#: How often in a row a broker may answer with nothing, or with bytes that are no log, before that is taken as its answer.
+#: How often in a row a broker may answer with nothing, or with bytes that are no log, before that is taken as its
+#: answer.
 _TRIES: Final = 3
 _NO_EPOCH: Final = -1
 #: The first version of Fetch requests that name topics by their ids.
@@ -47,7 +49,8 @@ class TruncatedError(Exception):
 
 
 class DamagedError(Exception):
-    """An answer that is no part of the log: a batch whose CRC does not match, or one that ends behind the high watermark."""
+    """An answer that is no part of the log: a batch whose CRC does not match, or one that ends behind the high
+    watermark."""
 
 
 @dataclass(slots=True)
@@ -69,9 +72,9 @@ class FetchedLog:
     def append(self, records: bytes, until: int, newest_epoch: int = _NO_EPOCH) -> int:
         """Appends the whole batches that begin below `until`; returns how many bytes that were.
 
-        No CRC covers offsets and leader epochs: they must fit what is around them, and `newest_epoch`, that of the leader, or come
-        in two answers. Raises DamagedError at the first batch that cannot be of this log, or does not fit; those before it are
-        appended.
+        No CRC covers offsets and leader epochs: they must fit what is around them, and `newest_epoch`, that of the
+        leader, or come in two answers. Raises DamagedError at the first batch that cannot be of this log, or does not
+        fit; those before it are appended.
         """
         begin = end = 0
         view = memoryview(records)
@@ -132,7 +135,8 @@ class FetchedLog:
 
 
 def _last_offset(records: bytes, at: int, base: int, stop: int) -> tuple[int, int]:
-    """The last offset and the leader epoch of a batch. Messages of formats 0 and 1 have the former in front, and no epoch."""
+    """The last offset and the leader epoch of a batch. Messages of formats 0 and 1 have the former in front, and no
+    epoch."""
     if stop - at >= HEADER.size and records[at + MAGIC_POSITION] >= 2:
         _base, _length, epoch, _magic, _crc, _attributes, delta, *_rest = HEADER.unpack_from(records, at)
         return base + delta, epoch
@@ -149,12 +153,15 @@ def _is_crc_valid(batch: memoryview) -> bool:
     return stored == (google_crc32c.value(covered) if is_crc32c else zlib.crc32(covered))
 
 
-def fetch(client: Client, partition: Partition, log: FetchedLog, until: int, *, start: int, pace: Callable[[int], None]) -> None:
+def fetch(
+    client: Client, partition: Partition, log: FetchedLog, until: int, *, start: int, pace: Callable[[int], None]
+) -> None:
     """Appends the batches of a partition below offset `until` to `log`. Its leader said that the log starts at `start`.
 
-    Waits as long as a quota asks for. Returns before `until` if the leader says several times that it has no more: compaction
-    removed the rest. Raises TruncatedError if the leader no longer has what was fetched before, MovedError if it leads no longer,
-    RefusedError, DamagedError if a batch is damaged in every answer, or OSError. What was appended until then stays.
+    Waits as long as a quota asks for. Returns before `until` if the leader says several times that it has no more:
+    compaction removed the rest. Raises TruncatedError if the leader no longer has what was fetched before, MovedError
+    if it leads no longer, RefusedError, DamagedError if a batch is damaged in every answer, or OSError. What was
+    appended until then stays.
     """
     if log.next_offset >= until:
         # Nothing is missing, if this is still the same log: the leader compares topic ids, leader epochs and the end.
@@ -249,7 +256,8 @@ def _next_records(
     diverging = getattr(said, "diverging_epoch", None)
     if diverging is not None and diverging.epoch >= 0:
         raise TruncatedError(
-            f"epoch {diverging.epoch} ends at {diverging.end_offset} on the leader: offsets from there on were truncated"
+            f"epoch {diverging.epoch} ends at {diverging.end_offset} on the leader: offsets from there on were"
+            " truncated"
         )
     # Neither ever falls. So one of two answers is damaged, or the leader is too new to know: both are asked for again.
     if said.log_start_offset < start or said.high_watermark < until:

@@ -24,7 +24,11 @@ class Pace:
     """Waits so that all threads together fetch at most `rate` bytes per second; None for no limit."""
 
     def __init__(
-        self, rate: int | None, *, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+        self,
+        rate: int | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._rate, self._clock, self._sleep = rate, clock, sleep
         self._lock = threading.Lock()
@@ -98,7 +102,11 @@ def size_text(count: float) -> str:
 
 def duration_text(seconds: float) -> str:
     """A duration in seconds, minutes or hours."""
-    return f"{seconds:.0f} s" if seconds < 120 else (f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h")
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else (f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h")
+    )
 
 
 # ---- What became of a partition
@@ -108,7 +116,8 @@ def duration_text(seconds: float) -> str:
 class Taken:
     """What became of one partition.
 
-    `problem` is why it is missing or not whole; None if all of its scope is there. `is_lasting`: another call alone will not help.
+    `problem` is why it is missing or not whole; None if all of its scope is there. `is_lasting`: another call alone
+    will not help.
     """
 
     partition: Partition
@@ -141,7 +150,8 @@ class Taken:
 
     @property
     def may_be_open(self) -> bool:
-        """Whether something is open, or may be without delaying any record: the leader raises what is stable to the log start."""
+        """Whether something is open, or may be without delaying any record: the leader raises what is stable to the log
+        start."""
         is_emptied = self.last_stable is not None and self.last_stable == self.log_start == self.high_watermark
         return bool(self.is_open) or (is_emptied and bool(self.log_start))
 

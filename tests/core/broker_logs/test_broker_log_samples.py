@@ -14,7 +14,9 @@ import pytest
 from txnlib.core.broker_logs.kafka_lines import LOGS_OF_CAUSES, LOGS_OF_FINDINGS
 from txnlib.core.broker_logs.log_line import READ, BrokerLogs, forms_of, grep_commands, pattern
 
-LINES = list(dict.fromkeys(line for logs in (*LOGS_OF_CAUSES.values(), *LOGS_OF_FINDINGS.values()) for line in logs.lines))
+LINES = list(
+    dict.fromkeys(line for logs in (*LOGS_OF_CAUSES.values(), *LOGS_OF_FINDINGS.values()) for line in logs.lines)
+)
 NAMES = {"topic": "payments", "partition": 0, "producer_id": 7, "transactional_id": "pay-1", "coordinator_partition": 3}
 #: Names of another partition, producer and id: no pattern with a name finds the lines of NAMES with these.
 OTHERS = {"topic": "orders", "partition": 9, "producer_id": 8, "transactional_id": "ord-1", "coordinator_partition": 5}
@@ -34,14 +36,18 @@ def numbers(version: str) -> tuple[int, ...]:
 def about_the_coordinator(line: str) -> str:
     """A line about a partition, as it is about the coordinator's partition."""
     return (
-        line.replace("payments", "__transaction_state").replace("_state-0", "_state-3").replace("partition 0 to", "partition 3 to")
+        line.replace("payments", "__transaction_state")
+        .replace("_state-0", "_state-3")
+        .replace("partition 0 to", "partition 3 to")
     )
 
 
 def log_of(version: str) -> list[str]:
     """Every line that brokers of a version may log."""
     logged = [
-        f"[2024-03-11 01:20:00,000] {line}" for first, last, line in SAMPLES if numbers(first) <= numbers(version) <= numbers(last)
+        f"[2024-03-11 01:20:00,000] {line}"
+        for first, last, line in SAMPLES
+        if numbers(first) <= numbers(version) <= numbers(last)
     ]
     return [each for line in logged for each in dict.fromkeys((line, about_the_coordinator(line)))]
 

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from tests.house.test_language import BANNED
 from txnlib.core.broker_logs.kafka_lines import KAFKA_LINES, LOGS_OF_CAUSES, LOGS_OF_FINDINGS, logs_of_cause
-from txnlib.core.broker_logs.log_line import NEWEST, OLDEST, READ, BrokerLogs, LogFile, Writer, forms_of, grep_commands, pattern
+from txnlib.core.broker_logs.log_line import (
+    NEWEST,
+    OLDEST,
+    READ,
+    BrokerLogs,
+    LogFile,
+    Writer,
+    forms_of,
+    grep_commands,
+    pattern,
+)
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.verdicts.cause import CAUSES
 
@@ -55,7 +65,13 @@ def test_a_line_says_in_plain_english_what_it_shows(line):
 
 @pytest.mark.parametrize(("line", "form"), FORMS, ids=[form.text[:60] for _, form in FORMS])
 def test_a_form_names_its_source_its_versions_and_known_placeholders(line, form):
-    known = {"topic", "partition", "producer_id", "transactional_id", "coordinator_partition"}  # what a command fills in
+    known = {
+        "topic",
+        "partition",
+        "producer_id",
+        "transactional_id",
+        "coordinator_partition",
+    }  # what a command fills in
     assert set(re.findall(r"\{(\w+)\}", form.text)) <= known
     assert re.fullmatch(r"(org\.apache\.)?kafka(\.[a-z]+)*(\.[A-Z]\w+)\.[a-z]\w+", form.source)
     assert OLDEST <= form.first <= form.last <= NEWEST
@@ -98,7 +114,9 @@ def test_a_line_that_a_version_does_not_log_has_no_command():
 def test_a_cause_is_found_by_its_text_with_names():
     text = "the coordinator's partition has no leader, so nobody acts for {transactional_id}"
     assert logs_of_cause(text.format(transactional_id="pay-1"), NAMES) is LOGS_OF_CAUSES[text]
-    assert logs_of_cause(text.format(transactional_id=None), {**NAMES, "transactional_id": None}) is LOGS_OF_CAUSES[text]
+    assert (
+        logs_of_cause(text.format(transactional_id=None), {**NAMES, "transactional_id": None}) is LOGS_OF_CAUSES[text]
+    )
     assert logs_of_cause(text.format(transactional_id="pay-2"), NAMES) is None
     assert logs_of_cause("a cause of another release", NAMES) is None
 
@@ -107,7 +125,8 @@ def test_unknown_names_match_any_text():
     text = "Fencing producer {transactional_id} {producer_id} with epoch equal to Short.MaxValue"
     assert pattern(text, {}) == r"Fencing producer .* .* with epoch equal to Short\.MaxValue"
     assert (
-        pattern(text, {"transactional_id": None, "producer_id": 7}) == r"Fencing producer .* 7 with epoch equal to Short\.MaxValue"
+        pattern(text, {"transactional_id": None, "producer_id": 7})
+        == r"Fencing producer .* 7 with epoch equal to Short\.MaxValue"
     )
     assert pattern("a …{topic}… b", {}) == "a .* b", "one of them is enough"
 
@@ -129,7 +148,24 @@ def searched(command: str, log: bytes, folder) -> list[bytes]:
 HOSTILE = (
     *("it's", 'say "x"', "$HOME", "$(touch pwned)", "`touch pwned`", "a;touch pwned", "'; touch pwned; '"),
     *("a\\b", "\\n", "!!", "*"),
-    *("a.b", "[a", "a{2}", "a|b", "^a$", "(a", "a+b?", "-e", "--help", "#x", "\ttab", "\x1b[2J", "\x07", "ключ", "🙂", "a\u2028b"),
+    *(
+        "a.b",
+        "[a",
+        "a{2}",
+        "a|b",
+        "^a$",
+        "(a",
+        "a+b?",
+        "-e",
+        "--help",
+        "#x",
+        "\ttab",
+        "\x1b[2J",
+        "\x07",
+        "ключ",
+        "🙂",
+        "a\u2028b",
+    ),
 )
 
 
@@ -146,7 +182,8 @@ def test_an_id_reaches_grep_as_it_is(name, tmp_path):
 def test_an_id_with_a_line_feed_is_found_by_its_first_line_and_adds_no_pattern(tmp_path):
     (each,) = grep_commands(BrokerLogs((KAFKA_LINES["ROLLED_BACK"],)), {**NAMES, "transactional_id": "a\nb"})
     log = (
-        b"transaction for transactionalId a\nCompleted rollback of ongoing transaction for transactionalId a\nb due to timeout\nb\n"
+        b"transaction for transactionalId a\nCompleted rollback of ongoing transaction for transactionalId a\nb due to"
+        b" timeout\nb\n"
     )
     assert searched(each.command, log, tmp_path) == [b"Completed rollback of ongoing transaction for transactionalId a"]
 

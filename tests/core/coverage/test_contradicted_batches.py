@@ -10,8 +10,8 @@ from txnlib.core.coverage.leader_epochs import EPOCH, GAP, OVERLAP, UNLISTED_EPO
 from txnlib.core.coverage.quarantine import Quarantined, RefutedBatch, lowered, quarantine
 
 Log = list[tuple[int, int | None]]
-#: Segments by base offset (None: not known), each a list of (base offset, leader epoch); highest epoch and high watermark of the
-#: checkpoints; whether a stretch was unreadable -> base offset of the contradicted batch, and why.
+#: Segments by base offset (None: not known), each a list of (base offset, leader epoch); highest epoch and high
+#: watermark of the checkpoints; whether a stretch was unreadable -> base offset of the contradicted batch, and why.
 GRID: dict[str, tuple[dict[int | None, Log], int | None, int | None, bool, tuple[int, str] | None]] = {
     "epochs rise": ({0: [(0, 3), (1, 3)], 2: [(2, 4), (3, 4)]}, 4, 4, False, None),
     "one epoch per batch": ({0: [(0, 1), (1, 2)], 2: [(2, 3)]}, 3, 3, False, None),
@@ -26,11 +26,23 @@ GRID: dict[str, tuple[dict[int | None, Log], int | None, int | None, bool, tuple
     "several batches of an epoch that is not listed yet": ({0: [(0, 3), (1, 9), (2, 9)]}, 3, 3, False, None),
     "no leader epoch at all": ({0: [(0, None), (1, None)]}, 3, 2, False, None),
     "raised beyond the next segment": ({0: [(0, 3), (700, 3)], 2: [(2, 3), (3, 3)]}, 3, 4, False, (700, OVERLAP)),
-    "cleaned segments, and one that the cleaner merged": ({0: [(0, 3), (2, 3), (3, 3)], 2: [(2, 3), (3, 3)]}, 3, 4, False, None),
+    "cleaned segments, and one that the cleaner merged": (
+        {0: [(0, 3), (2, 3), (3, 3)], 2: [(2, 3), (3, 3)]},
+        3,
+        4,
+        False,
+        None,
+    ),
     "a gap before the last of all": ({0: [(0, 3), (1, 3)], 2: [(2, 3), (900, 3)]}, 3, 3, False, (900, GAP)),
     "a gap before the last of all, and nothing noted": ({0: [(0, 3), (900, 3)]}, None, None, False, (900, GAP)),
     "a gap that the high watermark shows": ({0: [(0, 3), (900, 3)]}, 3, 901, False, None),
-    "a gap before the last of a cleaned segment": ({0: [(0, 3), (90, 3)], 200: [(200, 3), (201, 3)]}, 3, 100, False, None),
+    "a gap before the last of a cleaned segment": (
+        {0: [(0, 3), (90, 3)], 200: [(200, 3), (201, 3)]},
+        3,
+        100,
+        False,
+        None,
+    ),
     "a gap between segments": ({0: [(0, 3), (1, 3)], 200: [(200, 3)]}, 3, 2, False, None),
     "a gap farther up": ({0: [(0, 3), (90, 3), (91, 3)]}, 3, 2, False, None),
     "the name of a segment is cut off its text": ({2: [(2, 3), (3, 3)], None: [(0, 3), (1, 3)]}, 3, 4, False, None),
@@ -94,7 +106,9 @@ def test_a_contradicted_batch_damages_its_copy_and_is_quarantined() -> None:
     assert {(row.topic, row.position, row.length, row.next_offset, row.reason) for row in found} == {
         (name, 100 * offset, 100, offset + 1, reason) for name, (offset, reason) in CONTRADICTED.items()
     }
-    assert {row.path for row in found if row.topic == "lowered, the last of all"} == {"raw:1/lowered, the last of all/2"}
+    assert {row.path for row in found if row.topic == "lowered, the last of all"} == {
+        "raw:1/lowered, the last of all/2"
+    }
 
 
 def test_damage_before_and_after_a_contradicted_batch_adds_to_it() -> None:

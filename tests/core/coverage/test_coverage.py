@@ -21,8 +21,18 @@ ROLES: dict[str, tuple[dict[str, int], int | None, list[int] | None, list[str]]]
     "each broker has a folder": ({"raw:1": LONG, "raw:2": LONG}, 1, [1, 2], ["LEADER", "OTHER"]),
     "the leader's folder is deeper": ({"raw:b/1/disk": LONG, "raw:b/2/disk": LONG}, 2, [1, 2], ["OTHER", "LEADER"]),
     "nobody noted the leader": ({"raw:1": LONG, "raw:2": SHORT}, None, None, ["FURTHEST", "OTHER"]),
-    "no broker leads, and all replicas are there": ({"raw:1": SHORT, "raw:2": LONG}, -1, [1, 2], ["OTHER", "LAST_LEADER"]),
-    "no broker leads, and one replica is not there": ({"raw:1": SHORT, "raw:2": LONG}, -1, [1, 2, 3], ["OTHER", "OTHER"]),
+    "no broker leads, and all replicas are there": (
+        {"raw:1": SHORT, "raw:2": LONG},
+        -1,
+        [1, 2],
+        ["OTHER", "LAST_LEADER"],
+    ),
+    "no broker leads, and one replica is not there": (
+        {"raw:1": SHORT, "raw:2": LONG},
+        -1,
+        [1, 2, 3],
+        ["OTHER", "OTHER"],
+    ),
     "the folder names no broker, which may be any": ({"text:.": LONG}, 1, [1, 2], ["FURTHEST"]),
     "the folder names no broker, and no replicas are noted": ({"text:.": LONG}, 1, None, ["FURTHEST"]),
     "the folder names no broker, and there is one replica": ({"text:.": LONG}, 1, [1], ["LEADER"]),
@@ -32,7 +42,12 @@ ROLES: dict[str, tuple[dict[str, int], int | None, list[int] | None, list[str]]]
     "the copy of another broker": ({"raw:7": LONG}, 1, [1], ["OTHER"]),
     "a second log directory of the leader": ({"raw:1/2": LONG, "raw:2": LONG}, 1, [1, 2], ["LEADER", "OTHER"]),
     # Followers are never ahead of their leader, so the note is outdated.
-    "a copy that is longer than the noted leader's": ({"raw:1": SHORT, "raw:2": LONG}, 1, [1, 2], ["OTHER", "FURTHEST"]),
+    "a copy that is longer than the noted leader's": (
+        {"raw:1": SHORT, "raw:2": LONG},
+        1,
+        [1, 2],
+        ["OTHER", "FURTHEST"],
+    ),
     "console text proves nothing": ({"raw:1": SHORT, "printed:2": LONG}, 1, [1, 2], ["LEADER", "OTHER"]),
 }
 
@@ -52,7 +67,9 @@ HIDDEN: list[tuple[str, int, int | None, dict[str, int], int | None]] = [
 
 
 @pytest.mark.parametrize(("topic", "begins", "snapshot", "answers", "expected"), HIDDEN)
-def test_what_was_open_where_a_copy_begins_is_shown_by_a_snapshot_or_an_answer(topic, begins, snapshot, answers, expected) -> None:
+def test_what_was_open_where_a_copy_begins_is_shown_by_a_snapshot_or_an_answer(
+    topic, begins, snapshot, answers, expected
+) -> None:
     segment = captured(topic, base=begins)
     snapshots = [] if snapshot is None else [NewestSnapshot(topic, 0, "raw:1", snapshot)]
     (row,) = covered(segment, newest_snapshots=snapshots, partition_notes=[noted(topic, **answers)])
@@ -64,7 +81,9 @@ def notes_of(leader: int | None, replicas: list[int] | None = None) -> list[Any]
 
 
 @pytest.mark.parametrize(("copies", "leader", "replicas", "expected"), ROLES.values(), ids=ROLES)
-def test_the_role_of_each_copy(copies: dict[str, int], leader: int | None, replicas: list[int] | None, expected: list[str]) -> None:
+def test_the_role_of_each_copy(
+    copies: dict[str, int], leader: int | None, replicas: list[int] | None, expected: list[str]
+) -> None:
     segments = [captured(source=source, end=end) for source, end in copies.items()]
     assert [row.role for row in covered(*segments, partition_notes=notes_of(leader, replicas))] == expected
 
@@ -79,11 +98,15 @@ def test_the_role_of_each_copy(copies: dict[str, int], leader: int | None, repli
     ],
     ids=["no metadata log", "a whole one", "one without its begin", "a damaged one"],
 )
-def test_a_leader_that_nobody_names_may_be_lost_in_the_metadata_log(proof: LeaderProof, expected: list[str | None]) -> None:
+def test_a_leader_that_nobody_names_may_be_lost_in_the_metadata_log(
+    proof: LeaderProof, expected: list[str | None]
+) -> None:
     """Of a note that another copy refutes, a log without its begin but with its end shows no newer leader."""
     longer = captured(source="raw:2", end=LONG)
     cases = [((captured(),), 1, [1]), ((captured(),), None, None), ((captured(end=SHORT), longer), 1, [1, 2])]
-    found = [covered(*segments, partition_notes=notes_of(*of_notes), leader_proof=proof)[0] for segments, *of_notes in cases]
+    found = [
+        covered(*segments, partition_notes=notes_of(*of_notes), leader_proof=proof)[0] for segments, *of_notes in cases
+    ]
     assert [row.leader_basis for row in found] == expected
 
 
@@ -109,7 +132,8 @@ def test_what_the_metadata_log_proves_about_the_leader_of_a_copy(captured_ms, re
     assert (row.leader_basis, row.role) == expected
 
 
-#: When the copies of the noted leader and of another broker were taken; ends of both -> whether the other refutes the note.
+#: When the copies of the noted leader and of another broker were taken; ends of both -> whether the other refutes the
+#: note.
 REFUTATIONS = {
     "at the same time": (NOW, NOW, LONG, True),
     "no longer": (NOW, NOW, SHORT, False),
@@ -148,7 +172,9 @@ def test_up_to_when_a_copy_is_known(captured_ms: int | None, stamp_ms: int | Non
 @pytest.mark.parametrize(
     ("high_watermark", "expected"), [(None, ("TORN", "PARTIAL")), (0, ("WHOLE", "COMPLETE")), (9, ("SHORT", "PARTIAL"))]
 )
-def test_a_text_without_batches_is_whole_only_by_a_high_watermark(high_watermark: int | None, expected: tuple[str, str]) -> None:
+def test_a_text_without_batches_is_whole_only_by_a_high_watermark(
+    high_watermark: int | None, expected: tuple[str, str]
+) -> None:
     marks = [] if high_watermark is None else [checkpoint("high_watermark", high_watermark)]
     file = captured(source="text:1", end=None, first_offset=None, tail="EMPTY_OR_CUT")
     (row,) = covered(file, checkpoints=marks, partition_notes=notes_of(1, [1]))
@@ -156,7 +182,8 @@ def test_a_text_without_batches_is_whole_only_by_a_high_watermark(high_watermark
     assert row.is_current == (high_watermark == 0)
 
 
-#: Checkpoints by broker, each with its high watermark and the instant at which it was copied -> the one that counts at NOW.
+#: Checkpoints by broker, each with its high watermark and the instant at which it was copied -> the one that counts at
+#: NOW.
 HIGH_WATERMARKS = {
     "the highest of all brokers": ({"1": (5, NOW), "2": (9, NOW)}, 9),
     "none that was copied later": ({"1": (5, NOW), "2": (9, NOW + 1)}, 5),
@@ -209,8 +236,15 @@ def test_the_leader_epoch_that_is_noted_counts_as_that_of_the_leaders_checkpoint
 
 def test_the_lowest_first_offset_of_any_higher_epoch_counts() -> None:
     copies = captured(), captured(source="raw:2", end=15), captured(source="raw:3", end=18)
-    epochs = [epoch(1, 0, 19), epoch(2, 12, 14, source="raw:2"), epoch(3, 10, 17, source="raw:3"), epoch(4, 18, 18, source="raw:3")]
-    assert [[(cut.leader_epoch, cut.from_offset) for cut in row.truncated or ()] for row in covered(*copies, epochs=epochs)] == [
+    epochs = [
+        epoch(1, 0, 19),
+        epoch(2, 12, 14, source="raw:2"),
+        epoch(3, 10, 17, source="raw:3"),
+        epoch(4, 18, 18, source="raw:3"),
+    ]
+    assert [
+        [(cut.leader_epoch, cut.from_offset) for cut in row.truncated or ()] for row in covered(*copies, epochs=epochs)
+    ] == [
         [(1, 10)],
         [(2, 10)],
         [],
@@ -246,7 +280,10 @@ def test_which_copy_is_judged(copies: tuple[Any, Any]) -> None:
 
 def test_the_leaders_copy_is_judged_unless_it_is_short() -> None:
     leader = notes_of(2, [1, 2])
-    assert [row.is_judged for row in covered(captured(), captured(source="raw:2"), partition_notes=leader)] == [False, True]
+    assert [row.is_judged for row in covered(captured(), captured(source="raw:2"), partition_notes=leader)] == [
+        False,
+        True,
+    ]
     mark = [checkpoint("high_watermark", LONG)]
     copies = captured(tail="TORN"), captured(source="raw:2", end=SHORT)
     assert [row.is_judged for row in covered(*copies, partition_notes=leader, checkpoints=mark)] == [True, False]
@@ -254,7 +291,10 @@ def test_the_leaders_copy_is_judged_unless_it_is_short() -> None:
 
 #: Segments of a copy -> some columns of its row.
 EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
-    "segments in order": ([captured(end=10), captured(base=10, end=LONG)], {"end_offset": 20, "bytes": 2, "status": "COMPLETE"}),
+    "segments in order": (
+        [captured(end=10), captured(base=10, end=LONG)],
+        {"end_offset": 20, "bytes": 2, "status": "COMPLETE"},
+    ),
     "a segment is missing": (
         [captured(end=8), captured(base=10)],
         {"gap_offset": 10, "detail": "offsets missing between segments", "status": "PARTIAL"},
@@ -308,7 +348,10 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     ),
     # The cleaner may leave an empty segment, whose text has nothing but first lines.
     "a text of nothing but first lines, and another": (
-        [captured(source="text:1", end=None, first_offset=None, tail="EMPTY_OR_CUT"), captured(source="text:1", base=10)],
+        [
+            captured(source="text:1", end=None, first_offset=None, tail="EMPTY_OR_CUT"),
+            captured(source="text:1", base=10),
+        ],
         {"gap_offset": 10, "status": "PARTIAL"},
     ),
     "zeros at the end of the last segment": (
@@ -334,7 +377,12 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
             captured(TRANSACTION_STATE_TOPIC, "text:1", 30, None, first_offset=21),
             captured(TRANSACTION_STATE_TOPIC, "text:1", 40, 30),
         ],
-        {"log_start_offset": 21, "detail": "its first segments are missing", "status": "PARTIAL", "shows_absence": False},
+        {
+            "log_start_offset": 21,
+            "detail": "its first segments are missing",
+            "status": "PARTIAL",
+            "shows_absence": False,
+        },
     ),
     "a text that does not name its first segment, which is whole": (
         [
@@ -359,8 +407,8 @@ def test_what_the_segments_of_a_copy_show(segments: list[Any], expected: dict[st
 
 HOLED = [captured(TRANSACTION_STATE_TOPIC, end=8), captured(TRANSACTION_STATE_TOPIC, base=10)]
 EMPTIED = captured(TRANSACTION_STATE_TOPIC, end=None, first_offset=None, batches=0)
-#: Segments of a coordinator's copy, and offsets in its broker's `cleaner-offset-checkpoint` by topic -> the offset below which
-#: records are lost.
+#: Segments of a coordinator's copy, and offsets in its broker's `cleaner-offset-checkpoint` by topic -> the offset
+#: below which records are lost.
 UNCLEANED: dict[str, tuple[list[Any], dict[str | None, int | None], int | None]] = {
     "the cleaner took the end of a segment": (HOLED, {TRANSACTION_STATE_TOPIC: 10}, None),
     "it has not been there: a segment is missing": (HOLED, {TRANSACTION_STATE_TOPIC: 8}, 10),
@@ -384,7 +432,9 @@ def test_a_hole_that_the_cleaner_did_not_leave_is_a_missing_segment(segments, cl
     (row,) = covered(*segments, checkpoints=[*entries, mark])
     is_lost = expected is not None
     assert (row.damaged_offset, row.shows_absence) == (expected, not is_lost)
-    assert (row.status, row.detail) == (("DAMAGED", "offsets missing between segments") if is_lost else ("COMPLETE", None))
+    assert (row.status, row.detail) == (
+        ("DAMAGED", "offsets missing between segments") if is_lost else ("COMPLETE", None)
+    )
 
 
 @pytest.mark.parametrize(("copied_ms", "is_lost"), [(NOW - 1, False), (NOW, True), (NOW + 1, True)])
@@ -396,10 +446,15 @@ def test_the_cleaner_may_have_gone_on_since_its_checkpoint_was_copied(copied_ms:
 
 
 def test_no_segment_is_missing_below_what_a_cleaner_has_cleaned():
-    found = [covered(*HOLED, checkpoints=[checkpoint("cleaner_offset", at, TRANSACTION_STATE_TOPIC)])[0] for at in (9, 10, 11)]
+    found = [
+        covered(*HOLED, checkpoints=[checkpoint("cleaner_offset", at, TRANSACTION_STATE_TOPIC)])[0]
+        for at in (9, 10, 11)
+    ]
     assert [row.segment_gap_offset for row in found] == [10, None, None]
     assert covered(*HOLED)[0].segment_gap_offset == 10, "no checkpoint of the cleaner was copied"
-    assert covered(captured(end=8), captured(base=10))[0].segment_gap_offset is None, "any other partition has gap_offset"
+    assert covered(captured(end=8), captured(base=10))[0].segment_gap_offset is None, (
+        "any other partition has gap_offset"
+    )
 
 
 def test_a_row_has_every_column_of_its_table() -> None:
@@ -410,8 +465,8 @@ def test_a_file_in_no_partition_s_folder_is_no_copy() -> None:
     assert not covered(captured(partition=None), captured(kind="unknown"))
 
 
-#: First segment of the copy, and log start that the leader answered and where the capture began -> whether the copy begins by
-#: choice, and its log start.
+#: First segment of the copy, and log start that the leader answered and where the capture began -> whether the copy
+#: begins by choice, and its log start.
 BEGINS = {
     "nobody was asked": (100, None, (False, 100)),
     "it begins where the capture chose": (100, (0, 100), (True, 0)),
@@ -444,7 +499,9 @@ def test_only_the_leaders_word_proves_that_nothing_is_open(answer: dict[str, int
     (row,) = covered(partition_notes=[noted(leader=1, **answer)], expected=[("t", 0)])
     assert row.is_nothing_open == expected
     assert str(row.detail).startswith(
-        "nothing was open at 2023-11-14T22:13:20Z, by the word of broker 1: " if expected else "not captured; broker 1 leads it"
+        "nothing was open at 2023-11-14T22:13:20Z, by the word of broker 1: "
+        if expected
+        else "not captured; broker 1 leads it"
     )
 
 
@@ -463,13 +520,17 @@ MISSING = [("gone", 0), ("gone", 1), ("orders", 7), (TRANSACTION_STATE_TOPIC, 3)
 Listed = dict[int, list[tuple[str, int]]]
 
 
-def missing(notes: dict[tuple[str, int], list[int]], listed: Listed, **given: Any) -> dict[tuple[str, int], CoverageRow]:
+def missing(
+    notes: dict[tuple[str, int], list[int]], listed: Listed, **given: Any
+) -> dict[tuple[str, int], CoverageRow]:
     marks = [
         replace(checkpoint("high_watermark", 5, topic, f"raw:brokers/{broker}"), partition=partition)
         for broker, held in listed.items()
         for topic, partition in held
     ]
-    noted_partitions = [replace(noted(topic, 1, held), partition=partition) for (topic, partition), held in notes.items()]
+    noted_partitions = [
+        replace(noted(topic, 1, held), partition=partition) for (topic, partition), held in notes.items()
+    ]
     rows = covered(checkpoints=marks, partition_notes=noted_partitions, expected=[*notes, *MISSING], **given)
     assert {row.status for row in rows} == {"MISSING"}
     assert len(rows) == len({(row.topic, row.partition) for row in rows})
@@ -498,7 +559,9 @@ def test_a_topic_that_neither_names_is_gone_and_a_partition_of_a_known_topic_is_
         pytest.param(NOTED | {("gone", 0): [1]}, LISTED, id="only the notes name it"),
     ],
 )
-def test_where_one_names_what_the_other_does_not_nothing_is_said(notes: dict[tuple[str, int], list[int]], listed: Listed) -> None:
+def test_where_one_names_what_the_other_does_not_nothing_is_said(
+    notes: dict[tuple[str, int], list[int]], listed: Listed
+) -> None:
     assert not [row for row in missing(notes, listed).values() if row.is_gone]
 
 

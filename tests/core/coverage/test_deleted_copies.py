@@ -6,8 +6,8 @@ from tests.support.copies import assigned, captured, checkpoint, noted
 from txnlib.core.coverage.captured_files import of_copies
 from txnlib.core.coverage.leaders import deleted_copies
 
-#: Topic id in the folder (None: text), ids of the topic now and in the past, whether the broker's own metadata log was captured,
-#: whether the log is whole, whether it is confirmed -> whether the copy is of a deleted topic.
+#: Topic id in the folder (None: text), ids of the topic now and in the past, whether the broker's own metadata log was
+#: captured, whether the log is whole, whether it is confirmed -> whether the copy is of a deleted topic.
 COPIES = {
     "the topic of today": ("now", "now", [], True, True, True, False),
     "the topic of today, which had another id": ("now", "now", ["old"], True, True, True, False),
@@ -28,7 +28,9 @@ COPIES = {
 }
 
 
-@pytest.mark.parametrize(("own", "now", "past", "has_log", "is_whole", "is_confirmed", "expected"), COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize(
+    ("own", "now", "past", "has_log", "is_whole", "is_confirmed", "expected"), COPIES.values(), ids=COPIES
+)
 def test_which_copies_are_of_deleted_topics(own, now, past, has_log, is_whole, is_confirmed, expected):
     source = "text:1" if own is None else "raw:1"
     states = [] if now is None else [assigned("t", 1, topic_id=now)]
@@ -50,7 +52,8 @@ def test_which_copies_are_of_deleted_topics(own, now, past, has_log, is_whole, i
     assert found == ({("t", 0, source)} if expected else set())
 
 
-#: Topic ids that the log has, newest stamp of a copy with id "now", end of the log (None: it has no time) -> whether it is deleted.
+#: Topic ids that the log has, newest stamp of a copy with id "now", end of the log (None: it has no time) -> whether it
+#: is deleted.
 OUTLIVED = {
     "an older id": ([], 90, 90, True),
     "without a stamp": ([], None, 90, True),
@@ -76,7 +79,8 @@ def test_a_log_that_ends_before_a_copy_was_written_says_nothing_of_its_topic(pas
     assert found == ({("t", 0, "raw:1")} if expected else set())
 
 
-#: Copies of one partition without a metadata log: source -> topic id, newest stamp. The leader by capture.json. -> Deleted copies.
+#: Copies of one partition without a metadata log: source -> topic id, newest stamp. The leader by capture.json. ->
+#: Deleted copies.
 IDS = {
     "one id": ({"raw:1": ("A", 1), "raw:2": ("A", 9)}, 1, []),
     "the leader's lives": ({"raw:1": ("A", 1), "raw:2": ("B", 9)}, 1, ["raw:2"]),
@@ -93,7 +97,9 @@ IDS = {
 def test_topic_ids_separate_logs_without_a_metadata_log(copies, leader, expected):
     found = deleted_copies(
         [captured(source=source, newest_broker_ms=stamp) for source, (_, stamp) in copies.items()],
-        of_copies([checkpoint("topic_id", topic_id, source=source) for source, (topic_id, _) in copies.items() if topic_id]),
+        of_copies(
+            [checkpoint("topic_id", topic_id, source=source) for source, (topic_id, _) in copies.items() if topic_id]
+        ),
         (),
         [] if leader is None else [noted(leader=leader, replicas=[1, 2])],
         (),

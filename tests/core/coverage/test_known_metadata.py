@@ -21,7 +21,9 @@ TORN, LOST = unreadable(reason="INCOMPLETE_BATCH"), unreadable()
 SOON = CONFIRMED_WITHIN_MS[True]
 
 
-def known(*segments: CapturedFile, log: MetadataReach = REACH, copied: dict[str, int] | None = None) -> KnownMetadata | None:
+def known(
+    *segments: CapturedFile, log: MetadataReach = REACH, copied: dict[str, int] | None = None
+) -> KnownMetadata | None:
     instants = {"raw:1": AT + 1} if copied is None else copied
     return known_metadata(log, segments, copied_at=instants.get, captured_at_ms=instants.values())
 
@@ -90,7 +92,9 @@ def test_a_log_is_stale_only_if_all_brokers_were_silent():
     assert fact("metadata_basis", WHOLE, DATA, copied=instants) is LeaderBasis.METADATA_LOG_STALE
     assert fact("metadata_basis", WHOLE, younger, copied=instants) is LeaderBasis.METADATA_LOG_UNCONFIRMED
     wrong = replace(DATA, newest_broker_ms=LAST_MS + 1)
-    assert fact("metadata_basis", WHOLE, wrong, copied=instants) is LeaderBasis.METADATA_LOG_STALE, "no clock shows that"
+    assert fact("metadata_basis", WHOLE, wrong, copied=instants) is LeaderBasis.METADATA_LOG_STALE, (
+        "no clock shows that"
+    )
 
 
 def test_a_folder_that_was_copied_later_may_show_what_the_log_does_not():

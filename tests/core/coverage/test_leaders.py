@@ -12,8 +12,8 @@ BEFORE, AFTER = NOW - 1, NOW + 1
 CURRENT, STALE = LeaderBasis.METADATA_LOG, LeaderBasis.METADATA_LOG_STALE
 UNCONFIRMED, DAMAGED = LeaderBasis.METADATA_LOG_UNCONFIRMED, LeaderBasis.METADATA_LOG_DAMAGED
 
-#: Leader in capture.json, in the metadata log (None: the partition is in neither; -1: no leader), since when, basis of the metadata
-#: log -> leader that is used, its basis.
+#: Leader in capture.json, in the metadata log (None: the partition is in neither; -1: no leader), since when, basis of
+#: the metadata log -> leader that is used, its basis.
 LEADERS = {
     "only the notes": (1, None, None, None, ("1", "CAPTURE_JSON")),
     "only the metadata log": (None, 2, BEFORE, CURRENT, ("2", "METADATA_LOG")),
@@ -56,5 +56,7 @@ def test_a_leader_leads_since_its_leader_epoch_began() -> None:
     assert (found.led_epoch, found.led_since_ms) == (0, BEFORE)
     (found,) = leaders((), [replace(now, since_ms=None, is_current=False), now], CURRENT, NOW).values()
     assert found.led_since_ms is None, "a snapshot does not show when it began"
-    (found,) = leaders((), [replace(now, since_ms=BEFORE, leader_epoch=7, is_current=False), now], CURRENT, NOW).values()
+    (found,) = leaders(
+        (), [replace(now, since_ms=BEFORE, leader_epoch=7, is_current=False), now], CURRENT, NOW
+    ).values()
     assert found.led_since_ms == AFTER

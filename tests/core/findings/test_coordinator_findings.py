@@ -39,6 +39,8 @@ def test_a_record_can_be_odd_by_itself(name: str) -> None:
 @pytest.mark.parametrize("is_consecutive", [False, True])
 @pytest.mark.parametrize(("before", "after", "went_back"), [(3, 3, False), (3, 4, False), (4, 3, True)])
 def test_leader_epochs_never_decrease_in_a_log(before: int, after: int, went_back: bool, is_consecutive: bool) -> None:
-    seen = transition(CoordinatorRecord(ONGOING, before), CoordinatorRecord(ONGOING, after), is_consecutive=is_consecutive)
+    seen = transition(
+        CoordinatorRecord(ONGOING, before), CoordinatorRecord(ONGOING, after), is_consecutive=is_consecutive
+    )
 
     assert seen.findings == ((Finding.COORDINATOR_EPOCH_WENT_BACK,) if went_back else ())

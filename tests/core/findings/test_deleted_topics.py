@@ -39,7 +39,9 @@ def test_an_unended_transaction_that_lists_it_is_found(
 def test_of_many_partitions_the_first_are_named() -> None:
     gone = {("gone", partition): NOW for partition in range(9)}
     listed = [TopicPartition("gone", partition) for partition in range(9)]
-    assert listed_deleted("Ongoing", listed, OLD, gone) == "Ongoing with gone-0, gone-1, gone-2, gone-3, gone-4 and 4 more"
+    assert (
+        listed_deleted("Ongoing", listed, OLD, gone) == "Ongoing with gone-0, gone-1, gone-2, gone-3, gone-4 and 4 more"
+    )
 
 
 OLDER = PartitionAssignment(topic="again", topic_id="A", is_current=False, until_ms=NOW)
@@ -55,7 +57,9 @@ OLDER = PartitionAssignment(topic="again", topic_id="A", is_current=False, until
     ],
     ids=["deleted", "created again", "still there", "no time"],
 )
-def test_the_metadata_log_shows_up_to_when_a_topic_existed(assignments: list[PartitionAssignment], before_ms: int | None) -> None:
+def test_the_metadata_log_shows_up_to_when_a_topic_existed(
+    assignments: list[PartitionAssignment], before_ms: int | None
+) -> None:
     assert deleted_partitions([], assignments).get(("again", 0)) == before_ms
 
 

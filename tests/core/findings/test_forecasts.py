@@ -115,7 +115,9 @@ def test_expiry(last_update_hours_ago: float, expiration_days: float, expected: 
         **{name: getattr(SETTINGS, name) for name in SETTINGS.__slots__}
         | {"transactional_id_expiration_ms": round(expiration_days * DAY_MS)}
     )
-    held = HeldId(last_update_ms=AS_OF - round(last_update_hours_ago * HOUR_MS), producer_id=7, partitions=1, first="orders-0")
+    held = HeldId(
+        last_update_ms=AS_OF - round(last_update_hours_ago * HOUR_MS), producer_id=7, partitions=1, first="orders-0"
+    )
     assert shown(id_expires(held, settings)) == expected
 
 
@@ -140,7 +142,9 @@ def test_expiry(last_update_hours_ago: float, expiration_days: float, expected: 
         (MANY_PRODUCERS, -5, 24, (WARNING, "11-21 02:00")),
     ],
 )
-def test_growth_of_producers(kept: int, grown: int | None, hours: float | None, expected: tuple[str, str] | None) -> None:
+def test_growth_of_producers(
+    kept: int, grown: int | None, hours: float | None, expected: tuple[str, str] | None
+) -> None:
     earlier_ms = None if hours is None else AS_OF - round(hours * HOUR_MS)
     producers = BrokerProducers(broker="1", kept=kept, grown=grown, earlier_ms=earlier_ms, producer_ids=kept)
     assert shown(producers_fill_memory(producers, SETTINGS)) == expected
@@ -164,7 +168,11 @@ def test_growth_of_producers(kept: int, grown: int | None, hours: float | None, 
     ],
 )
 def test_producer_ids_that_are_handed_out(
-    allocated: int | None, hours: float | None, producer_ids: int | None, grown: int | None, expected: tuple[str, str] | None
+    allocated: int | None,
+    hours: float | None,
+    producer_ids: int | None,
+    grown: int | None,
+    expected: tuple[str, str] | None,
 ) -> None:
     producers = BrokerProducers(
         broker="1",
@@ -180,7 +188,9 @@ def test_producer_ids_that_are_handed_out(
 
 @pytest.mark.parametrize(("behind", "expected"), [(0, None), (1, (INFO, None)), (5, (INFO, None))])
 def test_clients_behind(behind: int, expected: tuple[str, None] | None) -> None:
-    clients = OldClients(application="shop", ids=5, ids_behind=behind, transactions=9, newest_ms=AS_OF, raised_ms=AS_OF - DAY_MS)
+    clients = OldClients(
+        application="shop", ids=5, ids_behind=behind, transactions=9, newest_ms=AS_OF, raised_ms=AS_OF - DAY_MS
+    )
     assert shown(client_is_behind(clients, SETTINGS)) == expected
 
 
@@ -211,7 +221,8 @@ def test_verdicts_on_what_stands_still(
     assert shown(stands_still(partition, SETTINGS)) == expected
 
 
-# When its coordinator, or the brokers' metric, calls an open transaction late: minutes of start, timeout and last write.
+# When its coordinator, or the brokers' metric, calls an open transaction late: minutes of start, timeout and last
+# write.
 @pytest.mark.parametrize(
     ("start", "timeout", "last", "two_phase", "expected"),
     [
@@ -227,7 +238,9 @@ def test_verdicts_on_what_stands_still(
         (None, None, None, False, None),
     ],
 )
-def test_when_it_is_called(start: int | None, timeout: int | None, last: int | None, two_phase: bool, expected: str | None) -> None:
+def test_when_it_is_called(
+    start: int | None, timeout: int | None, last: int | None, two_phase: bool, expected: str | None
+) -> None:
     partition = still(
         is_two_phase_commit=two_phase,
         start_ms=None if start is None else AS_OF + start * MINUTE,
@@ -271,23 +284,32 @@ _STILL = still(offset=1_020, lag_offsets=1, transactional_id="etl\n7", producer_
         ),
         (
             id_expires(HeldId(last_update_ms=AS_OF - DAY_MS, producer_id=7, partitions=2, first="orders-0"), SETTINGS),
-            "last updated 2026-11-20T02:00:00Z, expires after 7 d: about 2026-11-27; producer id 7 has an open transaction on 2 "
-            "partitions: orders-0 and others",
-        ),
-        (
-            producers_fill_memory(
-                BrokerProducers(broker="1", kept=500_000, grown=100_000, earlier_ms=AS_OF - DAY_MS, producer_ids=1), SETTINGS
+            (
+                "last updated 2026-11-20T02:00:00Z, expires after 7 d: about 2026-11-27; producer id 7 has an open"
+                " transaction on 2 partitions: orders-0 and others"
             ),
-            "broker 1 keeps 500,000 producers (about 200 MB), 100,000 more a day since 2026-11-20T02:00:00Z: 1,000,000 about "
-            "2026-11-26",
         ),
         (
             producers_fill_memory(
-                BrokerProducers(broker="1", kept=500_000, producer_ids=500_000, allocated=1_000_000, allocated_ms=AS_OF - DAY_MS),
+                BrokerProducers(broker="1", kept=500_000, grown=100_000, earlier_ms=AS_OF - DAY_MS, producer_ids=1),
                 SETTINGS,
             ),
-            "broker 1 keeps 500,000 producers (about 200 MB), 1,000,000 new producer ids a day, each kept for 1 d: 1,000,000 about "
-            "2026-11-21T14:00:00Z",
+            (
+                "broker 1 keeps 500,000 producers (about 200 MB), 100,000 more a day since 2026-11-20T02:00:00Z:"
+                " 1,000,000 about 2026-11-26"
+            ),
+        ),
+        (
+            producers_fill_memory(
+                BrokerProducers(
+                    broker="1", kept=500_000, producer_ids=500_000, allocated=1_000_000, allocated_ms=AS_OF - DAY_MS
+                ),
+                SETTINGS,
+            ),
+            (
+                "broker 1 keeps 500,000 producers (about 200 MB), 1,000,000 new producer ids a day, each kept for 1 d:"
+                " 1,000,000 about 2026-11-21T14:00:00Z"
+            ),
         ),
         (
             producers_fill_memory(BrokerProducers(broker="1", kept=1_200_000), SETTINGS),
@@ -295,16 +317,27 @@ _STILL = still(offset=1_020, lag_offsets=1, transactional_id="etl\n7", producer_
         ),
         (
             client_is_behind(
-                OldClients(application="shop", ids=5, ids_behind=2, transactions=1_000, newest_ms=AS_OF, raised_ms=AS_OF - DAY_MS),
+                OldClients(
+                    application="shop",
+                    ids=5,
+                    ids_behind=2,
+                    transactions=1_000,
+                    newest_ms=AS_OF,
+                    raised_ms=AS_OF - DAY_MS,
+                ),
                 SETTINGS,
             ),
-            "2 of 5 transactional ids of application shop: 1000 transactions of version 0 or 1, the newest 2026-11-21T02:00:00Z, "
-            "although version 2 has applied since 2026-11-20T02:00:00Z or earlier",
+            (
+                "2 of 5 transactional ids of application shop: 1000 transactions of version 0 or 1, the newest"
+                " 2026-11-21T02:00:00Z, although version 2 has applied since 2026-11-20T02:00:00Z or earlier"
+            ),
         ),
         (
             stands_still(_STILL, SETTINGS),
-            "last stable offset 1,020 in 3 audits since 2026-11-19T02:00:00Z (2 d), 1 offset behind; blocked by etl\\n7, OPEN: no "
-            "date follows from the logs",
+            (
+                "last stable offset 1,020 in 3 audits since 2026-11-19T02:00:00Z (2 d), 1 offset behind; blocked by"
+                " etl\\n7, OPEN: no date follows from the logs"
+            ),
         ),
     ],
 )
@@ -348,7 +381,9 @@ def test_each_forecast_of_the_catalogue_is_made_and_shown_where_it_belongs() -> 
     )
     assert asked == [ProducerId(1), ProducerId(1)]
     assert sorted(each.name for each in found) == sorted(NAMES), "one of each; nothing for an epoch that does not grow"
-    places = {each.name: (each.topic, each.partition, each.offset, each.producer_id, each.transactional_id) for each in found}
+    places = {
+        each.name: (each.topic, each.partition, each.offset, each.producer_id, each.transactional_id) for each in found
+    }
     assert places == {
         **dict.fromkeys(NAMES, ("__transaction_state", 4, 9, 1, "billing-0")),
         "PRODUCER_IDS_FILL_MEMORY": (None, None, None, None, None),

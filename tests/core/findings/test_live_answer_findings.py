@@ -23,9 +23,9 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.producer_state import ProducerState
 
 BEGIN, END, MARK = 5, 100, 50
-#: Producer -> its transactions in the log (first offset, last offset, marker, epoch, whether the start is exact), what the leader
-#: answered (start, epoch; None: it does not know the producer), and offsets of the findings. The log reaches from BEGIN to END;
-#: when the leader was asked, its high watermark was MARK.
+#: Producer -> its transactions in the log (first offset, last offset, marker, epoch, whether the start is exact), what
+#: the leader answered (start, epoch; None: it does not know the producer), and offsets of the findings. The log reaches
+#: from BEGIN to END; when the leader was asked, its high watermark was MARK.
 PRODUCERS = {
     "they agree": ([(10, 15, None, 3, True)], (10, 3), []),
     "the leader does not know the producer": ([(10, 15, None, 3, True)], None, [10]),
@@ -55,7 +55,11 @@ def told(name: str, copy: CoverageRow = COPY) -> list[tuple[int | None, str | No
     answers = answers_of(
         [
             ASKED,
-            *([replace(ASKED, producer_id=7, producer_epoch=live[1], current_transaction_start_offset=live[0])] if live else []),
+            *(
+                [replace(ASKED, producer_id=7, producer_epoch=live[1], current_transaction_start_offset=live[0])]
+                if live
+                else []
+            ),
         ],
         [copy],
     )
@@ -76,14 +80,19 @@ def test_leaders_and_logs_that_disagree(name: str) -> None:
     assert [offset for offset, _ in told(name)] == PRODUCERS[name][2]
 
 
-@pytest.mark.parametrize("changed", [{"damaged_offset": 7}, {"tail": "CORRUPT"}, {"is_judged": False}, {"partition": 1}])
+@pytest.mark.parametrize(
+    "changed", [{"damaged_offset": 7}, {"tail": "CORRUPT"}, {"is_judged": False}, {"partition": 1}]
+)
 def test_only_sound_judged_copies_of_asked_partitions_are_compared(changed: dict[str, object]) -> None:
     assert not any(told(name, replace(COPY, **changed)) for name in PRODUCERS)
 
 
 def test_the_evidence_about_a_producer_says_both() -> None:
     ((_, only_in_log),) = told("the leader does not know the producer")
-    assert only_in_log == "the log: open since offset 10, producer epoch 3; the leader: no open transaction of the producer"
+    assert (
+        only_in_log
+        == "the log: open since offset 10, producer epoch 3; the leader: no open transaction of the producer"
+    )
     ((_, only_live),) = told("the log has nothing there")
     assert only_live == "the leader: open since offset 10; the log: no transaction of the producer was open there"
     ((_, differs),) = told("epochs differ")
@@ -113,7 +122,8 @@ def test_a_last_stable_offset_that_nothing_explains(copy: CoverageRow, evidence:
     assert not list(unexplained_stable_offsets(stable_questions([copy]), {("orders", 0)}))
 
 
-#: Transactional id -> state, producer id, epoch and offset of its last record, the coordinator's answer, whether it is a finding.
+#: Transactional id -> state, producer id, epoch and offset of its last record, the coordinator's answer, whether it is
+#: a finding.
 IDS = {
     "they agree": (("Ongoing", 7, 3, 10), ("Ongoing", 7, 3), False),
     "states differ": (("Ongoing", 7, 3, 10), ("CompleteAbort", 7, 3), True),
@@ -128,7 +138,9 @@ IDS = {
 COORDINATOR = replace(COPY, topic=TRANSACTION_STATE_TOPIC)
 
 
-def described(name: str, copy: CoverageRow = COORDINATOR, log_end: int | None = MARK) -> dict[str, tuple[int | None, str | None]]:
+def described(
+    name: str, copy: CoverageRow = COORDINATOR, log_end: int | None = MARK
+) -> dict[str, tuple[int | None, str | None]]:
     record, (state, producer_id, epoch), _ = IDS[name]
     live = LiveTransaction(name, 0, producer_id, epoch, state, log_end)
     ids = [] if record is None else [AskedId(name, 0, record[1], record[2], record[0], record[3], (record[1],))]

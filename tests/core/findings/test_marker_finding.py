@@ -18,7 +18,12 @@ HOUR = 3_600 * SECOND
 def decision(type="COMMIT", *, at=TS, epoch=0, open_for=SECOND, takes=20, coordinator_epoch=0):
     completed = None if takes is None else at + takes
     return Decision(
-        type=type, epoch=epoch, start_ms=at - open_for, decided_ms=at, completed_ms=completed, coordinator_epoch=coordinator_epoch
+        type=type,
+        epoch=epoch,
+        start_ms=at - open_for,
+        decided_ms=at,
+        completed_ms=completed,
+        coordinator_epoch=coordinator_epoch,
     )
 
 
@@ -72,7 +77,8 @@ def test_a_marker_against_a_pending_decision_splits_it_however_late():
 
 
 @pytest.mark.parametrize(
-    ("at", "since"), [(TS + 10, None), (TS + 10, TS + 10 - CLOCKS_DIFFER_MS + 1), (TS + HOUR - CLOCKS_DIFFER_MS + 1, TS - HOUR)]
+    ("at", "since"),
+    [(TS + 10, None), (TS + 10, TS + 10 - CLOCKS_DIFFER_MS + 1), (TS + HOUR - CLOCKS_DIFFER_MS + 1, TS - HOUR)],
 )
 def test_where_records_may_be_missing_they_may_have_decided_it(at, since):
     assert found("ABORT", at, complete_since_ms=since) is None
@@ -118,7 +124,8 @@ def test_a_marker_inside_a_live_transaction_comes_after_its_start():
 
 
 @pytest.mark.parametrize(
-    ("own", "decisions", "expected"), [(4, 5, True), (5, 5, False), (6, 5, False), (0, 1, True), (4, None, False), (None, 5, False)]
+    ("own", "decisions", "expected"),
+    [(4, 5, True), (5, 5, False), (6, 5, False), (0, 1, True), (4, None, False), (None, 5, False)],
 )
 def test_only_a_lower_coordinator_epoch_is_a_deposed_coordinators(own, decisions, expected):
     finding = found(before=decision(coordinator_epoch=decisions), coordinator_epoch=own)

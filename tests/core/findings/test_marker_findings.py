@@ -24,7 +24,9 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_
 
 TS = 1_700_000_000_000
 HOUR = 3_600_000
-DECISION = Decision(type="COMMIT", epoch=3, start_ms=TS - 5_000, decided_ms=TS, completed_ms=TS + 20, coordinator_epoch=None)
+DECISION = Decision(
+    type="COMMIT", epoch=3, start_ms=TS - 5_000, decided_ms=TS, completed_ms=TS + 20, coordinator_epoch=None
+)
 MARKER = Marker(
     type="COMMIT",
     epoch=3,
@@ -42,7 +44,9 @@ MARKER = Marker(
 def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
     odd = OddMarker("orders", 0, 7, "pay", 20, None, MARKER)
     ended = replace(
-        odd, first_offset=12, marker=replace(MARKER, type="ABORT", ends_data=True, before=None, after=DECISION, ms=TS - 900)
+        odd,
+        first_offset=12,
+        marker=replace(MARKER, type="ABORT", ends_data=True, before=None, after=DECISION, ms=TS - 900),
     )
     duplicate, split = of_markers([odd, replace(odd, marker=replace(MARKER, is_first=True)), ended])
     decision = f'{{"type":"COMMIT","epoch":3,"start_ms":{TS - 5_000},"decided_ms":{TS},"completed_ms":{TS + 20}}}'
@@ -56,14 +60,27 @@ def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
     )
 
 
-@pytest.mark.parametrize(("outcome", "word", "severity"), [("ABORT", "Abort", "WARNING"), ("COMMIT", "Commit", "CRITICAL")])
-def test_a_lost_abort_marker_is_less_severe_because_an_abort_by_hand_repairs_that(outcome: str, word: str, severity: str) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "word", "severity"), [("ABORT", "Abort", "WARNING"), ("COMMIT", "Commit", "CRITICAL")]
+)
+def test_a_lost_abort_marker_is_less_severe_because_an_abort_by_hand_repairs_that(
+    outcome: str, word: str, severity: str
+) -> None:
     (row,) = of_unmarked([UnmarkedPartition("orders", 0, 7, "pay", outcome, TS)])
     assert (row.severity, row.evidence) == (severity, f"Complete{word} at 2023-11-14 22:13:20.000Z, no marker")
 
 
 EARLY = EarlyWrite(
-    "orders", 0, 7, "pay", 12, first_timestamp_ms=TS - 5, is_broker_clock=False, stamp_ms=TS - 1, began_ms=TS + 100, start_ms=TS
+    "orders",
+    0,
+    7,
+    "pay",
+    12,
+    first_timestamp_ms=TS - 5,
+    is_broker_clock=False,
+    stamp_ms=TS - 1,
+    began_ms=TS + 100,
+    start_ms=TS,
 )
 
 
@@ -126,7 +143,10 @@ def test_an_abort_inside_an_ongoing_transaction_is_found_beyond_the_difference_o
 ) -> None:
     rows = list(of_undecided_aborts([replace(STRAY, **changed)]))
     assert [row.offset for row in rows] == [20] * is_found
-    assert all(row.evidence.startswith("ended the records from offset 12; the transaction began at 2023-11-14 22:") for row in rows)
+    assert all(
+        row.evidence.startswith("ended the records from offset 12; the transaction began at 2023-11-14 22:")
+        for row in rows
+    )
 
 
 def test_the_first_three_copies_of_a_batch_are_shown() -> None:
@@ -140,6 +160,10 @@ def test_the_first_three_copies_of_a_batch_are_shown() -> None:
 
 def test_aborts_on_which_log_and_index_disagree() -> None:
     (lost,) = of_unindexed([UnindexedAbort("orders", 0, 7, 20)])
-    assert (lost.name, lost.offset, lost.evidence) == ("ABORT_NOT_INDEXED", 20, "the index has no entry with last offset 20")
+    assert (lost.name, lost.offset, lost.evidence) == (
+        "ABORT_NOT_INDEXED",
+        20,
+        "the index has no entry with last offset 20",
+    )
     (extra,) = of_indexed([IndexedAbort("orders", 0, 7, 12, 20, 21)])
     assert (extra.offset, extra.evidence) == (20, "first offset 12, last offset 20, LSO 21")

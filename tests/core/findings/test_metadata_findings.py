@@ -24,7 +24,10 @@ def rows(
 ) -> list[tuple[str, str | None, str | None]]:
     elections = [row for row in rows if isinstance(row, PartitionAssignment)]
     copies = [row for row in rows if isinstance(row, CoverageRow)]
-    return [(row.name, row.topic, row.evidence) for row in metadata_findings(elections, copies, contradictions=contradictions)]
+    return [
+        (row.name, row.topic, row.evidence)
+        for row in metadata_findings(elections, copies, contradictions=contradictions)
+    ]
 
 
 def test_an_unclean_election_is_found_at_its_record() -> None:

@@ -35,13 +35,22 @@ NANOSECONDS = TS * 10**6
 CHECKS = ProducerChecks(as_of_ms=TS, clock_tolerance_ms=1_000, producer_id_expiration_ms=86_400_000)
 STATE = ProducerState(producer_epoch=3, last_sequence=4, last_offset=14, current_txn_first_offset=10, last_timestamp=TS)
 OPEN = NewestSpan(
-    10, 14, is_start_exact=True, marker_offset=None, marker_ms=None, first_timestamp_ms=TS, is_broker_clock=None, state=STATE
+    10,
+    14,
+    is_start_exact=True,
+    marker_offset=None,
+    marker_ms=None,
+    first_timestamp_ms=TS,
+    is_broker_clock=None,
+    state=STATE,
 )
 ENDED = replace(OPEN, marker_offset=15, marker_ms=TS, state=replace(STATE, current_txn_first_offset=None))
 BATCH = StoredBatch(15, 16, 2, 5, TS, is_transactional=True, is_marker=False, control_type=None, coordinator_epoch=None)
 
 
-def found(newest: NewestSpan | None = None, *suspects: Suspect, count: int | None = None, checks: ProducerChecks = CHECKS):
+def found(
+    newest: NewestSpan | None = None, *suspects: Suspect, count: int | None = None, checks: ProducerChecks = CHECKS
+):
     producer = OddProducer("orders", 0, 7, suspects, count, newest)
     return [(row.name, row.offset, row.evidence) for row in of_producers([producer], checks)]
 
@@ -49,9 +58,11 @@ def found(newest: NewestSpan | None = None, *suspects: Suspect, count: int | Non
 def test_each_finding_of_a_suspect_batch_shows_it_and_the_state_before_it() -> None:
     ((name, offset, evidence),) = found(None, Suspect(STATE, BATCH))
     assert (name, offset) == ("INVALID_PRODUCER_EPOCH", 15)
-    assert evidence == (
-        'batch {"base_offset":15,"last_offset":16,"producer_epoch":2,"base_sequence":5,"max_timestamp_ms":1700000000000,'
-        '"is_transactional":true,"is_marker":false} after {"producer_epoch":3,"last_sequence":4,"last_offset":14,"offset_delta":0,'
+    assert (
+        evidence == "batch"
+        ' {"base_offset":15,"last_offset":16,"producer_epoch":2,"base_sequence":5,"max_timestamp_ms":1700000000000,'
+        '"is_transactional":true,"is_marker":false} after'
+        ' {"producer_epoch":3,"last_sequence":4,"last_offset":14,"offset_delta":0,'
         '"current_txn_first_offset":10,"last_timestamp":1700000000000}'
     )
 
@@ -67,7 +78,8 @@ def test_a_marker_of_a_deposed_coordinator_is_judged_as_a_marker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "more"), [(None, ""), (SUSPECTS_KEPT, ""), (SUSPECTS_KEPT + 3, "; and 3 more batches of the same producer")]
+    ("count", "more"),
+    [(None, ""), (SUSPECTS_KEPT, ""), (SUSPECTS_KEPT + 3, "; and 3 more batches of the same producer")],
 )
 def test_suspect_batches_that_are_not_stored_are_counted(count: int | None, more: str) -> None:
     ((*_, evidence),) = found(None, Suspect(STATE, BATCH), count=count)
@@ -127,7 +139,12 @@ def test_the_highest_producer_id_is_known_with_the_whole_metadata_log() -> None:
 
 def test_a_corrupt_batch_is_found_at_its_position() -> None:
     (row,) = of_corrupt_batches([CorruptBatch("orders", 0, "a/b.log", 61, 120, 3, 7)])
-    assert (row.name, row.offset, row.producer_id, row.evidence) == ("CORRUPT_MESSAGE", 3, 7, "a/b.log at byte 61: 120 bytes")
+    assert (row.name, row.offset, row.producer_id, row.evidence) == (
+        "CORRUPT_MESSAGE",
+        3,
+        7,
+        "a/b.log at byte 61: 120 bytes",
+    )
 
 
 @pytest.mark.parametrize("divisor", [1, FEW])
@@ -144,12 +161,15 @@ def test_abandoned_ids_are_a_warning_from_many_on_and_nothing_while_few(divisor:
 
 def test_the_evidence_of_abandoned_ids_counts_them() -> None:
     (ids,) = of_abandoned_ids([AbandonedIds("pay", 100, TS, TS + 1_500, 3, 9, "pay-1")])
-    assert ids.evidence == (
-        "100 transactional ids of application pay, each initialised once and used for at most one transaction, "
+    assert (
+        ids.evidence
+        == "100 transactional ids of application pay, each initialised once and used for at most one transaction, "
         "from 2023-11-14 22:13:20.000Z to 2023-11-14 22:13:21.500Z"
     )
     assert (ids.topic, ids.partition, ids.offset, ids.transactional_id) == ("__transaction_state", 3, 9, "pay-1")
     (producers,) = of_abandoned_producers([AbandonedProducers("orders", 0, 1_000, TS, TS, 7, 9)])
-    assert producers.evidence == (
-        "1000 producer ids with one batch each, by their clients' clocks from 2023-11-14 22:13:20.000Z to 2023-11-14 22:13:20.000Z"
+    assert (
+        producers.evidence
+        == "1000 producer ids with one batch each, by their clients' clocks from 2023-11-14 22:13:20.000Z to 2023-11-14"
+        " 22:13:20.000Z"
     )

@@ -82,4 +82,8 @@ def test_a_leader_epoch_is_an_int32_and_its_start_an_int64(line):
 
 def test_a_count_of_any_length_is_only_a_wrong_count():
     assert read_checkpoint(b"0\n" + DIGITS + b"\norders 0 1\n", fields=3)[0] == [("orders", 0, 1)]
-    assert read_checkpoint(b"0\n0000001\norders 0 0000000000000000000000001\n", fields=3) == ([("orders", 0, 1)], None, 0)
+    assert read_checkpoint(b"0\n0000001\norders 0 0000000000000000000000001\n", fields=3) == (
+        [("orders", 0, 1)],
+        None,
+        0,
+    )

@@ -3,7 +3,12 @@
 import pytest
 
 from txnlib.core.ended_by import REINITIALIZED_WITHIN_MS
-from txnlib.core.findings.coordinator_findings import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
+from txnlib.core.findings.coordinator_findings import (
+    FEW,
+    LEFT_BEHIND_AFTER_MS,
+    MANY_PRODUCER_IDS,
+    MANY_TRANSACTIONAL_IDS,
+)
 from txnlib.core.kafka import constants
 from txnlib.core.verdicts.evidence import Thresholds
 

@@ -50,8 +50,18 @@ LEGAL_HISTORIES = {
         rec("O", P, 1, {"topic1-0", "topic2-0"}, update=TS - 2, start_timestamp_ms=TS - 1),
     ],
     "E08 a commit while the clock goes back": [rec("E", P, 1), rec("O", P, 1, T1), rec("PC", P, 1, T1, update=BACK)],
-    "E10 a commit of transactions v1": [rec("E", P, 1), rec("O", P, 1, T1), rec("PC", P, 1, T1), rec("CC", P, 1, update=BACK)],
-    "E11 an abort by the client": [rec("E", P, 1), rec("O", P, 1, T1), rec("PA", P, 1, T1), rec("CA", P, 1, update=BACK)],
+    "E10 a commit of transactions v1": [
+        rec("E", P, 1),
+        rec("O", P, 1, T1),
+        rec("PC", P, 1, T1),
+        rec("CC", P, 1, update=BACK),
+    ],
+    "E11 an abort by the client": [
+        rec("E", P, 1),
+        rec("O", P, 1, T1),
+        rec("PA", P, 1, T1),
+        rec("CA", P, 1, update=BACK),
+    ],
     "E12 a fence at the last epoch": [
         rec("E", P, 32766),
         rec("O", P, 32766, T1),
@@ -132,7 +142,11 @@ ODD_STEPS = {
     "E17 rotated at Complete": (PREPARED, rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
     "exhausted, but above epoch 0": (EXHAUSTED, rec("CC", Q, 1), [Finding.PRODUCER_ID_CHANGED]),
     "not yet exhausted": (replace(PREPARED, producer_epoch=32766), rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
-    "not the announced one": (replace(EXHAUSTED, next_producer_id=Q + 1), rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
+    "not the announced one": (
+        replace(EXHAUSTED, next_producer_id=Q + 1),
+        rec("CC", Q, 0),
+        [Finding.PRODUCER_ID_CHANGED],
+    ),
     "E25 shrinks: phantom first": (ONGOING, rec("O", P, 3, A), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
     "E25 one more at Prepare": (rec("O", P, 3, A), PREPARED, [Finding.PARTITIONS_CHANGED]),
     "E25 one less at Prepare: phantom first": (ONGOING, rec("PC", P, 3, A), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
@@ -143,8 +157,16 @@ ODD_STEPS = {
     "M05 double bump of 4.0.0": (ONGOING, rec("PA", P, 5, AB), [Finding.EPOCH_DOUBLE_BUMP]),
     "no double bump of another id": (ONGOING, rec("PA", Q, 5, AB), [Finding.PRODUCER_ID_CHANGED]),
     "the epoch goes back": (ONGOING, replace(PREPARED, producer_epoch=2), [Finding.PRODUCER_EPOCH_WENT_BACK]),
-    "E17 rotated while prepared is no retry": (PREPARED, replace(PREPARED, producer_id=Q), [Finding.PRODUCER_ID_CHANGED]),
-    "a Prepare of another timeout is no retry": (PREPARED, replace(PREPARED, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
+    "E17 rotated while prepared is no retry": (
+        PREPARED,
+        replace(PREPARED, producer_id=Q),
+        [Finding.PRODUCER_ID_CHANGED],
+    ),
+    "a Prepare of another timeout is no retry": (
+        PREPARED,
+        replace(PREPARED, transaction_timeout_ms=1),
+        [Finding.TIMEOUT_CHANGED],
+    ),
     "a Prepare of another set is no retry": (PREPARED, rec("PC", P, 3, A), [Finding.PARTITIONS_CHANGED]),
     "two things at once": (
         ONGOING,

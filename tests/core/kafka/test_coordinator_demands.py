@@ -20,16 +20,23 @@ PREPARED = rec("PC", P, 3, AB, update=TS + 9)
 EXHAUSTED = replace(PREPARED, producer_epoch=32767)
 NOTHING_ABORTED = rec("PA", P, 4, update=TS + 5, start_timestamp_ms=TS + 5)
 
-PHANTOM, EPOCH, BACK = Finding.SUSPICIOUS_PHANTOM_APPEND, Finding.UNEXPECTED_PRODUCER_EPOCH, Finding.PRODUCER_EPOCH_WENT_BACK
+PHANTOM, EPOCH, BACK = (
+    Finding.SUSPICIOUS_PHANTOM_APPEND,
+    Finding.UNEXPECTED_PRODUCER_EPOCH,
+    Finding.PRODUCER_EPOCH_WENT_BACK,
+)
 START, TIMEOUT, ID = Finding.START_TIMESTAMP_CHANGED, Finding.TIMEOUT_CHANGED, Finding.PRODUCER_ID_CHANGED
 
 
-def findings(before: TransactionLogEntry, after: TransactionLogEntry | None, *, is_consecutive: bool = True) -> list[Finding]:
+def findings(
+    before: TransactionLogEntry, after: TransactionLogEntry | None, *, is_consecutive: bool = True
+) -> list[Finding]:
     seen = transition(CoordinatorRecord(before, 3), CoordinatorRecord(after, 3), is_consecutive=is_consecutive)
     return list(seen.findings)
 
 
-#: state before -> the epochs that an Empty, an Ongoing, a Prepare and a Complete may have after epoch 3 of one producer id.
+#: state before -> the epochs that an Empty, an Ongoing, a Prepare and a Complete may have after epoch 3 of one producer
+#: id.
 EPOCHS = [
     (EMPTY, "E", {3, 4}), (COMMITTED, "E", {3, 4}), (ABORTED, "E", {3, 4}), (EMPTY, "O", {3}), (COMMITTED, "O", {3}),
     (ABORTED, "O", {3}), (ONGOING, "O", {3}), (ONGOING, "PC", {3, 4}), (ONGOING, "PA", {3, 4}), (EMPTY, "PA", {4}),
@@ -39,7 +46,9 @@ EPOCHS = [
 
 
 @pytest.mark.parametrize(("before", "state", "allowed"), EPOCHS)
-def test_an_epoch_rises_only_where_the_coordinator_raises_it(before: TransactionLogEntry, state: str, allowed: set[int]) -> None:
+def test_an_epoch_rises_only_where_the_coordinator_raises_it(
+    before: TransactionLogEntry, state: str, allowed: set[int]
+) -> None:
     partitions = () if state in ("E", "CC", "CA") else before.transaction_partitions or (AB if state == "O" else ())
     names = [str(partition) for partition in partitions]
     quiet = {epoch for epoch in range(8) if findings(before, rec(state, P, epoch, names, update=TS + 9)) == []}
@@ -90,16 +99,25 @@ FIRST = rec("O", P, 3, {"a-0"})  # the first record of a transaction: its start 
 LATER = {"update": TS + 5, "start_timestamp_ms": TS + 5}
 NEXT_ID = rec("E", Q, 0, transaction_timeout_ms=1)
 
-#: reason -> a record that was taken back, what follows it, what is left to report (docs/rules/transactions.md#phantom-appends).
+#: reason -> a record that was taken back, what follows it, what is left to report
+#: (docs/rules/transactions.md#phantom-appends).
 TAKEN_BACK = {
     "the first Ongoing, and its retry": (FIRST, rec("O", P, 3, {"a-0"}, **LATER), [PHANTOM]),
     "... with another partition": (FIRST, rec("O", P, 3, {"b-0"}, **LATER), [PHANTOM]),
     "... and an abort of nothing": (FIRST, rec("PA", P, 4, **LATER), [PHANTOM]),
-    "... but with another timeout": (FIRST, rec("O", P, 3, {"a-0"}, transaction_timeout_ms=1, **LATER), [TIMEOUT, PHANTOM]),
+    "... but with another timeout": (
+        FIRST,
+        rec("O", P, 3, {"a-0"}, transaction_timeout_ms=1, **LATER),
+        [TIMEOUT, PHANTOM],
+    ),
     "not the first Ongoing": (ONGOING, rec("O", P, 3, AB, update=TS + 9, start_timestamp_ms=TS + 9), [START]),
     "no first Ongoing after it": (FIRST, rec("O", P, 3, AB, update=TS + 9, start_timestamp_ms=TS + 8), [START]),
     "a commit never begins a transaction": (FIRST, rec("PC", P, 3, {"a-0"}, **LATER), [START]),
-    "an abort of nothing, and its retry": (NOTHING_ABORTED, rec("PA", P, 4, update=TS + 9, start_timestamp_ms=TS + 9), [PHANTOM]),
+    "an abort of nothing, and its retry": (
+        NOTHING_ABORTED,
+        rec("PA", P, 4, update=TS + 9, start_timestamp_ms=TS + 9),
+        [PHANTOM],
+    ),
     "... and a transaction": (NOTHING_ABORTED, rec("O", P, 3, AB, update=TS + 9, start_timestamp_ms=TS + 9), [PHANTOM]),
     "... and an initialisation": (NOTHING_ABORTED, rec("E", P, 4), [PHANTOM]),
     "... and the id expired": (NOTHING_ABORTED, None, [PHANTOM]),
@@ -128,7 +146,9 @@ def test_what_an_append_that_timed_out_explains_is_called_a_phantom(name: str) -
 @pytest.mark.parametrize("name", TAKEN_BACK)
 def test_over_a_hole_only_an_epoch_that_went_back_is_odd(name: str) -> None:
     before, after, _expected = TAKEN_BACK[name]
-    went_back = after is not None and after.producer_id == before.producer_id and after.producer_epoch < before.producer_epoch
+    went_back = (
+        after is not None and after.producer_id == before.producer_id and after.producer_epoch < before.producer_epoch
+    )
     assert findings(before, after, is_consecutive=False) == ([BACK] if went_back else [])
 
 

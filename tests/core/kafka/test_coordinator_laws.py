@@ -67,7 +67,9 @@ class Coordinator:
         if self.last.producer_epoch > EXHAUSTED:
             return self.initialise()
         now = self.now()
-        return self._then("O", start_timestamp_ms=now, last_update_timestamp_ms=now, transaction_partitions=partitions("a-0"))
+        return self._then(
+            "O", start_timestamp_ms=now, last_update_timestamp_ms=now, transaction_partitions=partitions("a-0")
+        )
 
     def expire(self) -> Record:
         return None
@@ -106,7 +108,9 @@ class Coordinator:
         return replace(self.last, last_update_timestamp_ms=self.now())
 
     def _then(self, state: str, **fields: object) -> Record:
-        return replace(self.last, **{"transaction_state": STATES[state], "last_update_timestamp_ms": self.now()} | fields)
+        return replace(
+            self.last, **{"transaction_state": STATES[state], "last_update_timestamp_ms": self.now()} | fields
+        )
 
 
 @st.composite

@@ -95,14 +95,23 @@ COUNTS = [
     pytest.param([("b", 0)], 1, 50, 1, AMBIGUOUS, id="one id at which the default does not fit"),
     pytest.param([("polygenelubricants", 0)] * 3, 1, 50, 50, BY_DEFAULT, id="one id, seen in three records"),
     # "aa" hashes to 3104 and "BB" to 2112: what fits 4 and 12 divides both 3100 and 2100, and is above 12.
-    pytest.param(owned(["aa", "BB", "polygenelubricants"], 50), 1, 50, 50, BY_DEFAULT, id="three ids fit 20, and the default"),
+    pytest.param(
+        owned(["aa", "BB", "polygenelubricants"], 50), 1, 50, 50, BY_DEFAULT, id="three ids fit 20, and the default"
+    ),
     *[
         pytest.param(
-            [(i, p) for i, p in owned(MANY, 50) if p < part], 1, 50, 50, BY_DEFAULT, id=f"the first {part} of 50 fit {part}, too"
+            [(i, p) for i, p in owned(MANY, 50) if p < part],
+            1,
+            50,
+            50,
+            BY_DEFAULT,
+            id=f"the first {part} of 50 fit {part}, too",
         )
         for part in (1, 2, 5, 10, 25)
     ],
-    pytest.param([(i, p) for i, p in owned(MANY, 60) if p < 12], 12, 50, 12, AMBIGUOUS, id="the first 12 of 60 fit 12, 15, 20 …"),
+    pytest.param(
+        [(i, p) for i, p in owned(MANY, 60) if p < 12], 12, 50, 12, AMBIGUOUS, id="the first 12 of 60 fit 12, 15, 20 …"
+    ),
 ]
 
 

@@ -27,7 +27,8 @@ ID = LoggedId(
 def found(each: LoggedId, **deleted: int) -> list[tuple[str, int | None, int | None, str | None]]:
     gone = {(topic, 0): ms for topic, ms in deleted.items()}
     return [
-        (row.name, row.offset, row.producer_id, row.evidence) for row in of_ids([each], coordinator_partitions=50, deleted=gone)
+        (row.name, row.offset, row.producer_id, row.evidence)
+        for row in of_ids([each], coordinator_partitions=50, deleted=gone)
     ]
 
 
@@ -37,11 +38,18 @@ def test_an_id_like_any_other_has_no_finding() -> None:
 
 def test_an_id_in_a_partition_of_another_hash_is_found() -> None:
     (row,) = found(replace(ID, coordinator_partition=51))
-    assert row == ("WRONG_COORDINATOR_PARTITION", 10, None, f"of 50 partitions its hash leads to {partition_for('pay', 50)}")
+    assert row == (
+        "WRONG_COORDINATOR_PARTITION",
+        10,
+        None,
+        f"of 50 partitions its hash leads to {partition_for('pay', 50)}",
+    )
 
 
 def test_a_refused_timeout_is_found_at_its_record() -> None:
-    assert found(replace(ID, refused=RefusedTimeout(4, 6, -5))) == [("INVALID_TRANSACTION_TIMEOUT", 4, 6, "timeout of -5 ms")]
+    assert found(replace(ID, refused=RefusedTimeout(4, 6, -5))) == [
+        ("INVALID_TRANSACTION_TIMEOUT", 4, 6, "timeout of -5 ms")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +80,9 @@ def test_each_finding_of_a_record_is_a_row() -> None:
         ("TIMEOUT_CHANGED", "WARNING", "Ongoing → Empty producer epoch 2"),
         ("PARTITIONS_CHANGED", "WARNING", "producer epoch 2"),
     ]
-    assert {(row.topic, row.partition, row.offset, row.transactional_id) for row in rows} == {("__transaction_state", 3, 9, "pay")}
+    assert {(row.topic, row.partition, row.offset, row.transactional_id) for row in rows} == {
+        ("__transaction_state", 3, 9, "pay")
+    }
 
 
 CLAIM = NamedProducerId(7, "one", 3, 10, TS)
@@ -98,4 +108,8 @@ def test_a_producer_id_beyond_all_blocks_is_found_in_records_up_to_the_end_of_th
     says = "the last producer id that the cluster handed out is 6"
     assert owned(CLAIM, highest=6) == [("PRODUCER_ID_NEVER_ALLOCATED", 3, 10, says)]
     assert owned(CLAIM, highest=7) == []
-    assert owned(replace(CLAIM, last_seen_ms=TS + 1), highest=6) == owned(replace(CLAIM, last_seen_ms=None), highest=6) == []
+    assert (
+        owned(replace(CLAIM, last_seen_ms=TS + 1), highest=6)
+        == owned(replace(CLAIM, last_seen_ms=None), highest=6)
+        == []
+    )

@@ -38,7 +38,9 @@ REFUSED = (CorruptRecordError, UnknownVersionError)
 read_value = partial(read_transaction_log_value, "bar")
 PREPARED = rec("PC", 4001, 3, {"a-0", "a-7", "b-1"}, version=0)
 TAGGED = rec("O", 4001, 3, {"a-0", "a-7", "b-1"}, next_producer_id=9, client_transaction_version=2)
-COMMITS = {version: OffsetCommit(version=version, offset=5, metadata=b"mine", commit_timestamp_ms=9) for version in FIELDS}
+COMMITS = {
+    version: OffsetCommit(version=version, offset=5, metadata=b"mine", commit_timestamp_ms=9) for version in FIELDS
+}
 
 
 def read_written(body: bytes) -> None:

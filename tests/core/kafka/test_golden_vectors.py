@@ -43,12 +43,21 @@ FROM_BROKERS = {
     ),
     "v0 Ongoing, two topics in the order of adding": (
         written(
-            "O", "output-topic-0", "__consumer_offsets-12", update=1742739702882, start_timestamp_ms=START_OF_TXN, ts=1742739702882
+            "O",
+            "output-topic-0",
+            "__consumer_offsets-12",
+            update=1742739702882,
+            start_timestamp_ms=START_OF_TXN,
+            ts=1742739702882,
         ),
         1296972565,
         172,
     ),
-    "v0 CompleteCommit": (written("CC", update=1742739703142, start_timestamp_ms=START_OF_TXN, ts=1742739703240), 4205821491, 120),
+    "v0 CompleteCommit": (
+        written("CC", update=1742739703142, start_timestamp_ms=START_OF_TXN, ts=1742739703240),
+        4205821491,
+        120,
+    ),
     "v1 Empty with tag 0": (
         written("E", pid=0, version=1, previous_producer_id=0, update=1781778768194, ts=1781778768196),
         326836132,
@@ -90,7 +99,9 @@ def by(pid: int, epoch: int, sequence: int, *, leader_epoch: int = 4, is_transac
     }
 
 
-GZIPPED = bytes.fromhex("1f8b0800000000000203f361606060c936b449c40b187c18989858b28d082b636161c93626a40c00f051abc475000000")
+GZIPPED = bytes.fromhex(
+    "1f8b0800000000000203f361606060c936b449c40b187c18989858b28d082b636161c93626a40c00f051abc475000000"
+)
 DELETE_HORIZON = START + 86_401_700
 
 #: Every kind of batch, in the order of the sample.
@@ -112,7 +123,9 @@ PAYMENTS = [
     ),
     encode_batch([record(10, 1500, None, "plain")], timestamp_type=1, leader_epoch=5),
     encode_batch([], base_offset=11, last_offset=12, max_timestamp=START + 1600, **by(4005, 1, 20, leader_epoch=5)),
-    encode_marker(4005, 1, ControlType.COMMIT, 8, at=13, ts=START + 1700, leader_epoch=5, delete_horizon=DELETE_HORIZON),
+    encode_marker(
+        4005, 1, ControlType.COMMIT, 8, at=13, ts=START + 1700, leader_epoch=5, delete_horizon=DELETE_HORIZON
+    ),
     encode_batch([record(14, 1800, "order-5", '{"amt":50}')], **by(4006, 9, 0, leader_epoch=5)),
     encode_marker(4006, 10, ControlType.ABORT, 8, at=15, ts=START + 62_000, leader_epoch=5),
 ]

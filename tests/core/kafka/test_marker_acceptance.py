@@ -63,6 +63,8 @@ def test_by_versions_as_people_note_them(seen, marker, version, transactions, ex
 
 @pytest.mark.parametrize(("version", "highest"), [(None, 7), (0, 7), (1, 7), (2, 6), (3, 6)])
 @pytest.mark.parametrize(("outcome", "lowest"), [("COMMIT", 6), ("ABORT", 5)])
-def test_an_end_of_transactions_v2_raises_the_epoch_and_before_it_only_a_coordinator_does(outcome, lowest, version, highest):
+def test_an_end_of_transactions_v2_raises_the_epoch_and_before_it_only_a_coordinator_does(
+    outcome, lowest, version, highest
+):
     """docs/rules/transactions.md#epochs-at-the-end-of-a-transaction"""
     assert record_epochs(7, outcome, version) == (lowest, highest)

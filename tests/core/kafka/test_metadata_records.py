@@ -63,10 +63,21 @@ VECTORS = {
         {"name": "orders", "topicId": ID_TEXT},
         ("TOPIC_RECORD", 0, {"topic_id": ID_TEXT, "name": "orders"}),
     ),
-    "a removed topic": (b"\x09\x00" + ID + tags(), {"topicId": ID_TEXT}, ("REMOVE_TOPIC_RECORD", 0, {"topic_id": ID_TEXT})),
+    "a removed topic": (
+        b"\x09\x00" + ID + tags(),
+        {"topicId": ID_TEXT},
+        ("REMOVE_TOPIC_RECORD", 0, {"topic_id": ID_TEXT}),
+    ),
     "a partition of 3.3": (
         b"\x03\x00" + int32(7) + ID + BARE + tags(),
-        {"partitionId": 7, "topicId": ID_TEXT, "replicas": [3, 1], "isr": [3], "removingReplicas": [], "addingReplicas": []}
+        {
+            "partitionId": 7,
+            "topicId": ID_TEXT,
+            "replicas": [3, 1],
+            "isr": [3],
+            "removingReplicas": [],
+            "addingReplicas": [],
+        }
         | {"leader": 3, "leaderEpoch": 5, "partitionEpoch": 9},
         (
             "PARTITION_RECORD",
@@ -76,9 +87,29 @@ VECTORS = {
         ),
     ),
     "a partition of 4.0 that is recovering": (
-        b"\x03\x02" + int32(7) + ID + BARE + b"\x03" + ID + ID + tags((0, b"\x01"), (1, ids(1)), (2, ids(2)), (99, b"new")),
-        {"partitionId": 7, "topicId": ID_TEXT, "replicas": [3, 1], "isr": [3], "removingReplicas": [], "addingReplicas": []}
-        | {"leader": 3, "leaderRecoveryState": 1, "leaderEpoch": 5, "partitionEpoch": 9, "directories": [ID_TEXT, ID_TEXT]}
+        b"\x03\x02"
+        + int32(7)
+        + ID
+        + BARE
+        + b"\x03"
+        + ID
+        + ID
+        + tags((0, b"\x01"), (1, ids(1)), (2, ids(2)), (99, b"new")),
+        {
+            "partitionId": 7,
+            "topicId": ID_TEXT,
+            "replicas": [3, 1],
+            "isr": [3],
+            "removingReplicas": [],
+            "addingReplicas": [],
+        }
+        | {
+            "leader": 3,
+            "leaderRecoveryState": 1,
+            "leaderEpoch": 5,
+            "partitionEpoch": 9,
+            "directories": [ID_TEXT, ID_TEXT],
+        }
         | {"eligibleLeaderReplicas": [1], "lastKnownElr": [2]},
         (
             "PARTITION_RECORD",
@@ -100,23 +131,42 @@ VECTORS = {
     ),
     "an unclean election": (
         b"\x05\x01" + int32(7) + ID + tags((0, ids(3)), (1, int32(3)), (5, b"\x01"), (8, b"\x02" + ID)),
-        {"partitionId": 7, "topicId": ID_TEXT, "isr": [3], "leader": 3, "leaderRecoveryState": 1, "directories": [ID_TEXT]},
+        {
+            "partitionId": 7,
+            "topicId": ID_TEXT,
+            "isr": [3],
+            "leader": 3,
+            "leaderRecoveryState": 1,
+            "directories": [ID_TEXT],
+        },
         ("PARTITION_CHANGE_RECORD", 1, partition(isr=[3], sets_leader=True, leader=3, leader_recovery_state=1)),
     ),
     "a setting of a topic": (
         b"\x04\x00\x02" + text("orders") + text("retention.ms") + text("5") + tags(),
         {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "5"},
-        ("CONFIG_RECORD", 0, {"resource_type": "TOPIC", "resource_name": "orders", "name": "retention.ms", "value": "5"}),
+        (
+            "CONFIG_RECORD",
+            0,
+            {"resource_type": "TOPIC", "resource_name": "orders", "name": "retention.ms", "value": "5"},
+        ),
     ),
     "a setting of all brokers that is removed": (
         b"\x04\x00\x04" + text("") + text("log.cleaner.threads") + b"\x00" + tags(),
         {"resourceType": 4, "resourceName": "", "name": "log.cleaner.threads", "value": None},
-        ("CONFIG_RECORD", 0, {"resource_type": "BROKER", "resource_name": "", "name": "log.cleaner.threads", "value": None}),
+        (
+            "CONFIG_RECORD",
+            0,
+            {"resource_type": "BROKER", "resource_name": "", "name": "log.cleaner.threads", "value": None},
+        ),
     ),
     "a setting that is a secret": (
         b"\x04\x00\x04" + text("1") + text("ssl.key.password") + text("hunter2") + tags(),
         {"resourceType": 4, "resourceName": "1", "name": "ssl.key.password", "value": "hunter2"},
-        ("CONFIG_RECORD", 0, {"resource_type": "BROKER", "resource_name": "1", "name": "ssl.key.password", "value": HIDDEN}),
+        (
+            "CONFIG_RECORD",
+            0,
+            {"resource_type": "BROKER", "resource_name": "1", "name": "ssl.key.password", "value": HIDDEN},
+        ),
     ),
     "a feature": (
         b"\x0c\x00" + text("transaction.version") + b"\x00\x02" + tags(),
@@ -240,7 +290,9 @@ def test_other_json_is_no_record(printed):
 
 def test_a_type_of_the_future_keeps_its_number_and_a_version_of_the_future_is_not_guessed():
     assert read_metadata_record(b"\x01\x1d\x00anything") == MetadataRecord("RECORD_TYPE_29", 0, {})
-    assert read_metadata_json(b'{"type":"SOME_RECORD","version":3,"data":{"a":1}}') == MetadataRecord("SOME_RECORD", 3, {})
+    assert read_metadata_json(b'{"type":"SOME_RECORD","version":3,"data":{"a":1}}') == MetadataRecord(
+        "SOME_RECORD", 3, {}
+    )
     with pytest.raises(CorruptRecordError, match="version 3 of PARTITION_RECORD is not known"):
         read_metadata_record(b"\x01\x03\x03" + int32(7))
     with pytest.raises(CorruptRecordError, match="frame version 0"):
@@ -271,7 +323,20 @@ def test_a_number_alone_is_enough_for_types_without_columns():
     assert record_without_columns(28) == MetadataRecord("CLEAR_ELR_RECORD", None, {})
     assert record_without_columns(23) == MetadataRecord("BEGIN_TRANSACTION_RECORD", None, {})
     assert record_without_columns(99) == MetadataRecord("RECORD_TYPE_99", None, {})
-    assert [number for number in RECORD_TYPES if record_without_columns(number) is None] == [0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 17]
+    assert [number for number in RECORD_TYPES if record_without_columns(number) is None] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        8,
+        9,
+        12,
+        15,
+        17,
+    ]
 
 
 def test_the_type_of_a_control_record_is_in_its_key():

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.log_bytes import encode_offset_commit_key, encode_offset_commit_value
-from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, read_offset_commit_key, read_offset_commit_value
+from txnlib.core.kafka.transaction_log import (
+    OffsetCommit,
+    OffsetCommitKey,
+    read_offset_commit_key,
+    read_offset_commit_value,
+)
 from txnlib.core.kafka.wire import CorruptRecordError
 
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -55,7 +60,9 @@ def test_a_key_of_a_real_broker_is_read_and_written_so() -> None:
 
 
 @given(keys, st.sampled_from([0, 1]), commits, tags)
-def test_what_is_written_is_read(key: OffsetCommitKey, version: int, commit: OffsetCommit, tagged: dict[int, bytes]) -> None:
+def test_what_is_written_is_read(
+    key: OffsetCommitKey, version: int, commit: OffsetCommit, tagged: dict[int, bytes]
+) -> None:
     assert read_offset_commit_key(encode_offset_commit_key(key, version)) == key
     assert read_offset_commit_value(encode_offset_commit_value(commit, tagged)) == commit
 
@@ -72,7 +79,9 @@ def test_a_value_of_an_unknown_version_is_not_guessed(version: int) -> None:
 
 
 @pytest.mark.parametrize(("version", "empty", "null"), [(3, b"\0\0", b"\xff\xff"), (4, b"\1", b"\0")])
-def test_metadata_that_is_null_is_corrupt_because_brokers_never_write_it(version: int, empty: bytes, null: bytes) -> None:
+def test_metadata_that_is_null_is_corrupt_because_brokers_never_write_it(
+    version: int, empty: bytes, null: bytes
+) -> None:
     commit = OffsetCommit(version=version, offset=5, metadata=b"", commit_timestamp_ms=9)
     before, after = encode_offset_commit_value(commit)[:14], encode_offset_commit_value(commit)[14 + len(empty) :]
     assert read_offset_commit_value(before + empty + after) == commit

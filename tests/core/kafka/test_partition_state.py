@@ -70,7 +70,8 @@ def test_C09_nothing_is_unstable_after_a_reload_below_a_replicated_marker() -> N
     assert reloaded.first_unstable_offset(106) is None
 
 
-#: id and law -> log, its completed transactions as producer, first and last offset, whether aborted, and last stable offset.
+#: id and law -> log, its completed transactions as producer, first and last offset, whether aborted, and last stable
+#: offset.
 COMPLETED = {
     "C11 the lowest one still open is recorded": (C11, [(1, P1, P3 + 15, False, P2)]),
     "C12 the same for a later one": (C12, [(1, P1, P3 + 15, False, P2), (3, P3, P3 + 35, False, P2)]),
@@ -83,7 +84,9 @@ def test_a_completed_transaction_has_its_offsets_and_the_last_stable_one(name: s
     log, expected = COMPLETED[name]
     state = replay(*log)
     found = zip(state.completed, state.completed_last_stable_offsets, strict=True)
-    assert [(txn.producer_id, txn.first_offset, txn.last_offset, txn.is_aborted, stable) for txn, stable in found] == expected
+    assert [
+        (txn.producer_id, txn.first_offset, txn.last_offset, txn.is_aborted, stable) for txn, stable in found
+    ] == expected
     assert state.findings == []
 
 
@@ -133,5 +136,7 @@ LAST_STABLE = [
 
 
 @pytest.mark.parametrize(("unstable", "high_watermark", "log_start", "expected"), LAST_STABLE)
-def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(unstable, high_watermark, log_start, expected):
+def test_the_last_stable_offset_lies_between_log_start_and_high_watermark(
+    unstable, high_watermark, log_start, expected
+):
     assert last_stable_offset(unstable, high_watermark, log_start) == expected

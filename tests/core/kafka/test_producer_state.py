@@ -46,7 +46,10 @@ FENCED = [T(1, 0, 0, at=0), T(1, 0, 1, at=1), A(1, 1, 0, at=2)]
 IN_ORDER = {
     "B01 sequences of one epoch follow each other": ([D(1, 0, 0, at=0), D(1, 0, 1, at=1)], state(0, 1, 1)),
     "B05 a marker may be the first sight of a producer": ([C(1, 2, 0, at=27)], state(2, cE=0)),
-    "B08 the epoch of a first marker starts at sequence 0": ([C(1, 2, 0, at=27), D(1, 2, 0, at=28)], state(2, 0, 28, cE=0)),
+    "B08 the epoch of a first marker starts at sequence 0": (
+        [C(1, 2, 0, at=27), D(1, 2, 0, at=28)],
+        state(2, 0, 28, cE=0),
+    ),
     "B09 sequence 0 follows the highest one": ([D(1, 15, HIGHEST, at=735), D(1, 15, 0, at=1235)], state(15, 0, 1235)),
     "B10 sequences wrap inside one batch": ([D(1, 0, 2147483637, 9, at=2000)], state(0, 9, 2020, delta=20)),
     "B12 the first sight of a producer may have any sequence": ([D(1, 5, 16, at=735)], state(5, 16, 735)),
@@ -56,7 +59,10 @@ IN_ORDER = {
         [D(1, 0, 0, at=0), A(1, 1, 0, at=1), D(1, 1, 0, at=2)],
         state(1, 0, 2, cE=0),
     ),
-    "B15 a transactional batch opens a transaction at its base offset": ([T(1, 0, 0, at=992342)], state(0, 0, 992342, txn=992342)),
+    "B15 a transactional batch opens a transaction at its base offset": (
+        [T(1, 0, 0, at=992342)],
+        state(0, 0, 992342, txn=992342),
+    ),
     "B16 later batches belong to the transaction that is open": (OPEN, state(0, 10, 30, delta=4, txn=16)),
     "B17 a marker of the same epoch keeps the batches": ([*OPEN, C(1, 0, 15, at=40)], state(0, 10, 30, delta=4, cE=15)),
     "B21 after a marker of a new epoch sequence 0 is due": ([*FENCED, T(1, 1, 0, at=3)], state(1, 0, 3, cE=0, txn=3)),
@@ -80,12 +86,18 @@ def test_a_producer_is_known_by_its_last_batch_and_marker(name: str) -> None:
 
 B01 = IN_ORDER["B01 sequences of one epoch follow each other"][1]
 B35 = IN_ORDER["B35 several markers of one end, the last of a newer coordinator"][1]
-#: id -> state, a batch that its leader would have refused, the state after it, and what is odd. What is in the log counts.
+#: id -> state, a batch that its leader would have refused, the state after it, and what is odd. What is in the log
+#: counts.
 ODD = {
     "B02 a repeated sequence": (B01, D(1, 0, 1, at=2), state(0, 1, 2), OUT_OF_ORDER),
     "B03 a skipped sequence": (B01, D(1, 0, 5, at=2), state(0, 5, 2), OUT_OF_ORDER),
     "B04 an old epoch": (after(D(1, 1, 0, at=3), start=B01), D(1, 0, 0, at=4), state(0, 0, 4), STALE_EPOCH),
-    "B06 an epoch older than a marker's": (after(C(1, 2, 0, at=27)), D(1, 0, 0, at=28), state(0, 0, 28, cE=0), STALE_EPOCH),
+    "B06 an epoch older than a marker's": (
+        after(C(1, 2, 0, at=27)),
+        D(1, 0, 0, at=28),
+        state(0, 0, 28, cE=0),
+        STALE_EPOCH,
+    ),
     "B19 the old sequence after a marker of a new epoch": (
         after(*FENCED),
         T(1, 1, 2, at=3),
@@ -101,7 +113,12 @@ ODD = {
     "B29 a gap of sequences": (after(D(1, 0, 0, at=0)), D(1, 0, 3, at=1), state(0, 3, 1), OUT_OF_ORDER),
     "B36 a marker of an older coordinator": (B35, C(1, 5, 1, at=103), state(5, 0, 99, cE=1), COORDINATOR_FENCED),
     # What a log reader sees of it; whether the client speaks transactions v2 does not stand in a log.
-    "B47 higher epoch, sequence above 0": (after(T(1, 0, 0, at=0)), T(1, 1, 4, at=9), state(1, 4, 9, txn=0), OUT_OF_ORDER),
+    "B47 higher epoch, sequence above 0": (
+        after(T(1, 0, 0, at=0)),
+        T(1, 1, 4, at=9),
+        state(1, 4, 9, txn=0),
+        OUT_OF_ORDER,
+    ),
 }
 
 
@@ -135,7 +152,9 @@ def test_F06_a_decision_that_is_loaded_again_writes_its_markers_again() -> None:
     prepared = after(T(1, 5, 0, at=2))
     marked_again = append(append(prepared, C(1, 5, 3, at=3)).after, C(1, 5, 4, at=4))
     assert marked_again == Appended(state(5, 0, 2, cE=4))
-    assert append(prepared, C(1, 5, 4, at=3)) == Appended(marked_again.after, completed=CompletedTxn(1, 2, 3, is_aborted=False))
+    assert append(prepared, C(1, 5, 4, at=3)) == Appended(
+        marked_again.after, completed=CompletedTxn(1, 2, 3, is_aborted=False)
+    )
 
 
 def test_markers_are_judged_by_producer_epoch_and_by_coordinator_epoch_apart() -> None:

@@ -91,7 +91,14 @@ def test_a_marker_that_a_text_dump_does_not_print_ends_a_transaction_in_an_unkno
 
 
 #: What a leader refuses from a producer it knows, and accepts from one it has forgotten.
-REFUSED = [D(1, 4, 8, at=50), D(1, 5, 99, at=50), D(1, 6, 99, at=50), T(1, 5, 6, at=50), C(1, 4, 3, at=50), A(1, 5, 2, at=50)]
+REFUSED = [
+    D(1, 4, 8, at=50),
+    D(1, 5, 99, at=50),
+    D(1, 6, 99, at=50),
+    T(1, 5, 6, at=50),
+    C(1, 4, 3, at=50),
+    A(1, 5, 2, at=50),
+]
 
 
 @pytest.mark.parametrize("batch", REFUSED)
@@ -123,7 +130,13 @@ def test_L43_a_lower_coordinator_epoch_after_expiry_is_no_finding() -> None:
 
 
 def test_only_silence_without_an_open_transaction_expires_a_producer() -> None:
-    assert [has_expired(KNOWN, TS + silence, 1000) for silence in (-1, 0, 999, 1000, 1001)] == [False, False, False, True, True]
+    assert [has_expired(KNOWN, TS + silence, 1000) for silence in (-1, 0, 999, 1000, 1001)] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
     assert not has_expired(OPEN, TS + 1_000_000, 1000)
 
 

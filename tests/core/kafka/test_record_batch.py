@@ -54,7 +54,8 @@ def test_attributes_are_the_bits_of_kafka() -> None:
 
 contents = st.none() | st.binary(max_size=80)
 records = st.lists(
-    st.builds(Record, st.integers(100, 100 + HIGHEST), st.integers(TS - 2**40, TS + 2**40), contents, contents), max_size=5
+    st.builds(Record, st.integers(100, 100 + HIGHEST), st.integers(TS - 2**40, TS + 2**40), contents, contents),
+    max_size=5,
 )
 headers = st.lists(st.tuples(st.text(max_size=5), contents), max_size=3)
 
@@ -67,7 +68,10 @@ def test_what_is_written_is_read_and_headers_are_passed_over(written, headers):
 
 def test_a_broker_s_time_counts_for_every_record() -> None:
     body = encode_records([Record(0, TS, b"a", None), Record(1, TS + 5, b"b", None)], 0, TS)
-    assert read_records(body, 2, 0, TS, log_append_time=TS + 9) == [Record(0, TS + 9, b"a", None), Record(1, TS + 9, b"b", None)]
+    assert read_records(body, 2, 0, TS, log_append_time=TS + 9) == [
+        Record(0, TS + 9, b"a", None),
+        Record(1, TS + 9, b"b", None),
+    ]
 
 
 def test_a_delete_horizon_stands_in_for_the_base_of_timestamps() -> None:
@@ -95,8 +99,14 @@ def body(length: int, *fields: bytes) -> bytes:
 NULL, EMPTY = varint(-1), varint(0)
 #: what is broken -> the record, what the error says.
 BROKEN_RECORDS = {
-    "length one too short": (body(5, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY), "byte 1: record promises 5 bytes and holds 6"),
-    "length one too long": (body(7, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY, b"\0"), "byte 1: record promises 7 bytes and holds 6"),
+    "length one too short": (
+        body(5, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY),
+        "byte 1: record promises 5 bytes and holds 6",
+    ),
+    "length one too long": (
+        body(7, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY, b"\0"),
+        "byte 1: record promises 7 bytes and holds 6",
+    ),
     "length beyond the batch": (
         body(7, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY),
         "byte 0: record of 7 bytes reaches past the end of its batch",
@@ -106,13 +116,22 @@ BROKEN_RECORDS = {
         "byte 0: record of -1 bytes reaches past the end of its batch",
     ),
     "no length": (body(0, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY), "byte 1: record promises 0 bytes and holds 6"),
-    "bytes behind it": (body(6, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY, b"\0\0"), "byte 7: 2 bytes are left after 1 records"),
+    "bytes behind it": (
+        body(6, b"\0", EMPTY, EMPTY, NULL, NULL, EMPTY, b"\0\0"),
+        "byte 7: 2 bytes are left after 1 records",
+    ),
     "key of a length below null": (
         body(6, b"\0", EMPTY, EMPTY, varint(-2), NULL, EMPTY),
         "byte 5: -2 bytes are promised, 2 are there",
     ),
-    "header without a key": (body(8, b"\0", EMPTY, EMPTY, NULL, NULL, varint(1), NULL, NULL), "byte 8: header without a key"),
-    "fewer headers than none": (body(6, b"\0", EMPTY, EMPTY, NULL, NULL, varint(-1)), "byte 7: -1 headers are promised"),
+    "header without a key": (
+        body(8, b"\0", EMPTY, EMPTY, NULL, NULL, varint(1), NULL, NULL),
+        "byte 8: header without a key",
+    ),
+    "fewer headers than none": (
+        body(6, b"\0", EMPTY, EMPTY, NULL, NULL, varint(-1)),
+        "byte 7: -1 headers are promised",
+    ),
 }
 
 
@@ -153,7 +172,12 @@ def test_other_control_types_are_no_markers(control_type: int) -> None:
 
 
 KEY, VALUE = bytes.fromhex("00000001"), bytes.fromhex("000000000004")
-BROKEN_MARKERS = [(None, VALUE), (KEY, None), *((KEY[:n], VALUE) for n in range(4)), *((KEY, VALUE[:n]) for n in range(6))]
+BROKEN_MARKERS = [
+    (None, VALUE),
+    (KEY, None),
+    *((KEY[:n], VALUE) for n in range(4)),
+    *((KEY, VALUE[:n]) for n in range(6)),
+]
 
 
 @pytest.mark.parametrize(("key", "value"), BROKEN_MARKERS)

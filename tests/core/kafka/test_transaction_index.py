@@ -27,4 +27,7 @@ def test_what_is_no_index_is_refused_with_its_position() -> None:
 
 
 def test_the_entries_of_a_real_file_are_known() -> None:
-    assert read_transaction_index(sample("payments-0.txnindex")) == [AbortedTxn(4002, 3, 5, 6), AbortedTxn(4006, 14, 15, 6)]
+    assert read_transaction_index(sample("payments-0.txnindex")) == [
+        AbortedTxn(4002, 3, 5, 6),
+        AbortedTxn(4006, 14, 15, 6),
+    ]

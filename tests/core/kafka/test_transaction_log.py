@@ -2,7 +2,11 @@
 
 import pytest
 
-from tests.support.log_bytes import encode_transaction_log_batch, encode_transaction_log_key, encode_transaction_log_value
+from tests.support.log_bytes import (
+    encode_transaction_log_batch,
+    encode_transaction_log_key,
+    encode_transaction_log_value,
+)
 from tests.support.log_notation import rec
 from tests.support.samples import START, sample
 from txnlib.core.kafka.transaction_log import (
@@ -49,7 +53,10 @@ WORKED = {
         v0("E", update=-50),
     ),
     "v0 Ongoing": (
-        "0000 0000000000000fa1 0003 0000ea60 01 00000001 0008 7061796d656e7473 00000001 000000000000018e2b185a00 0000018e2b185a00",
+        (
+            "0000 0000000000000fa1 0003 0000ea60 01 00000001 0008 7061796d656e7473 00000001 000000000000018e2b185a00"
+            " 0000018e2b185a00"
+        ),
         v0("O", "payments-0", update=0),
     ),
     "v0 Complete: no partitions, but the start": (
@@ -57,14 +64,27 @@ WORKED = {
         v0("CC", update=115),
     ),
     "v1 Ongoing, tags 0 and 2": (
-        "0001 0000000000000fa1 0003 0000ea60 01 02 09 7061796d656e7473 02 00000000 00 0000018e2b185a00 0000018e2b185a00"
-        "02 00 08 0000000000000fa1 02 02 0002",
+        (
+            "0001 0000000000000fa1 0003 0000ea60 01 02 09 7061796d656e7473 02 00000000 00 0000018e2b185a00"
+            " 0000018e2b185a0002 00 08 0000000000000fa1 02 02 0002"
+        ),
         linked("O", "payments-0", update=0),
     ),
     "v1 PrepareAbort, tags 0, 1 and 2: the epoch is exhausted": (
-        "0001 000000000000125c 7fff 0000ea60 03 02 09 7061796d656e7473 02 00000001 00 0000018e2b185b2c 0000018e2b185ac8"
-        "03 00 08 000000000000125c 01 08 000000000000125d 02 02 0002",
-        linked("PA", "payments-1", update=300, start=200, pid=4700, epoch=32767, previous_producer_id=4700, next_producer_id=4701),
+        (
+            "0001 000000000000125c 7fff 0000ea60 03 02 09 7061796d656e7473 02 00000001 00 0000018e2b185b2c"
+            " 0000018e2b185ac803 00 08 000000000000125c 01 08 000000000000125d 02 02 0002"
+        ),
+        linked(
+            "PA",
+            "payments-1",
+            update=300,
+            start=200,
+            pid=4700,
+            epoch=32767,
+            previous_producer_id=4700,
+            next_producer_id=4701,
+        ),
     ),
 }
 

@@ -58,7 +58,9 @@ def test_M07_nothing_is_odd_about_an_example_of_KIP_939(name: str) -> None:
     assert [judged(*step) for step in pairwise(records)] == [Transition(Step.LEGAL, ())] * (len(records) - 1)
 
 
-@pytest.mark.parametrize(("record", "expected"), [(A_[-1], {85, 42}), (B_[-1], {85, 73}), (B_[2], {42, 73}), (rec("O", 7, 0), {7})])
+@pytest.mark.parametrize(
+    ("record", "expected"), [(A_[-1], {85, 42}), (B_[-1], {85, 73}), (B_[2], {42, 73}), (rec("O", 7, 0), {7})]
+)
 def test_M07_a_record_names_every_producer_id_of_its_id(record: TransactionLogEntry, expected: set[int]) -> None:
     assert record.producer_ids == expected
 
@@ -67,7 +69,9 @@ def test_M07_a_record_names_every_producer_id_of_its_id(record: TransactionLogEn
 def test_M07_the_marker_has_the_producer_id_and_the_epoch_of_the_prepare(records: list[TransactionLogEntry]) -> None:
     """(42, MAX), whatever the client is called by then; it ends what (42, MAX - 1) wrote."""
     prepare = next(record for record in records if record.transaction_state in PREPARED_STATES)
-    written = PartitionState().append_all([T(42, MAX - 1, 0, at=0), C(prepare.producer_id, prepare.producer_epoch, 7, at=1)])
+    written = PartitionState().append_all(
+        [T(42, MAX - 1, 0, at=0), C(prepare.producer_id, prepare.producer_epoch, 7, at=1)]
+    )
     assert (prepare.producer_id, prepare.producer_epoch) == (42, MAX)
     assert (written.findings, written.open_transactions, len(written.completed)) == ([], {}, 1)
     assert (written.producers[42].producer_epoch, written.producers[42].last_sequence) == (MAX, None)
@@ -82,7 +86,9 @@ MARKED = PartitionSide(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("marker", "is_decision"), [({}, True), ({"marker_epoch": 0}, False), ({"marker_type": "ABORT"}, False)])
+@pytest.mark.parametrize(
+    ("marker", "is_decision"), [({}, True), ({"marker_epoch": 0}, False), ({"marker_type": "ABORT"}, False)]
+)
 def test_M07_only_the_marker_at_MAX_is_the_decision(marker: dict[str, object], is_decision: bool) -> None:
     assert is_decision_marker(replace(MARKED, **marker), DECIDED) is is_decision
 

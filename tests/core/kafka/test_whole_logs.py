@@ -27,7 +27,10 @@ PRODUCERS = {
         {1: ProducerState(0, 3, 26, 3, None, None, TS)},
     ),
     "L10 an emptied batch": ([D(1, 0, 0, 1, at=23, records_count=0)], {1: ProducerState(0, 1, 24, 1, None, None, TS)}),
-    "L10 one of a transaction": ([T(1, 0, 0, 3, at=23, records_count=0)], {1: ProducerState(0, 3, 26, 3, None, 23, TS)}),
+    "L10 one of a transaction": (
+        [T(1, 0, 0, 3, at=23, records_count=0)],
+        {1: ProducerState(0, 3, 26, 3, None, 23, TS)},
+    ),
     "L15 the segment in which the log starts is replayed whole": (
         [D(1, 0, 0, at=0), D(2, 0, 0, at=1)],
         {1: ProducerState(0, 0, 0, 0, None, None, TS), 2: ProducerState(0, 0, 1, 0, None, None, TS)},
@@ -85,7 +88,14 @@ def test_a_log_shows_what_a_leader_would_have_refused(name: str) -> None:
     assert replay(*log).findings == findings
 
 
-L04 = [T(1, 0, 0, 4, at=0), N(at=5, to=7), T(2, 0, 0, 1, at=8), T(1, 0, 5, 8, at=10), N(at=14, to=15), T(1, 0, 9, 18, at=16)]
+L04 = [
+    T(1, 0, 0, 4, at=0),
+    N(at=5, to=7),
+    T(2, 0, 0, 1, at=8),
+    T(1, 0, 5, 8, at=10),
+    N(at=14, to=15),
+    T(1, 0, 9, 18, at=16),
+]
 L05 = [*L04, C(1, 0, at=26)]
 L07 = [N(at=0, to=2), T(17, 10, 0, 1, at=3)]
 L17 = [T(137, 5, 0, 2, at=0), A(137, 5, at=3)]
@@ -123,9 +133,30 @@ def test_a_log_is_stable_below_what_is_undecided_or_not_replicated(log, high_wat
 
 
 L30 = [
-    *[T(1, 0, 0, 4, at=0), N(at=5, to=7), T(2, 0, 0, 1, at=8), T(1, 0, 5, 8, at=10), T(3, 0, 0, 2, at=14), N(at=17, to=18)],
-    *[T(1, 0, 9, 18, at=19), A(1, 0, at=29), T(2, 0, 2, 7, at=30), T(4, 0, 0, 2, at=36), N(at=39, to=48), T(3, 0, 3, 11, at=49)],
-    *[C(3, 0, at=58), T(4, 0, 3, 10, at=59), T(2, 0, 8, 14, at=67), A(2, 0, at=74), N(at=75, to=84), T(4, 0, 11, 14, at=85)],
+    *[
+        T(1, 0, 0, 4, at=0),
+        N(at=5, to=7),
+        T(2, 0, 0, 1, at=8),
+        T(1, 0, 5, 8, at=10),
+        T(3, 0, 0, 2, at=14),
+        N(at=17, to=18),
+    ],
+    *[
+        T(1, 0, 9, 18, at=19),
+        A(1, 0, at=29),
+        T(2, 0, 2, 7, at=30),
+        T(4, 0, 0, 2, at=36),
+        N(at=39, to=48),
+        T(3, 0, 3, 11, at=49),
+    ],
+    *[
+        C(3, 0, at=58),
+        T(4, 0, 3, 10, at=59),
+        T(2, 0, 8, 14, at=67),
+        A(2, 0, at=74),
+        N(at=75, to=84),
+        T(4, 0, 11, 14, at=85),
+    ],
     C(4, 0, at=89),
 ]
 

@@ -162,7 +162,9 @@ def test_a_field_that_no_table_has_is_written_as_nothing(version: int, text: str
     assert MESSAGE.write(version, {"always": 5} if version == 1 else {}) == as_bytes(text)
 
 
-@pytest.mark.parametrize(("text", "problem"), [("05 ffff ffffffff 00000000", "byte 7"), ("05 ffff 00000000 ffffffff", "byte 11")])
+@pytest.mark.parametrize(
+    ("text", "problem"), [("05 ffff ffffffff 00000000", "byte 7"), ("05 ffff 00000000 ffffffff", "byte 11")]
+)
 def test_a_list_is_null_only_where_the_table_says_so(text: str, problem: str) -> None:
     with pytest.raises(CorruptRecordError, match=f"{problem}: a list that may not be null is null"):
         MESSAGE.read(1, as_bytes(text), 0)

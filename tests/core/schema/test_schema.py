@@ -28,7 +28,9 @@ def test_a_column_is_there_once_and_names_no_column_of_the_run(name):
 @pytest.mark.parametrize("name", TABLES)
 def test_constraints_are_of_columns_of_their_table(name):
     for condition in TABLES[name].checks.values():
-        assert set(re.findall(r"\b[a-z_]+\b", re.sub(r"'[^']*'", "", condition))) - SQL <= set(TABLES[name].names), condition
+        assert set(re.findall(r"\b[a-z_]+\b", re.sub(r"'[^']*'", "", condition))) - SQL <= set(TABLES[name].names), (
+            condition
+        )
     assert not TABLES[name].checks.keys() & RUN_CHECKS.keys()
 
 

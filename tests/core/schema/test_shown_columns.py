@@ -29,7 +29,8 @@ def test_a_view_shows_columns_of_its_table_each_once(view):
 
 
 def test_a_visible_column_touches_the_schema_the_function_that_computes_it_and_its_test(repository):
-    """No other module has a list of the columns of a view, so one more column of a view is one more word in the schema."""
+    """No other module has a list of the columns of a view, so one more column of a view is one more word in the
+    schema."""
     lists = {frozenset(shown(view)): view for view in VIEWS if len(shown(view)) > 3}
     lists |= {frozenset(shown(view, is_wide=False)): view for view in VIEWS if len(shown(view, is_wide=False)) > 3}
     again = [
@@ -45,5 +46,9 @@ def test_a_visible_column_touches_the_schema_the_function_that_computes_it_and_i
 def _words(node: ast.AST) -> frozenset[str]:
     """The texts of a tuple or list, or the words of a text."""
     if isinstance(node, ast.Tuple | ast.List):
-        return frozenset(each.value for each in node.elts if isinstance(each, ast.Constant) and isinstance(each.value, str))
-    return frozenset(node.value.split()) if isinstance(node, ast.Constant) and isinstance(node.value, str) else frozenset()
+        return frozenset(
+            each.value for each in node.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        )
+    return (
+        frozenset(node.value.split()) if isinstance(node, ast.Constant) and isinstance(node.value, str) else frozenset()
+    )

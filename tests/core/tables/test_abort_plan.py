@@ -87,7 +87,9 @@ def test_actions_are_done_in_order():
 @pytest.mark.parametrize("is_safe", [True, False])
 def test_only_a_hanging_one_gets_a_marker_by_hand(verdict, is_safe):
     command = HANGING.abort_command if verdict is Verdict.HANGING else None
-    row = replace(HANGING, verdict=verdict.value, reason=Reason.EXPECTED.value, safe_to_abort=is_safe, abort_command=command)
+    row = replace(
+        HANGING, verdict=verdict.value, reason=Reason.EXPECTED.value, safe_to_abort=is_safe, abort_command=command
+    )
     found = plan(row)
     has_abort = found is not None and found.command is not None and " abort " in found.command
     assert has_abort == (verdict is Verdict.HANGING)
@@ -100,7 +102,9 @@ def test_what_is_not_safe_is_for_later():
 
 
 def test_where_a_marker_by_hand_would_be_wrong_the_plan_has_no_command():
-    found = plan(replace(HANGING, safe_to_abort=False, abort_command=None, do_not_abort_because="a COMMIT marker is due here"))
+    found = plan(
+        replace(HANGING, safe_to_abort=False, abort_command=None, do_not_abort_because="a COMMIT marker is due here")
+    )
     assert (found.action, found.command, found.command_for_old_brokers) == (Action.DO_NOT_ABORT, None, None)
     assert found.notes == ("a COMMIT marker is due here",)
 
@@ -112,19 +116,24 @@ def test_the_plan_and_the_row_have_one_command(version):
 
 def test_an_abort_says_what_it_drops_and_what_it_needs():
     found = plan(replace(HANGING, committed_siblings=("orders-1", "orders-2")))
-    assert found.effect == "drops 12 records here, from offset 9173 on; 2 other partitions stay committed: orders-1, orders-2"
+    assert (
+        found.effect
+        == "drops 12 records here, from offset 9173 on; 2 other partitions stay committed: orders-1, orders-2"
+    )
     assert "ClusterAction" in found.notes[0]
 
 
 @pytest.mark.parametrize(
-    ("records", "words"), [(None, "an unknown number of records"), (0, "0 records"), (1, "1 record here"), (2, "2 records here")]
+    ("records", "words"),
+    [(None, "an unknown number of records"), (0, "0 records"), (1, "1 record here"), (2, "2 records here")],
 )
 def test_an_abort_counts_what_it_drops(records, words):
     assert words in plan(replace(HANGING, records=records)).effect
 
 
 STAYS = "; 1 other partition stays committed; 1 other partition stays aborted"
-#: Action -> what its step does to a transaction of 30 records on 3 partitions, of which this one has 12, and 2 more are ended.
+#: Action -> what its step does to a transaction of 30 records on 3 partitions, of which this one has 12, and 2 more are
+#: ended.
 EFFECTS_BY_HAND = {
     Action.ABORT: "drops 12 records here, from offset 9173 on",
     Action.ABORT_LATER: "drops 12 records here, from offset 9173 on",
@@ -140,12 +149,16 @@ EFFECTS_BY_HAND = {
 
 @pytest.mark.parametrize("action", Action)
 def test_every_action_says_what_it_ends(action):
-    whole = WholeTransaction("pay", 3, 1, held_partitions=3, held_records=30, committed_partitions=1, aborted_partitions=1, held=())
+    whole = WholeTransaction(
+        "pay", 3, 1, held_partitions=3, held_records=30, committed_partitions=1, aborted_partitions=1, held=()
+    )
     assert effect(replace(HANGING, coordinator_state="PrepareCommit"), action, whole) == EFFECTS_BY_HAND[action]
 
 
 def test_a_decided_abort_is_carried_out_and_not_committed():
-    assert effect(replace(HANGING, coordinator_state="PrepareAbort"), Action.REVIVE_COORDINATOR).startswith("drops 12 records here")
+    assert effect(replace(HANGING, coordinator_state="PrepareAbort"), Action.REVIVE_COORDINATOR).startswith(
+        "drops 12 records here"
+    )
 
 
 #: Prepare state of a marker that the partition refuses -> what to do.
@@ -167,7 +180,9 @@ def test_a_refused_abort_is_written_by_hand_and_a_refused_commit_never(state, ac
 
 
 def test_an_overdue_marker_is_sent_again_by_a_new_leader_of_the_coordinator_partition():
-    row = replace(HANGING, verdict="STUCK", reason="MARKER_OVERDUE", coordinator_state="PrepareCommit", abort_command=None)
+    row = replace(
+        HANGING, verdict="STUCK", reason="MARKER_OVERDUE", coordinator_state="PrepareCommit", abort_command=None
+    )
     found = plan(row, "3.9.1")
     assert found.action is Action.REVIVE_COORDINATOR
     assert found.command.endswith("--topic __transaction_state --partition 3")
@@ -176,7 +191,9 @@ def test_an_overdue_marker_is_sent_again_by_a_new_leader_of_the_coordinator_part
 
 
 def test_an_epoch_out_of_reach_is_ended_in_the_order_that_works():
-    row = replace(HANGING, reason="EPOCH_AHEAD_OF_COORDINATOR", safe_to_abort=False, abort_command=None, do_not_abort_because="x")
+    row = replace(
+        HANGING, reason="EPOCH_AHEAD_OF_COORDINATOR", safe_to_abort=False, abort_command=None, do_not_abort_because="x"
+    )
     notes = plan(row, "3.9.1").notes
     assert [note[:2] for note in notes] == ["x", "1.", "2.", "3.", "4."]
     assert "stop the application" in notes[1]
@@ -223,12 +240,22 @@ def test_A18_old_brokers_are_told_the_producer_and_an_unknown_coordinator_epoch_
     assert abort_on_old_brokers("foo", 5, 12345, 15, known).endswith(
         f"abort --topic foo --partition 5 --producer-id 12345 --producer-epoch 15 --coordinator-epoch {sent}"
     )
-    assert plan(replace(HANGING, coordinator_epoch=known)).command_for_old_brokers.endswith(f"--coordinator-epoch {sent}")
+    assert plan(replace(HANGING, coordinator_epoch=known)).command_for_old_brokers.endswith(
+        f"--coordinator-epoch {sent}"
+    )
 
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [("2.7.2", False), ("2.8.2", False), ("3.0.0", True), ("4.1.1", True), ("0.11.0.3", False), (None, True), ("trunk", True)],
+    [
+        ("2.7.2", False),
+        ("2.8.2", False),
+        ("3.0.0", True),
+        ("4.1.1", True),
+        ("0.11.0.3", False),
+        (None, True),
+        ("trunk", True),
+    ],
 )
 def test_brokers_describe_producers_from_3_0_on(version, expected):
     assert knows_describe_producers(version) is expected
@@ -255,7 +282,9 @@ def test_force_terminate_exists_from_4_1_on(version, expected):
     ],
 )
 def test_terminating_needs_a_tool_of_4_1_and_any_brokers(verdict, reason, version, checks):
-    held = replace(HANGING, transactional_id="i", verdict=verdict, reason=reason.value, safe_to_abort=False, abort_command=None)
+    held = replace(
+        HANGING, transactional_id="i", verdict=verdict, reason=reason.value, safe_to_abort=False, abort_command=None
+    )
     found = plan(held, version)
     assert (found.action, found.command_for_old_brokers) == (Action.END_AT_COORDINATOR, None)
     assert [step.command for step in found.before] == checks

@@ -10,10 +10,19 @@ import pytest
 
 from txnlib.core.copies import CoverageRow
 from txnlib.core.rows import OnPartition
-from txnlib.core.tables.blocked_groups import BlockedGroup, BlockedPartition, GroupPosition, ReadEnd, StableEnd, blocked_groups
+from txnlib.core.tables.blocked_groups import (
+    BlockedGroup,
+    BlockedPartition,
+    GroupPosition,
+    ReadEnd,
+    StableEnd,
+    blocked_groups,
+)
 
 PLACE = ("orders", 0)
-BLOCKED = BlockedPartition(*PLACE, last_stable_offset=8, high_watermark=13, blocking_producer_id=7, blocking_transactional_id="t")
+BLOCKED = BlockedPartition(
+    *PLACE, last_stable_offset=8, high_watermark=13, blocking_producer_id=7, blocking_transactional_id="t"
+)
 COPY = CoverageRow(
     *PLACE, source="raw:1", is_judged=True, log_start_offset=0, read_from_offset=0, gap_offset=None, damaged_offset=None
 )

@@ -29,7 +29,13 @@ def clocks(*delays: MarkerDelays) -> list[ClockPair]:
 def test_markers_in_both_directions_enclose_the_offset() -> None:
     (row,) = clocks(THERE, BACK)
     assert (row.broker, row.other_broker, row.offset_ms, row.error_ms) == ("1", "2", AHEAD + 2, 10)
-    assert (row.basis.value, row.samples, row.samples_back, row.applied_ms, row.is_far) == ("TWO_WAY", 2, 1, AHEAD, True)
+    assert (row.basis.value, row.samples, row.samples_back, row.applied_ms, row.is_far) == (
+        "TWO_WAY",
+        2,
+        1,
+        AHEAD,
+        True,
+    )
 
 
 def test_one_direction_is_a_pair_too() -> None:

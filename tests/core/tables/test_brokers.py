@@ -15,7 +15,9 @@ LATE = LatePartition("orders", 0, is_late=True)
 ONGOING = CoordinatedId(7, "Ongoing", 400)
 
 
-def metrics(*copies: CoverageRow, late: tuple[LatePartition, ...] = (), ids: tuple[CoordinatedId, ...] = ()) -> list[BrokerMetrics]:
+def metrics(
+    *copies: CoverageRow, late: tuple[LatePartition, ...] = (), ids: tuple[CoordinatedId, ...] = ()
+) -> list[BrokerMetrics]:
     return list(brokers(copies, late, ids, as_of_ms=1000))
 
 

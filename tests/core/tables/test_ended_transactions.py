@@ -45,11 +45,15 @@ STILL_OPEN, SEEN_FROM_ANOTHER_BEGINNING, OPEN_AGAIN, NEVER_WARNED_OF = 21, 22, 2
 #: Two-phase commits: prepared just now, for too long by its coordinator, and by its partition.
 IN_TIME, FORGOTTEN, SINCE = 31, 32, 33
 #: producer id -> type and offset of its marker
-MARKERS = {1: ("COMMIT", 201), **{number: ("ABORT", 200 + number) for number in (2, 7, 8, 9, 11, 12, 14, STILL_OPEN, OPEN_AGAIN)}}
+MARKERS = {
+    1: ("COMMIT", 201),
+    **{number: ("ABORT", 200 + number) for number in (2, 7, 8, 9, 11, 12, 14, STILL_OPEN, OPEN_AGAIN)},
+}
 STARTS = {3: 5, 6: 300}
 PLACES = {5: 7, 10: 8, 13: 9}
 MARKED_MS, NIGHT, LIMIT = 1_000_000, 50_000_000, 900_000
-#: producer id -> its coordinator, and how long before the marker its last record was written. Coordinator 1 is known longer.
+#: producer id -> its coordinator, and how long before the marker its last record was written. Coordinator 1 is known
+#: longer.
 COORDINATORS = {
     8: (1, CLOCKS_DIFFER_MS),
     11: (1, CLOCKS_DIFFER_MS + 1),
@@ -82,7 +86,12 @@ GONE = replace(COPY, partition=8, status="MISSING", is_judged=False, is_gone=Tru
 BROKEN = replace(COPY, partition=9, gap_offset=200)
 KNOWN_MS = MARKED_MS + CLOCKS_DIFFER_MS
 COORDINATOR = replace(
-    COPY, topic=TRANSACTION_STATE_TOPIC, partition=1, log_start_offset=0, read_from_offset=0, known_until_ms=KNOWN_MS + 1
+    COPY,
+    topic=TRANSACTION_STATE_TOPIC,
+    partition=1,
+    log_start_offset=0,
+    read_from_offset=0,
+    known_until_ms=KNOWN_MS + 1,
 )
 COVERAGE = (
     *(COPY, GONE, BROKEN, COORDINATOR),
@@ -92,7 +101,9 @@ COVERAGE = (
 
 
 def told(
-    *warned: EarlierTransaction, ended_then: Sequence[WarnedTransaction] = (), coverage: Sequence[CoverageRow] = COVERAGE
+    *warned: EarlierTransaction,
+    ended_then: Sequence[WarnedTransaction] = (),
+    coverage: Sequence[CoverageRow] = COVERAGE,
 ) -> dict[int, EndedTransaction]:
     now = [
         OpenedTransaction("orders", 0, STILL_OPEN, 100 + STILL_OPEN),
@@ -117,7 +128,9 @@ def told(
 
     def owners(producer_ids: Sequence[ProducerId]) -> Sequence[OwnedId]:
         current = [OwnedId(p, number, "CURRENT", MARKED_MS - ms) for p, (number, ms) in COORDINATORS.items()]
-        return [each for each in current if ProducerId(each.producer_id) in producer_ids] + [OwnedId(11, 1, "ROTATED", MARKED_MS)]
+        return [each for each in current if ProducerId(each.producer_id) in producer_ids] + [
+            OwnedId(11, 1, "ROTATED", MARKED_MS)
+        ]
 
     found = list(
         ended_transactions(
@@ -173,7 +186,9 @@ def test_of_nothing_warned_nothing_ended() -> None:
 
 @pytest.mark.parametrize("how", ["NOT_CAPTURED", "GONE"])
 def test_a_run_warns_of_all_that_need_somebody_and_of_what_it_could_not_look_at(how: str) -> None:
-    prepared = replace(opened(IN_TIME, "OPEN"), run_id="night-3", reason="TWO_PHASE_COMMIT", transaction_start_ms=NIGHT - LIMIT)
+    prepared = replace(
+        opened(IN_TIME, "OPEN"), run_id="night-3", reason="TWO_PHASE_COMMIT", transaction_start_ms=NIGHT - LIMIT
+    )
     unseen = WarnedTransaction("orders", 7, 5, 105, None, "HANGING", "WRITTEN_AFTER_MARKER", "night-1", NIGHT - 1, how)
     now = [
         replace(opened(STILL_OPEN), run_id="night-3"),
@@ -189,6 +204,8 @@ def test_a_run_warns_of_all_that_need_somebody_and_of_what_it_could_not_look_at(
 
 
 def test_what_could_not_be_looked_at_is_told_again_with_the_run_that_saw_it() -> None:
-    unseen = WarnedTransaction("orders", 7, 5, 105, None, "HANGING", "WRITTEN_AFTER_MARKER", "night-1", NIGHT - 1, "NOT_CAPTURED")
+    unseen = WarnedTransaction(
+        "orders", 7, 5, 105, None, "HANGING", "WRITTEN_AFTER_MARKER", "night-1", NIGHT - 1, "NOT_CAPTURED"
+    )
     (row,) = told(ended_then=[unseen]).values()
     assert (row.how, row.run_id_then, row.last_seen_ms) == ("NOT_CAPTURED", "night-1", NIGHT - 1)

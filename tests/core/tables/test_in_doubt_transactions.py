@@ -21,7 +21,8 @@ from txnlib.core.tables.in_doubt_transactions import (
 )
 
 MAX = 32767
-#: Ongoing identity, next identity in the record -> what the next InitProducerId with keepPreparedTxn returns; None: a new id.
+#: Ongoing identity, next identity in the record -> what the next InitProducerId with keepPreparedTxn returns; None: a
+#: new id.
 KEPT = [
     ((42, 100), (None, None), (42, 101)),
     ((42, 100), (None, -1), (42, 101)),
@@ -45,7 +46,9 @@ def test_a_client_that_comes_back_gets_the_next_identity(ongoing, following, kep
 
 
 AS_OF, BEGAN, LIMIT = 9_000_000, 1_000_000, 900_000
-PREPARED = UndecidedTransaction("flink-1-7", 3, 1, 6, 0, "Ongoing", BEGAN, (TopicPartition("orders", 0),), last_record_offset=906)
+PREPARED = UndecidedTransaction(
+    "flink-1-7", 3, 1, 6, 0, "Ongoing", BEGAN, (TopicPartition("orders", 0),), last_record_offset=906
+)
 RECORD = LastRecordCopy("flink-1-7", 3, next_producer_id=73, next_producer_epoch=4, last_update_ms=BEGAN + 20)
 SEEN = SeenInDoubt("night-1", BEGAN + 1_000, "flink-1-7", 6, 0, BEGAN)
 

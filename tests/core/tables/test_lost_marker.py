@@ -48,8 +48,8 @@ def test_an_abort_is_the_result_false():
     assert marker["transactionResult"] is False
 
 
-#: Kafka, transaction version, decided epoch, seen epoch, coordinator's epoch, seen coordinator epoch -> accepted, and the epochs of
-#: a request that the partition accepts. From docs/rules/transactions.md#epochs-of-markers.
+#: Kafka, transaction version, decided epoch, seen epoch, coordinator's epoch, seen coordinator epoch -> accepted, and
+#: the epochs of a request that the partition accepts. From docs/rules/transactions.md#epochs-of-markers.
 EPOCHS = [
     ("3.9.1", 0, 7, 7, 12, 11, "ACCEPTED", 7, 12),
     ("3.9.1", 0, 7, None, 12, None, "ACCEPTED", 7, 12),
@@ -64,7 +64,9 @@ EPOCHS = [
 ]
 
 
-@pytest.mark.parametrize(("version", "of", "epoch", "seen", "coordinator", "fence", "accepted", "sent", "with_epoch"), EPOCHS)
+@pytest.mark.parametrize(
+    ("version", "of", "epoch", "seen", "coordinator", "fence", "accepted", "sent", "with_epoch"), EPOCHS
+)
 def test_the_request_has_epochs_that_the_partition_accepts(
     version, of, epoch, seen, coordinator, fence, accepted, sent, with_epoch
 ):
@@ -105,7 +107,9 @@ def test_no_marker_may_end_records_of_another_transaction(fate, decided):
     shared = replace(LOST, decided_outcome=decided, fate=fate, others_offset=70)
     found = repair(shared, "3.9.1")
     assert found.request is None
-    assert found.tool.startswith("no one: a marker ends whatever the producer has open, and the records from offset 70 on")
+    assert found.tool.startswith(
+        "no one: a marker ends whatever the producer has open, and the records from offset 70 on"
+    )
     pending = repair(replace(shared, marker="PENDING"), "3.9.1")
     assert (pending.request, pending.tool[:15]) == (None, "its coordinator")
     assert repair(replace(shared, marker="PENDING", seen_epoch=9), "3.9.1").tool.startswith("no one")
@@ -120,10 +124,16 @@ def test_what_another_marker_ended_needs_the_data_repaired_whatever_else_is_open
 SAW = {
     ("COMMIT", "OPEN"): "wait at offset 90",
     ("COMMIT", "COMMIT"): "read the records late",
-    ("COMMIT", "ABORT"): "skip the records because of the ABORT marker at offset 95, although the transaction is committed",
+    (
+        "COMMIT",
+        "ABORT",
+    ): "skip the records because of the ABORT marker at offset 95, although the transaction is committed",
     ("COMMIT", "NONE"): "no record of the transaction",
     ("ABORT", "OPEN"): "wait at offset 90",
-    ("ABORT", "COMMIT"): "read the records because of the COMMIT marker at offset 95, although the transaction is aborted",
+    (
+        "ABORT",
+        "COMMIT",
+    ): "read the records because of the COMMIT marker at offset 95, although the transaction is aborted",
     ("ABORT", "ABORT"): "skip the records, as they should",
     ("ABORT", "NONE"): "no record of the transaction",
 }

@@ -27,7 +27,14 @@ from txnlib.core.tables.marker_repairs import (
 DECIDED, COMPLETED = 1_000, 2_000
 MISSING = LackingPartition("id-1", 3, 1, 4004, "orders", 0, "COMMIT", DECIDED, "MISSING", None, None, "OPEN")
 OF = DecidedTransaction(
-    "id-1", 3, 1, producer_epoch=6, decided_epoch=7, transaction_version=None, cluster_transaction_version=2, completed_ms=COMPLETED
+    "id-1",
+    3,
+    1,
+    producer_epoch=6,
+    decided_epoch=7,
+    transaction_version=None,
+    cluster_transaction_version=2,
+    completed_ms=COMPLETED,
 )
 NEWEST = SpanOfProducer(
     "orders", 0, 4004, 90, DECIDED - 10, None, None, None, is_last=True, seen_epoch=7, seen_coordinator_epoch=11
@@ -51,14 +58,18 @@ def repairs(
         return spans
 
     def copies(markers: Sequence[DueMarker]) -> Sequence[FoundMarker]:
-        assert markers == [replace(DUE, partition=each.partition, control_type=each.decided_outcome) for each in lacking]
+        assert markers == [
+            replace(DUE, partition=each.partition, control_type=each.decided_outcome) for each in lacking
+        ]
         return found
 
     def newest(coordinators: Sequence[CoordinatorKey]) -> Sequence[CoordinatorEpoch]:
         assert list(coordinators) == [CoordinatorKey(3)] * bool(lacking)
         return epochs
 
-    return list(marker_repairs(lacking, coverage, decided, spans_of, copies, newest, as_of_ms=9_000, kafka_version="3.9.1"))
+    return list(
+        marker_repairs(lacking, coverage, decided, spans_of, copies, newest, as_of_ms=9_000, kafka_version="3.9.1")
+    )
 
 
 def test_nothing_is_lacking_in_most_audits() -> None:
@@ -122,7 +133,8 @@ def test_a_transaction_without_records_gets_no_marker_while_its_producer_has_oth
     assert row.request is not None
 
 
-#: Epochs of a span (first batch, marker), transaction version -> whether it may be of a transaction that was decided with epoch 7.
+#: Epochs of a span (first batch, marker), transaction version -> whether it may be of a transaction that was decided
+#: with epoch 7.
 @pytest.mark.parametrize(
     ("first", "marker", "version", "may_be_of_it"),
     [

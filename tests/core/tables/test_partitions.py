@@ -22,7 +22,14 @@ from txnlib.core.tables.partitions import (
 AS_OF, MAX_TIMEOUT = 10_000_000, 900_000
 PLACE = ("orders", 0)
 LOG = CoverageRow(
-    *PLACE, "raw:1", status="COMPLETE", is_judged=True, log_start_offset=0, read_from_offset=0, end_offset=100, high_watermark=90
+    *PLACE,
+    "raw:1",
+    status="COMPLETE",
+    is_judged=True,
+    log_start_offset=0,
+    read_from_offset=0,
+    end_offset=100,
+    high_watermark=90,
 )
 FIRST = BlockingTransaction(*PLACE, 7, 40, "billing-7", "HANGING", last_timestamp_ms=AS_OF - 1_000)
 
@@ -41,7 +48,9 @@ def stable(
         return batches
 
     first = () if unstable is None else (UnstableOffset(*PLACE, unstable),)
-    return list(partitions(logs, first, opened, answered, answer, as_of_ms=AS_OF, transaction_max_timeout_ms=MAX_TIMEOUT))
+    return list(
+        partitions(logs, first, opened, answered, answer, as_of_ms=AS_OF, transaction_max_timeout_ms=MAX_TIMEOUT)
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +64,9 @@ def stable(
         pytest.param(None, {"high_watermark": None, "end_offset": None}, 0, id="an empty log without a checkpoint"),
     ],
 )
-def test_consumers_stop_at_the_last_stable_offset(unstable: int | None, change: dict[str, int | None], expected: int) -> None:
+def test_consumers_stop_at_the_last_stable_offset(
+    unstable: int | None, change: dict[str, int | None], expected: int
+) -> None:
     log = replace(LOG, **change)  # type: ignore[arg-type]
     (row,) = stable(log, unstable=unstable)
     assert row.last_stable_offset == expected
@@ -67,8 +78,16 @@ def test_the_transaction_with_the_lowest_start_blocks_and_the_second_blocks_next
     later = replace(FIRST, producer_id=1, start_offset=50, transactional_id=None, verdict="OPEN")
     elsewhere = replace(FIRST, partition=1, start_offset=1)
     (row,) = stable(LOG, opened=[replace(later, start_offset=60), later, elsewhere, FIRST])
-    assert (row.blocking_producer_id, row.blocking_transactional_id, row.blocking_verdict) == (7, "billing-7", "HANGING")
-    assert (row.next_blocking_offset, row.next_blocking_producer_id, row.next_blocking_transactional_id) == (50, 1, None)
+    assert (row.blocking_producer_id, row.blocking_transactional_id, row.blocking_verdict) == (
+        7,
+        "billing-7",
+        "HANGING",
+    )
+    assert (row.next_blocking_offset, row.next_blocking_producer_id, row.next_blocking_transactional_id) == (
+        50,
+        1,
+        None,
+    )
 
 
 def test_of_one_start_the_lower_producer_id_blocks_first() -> None:
@@ -78,7 +97,12 @@ def test_of_one_start_the_lower_producer_id_blocks_first() -> None:
 
 def test_nothing_blocks_where_nothing_is_open() -> None:
     (row,) = stable(LOG, unstable=None, opened=())
-    assert (row.blocking_producer_id, row.blocking_verdict, row.next_blocking_offset, row.is_late) == (None, None, None, False)
+    assert (row.blocking_producer_id, row.blocking_verdict, row.next_blocking_offset, row.is_late) == (
+        None,
+        None,
+        None,
+        False,
+    )
 
 
 def test_what_only_the_leader_knows_is_open_blocks_without_a_producer() -> None:
@@ -146,7 +170,9 @@ def test_bytes_below_a_snapshot_are_not_known() -> None:
         ({"high_watermark": 0, "status": "PARTIAL"}, False),
     ],
 )
-def test_a_partition_without_a_copy_has_a_row_only_if_all_of_it_is_told(change: dict[str, int | str], is_shown: bool) -> None:
+def test_a_partition_without_a_copy_has_a_row_only_if_all_of_it_is_told(
+    change: dict[str, int | str], is_shown: bool
+) -> None:
     missing = replace(LOG, source=None, status="MISSING", is_judged=False, high_watermark=None, end_offset=None)
     rows = stable(replace(missing, **change), unstable=None, opened=())  # type: ignore[arg-type]
     assert [row.end_offset for row in rows] == [change.get("high_watermark")] * is_shown

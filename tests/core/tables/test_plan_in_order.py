@@ -29,19 +29,28 @@ LATE = OpenTransaction(
     blocks_since_ms=AS_OF - 1_000,
 )
 HANGING = replace(
-    LATE, verdict="HANGING", reason="WRITTEN_AFTER_MARKER", safe_to_abort=True, abort_command="abort", transactional_id=None
+    LATE,
+    verdict="HANGING",
+    reason="WRITTEN_AFTER_MARKER",
+    safe_to_abort=True,
+    abort_command="abort",
+    transactional_id=None,
 )
 UNKNOWN = replace(LATE, verdict="UNKNOWN", reason="CAPTURE_SKEW")
 OPEN = replace(LATE, verdict="OPEN", reason="EXPECTED")
 
 
-def steps(*opened: OpenTransaction, wholes: Sequence[WholeTransaction] = (), asked: list[str] | None = None) -> list[PlannedStep]:
+def steps(
+    *opened: OpenTransaction, wholes: Sequence[WholeTransaction] = (), asked: list[str] | None = None
+) -> list[PlannedStep]:
     def answer(ids: Sequence[IdKey]) -> Sequence[WholeTransaction]:
         if asked is not None:
             asked.extend(each.transactional_id for each in ids)
         return wholes
 
-    return list(abort_plan(opened, answer, as_of_ms=AS_OF, transaction_max_timeout_ms=MAX_TIMEOUT, kafka_version="3.9.1"))
+    return list(
+        abort_plan(opened, answer, as_of_ms=AS_OF, transaction_max_timeout_ms=MAX_TIMEOUT, kafka_version="3.9.1")
+    )
 
 
 def test_a_coordinator_ends_a_transaction_everywhere_in_one_step() -> None:

@@ -144,10 +144,14 @@ def test_chatter_is_no_damage(print_record, chatter: bytes) -> None:
 
 @FORMS
 def test_an_exception_ends_a_text_early_and_a_timeout_does_not(print_record) -> None:
-    error = b"[2024-03-11 01:20:00,000] ERROR Error processing message, terminating consumer process:  (kafka.tools.X$)\n"
+    error = (
+        b"[2024-03-11 01:20:00,000] ERROR Error processing message, terminating consumer process:  (kafka.tools.X$)\n"
+    )
     text = print_record(Record("a")) + error
     timeout = read(text + b"org.apache.kafka.common.errors.TimeoutException\n")
-    unknown = read(text + b"java.lang.IllegalStateException: Unknown version 7\n\tat kafka.coordinator.X.y(X.scala:1)\n")
+    unknown = read(
+        text + b"java.lang.IllegalStateException: Unknown version 7\n\tat kafka.coordinator.X.y(X.scala:1)\n"
+    )
     assert (timeout[-1].tail, unknown[-1].tail) == (DumpTail.CLEAN, DumpTail.CORRUPT)
     assert unreadable(timeout) == unreadable(unknown) == []
 
@@ -189,7 +193,9 @@ def test_what_the_id_of_a_damaged_record_imitates_is_no_record(hostile: str, new
     damaged = damaged[:end] + new + damaged[end + len(b"state=Ongoing") :]
     printed = read(as_line(Record("a")) + damaged + as_line(tombstone("b")))
     assert records(printed) == [Record("a"), tombstone("b")]
-    assert [(reason, length) for reason, _position, length in unreadable(printed)] == [("AMBIGUOUS_RECORD", len(damaged))]
+    assert [(reason, length) for reason, _position, length in unreadable(printed)] == [
+        ("AMBIGUOUS_RECORD", len(damaged))
+    ]
 
 
 @pytest.mark.parametrize("at", [3, 30, 60, 150])
@@ -265,11 +271,17 @@ def pieces_make_no_difference(text: bytes) -> None:
     for read_form in (read_text_form, read_json_form):
         whole = list(read_form(TextLines([text])))
         for chunk in (1, 7, 4096):
-            assert list(read_form(TextLines(text[start : start + chunk] for start in range(0, len(text), chunk)))) == whole
+            assert (
+                list(read_form(TextLines(text[start : start + chunk] for start in range(0, len(text), chunk)))) == whole
+            )
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.lists(IDS, min_size=1, max_size=4), st.sampled_from([as_line, as_json]), st.lists(st.booleans(), min_size=8, max_size=8))
+@given(
+    st.lists(IDS, min_size=1, max_size=4),
+    st.sampled_from([as_line, as_json]),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+)
 def test_nothing_is_told_that_is_not_there(ids: list[str], print_record, dead: list[bool]) -> None:
     """Every id is seen alive before it dies, as in a log that is not compacted."""
     given = [Record(name, number) for number, name in enumerate(ids)]
@@ -327,6 +339,6 @@ def test_other_text_is_none_of_a_console_consumer(text: bytes) -> None:
 
 def test_a_tombstone_behind_a_record_that_lost_its_line_feed_is_named() -> None:
     record, end = as_line(Record("a")), as_line(tombstone("b"))
-    (named, _end) = read_text_form(TextLines([record.removesuffix(b"\n") + end]))
+    named, _end = read_text_form(TextLines([record.removesuffix(b"\n") + end]))
     assert isinstance(named, Unreadable)
     assert (named.reason, named.length) == (UnreadableReason.AMBIGUOUS_RECORD, len(record) - 1 + len(end))

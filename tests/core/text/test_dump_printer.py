@@ -16,11 +16,17 @@ CAPTURES = {"quickstart": "4.1.1", "real-clients-4.2": "4.2.1", "transactions-v2
 
 
 def rows(table: str, folder: Path) -> list[dict[str, Any]]:
-    return [row for file in list_capture([str(folder)]).files for batch in read_table(table, file) for row in batch.to_pylist()]
+    return [
+        row
+        for file in list_capture([str(folder)]).files
+        for batch in read_table(table, file)
+        for row in batch.to_pylist()
+    ]
 
 
 def in_order(line: str) -> str:
-    """A coordinator's line with its partitions in order: the order on disk is a set's, and the tables do not keep it."""
+    """A coordinator's line with its partitions in order: the order on disk is a set's, and the tables do not keep
+    it."""
     listed = re.search(r"partitions=\[(.*?)\]", line)
     if listed:
         return line.replace(listed[1], ",".join(sorted(listed[1].split(","))))
@@ -61,7 +67,9 @@ def test_coordinator_records_are_printed_as_the_tool_prints_them(capture):
 
 def test_a_record_known_from_old_text_is_printed_as_that_tool_did(captures):
     folder = captures / "cluster-3.9" / "dumps" / "3.9.1"
-    text = {in_order(line) for file in folder.rglob("__transaction_state*.txt") for line in file.read_text().splitlines()}
+    text = {
+        in_order(line) for file in folder.rglob("__transaction_state*.txt") for line in file.read_text().splitlines()
+    }
     records = [row for row in rows("transaction_log", folder) if not row["is_tombstone"]]
     assert records
     # That tool's brokers wrote version 0.
@@ -80,7 +88,13 @@ def test_a_tombstone_is_printed_without_a_value():
 
 
 def test_a_line_feed_in_an_id_stays_in_its_line():
-    row = {"offset": 6, "timestamp_ms": 1, "transactional_id": "a\nb\u2028c", "is_tombstone": True, "value_version": None}
+    row = {
+        "offset": 6,
+        "timestamp_ms": 1,
+        "transactional_id": "a\nb\u2028c",
+        "is_tombstone": True,
+        "value_version": None,
+    }
     assert coordinator_line(row).isprintable()
 
 

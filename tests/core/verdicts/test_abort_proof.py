@@ -43,7 +43,12 @@ IN_ORDER = {
 def test_the_five_statements_are_proven_in_order_each_with_a_witness():
     row = judged()
     assert (row.verdict, row.reason, row.safe_to_abort) == ("HANGING", "WRITTEN_AFTER_MARKER", True)
-    assert [proof.name.value for proof in row.safety] == list(IN_ORDER) == [each.value for each in STATEMENTS] == [*Statement]
+    assert (
+        [proof.name.value for proof in row.safety]
+        == list(IN_ORDER)
+        == [each.value for each in STATEMENTS]
+        == [*Statement]
+    )
     assert all(proof.holds and proof.witnesses for proof in row.safety)
     for statement, words in IN_ORDER.items():
         assert [name for name, text in STATEMENTS.items() if words in text] == [statement]
@@ -80,7 +85,11 @@ NOT_OPEN = [
     ({}, {"is_start_exact": False}, "its true start offset is not known"),
     ({}, {"checks": (replace(CHECK, is_crc_valid=None),)}, "audit the raw segments"),
     ({}, {"checks": ()}, "audit the raw segments"),
-    ({"read_from_offset": 60, "log_start_offset": 0}, {"checks": ()}, "its first batch is gone: only a producer snapshot"),
+    (
+        {"read_from_offset": 60, "log_start_offset": 0},
+        {"checks": ()},
+        "its first batch is gone: only a producer snapshot",
+    ),
 ]
 
 
@@ -125,7 +134,11 @@ NOT_DECIDED = [
     ({"coordinator_copy": {"damaged_offset": 20}}, "damaged below offset 20"),
     ({"coordinator_copy": {"log_start_offset": 5}}, "lacks its first segments"),
     (
-        {"dossier": replace(DOSSIER, claims=(CLAIM, replace(CLAIM, transactional_id="baz", owner="ROTATED", state="Ongoing")))},
+        {
+            "dossier": replace(
+                DOSSIER, claims=(CLAIM, replace(CLAIM, transactional_id="baz", owner="ROTATED", state="Ongoing"))
+            )
+        },
         "baz",
     ),
     ({"claim": {"owner": "NEXT"}}, "will use the producer id next"),
@@ -185,7 +198,10 @@ def test_by_the_whole_history_every_commit_has_its_own_marker():
 
 
 #: Retention removed all before the first batch, which has the oldest stamp that is left.
-DELETED = {"copy": {"log_start_offset": 50, "leader_epoch": 4}, "span": {"stamps": (replace(SPAN.stamps[0], before_ms=None),)}}
+DELETED = {
+    "copy": {"log_start_offset": 50, "leader_epoch": 4},
+    "span": {"stamps": (replace(SPAN.stamps[0], before_ms=None),)},
+}
 
 
 @pytest.mark.parametrize(
@@ -245,17 +261,32 @@ TAIL = replace(COPY, source="raw:2", broker="2", is_judged=False, truncated=CUT,
 #: Changes beside a compacted history -> what is said.
 LOSS = [
     ({"copy": {"leader_epoch": 4}}, "leaders changed since"),
-    ({"copy": {"leader_epoch": None, "checkpoint_leader_epoch": None}, "facts": {"is_metadata_confirmed": True}}, "is not known"),
+    (
+        {"copy": {"leader_epoch": None, "checkpoint_leader_epoch": None}, "facts": {"is_metadata_confirmed": True}},
+        "is not known",
+    ),
     ({"copy": {"checkpoint_leader_epoch": None}}, "leader-epoch-checkpoint"),
     ({"copy": {"checkpoint_leader_epoch": 4}}, "leaders changed since"),
     ({"span": {"checks": (SPAN.checks[0], replace(CHECK, partition_leader_epoch=None))}}, "is not known"),
     ({"span": {"copies": (COPY, TAIL)}}, "truncated tail above its first batch"),
-    ({"span": {"truncated_markers": (TruncatedMarker(broker="2", offset=60, type="COMMIT"),)}}, "COMMIT marker at offset 60"),
+    (
+        {"span": {"truncated_markers": (TruncatedMarker(broker="2", offset=60, type="COMMIT"),)}},
+        "COMMIT marker at offset 60",
+    ),
     ({"span": {"elections": (Election(leader_epoch=4, leader=2, is_unclean=True),)}}, "unclean election"),
     ({"span": {"elections": (Election(leader_epoch=4, leader=2),)}}, "leaders changed since"),
-    ({"facts": {"transaction_version": 2}, "claim": {"record_offset": 95, "producer_epoch": 6}}, "under transactions v2"),
-    ({"facts": {"transaction_version": None, "kafka_version": "4.0.0"}, "claim": {"producer_epoch": 6}}, "under transactions v2"),
-    ({"facts": {"transaction_version": 2}, "claim": {"owner": "ROTATED", "producer_epoch": 0}}, "under transactions v2"),
+    (
+        {"facts": {"transaction_version": 2}, "claim": {"record_offset": 95, "producer_epoch": 6}},
+        "under transactions v2",
+    ),
+    (
+        {"facts": {"transaction_version": None, "kafka_version": "4.0.0"}, "claim": {"producer_epoch": 6}},
+        "under transactions v2",
+    ),
+    (
+        {"facts": {"transaction_version": 2}, "claim": {"owner": "ROTATED", "producer_epoch": 0}},
+        "under transactions v2",
+    ),
     ({"dossier": {"decisions": (LOST,)}}, "a COMMIT marker is due here"),
 ]
 
@@ -298,7 +329,9 @@ def test_clean_elections_lose_nothing_if_the_metadata_log_shows_all_of_them():
     assert not elected(CLEAN[1]).safe_to_abort
     assert not elected(CLEAN[0]).safe_to_abort
     assert not elected(CLEAN[0], replace(CLEAN[1], is_unclean=True)).safe_to_abort
-    assert not elected(CLEAN[0], replace(CLEAN[1], offset=None)).safe_to_abort, "a snapshot shows who led, not since when or how"
+    assert not elected(CLEAN[0], replace(CLEAN[1], offset=None)).safe_to_abort, (
+        "a snapshot shows who led, not since when or how"
+    )
 
 
 @pytest.mark.parametrize(("version", "is_safe"), [("3.9.1", True), ("4.1.1", True), ("4.2.0", False), (None, False)])
@@ -314,7 +347,8 @@ def test_a_commit_whose_partitions_are_gone_is_no_commit_of_it_where_no_marker_c
     assert not compacted(dossier={"decisions": (gone,)}, copy={"leader_epoch": 4}).safe_to_abort
 
 
-#: Leader epoch of the stamps before the first batch, the newest one, end of a commit -> whether it surely ended before the batch.
+#: Leader epoch of the stamps before the first batch, the newest one, end of a commit -> whether it surely ended before
+#: the batch.
 FORMER = [
     (3, 3, BEFORE_MS - 1, True),
     (4, 4, BEFORE_MS - 1, True),
@@ -327,7 +361,9 @@ FORMER = [
 @pytest.mark.parametrize(("stamped", "newest", "committed", "is_before"), FORMER)
 def test_the_clock_of_a_former_leader_is_no_nearer_than_five_minutes(stamped, newest, committed, is_before):
     """Only today's leader, which is the coordinator, too, has the coordinator's clock."""
-    old = replace(DECISION, start_ms=committed - 60, said_ms=committed - 20, prepared_ms=committed - 20, completed_ms=committed)
+    old = replace(
+        DECISION, start_ms=committed - 60, said_ms=committed - 20, prepared_ms=committed - 20, completed_ms=committed
+    )
     span = {"markers": (), "stamps": (replace(SPAN.stamps[0], leader_epoch=stamped),)}
     row = judged(dossier={"decisions": (old,)}, span=span, copy={"leader_epoch": newest, "log_start_offset": 20})
     assert row.safety[2].holds is is_before
@@ -375,7 +411,12 @@ def test_an_abort_of_exactly_this_transaction_proves_it():
     assert not judged(dossier={"decisions": (aborted,)}, **cut).safe_to_abort
     # A later one has no marker here, either: which of them includes it is not known.
     again = replace(
-        aborted, first_record_offset=95, last_record_offset=97, partitions=None, start_ms=NOON + 2_000, said_ms=NOON + 3_000
+        aborted,
+        first_record_offset=95,
+        last_record_offset=97,
+        partitions=None,
+        start_ms=NOON + 2_000,
+        said_ms=NOON + 3_000,
     )
     again = replace(again, prepared_ms=NOON + 3_000, completed_ms=NOON + 3_020)
     later = {**cut, "claim": {"record_offset": 97}}
@@ -386,14 +427,25 @@ def test_an_abort_of_exactly_this_transaction_proves_it():
 
 def test_under_transactions_v2_the_next_epoch_is_the_end_of_exactly_this_one():
     ended = replace(
-        LOST, outcome="ABORT", state="CompleteAbort", decided_epoch=6, transaction_version=2, client_transaction_version=2
+        LOST,
+        outcome="ABORT",
+        state="CompleteAbort",
+        decided_epoch=6,
+        transaction_version=2,
+        client_transaction_version=2,
     )
-    cut = {"coordinator": COMPACTED, "facts": {"transaction_version": 2}, "claim": {"producer_epoch": 6, "record_offset": 95}}
+    cut = {
+        "coordinator": COMPACTED,
+        "facts": {"transaction_version": 2},
+        "claim": {"producer_epoch": 6, "record_offset": 95},
+    }
     assert judged(dossier={"decisions": (ended,)}, **cut).safe_to_abort
     assert not judged(dossier={"decisions": (replace(ended, decided_epoch=7),)}, **cut).safe_to_abort
     assert not judged(dossier={"decisions": (replace(ended, transaction_version=1),)}, **cut).safe_to_abort
     for client in (None, 0, 1):  # its coordinator raised the epoch to abort one of several
-        assert not judged(dossier={"decisions": (replace(ended, client_transaction_version=client),)}, **cut).safe_to_abort
+        assert not judged(
+            dossier={"decisions": (replace(ended, client_transaction_version=client),)}, **cut
+        ).safe_to_abort
     committed = replace(ended, outcome="COMMIT", state="CompleteCommit")
     assert not judged(dossier={"decisions": (committed,)}, **cut).safe_to_abort
 
@@ -404,8 +456,14 @@ WHOLE = [
     ({"coordinator": replace(COMPACTED, hole_offset=62)}, True),
     ({"coordinator": replace(COMPACTED, hole_offset=63)}, True),  # its last record, which compaction keeps
     ({"coordinator": replace(COMPACTED, hole_offset=63), "claim": {"record_offset": 95}}, False),
-    ({"coordinator": replace(COMPACTED, hole_offset=10), "claim": {"record_offset": 95, "is_first_assigned": True}}, True),
-    ({"coordinator": replace(COMPACTED, hole_offset=63), "claim": {"record_offset": 95, "is_first_assigned": True}}, False),
+    (
+        {"coordinator": replace(COMPACTED, hole_offset=10), "claim": {"record_offset": 95, "is_first_assigned": True}},
+        True,
+    ),
+    (
+        {"coordinator": replace(COMPACTED, hole_offset=63), "claim": {"record_offset": 95, "is_first_assigned": True}},
+        False,
+    ),
     ({"coordinator": replace(COMPACTED, hole_ms=NOON - MINUTE), "claim": {"record_offset": 95}}, True),
     ({"coordinator": replace(COMPACTED, hole_ms=NOON), "claim": {"record_offset": 95}}, False),
     ({"coordinator": replace(COORDINATOR, last_offset=98), "claim": {"record_offset": 95}}, False),
@@ -413,7 +471,8 @@ WHOLE = [
 ]
 
 
-#: The same for a producer id without a decision, by the record that assigned it at offset 10, or by the age of the hole.
+#: The same for a producer id without a decision, by the record that assigned it at offset 10, or by the age of the
+#: hole.
 ASSIGNED = [
     ({"hole_offset": 10}, {"is_first_assigned": True}, True),
     ({"hole_offset": 11}, {"is_first_assigned": True}, False),
@@ -434,7 +493,8 @@ def test_a_history_is_whole_from_the_record_that_assigned_the_producer_id(coordi
 
 def test_the_history_of_an_orphan_is_that_of_every_coordinator():
     other = replace(COORDINATOR, partition=4)
-    # Its records must have been somewhere. Where compaction removed none, a log was lost, and a COMMIT may be among them.
+    # Its records must have been somewhere. Where compaction removed none, a log was lost, and a COMMIT may be among
+    # them.
     row = judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, other)}, **CHANGED)
     only(row, "NO_COMMIT_INCLUDES_IT", "a log was lost")
     old = replace(other, hole_offset=90, hole_ms=NOON - 10 * MINUTE)
@@ -449,7 +509,10 @@ def test_the_history_of_an_orphan_is_that_of_every_coordinator():
 def test_a_decision_of_another_coordinator_partition_makes_no_history_whole():
     elsewhere = replace(DECISION, coordinator_partition=4)
     row = judged(
-        dossier={"decisions": (elsewhere,)}, coordinator=replace(COMPACTED, hole_offset=60), claim={"record_offset": 95}, **CHANGED
+        dossier={"decisions": (elsewhere,)},
+        coordinator=replace(COMPACTED, hole_offset=60),
+        claim={"record_offset": 95},
+        **CHANGED,
     )
     assert not row.safety[2].holds
 
@@ -492,18 +555,23 @@ def test_an_unclean_election_of_a_coordinator_may_have_lost_a_commit(election, i
 
 def test_an_unclean_election_does_not_unmake_an_abort_that_its_coordinator_has():
     aborted = replace(LOST, outcome="ABORT", state="CompleteAbort", start_ms=NOON - 2 * MINUTE)
-    assert judged(dossier={"decisions": (aborted,)}, coordinator={"elections": (UNCLEAN,)}, span={"markers": ()}).safe_to_abort
+    assert judged(
+        dossier={"decisions": (aborted,)}, coordinator={"elections": (UNCLEAN,)}, span={"markers": ()}
+    ).safe_to_abort
 
 
 @pytest.mark.parametrize("ms", [MARKER.ms, LOST.said_ms - 300, None])
 def test_a_marker_that_was_sent_again_is_not_of_the_next_commit(ms):
-    """Its coordinator did not get the answer to the first one. Between two brokers, tolerance of clocks lets it fit both."""
+    """Its coordinator did not get the answer to the first one. Between two brokers, tolerance of clocks lets it fit
+    both."""
     markers = (MARKER, replace(MARKER, offset=41, ms=ms, first_offset=None))
     row = judged(dossier={"decisions": (DECISION, LOST)}, span={"markers": markers}, coordinator_copy={"leader": "2"})
     assert "NO_COMMIT_INCLUDES_IT" in failing(row)
     # Of a partition to which nothing was written, it is the next commit's own.
     own = (MARKER, replace(MARKER, offset=41, ms=LOST.said_ms + 10, first_offset=None))
-    assert judged(dossier={"decisions": (DECISION, LOST)}, span={"markers": own}, coordinator_copy={"leader": "2"}).safe_to_abort
+    assert judged(
+        dossier={"decisions": (DECISION, LOST)}, span={"markers": own}, coordinator_copy={"leader": "2"}
+    ).safe_to_abort
 
 
 # ---- 4. It is old enough.
@@ -513,7 +581,11 @@ def test_a_marker_that_was_sent_again_is_not_of_the_next_commit(ms):
 def test_brokers_clocks_prove_the_age(behind):
     stamps = (replace(SPAN.stamps[0], behind_ms=behind),)
     row = judged(span={"stamps": stamps})
-    only(row, "IS_OLD_ENOUGH", "brokers' clocks prove only 15 min" if behind == ONE - 15 * MINUTE else "no broker's clock")
+    only(
+        row,
+        "IS_OLD_ENOUGH",
+        "brokers' clocks prove only 15 min" if behind == ONE - 15 * MINUTE else "no broker's clock",
+    )
 
 
 def test_a_clock_that_is_behind_makes_it_younger():
@@ -543,7 +615,9 @@ def test_this_audit_proves_the_age_for_the_next_unless_it_wrote_since():
 def test_the_timeout_is_the_limit():
     row = judged(facts={"thresholds": Thresholds(as_of_ms=ONE, max_transaction_timeout_ms=59 * MINUTE)})
     only(row, "IS_OLD_ENOUGH", "brokers' clocks prove only 59 min")
-    assert judged(facts={"thresholds": Thresholds(as_of_ms=ONE, max_transaction_timeout_ms=59 * MINUTE - 1)}).safe_to_abort
+    assert judged(
+        facts={"thresholds": Thresholds(as_of_ms=ONE, max_transaction_timeout_ms=59 * MINUTE - 1)}
+    ).safe_to_abort
 
 
 # ---- 5. Nothing else is wrong with it.
@@ -556,7 +630,12 @@ def test_a_finding_about_the_partition_the_producer_or_its_id_forbids_it():
 
 @pytest.mark.parametrize(
     ("dossier", "alarm", "is_safe"),
-    [(DOSSIER, "ANY", True), (DOSSIER, "COPIES_DISAGREE", False), (ORPHAN, "ANY", False), (ORPHAN, "COPIES_DISAGREE", False)],
+    [
+        (DOSSIER, "ANY", True),
+        (DOSSIER, "COPIES_DISAGREE", False),
+        (ORPHAN, "ANY", False),
+        (ORPHAN, "COPIES_DISAGREE", False),
+    ],
 )
 def test_a_finding_about_a_coordinator_partition_forbids_it_for_an_orphan(dossier, alarm, is_safe):
     assert judged(dossier=dossier, coordinator={"alarms": (alarm,)}).safe_to_abort is is_safe
@@ -598,7 +677,9 @@ def test_a_verdict_other_than_hanging_fails_the_second_statement_without_a_witne
     )
 
 
-@pytest.mark.parametrize(("written", "is_safe"), [(ONE - 10 * MINUTE, True), (ONE - 10 * MINUTE + 1, False), (None, False)])
+@pytest.mark.parametrize(
+    ("written", "is_safe"), [(ONE - 10 * MINUTE, True), (ONE - 10 * MINUTE + 1, False), (None, False)]
+)
 def test_a_write_is_older_than_a_copy_of_the_same_instant(written, is_safe):
     older = {"captured_at_ms": ONE - 10 * MINUTE, "known_until_ms": ONE - 10 * MINUTE, "newest_stamp_ms": NOON}
     row = judged(coordinator_copy=older, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=written),)})
@@ -612,7 +693,9 @@ def test_without_the_instant_of_a_coordinators_copy_nothing_precedes_it():
     undated = replace(COORDINATOR, partition=4, copies=(replace(COPY, captured_at_ms=None),))
     assert not judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, undated)}).safety[1].holds
     assert (
-        judged(coordinator_copy={"captured_at_ms": ONE}, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)})
+        judged(
+            coordinator_copy={"captured_at_ms": ONE}, span={"stamps": (replace(SPAN.stamps[0], behind_last_ms=None),)}
+        )
         .safety[1]
         .holds
     )
@@ -635,18 +718,25 @@ def test_a_due_marker_is_described_by_its_fields():
     fields = "type COMMIT, producer id 132, producer epoch 5, coordinator epoch 19, transaction version not known"
     assert fields in row.do_not_abort_because
     seen = judged(dossier={"decisions": (DECISION, LOST)}, span={"coordinator_epoch": 99})
-    assert fields.replace("coordinator epoch 19", "coordinator epoch 99") in seen.do_not_abort_because, "a lower one is refused"
+    assert fields.replace("coordinator epoch 19", "coordinator epoch 99") in seen.do_not_abort_because, (
+        "a lower one is refused"
+    )
     versioned = replace(LOST, transaction_version=1, decided_epoch=None)
     row = judged(dossier={"decisions": (DECISION, versioned)}, coordinator={"newest_coordinator_epoch": None})
     assert "producer epoch not known, coordinator epoch 19, transaction version 1" in row.do_not_abort_because
 
 
 def test_a_commit_that_began_later_elsewhere_is_no_due_one():
-    later = replace(LOST, partitions=None, start_ms=NOON + 20 * MINUTE, said_ms=NOON + 21 * MINUTE, completed_ms=NOON + 22 * MINUTE)
+    later = replace(
+        LOST, partitions=None, start_ms=NOON + 20 * MINUTE, said_ms=NOON + 21 * MINUTE, completed_ms=NOON + 22 * MINUTE
+    )
     row = compacted(dossier={"decisions": (later,)}, copy={"leader_epoch": 4})
     assert row.safety[2].says.startswith("a COMMIT may include it")
     gone = replace(later, start_ms=NOON - 1_000)
-    assert "compaction removed the records" in compacted(dossier={"decisions": (gone,)}, copy={"leader_epoch": 4}).safety[2].says
+    assert (
+        "compaction removed the records"
+        in compacted(dossier={"decisions": (gone,)}, copy={"leader_epoch": 4}).safety[2].says
+    )
 
 
 @pytest.mark.parametrize(("end", "is_safe"), [(50, True), (51, False)])
@@ -658,7 +748,9 @@ def test_a_truncated_tail_counts_from_the_first_batch_on(end, is_safe):
 
 def test_elections_up_to_the_epoch_of_the_first_batch_do_not_count():
     unclean = Election(leader_epoch=3, leader=2, is_unclean=True)
-    assert compacted(span={"elections": (unclean, Election(leader=None), Election(leader_epoch=2, leader=None))}).safe_to_abort
+    assert compacted(
+        span={"elections": (unclean, Election(leader=None), Election(leader_epoch=2, leader=None))}
+    ).safe_to_abort
     assert elected(unclean, *CLEAN).safe_to_abort
 
 

@@ -37,4 +37,7 @@ def test_a_record_is_not_younger_than_a_stamp_behind_it(behind, floor, lag, expe
 def test_the_newest_of_some_times_is_one_that_a_clock_shows():
     assert newest_ms([None, 0, NOON, NOON - 1]) == NOON
     assert newest_ms([None, -5]) is None
-    assert before_first_ms([EpochStamps(before_ms=NOON), EpochStamps(before_ms=None), EpochStamps(before_ms=NOON + 1)]) == NOON + 1
+    assert (
+        before_first_ms([EpochStamps(before_ms=NOON), EpochStamps(before_ms=None), EpochStamps(before_ms=NOON + 1)])
+        == NOON + 1
+    )

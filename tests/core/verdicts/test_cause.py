@@ -64,7 +64,8 @@ def test_a_cause_does_not_contradict_a_finding():
     assert not has(Reason.PARTITION_NOT_IN_TRANSACTION, found, COMPLETE, "without adding the partition")
 
 
-#: Reason -> its candidates, most likely first: words of the cause, likelihood, first version of brokers without the fault.
+#: Reason -> its candidates, most likely first: words of the cause, likelihood, first version of brokers without the
+#: fault.
 GRID = """
 WRITTEN_AFTER_MARKER
   unclean_election        PROVEN    -
@@ -169,7 +170,12 @@ NAMED = [
     ("WRITTEN_AFTER_MARKER", PARTITION, COMPLETE, []),
     ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-18957"]),
     ("WRITTEN_AFTER_MARKER", replace(AFTER, producer_epoch=AFTER.marker_epoch + 1), COMPLETE, ["KAFKA-18957"]),
-    ("WRITTEN_AFTER_MARKER", AFTER, replace(COMPLETE, transaction_version=2), ["KAFKA-14402", "KAFKA-19446", "KAFKA-18957"]),
+    (
+        "WRITTEN_AFTER_MARKER",
+        AFTER,
+        replace(COMPLETE, transaction_version=2),
+        ["KAFKA-14402", "KAFKA-19446", "KAFKA-18957"],
+    ),
     ("PARTITION_NOT_IN_TRANSACTION", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-12671"]),
     ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", PARTITION, NOBODY, ["tombstone", "made up"]),
     ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", MARKED, NOBODY, ["disk lost", "tombstone"]),
@@ -177,15 +183,30 @@ NAMED = [
     ("PRODUCER_ID_ROTATED", PARTITION, COMPLETE, ["has given up"]),
     ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, ONGOING, ["never assigned", "older copy"]),
     ("MARKER_REFUSED", PARTITION, PREPARED, []),
-    ("MARKER_REFUSED", replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1), PREPARED, ["newer producer epoch"]),
+    (
+        "MARKER_REFUSED",
+        replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1),
+        PREPARED,
+        ["newer producer epoch"],
+    ),
     ("MARKER_REFUSED", replace(PARTITION, coordinator_epoch=99), PREPARED, ["newer coordinator epoch"]),
     ("MARKER_REFUSED", AHEAD, PREPARED, ["newer producer epoch", "newer coordinator epoch"]),
     ("MARKER_OVERDUE", PARTITION, PREPARED, ["not reachable", "KAFKA-16352"]),
-    ("MARKER_OVERDUE", PARTITION, replace(PREPARED, transaction_version=2), ["not reachable", "KAFKA-16352", "KAFKA-19999"]),
+    (
+        "MARKER_OVERDUE",
+        PARTITION,
+        replace(PREPARED, transaction_version=2),
+        ["not reachable", "KAFKA-16352", "KAFKA-19999"],
+    ),
     ("MARKER_OVERDUE", PARTITION, replace(PREPARED, transaction_version=1), ["not reachable", "KAFKA-16352"]),
     ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None), ["timeout scan"]),
     ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None, producer_epoch=32766), ["timeout scan"]),
-    ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None, producer_epoch=32767), ["KAFKA-20090", "timeout scan"]),
+    (
+        "OVERDUE",
+        PARTITION,
+        replace(ONGOING, transaction_start_ms=None, producer_epoch=32767),
+        ["KAFKA-20090", "timeout scan"],
+    ),
     ("OVERDUE", PARTITION, STARTED, ["old timestamps", "timeout scan"]),
     ("OVERDUE", PARTITION, replace(STARTED, transaction_start_ms=PARTITION.last_timestamp_ms), ["timeout scan"]),
     ("TIMEOUT_NOT_PASSED", PARTITION, STARTED, ["old timestamps"]),
@@ -204,13 +225,38 @@ def test_only_causes_whose_signature_is_met_are_named(reason, partition, coordin
 SHOWN = [
     ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, "after the COMMIT marker at offset 29000, with its epoch 5"),
     ("WRITTEN_AFTER_MARKER", replace(AFTER, marker_type=None), COMPLETE, "after the end marker at offset 29000"),
-    ("WRITTEN_AFTER_MARKER", replace(PARTITION, topic="__consumer_offsets"), COMPLETE, "last marker of this producer there: none"),
+    (
+        "WRITTEN_AFTER_MARKER",
+        replace(PARTITION, topic="__consumer_offsets"),
+        COMPLETE,
+        "last marker of this producer there: none",
+    ),
     ("PARTITION_NOT_IN_TRANSACTION", PARTITION, COMPLETE, "no current record of bar lists foo-5"),
-    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, replace(COMPLETE, decision=LOST), "_state-3 has the decision (COMMIT) of bar"),
-    ("PARTITION_NOT_IN_TRANSACTION", PARTITION, replace(COMPLETE, commit_due=LOST), "has the decision (not known) of bar"),
+    (
+        "PARTITION_NOT_IN_TRANSACTION",
+        PARTITION,
+        replace(COMPLETE, decision=LOST),
+        "_state-3 has the decision (COMMIT) of bar",
+    ),
+    (
+        "PARTITION_NOT_IN_TRANSACTION",
+        PARTITION,
+        replace(COMPLETE, commit_due=LOST),
+        "has the decision (not known) of bar",
+    ),
     ("TRANSACTIONAL_ID_EXPIRED", PARTITION, COMPLETE, "tombstone of bar at offset 77 of __transaction_state-3"),
-    ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, replace(ONGOING, producer_epoch=3), "epoch 5 in the partition, 3 at the coordinator"),
-    ("MARKER_REFUSED", replace(PARTITION, coordinator_epoch=99), PREPARED, "epoch 99 in the partition, 19 is the newest in"),
+    (
+        "EPOCH_AHEAD_OF_COORDINATOR",
+        PARTITION,
+        replace(ONGOING, producer_epoch=3),
+        "epoch 5 in the partition, 3 at the coordinator",
+    ),
+    (
+        "MARKER_REFUSED",
+        replace(PARTITION, coordinator_epoch=99),
+        PREPARED,
+        "epoch 99 in the partition, 19 is the newest in",
+    ),
 ]
 
 
@@ -225,7 +271,12 @@ DECIDED_MS = PARTITION.first_timestamp_ms or 1_700_000_000_000
 DECIDED = replace(
     COMPLETE,
     decision=Decided(
-        type="COMMIT", producer_epoch=5, coordinator_epoch=3, decided_ms=DECIDED_MS, completed_ms=DECIDED_MS + 100, is_marked=False
+        type="COMMIT",
+        producer_epoch=5,
+        coordinator_epoch=3,
+        decided_ms=DECIDED_MS,
+        completed_ms=DECIDED_MS + 100,
+        is_marked=False,
     ),
 )
 UNFINISHED = replace(DECIDED, decision=replace(DECIDED.decision, completed_ms=None))
@@ -275,17 +326,41 @@ PROOFS = {
     "no leader, so no marker": (STUCK, PREPARED, of(LEADERLESS), "PROVEN", "no leader"),
     "a leader": (STUCK, PREPARED, of(elected(None)), None, "has no leader, so"),
     "no leader of the coordinator's partition": (LATE, OPENED, led(LEADERLESS), "PROVEN", "nobody acts"),
-    "a fenced coordinator": (LATE, OPENED, led(until(7_000), elected(7_000, leader=1), fenced=(FENCED,)), "LIKELY", "was fenced"),
-    "another broker that was fenced": (LATE, OPENED, led(elected(None, leader=1), fenced=(FENCED,)), None, "was fenced"),
+    "a fenced coordinator": (
+        LATE,
+        OPENED,
+        led(until(7_000), elected(7_000, leader=1), fenced=(FENCED,)),
+        "LIKELY",
+        "was fenced",
+    ),
+    "another broker that was fenced": (
+        LATE,
+        OPENED,
+        led(elected(None, leader=1), fenced=(FENCED,)),
+        None,
+        "was fenced",
+    ),
     "a coordinator that was fenced before": (
         *(LATE, OPENED),
         led(until(-7_000), elected(-7_000, leader=1), fenced=(replace(FENCED, at_ms=DECIDED_MS - 7_000),)),
         *(None, "was fenced"),
     ),
     "an unclean election of the coordinator": (AHEAD_OF, OPENED, led(UNCLEAN), "PROVEN", COORDINATOR_LOST),
-    "one before the transaction began": (AHEAD_OF, OPENED, led(elected(-5_000, is_unclean=True)), None, COORDINATOR_LOST),
+    "one before the transaction began": (
+        AHEAD_OF,
+        OPENED,
+        led(elected(-5_000, is_unclean=True)),
+        None,
+        COORDINATOR_LOST,
+    ),
     "a clean election of the coordinator": (AHEAD_OF, OPENED, led(elected(5_000)), None, COORDINATOR_LOST),
-    "a producer id that nobody handed out": (ORPHAN, NOBODY, of(is_never_allocated=True), "PROVEN", "no coordinator made the"),
+    "a producer id that nobody handed out": (
+        ORPHAN,
+        NOBODY,
+        of(is_never_allocated=True),
+        "PROVEN",
+        "no coordinator made the",
+    ),
 }
 
 
@@ -318,7 +393,9 @@ def test_an_election_before_the_marker_was_acknowledged_proves_nothing():
 
 def test_a_proof_takes_the_place_of_the_guess():
     cluster = of(UNCLEAN)
-    assert not any("or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED, cluster)))
+    assert not any(
+        "or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED, cluster))
+    )
     assert any("or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED)))
 
 

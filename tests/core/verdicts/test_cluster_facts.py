@@ -26,7 +26,9 @@ LEVEL = ClusterSetting(scope="FEATURE", name="transaction.version", value="2", s
 
 
 def facts(copies=(), logs=(), alarms=(), states=(), sessions=(), settings=(), blocks=()) -> ClusterFacts:
-    return cluster_facts(ClusterFacts(thresholds=FACTS.thresholds), copies, logs, alarms, states, sessions, settings, blocks)
+    return cluster_facts(
+        ClusterFacts(thresholds=FACTS.thresholds), copies, logs, alarms, states, sessions, settings, blocks
+    )
 
 
 def elections(*states: PartitionAssignment) -> list[Election]:
@@ -59,7 +61,8 @@ def test_the_newest_elections_are_kept_in_order_whatever_the_order_of_rows() -> 
 
 def test_an_unclean_election_is_kept_however_old_it_is() -> None:
     states = [
-        replace(STATE, since_offset=number, leader_epoch=number, is_unclean=number == 7) for number in range(MOST_EVENTS + 20)
+        replace(STATE, since_offset=number, leader_epoch=number, is_unclean=number == 7)
+        for number in range(MOST_EVENTS + 20)
     ]
     assert [each.offset for each in elections(*states)] == [7, *range(20, MOST_EVENTS + 20)]
 
@@ -72,8 +75,12 @@ def test_a_broker_is_fenced_if_it_was_not_before() -> None:
 
 
 def test_a_feature_is_lowered_if_its_level_was_higher_before() -> None:
-    lowered, raised = (replace(LEVEL, value=level, since_offset=offset, since_ms=70) for level, offset in (("1", 7), ("2", 8)))
-    assert facts(settings=[raised, lowered, LEVEL]).lowered == (LoweredFeature(offset=7, at_ms=70, level_before=2, level=1),)
+    lowered, raised = (
+        replace(LEVEL, value=level, since_offset=offset, since_ms=70) for level, offset in (("1", 7), ("2", 8))
+    )
+    assert facts(settings=[raised, lowered, LEVEL]).lowered == (
+        LoweredFeature(offset=7, at_ms=70, level_before=2, level=1),
+    )
     assert facts(settings=[LEVEL, replace(lowered, name="group.version")]).lowered == ()
 
 

@@ -10,9 +10,13 @@ from tests.support.dossier_samples import COORDINATOR, COPY, FACTS, NOON, ONE
 from txnlib.core.copies import CoverageRow
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
 
-FOLLOWER = replace(COPY, source="raw:2", broker="2", role="OTHER", is_current=False, is_judged=False, known_until_ms=NOON)
+FOLLOWER = replace(
+    COPY, source="raw:2", broker="2", role="OTHER", is_current=False, is_judged=False, known_until_ms=NOON
+)
 CUT = replace(COPY, damaged_offset=80, status="DAMAGED")
-CORRUPT = replace(COPY, tail="CORRUPT", ends="SHORT", is_current=False, status="DAMAGED", end_offset=80, survives_until=80)
+CORRUPT = replace(
+    COPY, tail="CORRUPT", ends="SHORT", is_current=False, status="DAMAGED", end_offset=80, survives_until=80
+)
 
 
 def of(*copies: CoverageRow) -> CoordinatorPartition:
@@ -48,7 +52,10 @@ DAMAGE = [
 def test_damage_is_made_up_for_by_a_copy_that_contains_it(copies, lost, shows_absence):
     standing = of(*copies)
     found = standing.damaged_offset
-    assert (None if found is None else -1 if found > 1 << 60 else found, standing.shows_absence) == (lost, shows_absence)
+    assert (None if found is None else -1 if found > 1 << 60 else found, standing.shows_absence) == (
+        lost,
+        shows_absence,
+    )
 
 
 def test_the_best_copy_is_the_current_and_whole_one():
@@ -57,7 +64,12 @@ def test_the_best_copy_is_the_current_and_whole_one():
     assert (standing.best, standing.known_until_ms) == (FOLLOWER, NOON)
     assert of(FOLLOWER, COPY).known_until_ms == ONE
     nothing = of(replace(COPY, status="MISSING"))
-    assert (nothing.best, nothing.known_until_ms, nothing.captured_ms, nothing.shows_absence) == (None, None, None, False)
+    assert (nothing.best, nothing.known_until_ms, nothing.captured_ms, nothing.shows_absence) == (
+        None,
+        None,
+        None,
+        False,
+    )
 
 
 def test_a_copy_begins_at_the_start_of_a_compacted_log_or_lacks_segments():
@@ -81,7 +93,10 @@ UNCERTAIN = [
     ({"is_current": False}, "is not known to be current"),
     ({"damaged_offset": 7}, "is damaged below offset 7"),
     ({"tail": "CORRUPT"}, "is damaged at its end"),
-    ({"segment_gap_offset": 7}, "may lack a segment before offset 7: copy the cleaner-offset-checkpoint of broker 1 after it"),
+    (
+        {"segment_gap_offset": 7},
+        "may lack a segment before offset 7: copy the cleaner-offset-checkpoint of broker 1 after it",
+    ),
     ({"log_start_offset": 5000}, "lacks its first segments"),
     ({"is_decoded": False}, "does not show all of its records"),
     ({"high_watermark": None}, "is not confirmed"),
@@ -124,7 +139,10 @@ def test_all_coordinators_are_known_as_far_as_the_least_known_one():
     assert known(COORDINATOR, replace(of(), partition=4)).coordinators_known_until_ms is None
     assert known().worst_coordinator is None
     assert known().missing_coordinators is None
-    assert known(COORDINATOR, replace(of(CUT), partition=4), replace(of(CUT), partition=1)).missing_coordinators == (1, 4)
+    assert known(COORDINATOR, replace(of(CUT), partition=4), replace(of(CUT), partition=1)).missing_coordinators == (
+        1,
+        4,
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,21 @@ def evidence(dossier=DOSSIER, facts=FACTS, **span) -> Evidence:
 
 #: Side of the evidence, row of the dossier -> what both name alike.
 ALIKE = [
-    ("on_partition", SPAN, "topic partition producer_epoch coordinator_epoch start_offset last_timestamp_ms is_broker_clock"),
-    ("on_partition", COPY, "known_until_ms has_leader answered_stable_offset answered_at_ms checkpoint_leader_epoch topic_id"),
-    ("at_coordinator", CLAIM, "transactional_id coordinator_partition record_offset producer_epoch transaction_timeout_ms"),
+    (
+        "on_partition",
+        SPAN,
+        "topic partition producer_epoch coordinator_epoch start_offset last_timestamp_ms is_broker_clock",
+    ),
+    (
+        "on_partition",
+        COPY,
+        "known_until_ms has_leader answered_stable_offset answered_at_ms checkpoint_leader_epoch topic_id",
+    ),
+    (
+        "at_coordinator",
+        CLAIM,
+        "transactional_id coordinator_partition record_offset producer_epoch transaction_timeout_ms",
+    ),
     ("at_coordinator", CLAIM, "last_update_ms record_ms record_coordinator_epoch"),
     ("at_coordinator", COORDINATOR, "newest_coordinator_epoch damaged_offset"),
     ("at_coordinator", DOSSIER, "answered_owners"),
@@ -54,7 +66,9 @@ ALIKE = [
 @pytest.mark.parametrize(("side", "row", "names"), ALIKE)
 def test_the_sides_have_what_the_dossier_has_by_the_same_names(side, row, names):
     found = getattr(evidence(), side)
-    assert {name: getattr(found, name) for name in names.split()} == {name: getattr(row, name) for name in names.split()}
+    assert {name: getattr(found, name) for name in names.split()} == {
+        name: getattr(row, name) for name in names.split()
+    }
 
 
 # ---- Owners.
@@ -83,7 +97,9 @@ def test_an_id_whose_record_the_current_copy_no_longer_has_has_expired():
 
 
 def test_an_orphan_is_known_as_far_as_the_least_known_coordinator():
-    other = replace(COORDINATOR, partition=4, copies=(replace(COPY, is_current=False, known_until_ms=NOON, role="OTHER"),))
+    other = replace(
+        COORDINATOR, partition=4, copies=(replace(COPY, is_current=False, known_until_ms=NOON, role="OTHER"),)
+    )
     found = evidence(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, other))).at_coordinator
     assert (found.owner, found.known_until_ms, found.is_log_current) == (Owner.NOBODY, NOON, False)
     lacking = replace(COORDINATOR, partition=4, copies=(CoverageRow(status="MISSING", leader="2"),))
@@ -131,7 +147,9 @@ def test_the_newest_decision_and_the_commit_that_is_due():
     ("epoch", "version", "may_include"),
     [(5, None, True), (6, None, True), (7, None, False), (6, 2, True), (7, 2, False), (None, 2, True)],
 )
-def test_a_decision_of_epochs_that_the_partition_has_never_seen_includes_none_of_its_records(epoch, version, may_include):
+def test_a_decision_of_epochs_that_the_partition_has_never_seen_includes_none_of_its_records(
+    epoch, version, may_include
+):
     """The open records have epoch 5. A leader that was elected uncleanly lost those of later transactions."""
     first = 9 if epoch is None else epoch
     later = replace(LOST, decided_epoch=epoch, first_epoch=first, transaction_version=version)
@@ -144,7 +162,9 @@ def test_a_decision_of_epochs_that_the_partition_has_never_seen_includes_none_of
 
 def test_an_abort_is_known_whatever_was_committed_with_later_epochs():
     own = replace(LOST, outcome="ABORT", first_epoch=5, decided_epoch=6, transaction_version=2)
-    later = replace(LOST, first_epoch=6, decided_epoch=7, transaction_version=2, first_record_offset=80, last_record_offset=82)
+    later = replace(
+        LOST, first_epoch=6, decided_epoch=7, transaction_version=2, first_record_offset=80, last_record_offset=82
+    )
     found = evidence(replace(DOSSIER, decisions=(DECISION, own, later)))
     assert [each.type for each in found.history.unmarked] == ["ABORT"]
     assert found.at_coordinator.commit_due is None
@@ -258,7 +278,9 @@ def test_every_checked_batch_must_be_valid(valid, expected):
     assert evidence(checks=checks).on_partition.crc is expected
 
 
-EARLIER = EarlierAudit(run_id="a", as_of_ms=NOON + 5 * MINUTE, copied_ms=NOON + 4 * MINUTE, topic_id="AAAA", first_batch_crc=77)
+EARLIER = EarlierAudit(
+    run_id="a", as_of_ms=NOON + 5 * MINUTE, copied_ms=NOON + 4 * MINUTE, topic_id="AAAA", first_batch_crc=77
+)
 #: Changes to the row of an earlier audit -> whether it saw this transaction.
 SEEN = [
     ({}, True),
@@ -332,7 +354,8 @@ def stamped(before: int | None, behind: int | None = None):
     return (replace(SPAN.stamps[0], before_ms=before, behind_ms=behind),)
 
 
-#: Change to a COMMIT without a marker, epoch of the first batch, newest stamp before it -> whether it was decided before.
+#: Change to a COMMIT without a marker, epoch of the first batch, newest stamp before it -> whether it was decided
+#: before.
 BEFORE_FIRST = [
     ({}, 5, NOON, False),
     ({}, 5, LOST.completed_ms, False),
@@ -359,7 +382,9 @@ def test_a_transaction_that_was_decided_before_the_first_batch_does_not_include_
     assert (found.unmarked == ()) is expected
 
 
-@pytest.mark.parametrize(("behind", "later"), [(NOON - 1_001, True), (NOON - 1_000, False), (NOON, False), (None, False)])
+@pytest.mark.parametrize(
+    ("behind", "later"), [(NOON - 1_001, True), (NOON - 1_000, False), (NOON, False), (None, False)]
+)
 def test_a_transaction_began_later_if_a_stamp_behind_the_first_batch_is_older(behind, later):
     (found,) = history((DECISION, LOST), stamps=stamped(NOON - 5_000, behind)).unmarked
     assert found.began_later is later
@@ -393,12 +418,22 @@ def test_a_decision_has_the_newest_epoch_of_its_coordinator_and_its_own_times():
     assert not history((DECISION, elsewhere)).unmarked[-1].is_followed
 
 
-#: Epochs of the first and of the Prepare record, transaction version of the client -> whether no other transaction has that epoch.
-OWN_EPOCH = [(5, 6, 2, True), (5, 6, 1, False), (5, 6, None, False), (5, 5, 2, False), (None, 6, 2, False), (5, None, 2, False)]
+#: Epochs of the first and of the Prepare record, transaction version of the client -> whether no other transaction has
+#: that epoch.
+OWN_EPOCH = [
+    (5, 6, 2, True),
+    (5, 6, 1, False),
+    (5, 6, None, False),
+    (5, 5, 2, False),
+    (None, 6, 2, False),
+    (5, None, 2, False),
+]
 
 
 @pytest.mark.parametrize(("first", "decided", "client", "own"), OWN_EPOCH)
-def test_only_an_end_that_raises_the_epoch_of_a_client_of_version_2_has_an_epoch_of_its_own(first, decided, client, own):
+def test_only_an_end_that_raises_the_epoch_of_a_client_of_version_2_has_an_epoch_of_its_own(
+    first, decided, client, own
+):
     lost = replace(LOST, first_epoch=first, decided_epoch=decided, client_transaction_version=client)
     assert history((DECISION, lost)).unmarked[-1].is_own_epoch is own
 
@@ -481,9 +516,12 @@ def test_a_later_batch_is_not_the_first_one(base_offset: int, is_gone: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("stable", "log_start", "is_closed"), [(50, 0, False), (51, 0, True), (51, 51, False), (51, 50, True), (None, 0, False)]
+    ("stable", "log_start", "is_closed"),
+    [(50, 0, False), (51, 0, True), (51, 51, False), (51, 50, True), (None, 0, False)],
 )
-def test_a_last_stable_offset_at_the_log_start_says_nothing(stable: int | None, log_start: int, is_closed: bool) -> None:
+def test_a_last_stable_offset_at_the_log_start_says_nothing(
+    stable: int | None, log_start: int, is_closed: bool
+) -> None:
     """A leader raises it to the log start. Kafka: `UnifiedLog.maybeIncrementFirstUnstableOffset`."""
     copies = (replace(COPY, answered_stable_offset=stable, log_start_offset=log_start),)
     assert evidence(copies=copies).on_partition.is_answered_closed is is_closed
@@ -509,7 +547,11 @@ def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
     newer = replace(newer, newest_unexplained_commit_coordinator_epoch=7)
     silent = SiblingMarkers(topic="b", partition=0)
     found = evidence(siblings=(older, newer, silent)).on_partition
-    assert (found.newest_marker_ms, found.newest_commit_ms, found.newest_commit_coordinator_epoch) == (NOON + 2, NOON + 1, 7)
+    assert (found.newest_marker_ms, found.newest_commit_ms, found.newest_commit_coordinator_epoch) == (
+        NOON + 2,
+        NOON + 1,
+        7,
+    )
     assert evidence(siblings=(silent,)).on_partition.newest_marker_ms is None
     limit = NOON - MINUTE + 10 - 300_000
     at = replace(older, is_committed=True, committed_ms=limit)
@@ -540,10 +582,14 @@ def test_records_may_be_of_transactions_v2_unless_something_excludes_it(level, v
 def test_an_id_in_a_two_phase_commit_says_so():
     pending = evidence(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing", transaction_timeout_ms=2**31 - 1),)))
     assert pending.at_coordinator.pending_ids == ("bar is Ongoing in a two-phase commit",)
-    assert evidence(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing"),))).at_coordinator.pending_ids == ("bar is Ongoing",)
+    assert evidence(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing"),))).at_coordinator.pending_ids == (
+        "bar is Ongoing",
+    )
 
 
-@pytest.mark.parametrize(("offset", "mark", "expected"), [(62, 63, True), (62, 62, False), (62, None, True), (None, 1, True)])
+@pytest.mark.parametrize(
+    ("offset", "mark", "expected"), [(62, 63, True), (62, 62, False), (62, None, True), (None, 1, True)]
+)
 def test_a_record_below_the_high_watermark_is_committed(offset, mark, expected):
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, high_watermark=mark),)),))
     of = replace(DOSSIER, claims=(replace(CLAIM, record_offset=offset),))

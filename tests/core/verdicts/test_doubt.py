@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.verdicts.test_verdict import AT_ONE, COMPLETE, MARKED, MINUTE, NOBODY, NOON, ONGOING, PARTITION, PREPARED, judged
+from tests.core.verdicts.test_verdict import (
+    AT_ONE,
+    COMPLETE,
+    MARKED,
+    MINUTE,
+    NOBODY,
+    NOON,
+    ONGOING,
+    PARTITION,
+    PREPARED,
+    judged,
+)
 from txnlib.core.copies import End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.doubt import DOUBTS
@@ -19,7 +30,9 @@ ONE = AT_ONE.as_of_ms
 LONG = replace(ONGOING, transaction_start_ms=NOON - MINUTE, last_update_ms=NOON - MINUTE, record_ms=NOON - MINUTE)
 EXPIRED = replace(COMPLETE, owner=Owner.EXPIRED, state=None)
 ROTATED = replace(COMPLETE, owner=Owner.ROTATED)
-COMMITTED = Decided(type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=NOON, completed_ms=NOON + 1, is_marked=False)
+COMMITTED = Decided(
+    type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=NOON, completed_ms=NOON + 1, is_marked=False
+)
 
 
 @pytest.mark.parametrize("coordinator", [NOBODY, ONGOING, COMPLETE, PREPARED, EXPIRED, ROTATED])
@@ -52,7 +65,10 @@ def test_a_copy_that_is_not_current_still_shows_what_hung_before_its_newest_stam
 def test_what_only_the_snapshot_of_a_follower_has_open_need_not_be_open_at_the_leader(coordinator):
     """Its records are deleted, and each replica has a state of its own."""
     gone = replace(PARTITION, is_begin_gone=True)
-    assert judged(replace(gone, role=Role.OTHER), coordinator)[:2] == (Verdict.UNKNOWN, Reason.PARTITION_COPY_NOT_CURRENT)
+    assert judged(replace(gone, role=Role.OTHER), coordinator)[:2] == (
+        Verdict.UNKNOWN,
+        Reason.PARTITION_COPY_NOT_CURRENT,
+    )
     for role in (Role.LEADER, Role.LAST_LEADER, Role.FURTHEST):
         assert judged(replace(gone, role=role), coordinator)[0] is not Verdict.UNKNOWN
     # Its coordinator lists it, so the leader had it, too.
@@ -74,7 +90,10 @@ def test_an_id_that_lives_may_have_gone_on_since_an_old_copy_of_its_coordinator(
 def test_what_an_id_gave_up_stays_given_up_unless_an_election_took_that_back(standing):
     old = replace(standing, role=Role.OTHER)
     assert judged(PARTITION, old)[0] is Verdict.HANGING
-    assert judged(PARTITION, replace(old, is_record_committed=False))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_COPY_NOT_CURRENT)
+    assert judged(PARTITION, replace(old, is_record_committed=False))[:2] == (
+        Verdict.UNKNOWN,
+        Reason.COORDINATOR_COPY_NOT_CURRENT,
+    )
 
 
 @pytest.mark.parametrize("basis", CountBasis)
@@ -88,7 +107,10 @@ def test_nobody_has_a_producer_id_only_where_the_number_of_coordinator_partition
 
 @pytest.mark.parametrize("coordinator", [ONGOING, COMPLETE, PREPARED, EXPIRED])
 def test_damage_to_the_newest_records_of_a_coordinator_puts_every_statement_in_doubt(coordinator):
-    assert judged(PARTITION, replace(coordinator, damaged_offset=78))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_LOG_DAMAGED)
+    assert judged(PARTITION, replace(coordinator, damaged_offset=78))[:2] == (
+        Verdict.UNKNOWN,
+        Reason.COORDINATOR_LOG_DAMAGED,
+    )
 
 
 @pytest.mark.parametrize("coordinator", [ONGOING, replace(ONGOING, transaction_timeout_ms=2**31 - 1)])
@@ -151,7 +173,10 @@ def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
 def test_a_decision_is_as_old_as_the_copies_not_as_the_audit(later):
     second = replace(PREPARED, record_ms=NOON, known_until_ms=NOON + 1_000)
     taken = replace(PARTITION, known_until_ms=NOON + 1_000)
-    assert judged(taken, second, replace(AT_ONE, as_of_ms=NOON + 1_000 + later))[:2] == (Verdict.OPEN, Reason.MARKER_PENDING)
+    assert judged(taken, second, replace(AT_ONE, as_of_ms=NOON + 1_000 + later))[:2] == (
+        Verdict.OPEN,
+        Reason.MARKER_PENDING,
+    )
     overdue = replace(taken, known_until_ms=NOON + 6 * MINUTE), replace(second, known_until_ms=NOON + 6 * MINUTE)
     assert judged(*overdue)[1] is Reason.MARKER_OVERDUE
 
@@ -200,7 +225,11 @@ def test_without_a_start_at_the_coordinator_nothing_is_known_of_its_timeout():
 
 @pytest.mark.parametrize(
     ("is_marked", "reason"),
-    [(True, Reason.WRITTEN_AFTER_MARKER), (False, Reason.PARTITION_NOT_IN_TRANSACTION), (None, Reason.WRITTEN_AFTER_MARKER)],
+    [
+        (True, Reason.WRITTEN_AFTER_MARKER),
+        (False, Reason.PARTITION_NOT_IN_TRANSACTION),
+        (None, Reason.WRITTEN_AFTER_MARKER),
+    ],
 )
 def test_the_newest_decision_says_whether_its_marker_is_here(is_marked, reason):
     coordinator = replace(COMPLETE, decision=replace(COMMITTED, is_marked=is_marked))
@@ -227,7 +256,8 @@ DOUBTFUL = [
     (Reason.CAPTURE_SKEW, {"known_until_ms": NOON + 10 * MINUTE, "is_capture_instant_assumed": True}, {}),
     (Reason.METADATA_LOG_DAMAGED, {"is_leader_hidden": True}, {}),
 ]
-#: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is missing.
+#: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is
+#: missing.
 IMPOSSIBLE = {"NOBODY": 6, "CURRENT": 4, "EXPIRED": 4}
 OWNERS = {"NOBODY": NOBODY, "CURRENT": COMPLETE, "EXPIRED": EXPIRED}
 SEEN_EARLY = replace(PARTITION, first_seen_ms=NOON + MINUTE)
@@ -273,7 +303,9 @@ def test_a_limit_that_may_be_lost_decides_nothing(minutes_ago: int, timeout_ms: 
 
 # What may have been written after the coordinator's copy.
 
-LATER = replace(SEEN_EARLY, captured_at_ms=ONE, stamped_after_ms=NOON + MINUTE, is_written_again=True, last_timestamp_ms=NOON + 2)
+LATER = replace(
+    SEEN_EARLY, captured_at_ms=ONE, stamped_after_ms=NOON + MINUTE, is_written_again=True, last_timestamp_ms=NOON + 2
+)
 OLDER = replace(COMPLETE, known_until_ms=ONE - 10 * MINUTE)
 
 

@@ -15,7 +15,9 @@ START = "producerId: 132 producerEpoch: 5 isTransactional: true"
 
 
 def told(partition, coordinator):
-    return [(r.topic, r.partition, r.offset, r.record, r.says) for r in evidence_records(Evidence(partition, coordinator))]
+    return [
+        (r.topic, r.partition, r.offset, r.record, r.says) for r in evidence_records(Evidence(partition, coordinator))
+    ]
 
 
 def test_the_marker_the_start_and_the_last_record_of_the_id_are_told_in_order():

@@ -45,7 +45,9 @@ SCOPES = [
 
 
 @pytest.mark.parametrize(("scope", "expected"), SCOPES)
-def test_a_scope_covers_the_partitions_that_the_tool_describes(scope: SearchScope, expected: set[tuple[str, int]]) -> None:
+def test_a_scope_covers_the_partitions_that_the_tool_describes(
+    scope: SearchScope, expected: set[tuple[str, int]]
+) -> None:
     assert {(t, p) for (t, p), replicas in REPLICAS.items() if scope.covers(t, p, replicas)} == expected
 
 
@@ -64,7 +66,9 @@ PRINTED = {
 
 @pytest.mark.parametrize(("candidate", "known", "listed", "complete"), PRINTED)
 def test_every_cell_of_the_decision_is_the_tool_s(candidate: bool, known: bool, listed: bool, complete: bool) -> None:
-    decided = is_printed(is_candidate=candidate, is_id_known=known, is_partition_listed=listed, are_coordinators_complete=complete)
+    decided = is_printed(
+        is_candidate=candidate, is_id_known=known, is_partition_listed=listed, are_coordinators_complete=complete
+    )
 
     assert decided is PRINTED[candidate, known, listed, complete]
 

@@ -93,7 +93,11 @@ def test_a_marker_that_its_coordinator_sent_again_before_it_completed_serves_no_
     first, again = marker(10), marker(20, first_offset=None)
     assert without_repeats([first, again], [decision(0)]) == [first]
     # Of another decision, or it ended records, or nothing shows until when the first was not completed.
-    for decided, other in (([decision(0, takes=15)], again), ([decision(0)], marker(20)), ([decision(0, takes=None)], again)):
+    for decided, other in (
+        ([decision(0, takes=15)], again),
+        ([decision(0)], marker(20)),
+        ([decision(0, takes=None)], again),
+    ):
         assert without_repeats([first, other], decided) == [first, other]
 
 

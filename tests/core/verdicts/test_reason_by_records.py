@@ -21,7 +21,8 @@ from txnlib.core.verdicts.reason import (
     reason_by_records,
 )
 
-#: Rows: what the id's last record makes of the partition. Columns: the marker of its decision. -: no evidence leads there.
+#: Rows: what the id's last record makes of the partition. Columns: the marker of its decision. -: no evidence leads
+#: there.
 GRID = """
           NOT_WRITTEN                   WRITTEN               REFUSED                         MAY_BE_REFUSED
 NOTHING   PARTITION_NOT_IN_TRANSACTION  WRITTEN_AFTER_MARKER  -                               -
@@ -71,12 +72,16 @@ def test_the_table_of_a_current_owner_is_the_grid():
 @pytest.mark.parametrize(("held", "column", "reason"), cells())
 def test_evidence_leads_to_its_cell(held, column, reason):
     partition, coordinator, version = REACHED[held, column]
-    assert (last_record(coordinator).value, marker_state(Evidence(partition, coordinator), version).value) == (held, column)
+    assert (last_record(coordinator).value, marker_state(Evidence(partition, coordinator), version).value) == (
+        held,
+        column,
+    )
     assert reason_by_records(Evidence(partition, coordinator), version) is reason
 
 
 def test_no_evidence_leads_to_an_empty_cell():
-    """All combinations of what the two functions read; a decision that is not listed, or not made, has no marker to refuse."""
+    """All combinations of what the two functions read; a decision that is not listed, or not made, has no marker to
+    refuse."""
     reached = set()
     partitions = [replace(p, producer_epoch=epoch, coordinator_epoch=19 + by) for p in (PARTITION, MARKED)
                   for epoch, by in product((4, 5, 6, 7), (0, 1))]  # fmt: skip

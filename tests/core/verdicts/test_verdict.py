@@ -56,12 +56,20 @@ COMPLETE = replace(ONGOING, state=TransactionState.COMPLETE_ABORT, is_listed=Fal
 PREPARED = replace(ONGOING, state=TransactionState.PREPARE_COMMIT)
 YOUNG = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - MINUTE, first_timestamp_ms=AT_ONE.as_of_ms - MINUTE)
 MARKED = replace(
-    PARTITION, marker_offset=29000, marker_type="COMMIT", marker_epoch=5, marker_coordinator_epoch=19, marker_ms=AT_ONE.as_of_ms
+    PARTITION,
+    marker_offset=29000,
+    marker_type="COMMIT",
+    marker_epoch=5,
+    marker_coordinator_epoch=19,
+    marker_ms=AT_ONE.as_of_ms,
 )
 
 
 def judged(
-    partition: PartitionSide, coordinator: CoordinatorSide, thresholds: Thresholds = AT_ONE, version: str | None = "3.9.1"
+    partition: PartitionSide,
+    coordinator: CoordinatorSide,
+    thresholds: Thresholds = AT_ONE,
+    version: str | None = "3.9.1",
 ) -> tuple:
     judgement = judge(Evidence(partition, coordinator), thresholds, version)
     return judgement.verdict, judgement.reason, judgement.kafka_find_hanging
@@ -163,8 +171,20 @@ VERDICTS = {
     ),
     "A11 in the transaction": (YOUNG, ONGOING, "OPEN", "EXPECTED", False),
     "A13 a higher epoch at the coordinator": (YOUNG, replace(ONGOING, producer_epoch=9), "OPEN", "EXPECTED", False),
-    "A15 written after the marker of a prepared transaction": (MARKED, PREPARED, "HANGING", "WRITTEN_AFTER_MARKER", True),
-    "M14 written after the marker of a completed transaction": (MARKED, COMPLETE, "HANGING", "WRITTEN_AFTER_MARKER", True),
+    "A15 written after the marker of a prepared transaction": (
+        MARKED,
+        PREPARED,
+        "HANGING",
+        "WRITTEN_AFTER_MARKER",
+        True,
+    ),
+    "M14 written after the marker of a completed transaction": (
+        MARKED,
+        COMPLETE,
+        "HANGING",
+        "WRITTEN_AFTER_MARKER",
+        True,
+    ),
     "M17 an epoch ahead of its coordinator, and the live tool is silent": (
         *(PARTITION, replace(ONGOING, producer_epoch=3)),
         *("HANGING", "EPOCH_AHEAD_OF_COORDINATOR", False),
@@ -188,15 +208,33 @@ VERDICTS = {
         *("OPEN", "MARKER_PENDING", False),
     ),
     "overdue": (PARTITION, replace(PREPARED, record_ms=OVERDUE_MS), "STUCK", "MARKER_OVERDUE", False),
-    "a newer producer epoch was seen": (replace(PARTITION, producer_epoch=6), PREPARED, "STUCK", "MARKER_REFUSED", False),
-    "a newer coordinator was seen": (replace(PARTITION, coordinator_epoch=99), PREPARED, "STUCK", "MARKER_REFUSED", False),
+    "a newer producer epoch was seen": (
+        replace(PARTITION, producer_epoch=6),
+        PREPARED,
+        "STUCK",
+        "MARKER_REFUSED",
+        False,
+    ),
+    "a newer coordinator was seen": (
+        replace(PARTITION, coordinator_epoch=99),
+        PREPARED,
+        "STUCK",
+        "MARKER_REFUSED",
+        False,
+    ),
     "after a failover the marker is sent again with the new epoch": (
         *(replace(PARTITION, coordinator_epoch=20), replace(PREPARED, newest_coordinator_epoch=20)),
         *("OPEN", "MARKER_PENDING", False),
     ),
     "the marker says the opposite": (replace(MARKED, marker_type="ABORT"), PREPARED, "OPEN", "MARKER_PENDING", False),
     "is of an earlier epoch": (replace(MARKED, marker_epoch=4), PREPARED, "OPEN", "MARKER_PENDING", False),
-    "is of an earlier coordinator": (replace(MARKED, marker_coordinator_epoch=18), PREPARED, "OPEN", "MARKER_PENDING", False),
+    "is of an earlier coordinator": (
+        replace(MARKED, marker_coordinator_epoch=18),
+        PREPARED,
+        "OPEN",
+        "MARKER_PENDING",
+        False,
+    ),
     "is of an earlier transaction with the same epoch": (
         *(replace(MARKED, marker_ms=AT_ONE.as_of_ms - 10 * MINUTE), PREPARED),
         *("OPEN", "MARKER_PENDING", False),
@@ -240,7 +278,9 @@ def test_a_verdict_follows_from_what_the_records_show(shown):
 def test_F11_only_ongoing_ids_are_overdue(state, timeout, late_by):
     begun = AT_ONE.as_of_ms - 2_000
     is_listed = not state.name.startswith("COMPLETE")
-    at_coordinator = replace(ONGOING, state=state, transaction_timeout_ms=timeout, transaction_start_ms=begun, is_listed=is_listed)
+    at_coordinator = replace(
+        ONGOING, state=state, transaction_timeout_ms=timeout, transaction_start_ms=begun, is_listed=is_listed
+    )
     judgement = judge(Evidence(YOUNG, at_coordinator), replace(AT_ONE, timeout_scan_interval_ms=0))
     assert (judgement.late_by, judgement.verdict is Verdict.LATE) == (late_by, late_by is not None)
 
@@ -336,7 +376,9 @@ def test_an_agreed_abort_that_the_partition_refuses_gets_a_command_and_is_not_sa
     assert due.do_not_abort_because
 
 
-@pytest.mark.parametrize("coordinator", [replace(ONGOING, transaction_start_ms=0), replace(ONGOING, transaction_timeout_ms=-1)])
+@pytest.mark.parametrize(
+    "coordinator", [replace(ONGOING, transaction_start_ms=0), replace(ONGOING, transaction_timeout_ms=-1)]
+)
 @pytest.mark.parametrize(
     ("version", "way"),
     [

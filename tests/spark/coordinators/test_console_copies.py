@@ -43,7 +43,10 @@ def test_the_order_of_the_text_is_kept_and_no_two_records_look_consecutive(spark
     assert all(offset < 0 for offset in offsets)
     frame = spark.createDataFrame(rows, transaction_log(spark, []).schema)
     assert_rows(
-        coordinator_states(frame, empty(spark, TABLES["coverage"])), [(False, 1)] * 3, "is_consecutive", "transaction_number"
+        coordinator_states(frame, empty(spark, TABLES["coverage"])),
+        [(False, 1)] * 3,
+        "is_consecutive",
+        "transaction_number",
     )
 
 
@@ -54,7 +57,11 @@ def test_only_records_that_are_written_when_they_say_so_have_a_time(spark):
 
 
 def test_nor_has_a_tombstone(spark):
-    gone = printed("pay", 0) | transaction_log_row("pay", 0, 0, 0) | {"partition": None, "offset": None, "timestamp_ms": None}
+    gone = (
+        printed("pay", 0)
+        | transaction_log_row("pay", 0, 0, 0)
+        | {"partition": None, "offset": None, "timestamp_ms": None}
+    )
     (row,) = place(spark, [gone])
     assert (row["is_tombstone"], row["timestamp_ms"], row["offset"] is not None) == (True, None, True)
 
@@ -84,12 +91,16 @@ def segments_of(spark, records, *unreadable):
 
 
 def test_each_partition_is_known_until_its_own_newest_record(spark):
-    found = segments_of(spark, [printed("pay", 0), printed("ship", 1, updated=TS + 5), printed("pay", 2, updated=TS + 3)])
+    found = segments_of(
+        spark, [printed("pay", 0), printed("ship", 1, updated=TS + 5), printed("pay", 2, updated=TS + 3)]
+    )
     expected = [(partition_for("pay", N), PRINTED, 2, TS + 3), (partition_for("ship", N), PRINTED, 1, TS + 5)]
     assert_rows(found, expected, "partition", "kind", "batches", "newest_broker_ms")
 
 
 def test_what_was_unreadable_may_have_been_the_newest_record_of_any_partition(spark):
     found = segments_of(spark, [printed("pay", 0)], "BROKEN_LINE", "UNKNOWN_KEY_VERSION")
-    (row,) = found.select(F.transform("unreadable", lambda s: F.struct(s["reason"], s["next_offset"])).alias("lost")).collect()
+    (row,) = found.select(
+        F.transform("unreadable", lambda s: F.struct(s["reason"], s["next_offset"])).alias("lost")
+    ).collect()
     assert [(reason, offset > 1 << 60) for reason, offset in row["lost"]] == [("BROKEN_LINE", True)]

@@ -34,7 +34,8 @@ def test_raw_files_are_read_before_text_that_does_not_print_the_start(spark):
 
 
 def test_what_the_current_copy_no_longer_has_is_superseded(spark):
-    """Compaction keeps the newest record of each id. Without a current copy, or above its end, nothing is known of that."""
+    """Compaction keeps the newest record of each id. Without a current copy, or above its end, nothing is known of
+    that."""
     rows = [row(1), row(5), row(3, source="raw:2"), row(7, source="raw:2")]
     current = spark.createDataFrame([(3, "raw:1", 6)], CURRENT_COPIES)
     for copies, superseded in ((current, [3]), (None, [])):
@@ -42,7 +43,8 @@ def test_what_the_current_copy_no_longer_has_is_superseded(spark):
         assert_rows(found, [(offset, offset in superseded) for offset in (1, 3, 5, 7)], "offset", "is_superseded")
 
 
-#: Offset and start of the last Complete record, behind a decision at offset 1 that began at TS -> the number of its transaction.
+#: Offset and start of the last Complete record, behind a decision at offset 1 that began at TS -> the number of its
+#: transaction.
 ENDS = {
     "of the same, sent again": (2, TS, 1),
     "of the same, behind a hole": (9, TS, 1),

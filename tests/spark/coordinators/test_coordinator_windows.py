@@ -31,7 +31,11 @@ _ENTRY = st.builds(
 )
 #: (an entry, or the id of a tombstone; offsets missing before it; leader epoch)
 _LOG = st.lists(
-    st.tuples(st.one_of(_ENTRY, _ENTRY, _ENTRY, st.sampled_from(["a", "b"])), st.sampled_from([0, 0, 0, 0, 1]), st.integers(0, 1)),
+    st.tuples(
+        st.one_of(_ENTRY, _ENTRY, _ENTRY, st.sampled_from(["a", "b"])),
+        st.sampled_from([0, 0, 0, 0, 1]),
+        st.integers(0, 1),
+    ),
     min_size=1,
     max_size=40,
 )
@@ -75,7 +79,9 @@ def test_spark_and_python_read_the_same_table_of_steps(spark):
 
     pairs = [(name(before), name(after), step.name) for (before, after), step in STEPS.items()]
     frame = spark.createDataFrame(pairs, "b string, a string, expected string")
-    different = frame.withColumn("actual", legality(F.col("b"), F.col("a"))).where("actual IS NULL OR actual <> expected")
+    different = frame.withColumn("actual", legality(F.col("b"), F.col("a"))).where(
+        "actual IS NULL OR actual <> expected"
+    )
     assert_rows(different, [])
     assert len(pairs) == 81
 

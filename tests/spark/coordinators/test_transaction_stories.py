@@ -39,13 +39,24 @@ def story(name: str, *events: tuple[float, Any]) -> None:
     STORIES[name] = list(events)
 
 
-def r(state: str, epoch: int, start: float | None = None, **fields: Any) -> tuple[str, str, int, float | None, dict[str, Any]]:
+def r(
+    state: str, epoch: int, start: float | None = None, **fields: Any
+) -> tuple[str, str, int, float | None, dict[str, Any]]:
     return ("record", state, epoch, start, fields)
 
 
-story("M02 commit with transactions v2", (0, r("O", 3, 0)), (1, T), (5, r("PC", 4, 0)), (5.1, (C, 4)), (5.2, r("CC", 4, 0)))
+story(
+    "M02 commit with transactions v2",
+    (0, r("O", 3, 0)),
+    (1, T),
+    (5, r("PC", 4, 0)),
+    (5.1, (C, 4)),
+    (5.2, r("CC", 4, 0)),
+)
 story("M03 timeout", (0, r("O", 3, 0)), (1, T), (65, r("PA", 4, 0)), (65.1, (A, 4)), (65.2, r("CA", 4, 0)))
-story("M04 fenced", (0, r("O", 3, 0)), (1, T), (9, r("PA", 4, 0)), (9.1, (A, 4)), (9.2, r("CA", 4, 0)), (9.3, r("E", 5)))
+story(
+    "M04 fenced", (0, r("O", 3, 0)), (1, T), (9, r("PA", 4, 0)), (9.1, (A, 4)), (9.2, r("CA", 4, 0)), (9.3, r("E", 5))
+)
 story("M10 failover", (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)), (5.1, (C, 3)), (7, (C, 3)), (7.1, r("CC", 3, 0)))
 story(
     "M15 absorbed",
@@ -53,9 +64,21 @@ story(
     # Another producer's marker proves that the late batch was there before the next transaction began.
     *[(20, "other"), (30, r("O", 3, 30)), (31, T), (40, r("PC", 3, 30)), (40.1, (C, 3)), (40.2, r("CC", 3, 30))],
 )
-story("M20 split", (0, r("O", 3, 0)), (1, T), (20, (A, 3)), (30, T), (40, r("PC", 3, 0)), (40.1, (C, 3)), (40.2, r("CC", 3, 0)))
+story(
+    "M20 split",
+    (0, r("O", 3, 0)),
+    (1, T),
+    (20, (A, 3)),
+    (30, T),
+    (40, r("PC", 3, 0)),
+    (40.1, (C, 3)),
+    (40.2, r("CC", 3, 0)),
+)
 story("M24 stuck", (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)))
-story("never marked", *[(-60, "other"), (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)), (5.2, r("CC", 3, 0)), (60, "other")])
+story(
+    "never marked",
+    *[(-60, "other"), (0, r("O", 3, 0)), (1, T), (5, r("PC", 3, 0)), (5.2, r("CC", 3, 0)), (60, "other")],
+)
 story(
     "aborted by hand later",
     *[(0, r("O", 3, 0)), (1, T), (5, r("PA", 3, 0)), (5.1, (A, 3)), (5.2, r("CA", 3, 0)), (10, T), (600, (A, 3))],
@@ -78,7 +101,11 @@ NUMBERS = {name: number for number, name in enumerate(STORIES, 1)}
 def one_broker(spark, logs):
     """One broker leads all, so that there is one clock."""
     known = {"is_judged": True, "leader": "1", "role": "LEADER", "is_current": True}
-    return frame(spark, TABLES["coverage"], *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]])
+    return frame(
+        spark,
+        TABLES["coverage"],
+        *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]],
+    )
 
 
 def told(spark):
@@ -100,7 +127,9 @@ def told(spark):
                 log.append(C(900 + number, 0, **place))
             elif event is T:
                 epoch = next(
-                    e[2] for a, e in reversed([x for x in STORIES[name] if x[0] <= at]) if isinstance(e, tuple) and e[0] == "record"
+                    e[2]
+                    for a, e in reversed([x for x in STORIES[name] if x[0] <= at])
+                    if isinstance(e, tuple) and e[0] == "record"
                 )
                 log.append(T(number, epoch, sum(b.producer_id == number and not b.is_control for b in log), **place))
             else:
@@ -129,7 +158,11 @@ def whole(spark, logs):
     """Every copy whole, and known until an hour later."""
     known = {"source": "raw:1", "is_judged": True, "is_decoded": True, "first_offset": 0, "log_start_offset": 0}
     known |= {"read_from_offset": 0, "known_until": datetime.fromtimestamp((TS + 3_600 * S) / 1000, UTC)}
-    return frame(spark, TABLES["coverage"], *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]])
+    return frame(
+        spark,
+        TABLES["coverage"],
+        *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +171,9 @@ def both(spark):
 
 
 def of(both, name):
-    rows = sorted((row for row in both[0] if row["transactional_id"] == name), key=lambda row: row["first_record_offset"])
+    rows = sorted(
+        (row for row in both[0] if row["transactional_id"] == name), key=lambda row: row["first_record_offset"]
+    )
     return rows, sorted((row.name, row.offset) for row in both[1] if row.transactional_id == name)
 
 

@@ -4,7 +4,12 @@ import pytest
 
 from tests.support.frames import frame
 from tests.support.log_notation import TS
-from txnlib.core.findings.coordinator_findings import FEW, LEFT_BEHIND_AFTER_MS, MANY_PRODUCER_IDS, MANY_TRANSACTIONAL_IDS
+from txnlib.core.findings.coordinator_findings import (
+    FEW,
+    LEFT_BEHIND_AFTER_MS,
+    MANY_PRODUCER_IDS,
+    MANY_TRANSACTIONAL_IDS,
+)
 from txnlib.spark.findings.coordinator_findings import abandoned_ids
 from txnlib.spark.findings.producer_findings import abandoned_producers
 from txnlib.spark.schemas import TABLES
@@ -14,7 +19,11 @@ ONCE = ("Empty", "Ongoing", "PrepareCommit", "CompleteCommit")
 #: Application -> how many ids it makes, one every hour, the states of each one's records, and the epoch of the first.
 APPLICATIONS = {
     "churn": (MANY_TRANSACTIONAL_IDS + 1, ONCE, 0),
-    "unused": (MANY_TRANSACTIONAL_IDS, ("Empty",), 0),  # one less than many is left behind: nothing newer than the newest
+    "unused": (
+        MANY_TRANSACTIONAL_IDS,
+        ("Empty",),
+        0,
+    ),  # one less than many is left behind: nothing newer than the newest
     "few": (MANY_TRANSACTIONAL_IDS // FEW, ONCE, 0),
     "used twice": (MANY_TRANSACTIONAL_IDS + 1, ONCE + ONCE[1:], 0),
     "initialised twice": (MANY_TRANSACTIONAL_IDS + 1, (*ONCE, "Empty"), 0),
@@ -27,7 +36,9 @@ STARTED_TOGETHER = "fleet"
 
 
 def records():
-    ids = [(app, n, states, epoch, n * HOUR) for app, (count, states, epoch) in APPLICATIONS.items() for n in range(count)]
+    ids = [
+        (app, n, states, epoch, n * HOUR) for app, (count, states, epoch) in APPLICATIONS.items() for n in range(count)
+    ]
     ids += [(STARTED_TOGETHER, n, ONCE, 0, n * 1000) for n in range(2 * MANY_TRANSACTIONAL_IDS)]
     for app, n, states, epoch, ms in ids:
         for step, state in enumerate(states):
@@ -59,7 +70,9 @@ def spans():
 def left(spark):
     """Application -> its row."""
     ids = {record["transactional_id"] for record in records()}
-    owned = [{"transactional_id": id_, "coordinator_partition": 0, "application": id_.rpartition("-")[0]} for id_ in ids]
+    owned = [
+        {"transactional_id": id_, "coordinator_partition": 0, "application": id_.rpartition("-")[0]} for id_ in ids
+    ]
     rows = abandoned_ids(
         frame(spark, TABLES["coordinator_states"], *records()), frame(spark, TABLES["transactional_ids"], *owned)
     ).collect()
@@ -79,8 +92,13 @@ def test_only_ids_that_were_used_once_and_replaced_are_left_behind(left):
 
 
 def test_only_producer_ids_with_one_batch_ever_are_left_behind(spark):
-    rows = {row["partition"]: row for row in abandoned_producers(frame(spark, TABLES["producer_spans"], *spans())).collect()}
-    assert {partition: row["count"] for partition, row in rows.items()} == {0: MANY_PRODUCER_IDS, 1: MANY_PRODUCER_IDS // FEW - 1}
+    rows = {
+        row["partition"]: row for row in abandoned_producers(frame(spark, TABLES["producer_spans"], *spans())).collect()
+    }
+    assert {partition: row["count"] for partition, row in rows.items()} == {
+        0: MANY_PRODUCER_IDS,
+        1: MANY_PRODUCER_IDS // FEW - 1,
+    }
     newest = MANY_PRODUCER_IDS - 1
     assert (rows[0]["producer_id"], rows[0]["offset"]) == (newest, newest)
     assert (rows[0]["from_ms"], rows[0]["to_ms"]) == (TS, TS + newest * HOUR)

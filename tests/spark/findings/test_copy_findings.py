@@ -1,4 +1,5 @@
-"""Findings about copies of a partition that differ. Each case has a partition of its own, so that all cases are one question."""
+"""Findings about copies of a partition that differ. Each case has a partition of its own, so that all cases are one
+question."""
 
 from dataclasses import replace
 
@@ -40,7 +41,11 @@ CASES = {
     "what only one copy has": ({"raw:2": LOG[1:3], "raw:3": LOG}, {}, None),
     "above its own high watermark it may be truncated yet": (LAST, {"raw:1": 9001, "raw:2": 9000}, None),
     "below it, it may not": (LAST, {"raw:1": 9001, "raw:2": 9001}, 9000),
-    "what a tool does not print": ({"text:1": [replace(batch, partition_leader_epoch=None) for batch in LOG]}, {}, None),
+    "what a tool does not print": (
+        {"text:1": [replace(batch, partition_leader_epoch=None) for batch in LOG]},
+        {},
+        None,
+    ),
     "everything differs": ({"raw:2": [replace(batch, partition_leader_epoch=7) for batch in LOG]}, {}, 0),
     "one copy": ({}, {}, None),
 }
@@ -53,7 +58,9 @@ def found(spark):
     for number, (others, marks, _) in enumerate(CASES.values()):
         for source, log in {"raw:1": LOG, **others}.items():
             rows += [batch_row(batch, "orders", number, source) for batch in log]
-            known.append({"topic": "orders", "partition": number, "source": source, "high_watermark": marks.get(source)})
+            known.append(
+                {"topic": "orders", "partition": number, "source": source, "high_watermark": marks.get(source)}
+            )
     batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
     differing = rows_of(differing_batches(batches, frame(spark, TABLES["coverage"], *known)), DifferingCopies)
     names, told = list(CASES), {name: [] for name in CASES}
@@ -81,7 +88,13 @@ def test_both_records_are_shown_as_json_without_what_a_tool_does_not_print(found
 
 # Records of coordinators are compared by what is decoded.
 
-RECORD = {"topic": "__transaction_state", "offset": 7, "coordinator_epoch": 2, "transactional_id": "pay", "is_tombstone": False}
+RECORD = {
+    "topic": "__transaction_state",
+    "offset": 7,
+    "coordinator_epoch": 2,
+    "transactional_id": "pay",
+    "is_tombstone": False,
+}
 RECORD |= {"producer_id": 5, "producer_epoch": 1, "state": "Ongoing", "partitions": [("orders", 0), ("orders", 1)]}
 #: What the other copy has, and whether it is of a deleted topic -> whether it differs.
 RECORDS = [
@@ -107,7 +120,9 @@ def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark
         copies += [one, two | other]
         place = {"topic": RECORD["topic"], "partition": number}
         known += [place | {"source": "raw:1"}, place | {"source": "raw:2", "is_deleted": is_deleted}]
-    differing = differing_records(frame(spark, TABLES["transaction_log"], *copies), frame(spark, TABLES["coverage"], *known))
+    differing = differing_records(
+        frame(spark, TABLES["transaction_log"], *copies), frame(spark, TABLES["coverage"], *known)
+    )
     rows = list(of_copies(rows_of(differing, DifferingCopies)))
     assert {(row.name, row.offset) for row in rows} == {("COPIES_DISAGREE", 7)}
     assert sorted(row.partition for row in rows) == [number for number, (*_, differs) in enumerate(RECORDS) if differs]
@@ -116,7 +131,14 @@ def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark
 
 # A replica may remember a transaction that retention or compaction removed from the log of the leader.
 
-LEADER = {"topic": "orders", "source": "raw:1", "is_judged": True, "is_current": True, "is_decoded": True, "log_start_offset": 50}
+LEADER = {
+    "topic": "orders",
+    "source": "raw:1",
+    "is_judged": True,
+    "is_current": True,
+    "is_decoded": True,
+    "log_start_offset": 50,
+}
 LEADER |= {"end_offset": 90}
 REPLICA = {"topic": "orders", "source": "raw:2", "broker": "2", "status": "COMPLETE", "is_judged": False}
 SHOWN = {"topic": "orders", "source": "raw:2", "snapshot_offset": 80, "producer_id": 7, "producer_epoch": 3}
@@ -163,7 +185,9 @@ def test_what_is_open_on_a_replica_alone_is_found(spark):
         frame(spark, TABLES["coverage"], *copies),
     )
     rows = list(of_replicas(rows_of(open_on_replicas(*tables), OpenOnReplica)))
-    assert sorted(row.partition for row in rows) == [number for number, (*_, is_found) in enumerate(REPLICAS) if is_found]
+    assert sorted(row.partition for row in rows) == [
+        number for number, (*_, is_found) in enumerate(REPLICAS) if is_found
+    ]
     assert {(row.name, row.producer_id, row.offset) for row in rows} == {("OPEN_ON_REPLICA", 7, 20)}
     assert {row.evidence for row in rows} == {"open on broker 2, by its snapshot at offset 80: epoch 3"}
 
@@ -171,7 +195,8 @@ def test_what_is_open_on_a_replica_alone_is_found(spark):
 # A log and its transaction index are compared by where their aborts end.
 
 WHOLE = {"end_offset": 100}
-#: Offsets of the index entries, of the markers of the log, what of its copy was read -> what the index lacks, and the log.
+#: Offsets of the index entries, of the markers of the log, what of its copy was read -> what the index lacks, and the
+#: log.
 INDEXES = {
     "they agree": ([10, 20], [10, 20], WHOLE, [], []),
     "an entry is missing": ([20], [10, 20], WHOLE, [10], []),

@@ -108,7 +108,13 @@ def test_ids_that_may_expire_and_hold_something(spark):
     opened = {"coordinator_partition": 1, "topic": "orders", "start_offset": 5}
     rows = [
         opened
-        | {"producer_id": n, "transactional_id": f"id-{n}", "partition": p, "coordinator_state": names[n], "verdict": "HANGING"}
+        | {
+            "producer_id": n,
+            "transactional_id": f"id-{n}",
+            "partition": p,
+            "coordinator_state": names[n],
+            "verdict": "HANGING",
+        }
         for n in range(4)
         for p in (8, 7)
     ]
@@ -125,10 +131,16 @@ def test_ids_that_may_expire_and_hold_something(spark):
 #: id -> application, and its transactions: minute, version, outcome, who ended it, level of the cluster.
 CLIENTS = {
     "new-1": ("new", [(1, 0, "COMMIT", "CLIENT", None), (9, 2, "COMMIT", "CLIENT", None)]),
-    "old-1": ("old", [(3, 0, "COMMIT", "CLIENT", None), (6, 0, "COMMIT", "CLIENT", None), (7, 1, "ABORT", "CLIENT", None)]),
+    "old-1": (
+        "old",
+        [(3, 0, "COMMIT", "CLIENT", None), (6, 0, "COMMIT", "CLIENT", None), (7, 1, "ABORT", "CLIENT", None)],
+    ),
     "old-2": ("old", [(6, 0, "COMMIT", "CLIENT", None), (7, 2, "COMMIT", "CLIENT", None)]),  # upgraded
     "old-3": ("old", [(3, 0, "COMMIT", "CLIENT", None)]),  # unused since
-    "aborted-1": ("aborted", [(6, 0, "COMMIT", "CLIENT", None), (7, 2, "ABORT", "TIMEOUT", None)]),  # version of the cluster
+    "aborted-1": (
+        "aborted",
+        [(6, 0, "COMMIT", "CLIENT", None), (7, 2, "ABORT", "TIMEOUT", None)],
+    ),  # version of the cluster
     "open-1": ("open", [(6, 0, "OPEN", None, None)]),
     "text-1": ("text", [(6, None, "COMMIT", "CLIENT", None)]),
     "lowered-1": ("lowered", [(6, 0, "COMMIT", "CLIENT", 1)]),
@@ -146,7 +158,9 @@ def clients(spark, names):
         for minute, version, outcome, by, level in CLIENTS[name][1]
     ]
     ids = [{"transactional_id": name, "coordinator_partition": 2, "application": CLIENTS[name][0]} for name in names]
-    return rows_of(old_clients(table(spark, "transactions", *rows), table(spark, "transactional_ids", *ids)), OldClients)
+    return rows_of(
+        old_clients(table(spark, "transactions", *rows), table(spark, "transactional_ids", *ids)), OldClients
+    )
 
 
 def test_applications_whose_newest_transaction_is_old(spark):
@@ -155,7 +169,8 @@ def test_applications_whose_newest_transaction_is_old(spark):
     aborted = {"transactional_id": "aborted-1", "offset": 6, "ids": 1, "transactions": 1, "newest_ms": 360_000}
     lonely = {"transactional_id": "lonely", "offset": 8, "ids": 1, "transactions": 1, "newest_ms": 480_000}
     assert clients(spark, CLIENTS) == [
-        OldClients(application=name, **each, **every) for name, each in (("old", old), ("aborted", aborted), ("lonely", lonely))
+        OldClients(application=name, **each, **every)
+        for name, each in (("old", old), ("aborted", aborted), ("lonely", lonely))
     ]
 
 
@@ -164,7 +179,13 @@ def test_nobody_is_behind_where_version_2_was_never_seen(spark):
 
 
 def test_partitions_with_the_same_last_stable_offset_in_three_runs(spark):
-    base = {"topic": "orders", "last_stable_offset": 5, "high_watermark": 9, "lag_offsets": 4, "blocking_producer_id": 1}
+    base = {
+        "topic": "orders",
+        "last_stable_offset": 5,
+        "high_watermark": 9,
+        "lag_offsets": 4,
+        "blocking_producer_id": 1,
+    }
     base |= {"blocking_verdict": "OPEN", "blocking_transactional_id": "billing-0"}
     # 2 is not blocked now, 3 moved once, 4 was not blocked then, 6 was seen twice only.
     changes = {number: {} for number in range(7)} | {1: {"blocking_verdict": "LATE"}, 2: {"high_watermark": 5}}
@@ -177,7 +198,13 @@ def test_partitions_with_the_same_last_stable_offset_in_three_runs(spark):
         for night in (1, 2, 3)
         if night == 1 or number != 6
     ]
-    opened = {"topic": "orders", "partition": 0, "producer_id": 1, "is_two_phase_commit": False, "transaction_start": at(AS_OF)}
+    opened = {
+        "topic": "orders",
+        "partition": 0,
+        "producer_id": 1,
+        "is_two_phase_commit": False,
+        "transaction_start": at(AS_OF),
+    }
     opened |= {"transaction_timeout_ms": 60_000, "last_timestamp": at(AS_OF + 1)}
     found = still_partitions(now, table(spark, "open_transactions", opened), of_runs(spark, "partitions", *earlier))
     seen = {"topic": "orders", "offset": 5, "lag_offsets": 4, "runs": 4, "since_ms": AS_OF - 3 * DAY_MS}
@@ -200,7 +227,9 @@ def test_brokers_that_keep_many_producers(spark, has_earlier):
 
     def copies(*partitions):
         base = {"topic": "orders", "status": "COMPLETE"}
-        return table(spark, "coverage", *[base | {"partition": p, "broker": broker} for p in partitions for broker in ("1", "2")])
+        return table(
+            spark, "coverage", *[base | {"partition": p, "broker": broker} for p in partitions for broker in ("1", "2")]
+        )
 
     missing = {"topic": "orders", "partition": 0, "status": "MISSING", "broker": "3"}
     deleted = {"topic": "orders", "partition": 0, "status": "COMPLETE", "broker": "4", "is_deleted": True}
@@ -210,7 +239,11 @@ def test_brokers_that_keep_many_producers(spark, has_earlier):
         spark,
         "producer_id_blocks",
         *[
-            {"first_producer_id": n * 1000, "last_producer_id": n * 1000 + 999, "allocated_at": at(AS_OF - (5 - n) * HOUR_MS)}
+            {
+                "first_producer_id": n * 1000,
+                "last_producer_id": n * 1000 + 999,
+                "allocated_at": at(AS_OF - (5 - n) * HOUR_MS),
+            }
             for n in range(5)
         ],
         {"first_producer_id": 0, "last_producer_id": 9},

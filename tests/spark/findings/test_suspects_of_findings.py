@@ -10,7 +10,13 @@ import pytest
 
 from tests.support.frames import frame
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.live_answer_findings import LiveProducer, LiveTransaction, ToldSpan, answers_of, lost_transactions
+from txnlib.core.findings.live_answer_findings import (
+    LiveProducer,
+    LiveTransaction,
+    ToldSpan,
+    answers_of,
+    lost_transactions,
+)
 from txnlib.core.findings.producer_findings import (
     SUSPECTS_KEPT,
     CorruptBatch,
@@ -35,7 +41,9 @@ COPY = CoverageRow(
     answered_high_watermark=50,
 )  # fmt: skip
 ANSWERS = answers_of([LiveProducer("orders", 0, 50, None, None, None)], [COPY])
-CHECKS = ProducerChecks(as_of_ms=NOW, clock_tolerance_ms=0, producer_id_expiration_ms=1, whole_metadata_ms=NOW, highest=HIGHEST)
+CHECKS = ProducerChecks(
+    as_of_ms=NOW, clock_tolerance_ms=0, producer_id_expiration_ms=1, whole_metadata_ms=NOW, highest=HIGHEST
+)
 
 
 def newest_spans():
@@ -53,7 +61,9 @@ def span_row(producer_id, span):
 
 @pytest.mark.parametrize("answers", [{}, ANSWERS], ids=["nobody was asked", "the leader was asked"])
 def test_newest_spans_that_are_cleared_have_no_finding(spark, answers):
-    checks = ProducerChecks(**{name: getattr(CHECKS, name) for name in ProducerChecks.__dataclass_fields__} | {"answers": answers})
+    checks = ProducerChecks(
+        **{name: getattr(CHECKS, name) for name in ProducerChecks.__dataclass_fields__} | {"answers": answers}
+    )
     every = [OddProducer("orders", 0, producer_id, (), None, span) for producer_id, span in newest_spans()]
     spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
     kept = rows_of(odd_producers(spans, checks), OddProducer)
@@ -66,7 +76,8 @@ def test_newest_spans_that_are_cleared_have_no_finding(spark, answers):
 def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
     batch = (15, 16, 2, 5, NOW, True, False, None, None)
     suspects = [
-        PLACE | {"producer_id": 7, "suspect": ((3, 4, 14, 0, None, 10, NOW), (15 + number, *batch[1:]))} for number in range(3)
+        PLACE | {"producer_id": 7, "suspect": ((3, 4, 14, 0, None, 10, NOW), (15 + number, *batch[1:]))}
+        for number in range(3)
     ]
     newest = PLACE | {
         "producer_id": 7, "state": (3, 4, 14, 0, None, None, NOW), "suspects_count": SUSPECTS_KEPT + 2, "is_newest": True,
@@ -79,7 +90,14 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
 def test_tasks_find_what_the_driver_finds_and_each_selection_is_judged_apart(spark):
     spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
     suspects = Suspects(odd_producers(spans, CHECKS), OddProducer, partial(of_producers, checks=CHECKS))
-    batch = PLACE | {"producer_id": 7, "path": "a.log", "position": 61, "size": 90, "base_offset": 5, "is_crc_valid": False}
+    batch = PLACE | {
+        "producer_id": 7,
+        "path": "a.log",
+        "position": 61,
+        "size": 90,
+        "base_offset": 5,
+        "is_crc_valid": False,
+    }
     checked = frame(spark, TABLES["checked_batches"], batch | {"start_offset": 5, "source": "raw:1"})
     corrupt = Suspects(corrupt_batches(checked), CorruptBatch, of_corrupt_batches)
     on_driver, one = rows_by_core("findings", [suspects, corrupt])
@@ -91,7 +109,8 @@ def test_tasks_find_what_the_driver_finds_and_each_selection_is_judged_apart(spa
     assert still_one == one
 
 
-#: First offset and marker of a span of a producer whose transaction was open from 10, or from 2, by its leader's answer.
+#: First offset and marker of a span of a producer whose transaction was open from 10, or from 2, by its leader's
+#: answer.
 SPANS = list(product([None, 2, 10, 12], [None, 40, 50, 60]))
 
 
@@ -102,7 +121,12 @@ def test_spans_that_are_cleared_are_no_transaction_that_a_leader_called_open(spa
     answers = answers_of(live, [COPY])
     every = [ToldSpan("orders", 0, producer_id, *span) for producer_id, span in enumerate(SPANS)]
     rows = [
-        PLACE | {"producer_id": span.producer_id, "first_offset": span.first_offset, "marker_offset": span.marker_offset}
+        PLACE
+        | {
+            "producer_id": span.producer_id,
+            "first_offset": span.first_offset,
+            "marker_offset": span.marker_offset,
+        }
         for span in every
     ]
     kept = told_spans(frame(spark, TABLES["producer_spans"], *rows), answers)
@@ -110,8 +134,8 @@ def test_spans_that_are_cleared_are_no_transaction_that_a_leader_called_open(spa
     assert 0 < len(kept) < len(every)
 
 
-#: First offset and marker of a transaction in the log, whether its start is exact, the leader's last stable offset, and whether the
-#: transaction explains it.
+#: First offset and marker of a transaction in the log, whether its start is exact, the leader's last stable offset, and
+#: whether the transaction explains it.
 STABLE_OFFSETS = {
     "nothing is in the log": (None, 34, False),
     "it is open": ((34, None, True), 34, True),

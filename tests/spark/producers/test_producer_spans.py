@@ -22,7 +22,9 @@ def coverage(spark, first_offsets, log_starts=None):
     """One judged copy for each log, which begins at the given offset; some logs were deleted up to a later one."""
     known = {"topic": "orders", "source": "raw:1", "is_judged": True}
     starts = {**first_offsets, **(log_starts or {})}
-    rows = [known | {"partition": p, "first_offset": o, "log_start_offset": starts[p]} for p, o in first_offsets.items()]
+    rows = [
+        known | {"partition": p, "first_offset": o, "log_start_offset": starts[p]} for p, o in first_offsets.items()
+    ]
     return frame(spark, TABLES["coverage"], *rows)
 
 
@@ -76,7 +78,10 @@ def test_spans_add_up_what_lies_between_two_markers(spark, logs):
     batches = record_batches(spark, {("orders", number): log for number, log in built.items()})
     found = producer_spans(batches, snapshots(spark, {}, {}), coverage(spark, dict.fromkeys(built, 0))).collect()
     ends = [row for row in found if row["marker_offset"] is not None or row["state"] is not None]
-    got = {(row["partition"], row["producer_id"], row["span"]): {name: row[name] for name in SUMMED + TIMES} for row in ends}
+    got = {
+        (row["partition"], row["producer_id"], row["span"]): {name: row[name] for name in SUMMED + TIMES}
+        for row in ends
+    }
     assert len(got) == len(ends), "one row for each span"
     assert got == {(number, *key): span for number, log in built.items() for key, span in spans_by_hand(log).items()}
 
@@ -99,10 +104,14 @@ def test_a_log_read_from_a_snapshot_on_knows_what_the_whole_log_knows(spark, log
             ends_at = span["marker_offset"]
             if span["first_offset"] is not None and (ends_at is None or ends_at >= firsts[number]):
                 whole_spans[number, producer_id, ends_at] = span["first_offset"]
-    rows = producer_spans(record_batches(spark, tails), snapshots(spark, states, offsets), coverage(spark, firsts)).collect()
+    rows = producer_spans(
+        record_batches(spark, tails), snapshots(spark, states, offsets), coverage(spark, firsts)
+    ).collect()
 
     spans = {
-        (r["partition"], r["producer_id"], r["marker_offset"]): r["first_offset"] for r in rows if r["first_offset"] is not None
+        (r["partition"], r["producer_id"], r["marker_offset"]): r["first_offset"]
+        for r in rows
+        if r["first_offset"] is not None
     }
     for (number, producer_id, ends_at), start in whole_spans.items():
         # Of what began before the cut and ended before the snapshot, nobody knows the beginning.
@@ -121,7 +130,8 @@ def test_a_log_read_from_a_snapshot_on_knows_what_the_whole_log_knows(spark, log
             assert state["last_sequence"] == whole.last_sequence, key
 
 
-#: Log start, and the first snapshot: its offset, and where it has the transaction from offset 10 open -> whether it is open.
+#: Log start, and the first snapshot: its offset, and where it has the transaction from offset 10 open -> whether it is
+#: open.
 DELETED = [
     (0, None, True),
     (0, (70, None), True),
@@ -147,16 +157,23 @@ def test_a_broker_forgets_what_began_below_the_log_start(spark):
             offsets[number], states[number] = shown[0], {9: other, 1: replace(other, current_txn_first_offset=shown[1])}
     known = {"topic": "orders", "source": "raw:1", "is_judged": True, "first_offset": 10}
     copies = frame(
-        spark, TABLES["coverage"], *[known | {"partition": n, "log_start_offset": at} for n, (at, *_) in enumerate(DELETED)]
+        spark,
+        TABLES["coverage"],
+        *[known | {"partition": n, "log_start_offset": at} for n, (at, *_) in enumerate(DELETED)],
     )
     found = producer_spans(batches, snapshots(spark, states, offsets), copies).where("producer_id = 1").collect()
-    opened = {row["partition"]: (row["first_offset"], row["state"]["current_txn_first_offset"], row["records"]) for row in found}
+    opened = {
+        row["partition"]: (row["first_offset"], row["state"]["current_txn_first_offset"], row["records"])
+        for row in found
+    }
     assert opened == {n: (10, 10, 1) if is_open else (None, None, None) for n, (*_, is_open) in enumerate(DELETED)}
 
 
 def test_a_producer_gone_mad_fills_no_table_but_is_counted(spark):
     log = [T(1, 0, 7 * number, at=number) for number in range(3 * SUSPECTS_KEPT)]
-    found = producer_spans(record_batches(spark, {("orders", 0): log}), snapshots(spark, {}, {}), coverage(spark, {0: 0}))
+    found = producer_spans(
+        record_batches(spark, {("orders", 0): log}), snapshots(spark, {}, {}), coverage(spark, {0: 0})
+    )
     rows = found.where("suspect is not null").collect()
     assert len(rows) == SUSPECTS_KEPT
     (newest,) = found.where("state is not null").collect()
@@ -173,6 +190,14 @@ def test_records_that_a_dump_does_not_count_are_unknown_not_none(spark):
 
 def test_the_open_span_remembers_the_marker_before_it(spark):
     log = [T(1, 3, 0, at=0), C(1, 3, 5, at=1, ts=70), T(1, 3, 1, at=2), D(2, 0, 0, at=3), A(2, 0, 9, at=4)]
-    found = producer_spans(record_batches(spark, {("orders", 0): log}), snapshots(spark, {}, {}), coverage(spark, {0: 0}))
+    found = producer_spans(
+        record_batches(spark, {("orders", 0): log}), snapshots(spark, {}, {}), coverage(spark, {0: 0})
+    )
     (opened,) = found.where("first_offset is not null and marker_offset is null").collect()
-    assert opened["marker_before"].asDict() == {"offset": 1, "type": "COMMIT", "epoch": 3, "coordinator_epoch": 5, "ms": 70}
+    assert opened["marker_before"].asDict() == {
+        "offset": 1,
+        "type": "COMMIT",
+        "epoch": 3,
+        "coordinator_epoch": 5,
+        "ms": 70,
+    }

@@ -98,9 +98,12 @@ def test_a_part_that_a_dump_prints_twice_counts_once(spark):
 
 
 def prepared(spark, batches):
-    """`record_batches` as `producer_spans` prepares them for its windows: of one judged copy, read from its beginning."""
+    """`record_batches` as `producer_spans` prepares them for its windows: of one judged copy, read from its
+    beginning."""
     copies = batches.select("topic", "partition", "source").distinct()
-    known = {field.name: F.lit(None).cast(field.dataType) for field in TABLES["coverage"] if field.name not in copies.columns}
+    known = {
+        field.name: F.lit(None).cast(field.dataType) for field in TABLES["coverage"] if field.name not in copies.columns
+    }
     known |= {"is_judged": F.lit(True), "first_offset": F.lit(0), "log_start_offset": F.lit(0)}
     snapshots = empty(spark, TABLES["producer_snapshots"])
     return batches_of(batches, snapshots, with_snapshot(copies.withColumns(known), snapshots))

@@ -121,7 +121,10 @@ TOLD = {
     "its marker is above the high watermark": (Scene([*DATA, *COMMITTED], 5), [4]),
     "damage below": (Scene([*DATA, *COMMITTED, *ABORTED, OPEN], 13, {"damaged_offset": 7}), [7, 8]),
     "damage above": (Scene([*DATA, *COMMITTED, *ABORTED, OPEN], 13, {"damaged_offset": 9}), [8]),
-    "a hole": (Scene([*DATA, *COMMITTED, T(2, 0, 0, at=7), A(2, 0, at=8), T(7, 0, 0, at=9)], 10, {"gap_offset": 7}), [7, 8, 9]),
+    "a hole": (
+        Scene([*DATA, *COMMITTED, T(2, 0, 0, at=7), A(2, 0, at=8), T(7, 0, 0, at=9)], 10, {"gap_offset": 7}),
+        [7, 8, 9],
+    ),
     "read from a snapshot on": (Scene([*ABORTED, OPEN], 13, {"read_from_offset": 6, "first_offset": 6}), [6, 7, 8]),
     "the log begins there": (Scene([*ABORTED, OPEN], 13, {"log_start_offset": 6, "first_offset": 6}), [6, 7, 8]),
 }
@@ -134,7 +137,13 @@ def random_scene(random: Random) -> Scene:
         pid, to = random.randrange(4), at + random.randrange(3)
         log.append(
             random.choice(
-                [T(pid, 0, 0, to - at, at=at), T(pid, 0, 0, to - at, at=at), N(at=at, to=to), C(pid, 0, at=at), A(pid, 0, at=at)]
+                [
+                    T(pid, 0, 0, to - at, at=at),
+                    T(pid, 0, 0, to - at, at=at),
+                    N(at=at, to=to),
+                    C(pid, 0, at=at),
+                    A(pid, 0, at=at),
+                ]
             )
         )
         at = log[-1].last_offset + 1

@@ -7,7 +7,20 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from tests.support.dossier_samples import CLAIM, COPY, DECISION, DOSSIER, FACTS, FOO, LOST, MARKER, MINUTE, NOON, ORPHAN, SPAN
+from tests.support.dossier_samples import (
+    CLAIM,
+    COPY,
+    DECISION,
+    DOSSIER,
+    FACTS,
+    FOO,
+    LOST,
+    MARKER,
+    MINUTE,
+    NOON,
+    ORPHAN,
+    SPAN,
+)
 from tests.support.frames import frame
 from txnlib.core.instants import clock_ms
 from txnlib.core.verdicts.cluster_facts import PartitionFacts, with_cluster
@@ -47,17 +60,28 @@ def batches_of(random: Random, partition: int) -> list[dict]:
 
 def expected_around(rows: list[dict], start: int, last: int, log_start: int | None, mark: int | None) -> tuple:
     def stamps(epoch: int, is_wanted) -> list[int]:
-        marked = [row for row in rows if (row["is_control"] and row["producer_id"]) or row["timestamp_type"] == "LOG_APPEND_TIME"]
+        marked = [
+            row
+            for row in rows
+            if (row["is_control"] and row["producer_id"]) or row["timestamp_type"] == "LOG_APPEND_TIME"
+        ]
         of_epoch = [row for row in marked if row["partition_leader_epoch"] == epoch and is_wanted(row["base_offset"])]
         return [ms for row in of_epoch if (ms := clock_ms(row["max_timestamp_ms"])) is not None]
 
-    edges = ((max, lambda at: at < start), (max, lambda at: at <= last), (min, lambda at: at >= start), (min, lambda at: at > last))
+    edges = (
+        (max, lambda at: at < start),
+        (max, lambda at: at <= last),
+        (min, lambda at: at >= start),
+        (min, lambda at: at > last),
+    )
     epochs = {row["partition_leader_epoch"] for row in rows}
     found = Counter(tuple(of(stamps(epoch, is_wanted), default=None) for of, is_wanted in edges) for epoch in epochs)
     return found, sum(
         row["size"]
         for row in rows
-        if row["base_offset"] >= start and row["last_offset"] >= (log_start or 0) and (mark is None or row["base_offset"] < mark)
+        if row["base_offset"] >= start
+        and row["last_offset"] >= (log_start or 0)
+        and (mark is None or row["base_offset"] < mark)
     )
 
 
@@ -70,12 +94,14 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
         (partition, start, start + random.randrange(30))
         for partition, rows in logs.items()
         if rows
-        for start in {random.randrange(400) for _ in range(2)} | {row["base_offset"] for row in rows if random.random() < 0.2}
+        for start in {random.randrange(400) for _ in range(2)}
+        | {row["base_offset"] for row in rows if random.random() < 0.2}
     ]
     marks = {partition: random.choice((None, 0, random.randrange(400))) for partition in logs}
     starts = {partition: random.choice((None, 0, random.randrange(400))) for partition in logs}
     expected = {
-        (place, start): expected_around(logs[place], start, last, starts[place], marks[place]) for place, start, last in spans
+        (place, start): expected_around(logs[place], start, last, starts[place], marks[place])
+        for place, start, last in spans
     }
     assert sum(stamps.total() > 1 for stamps, _ in expected.values()) > 50
     # A second copy of each partition, which is not the judged one, counts nothing.
@@ -103,12 +129,16 @@ FULL_SPAN = replace(
     SPAN, copies=(), siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
     truncated_markers=(TruncatedMarker(broker="2", offset=7, type="COMMIT"),), earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
 )  # fmt: skip
-FULL = replace(DOSSIER, open=(FULL_SPAN,), decisions=(DECISION, replace(LOST, partitions=None)), answered_owners=("x", "y"))
+FULL = replace(
+    DOSSIER, open=(FULL_SPAN,), decisions=(DECISION, replace(LOST, partitions=None)), answered_owners=("x", "y")
+)
 
 
 def frame_of(spark, dossiers: list[Dossier]):
     kind = struct_of(Dossier)
-    return local_relation(spark, pa.Table.from_pylist([plain(each) for each in dossiers], schema=arrow_schema(kind)), kind)
+    return local_relation(
+        spark, pa.Table.from_pylist([plain(each) for each in dossiers], schema=arrow_schema(kind)), kind
+    )
 
 
 def test_a_dossier_survives_the_way_through_a_frame(spark):
@@ -139,7 +169,9 @@ def random_dossier(random: Random, producer_id: int) -> Dossier:
     def span(partition: int) -> OpenSpan:
         start, markers = random.randrange(30, 80), (MARKER,) if random.random() < 0.5 else ()
         last_ms = random.choice([NOON, NOON + 59 * MINUTE, -1, None])
-        return replace(SPAN, partition=partition, start_offset=start, markers=markers, last_timestamp_ms=last_ms, copies=())
+        return replace(
+            SPAN, partition=partition, start_offset=start, markers=markers, last_timestamp_ms=last_ms, copies=()
+        )
 
     spans = tuple(span(partition) for partition in range(1, random.randrange(2, 4)))
     partitions = random.choice([(), (FOO,), (replace(FOO, partition=1),)])
@@ -153,14 +185,18 @@ def random_dossier(random: Random, producer_id: int) -> Dossier:
         partitions=partitions,
     )
     claims = (claim,) if random.random() < 0.7 else ()
-    return Dossier(producer_id=producer_id, open=spans, claims=claims, decisions=(DECISION,) if random.random() < 0.5 else ())
+    return Dossier(
+        producer_id=producer_id, open=spans, claims=claims, decisions=(DECISION,) if random.random() < 0.5 else ()
+    )
 
 
 def test_the_driver_and_tasks_judge_alike(spark):
     random = Random(5)
     given = [random_dossier(random, producer_id) for producer_id in range(60)]
     gathered = frame_of(spark, given)
-    of_partitions = [PartitionFacts(copies=(replace(COPY, gap_offset=gap),), alarms=alarms) for gap, alarms in OF_PARTITIONS]
+    of_partitions = [
+        PartitionFacts(copies=(replace(COPY, gap_offset=gap),), alarms=alarms) for gap, alarms in OF_PARTITIONS
+    ]
     facts = replace(FACTS, partitions={("foo", number): of for number, of in enumerate(of_partitions, 1)})
     by_tasks = judged_rows(gathered, facts, is_small=False).toArrow()
     found = [

@@ -18,7 +18,11 @@ SEEN = [
 
 def test_the_first_two_of_each_partition_and_the_most_urgent_others_count(spark):
     names = ("partition", "producer_id", "start_offset", "verdict", "blocked_offsets")
-    rows = frame(spark, TABLES["open_transactions"], *[{"topic": "orders", **dict(zip(names, each, strict=True))} for each in SEEN])
+    rows = frame(
+        spark,
+        TABLES["open_transactions"],
+        *[{"topic": "orders", **dict(zip(names, each, strict=True))} for each in SEEN],
+    )
 
     def chosen(most):
         found = foremost(rows, most=most)

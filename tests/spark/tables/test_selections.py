@@ -27,12 +27,16 @@ def test_the_first_marker_after_the_start_ended_a_transaction(spark):
         [("orders", 0, 1, 101), ("orders", 0, 1, 300), ("orders", 1, 1, 5)],
         "topic string, partition long, producer_id long, start_offset long",
     )
-    assert_rows(first_markers(opened, frame(spark, TABLES["producer_spans"], *spans)), [("orders", 0, 1, 101, 201, "COMMIT", 7)])
+    assert_rows(
+        first_markers(opened, frame(spark, TABLES["producer_spans"], *spans)), [("orders", 0, 1, 101, 201, "COMMIT", 7)]
+    )
 
 
 def test_a_marker_that_a_decision_explains_is_decided(spark):
     fields = TABLES["transactions"]["markers"].dataType.elementType
-    marked = [tuple((PLACE | {"marker_offset": offset}).get(field.name) for field in fields) for offset in (201, 95, None)]
+    marked = [
+        tuple((PLACE | {"marker_offset": offset}).get(field.name) for field in fields) for offset in (201, 95, None)
+    ]
     transactions = frame(spark, TABLES["transactions"], {"producer_id": 1, "markers": marked}, {"producer_id": 2})
     markers = spark.createDataFrame(
         [("orders", 0, 1, 201), ("orders", 0, 1, 202), ("orders", 0, 2, 95)],
@@ -68,7 +72,8 @@ def test_the_newest_decision_of_each_producer_counts(spark):
 
 
 TOPIC = "__consumer_offsets"
-#: What a log of one partition holds, offset by offset: (what, producer or None, group, committed offset or marker type).
+#: What a log of one partition holds, offset by offset: (what, producer or None, group, committed offset or marker
+#: type).
 Log = list[tuple[str, int | None, str | None, object]]
 
 
@@ -119,7 +124,9 @@ def found(spark, logs: list[Log], judged: str = "raw:1") -> list[dict[str, int]]
         for at, (what, producer, _, how) in enumerate(log)
         if what == "marker"
     ]
-    coverage = [{"topic": TOPIC, "partition": number, "source": judged, "is_judged": True} for number in range(len(logs))]
+    coverage = [
+        {"topic": TOPIC, "partition": number, "source": judged, "is_judged": True} for number in range(len(logs))
+    ]
     answers = group_positions(
         spark.createDataFrame([("orders", 0)], "topic string, partition long"),
         spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
@@ -183,7 +190,9 @@ def test_a_group_stands_at_its_last_commit_that_took_effect(stands):
 
 
 def test_the_replay_of_these_tests_says_the_same():
-    assert {name: replayed(log) for name, (log, _) in TOLD.items()} == {name: expected for name, (_, expected) in TOLD.items()}
+    assert {name: replayed(log) for name, (log, _) in TOLD.items()} == {
+        name: expected for name, (_, expected) in TOLD.items()
+    }
 
 
 def test_random_logs_are_replayed_as_kafka_does(stands):

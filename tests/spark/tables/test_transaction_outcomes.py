@@ -17,9 +17,21 @@ AS_OF = 9_000_000
 BEGAN, DECIDED, COMPLETED = 1_000_000, 1_000_100, 1_000_200
 #: Partition 7 was not captured; 8 begins at offset 50; all others are whole.
 NOT_CAPTURED, CUT = 7, 8
-COMMITTED, LOST, UNSEEN, PENDING, OPEN, PREPARED, SPLIT, HASTY, FORGOTTEN, UNKNOWN_OWNER, TWO_OWNERS, LEFT_OPEN, BEFORE = range(
-    1, 14
-)
+(
+    COMMITTED,
+    LOST,
+    UNSEEN,
+    PENDING,
+    OPEN,
+    PREPARED,
+    SPLIT,
+    HASTY,
+    FORGOTTEN,
+    UNKNOWN_OWNER,
+    TWO_OWNERS,
+    LEFT_OPEN,
+    BEFORE,
+) = range(1, 14)
 #: Producer id -> partitions of its transaction, decision, state.
 DECISIONS = {
     COMMITTED: ([0, 1], "COMMIT", "CompleteCommit"),
@@ -44,7 +56,11 @@ SPANS = {
     SPLIT: [(0, 70, 71, "ABORT", BEGAN + 50), (0, None, 72, "COMMIT", DECIDED + 5), (1, 70, 71, "COMMIT", DECIDED + 5)],
     HASTY: [(0, 80, 81, "ABORT", BEGAN + 50), (1, 80, None, None, None)],
     # The first is of a transaction before, the second has the epoch of another.
-    FORGOTTEN: [(0, 90, 91, "COMMIT", BEGAN - 10), (0, 92, 93, "COMMIT", DECIDED + 5), (1, 92, 93, "ABORT", DECIDED + 5)],
+    FORGOTTEN: [
+        (0, 90, 91, "COMMIT", BEGAN - 10),
+        (0, 92, 93, "COMMIT", DECIDED + 5),
+        (1, 92, 93, "ABORT", DECIDED + 5),
+    ],
     UNKNOWN_OWNER: [(0, 100, 101, "ABORT", DECIDED)],
     TWO_OWNERS: [(0, 110, 111, "COMMIT", DECIDED)],
     LEFT_OPEN: [(0, 120, None, None, None)],
@@ -68,8 +84,19 @@ def places(numbers):
 def transaction(producer_id, partitions, outcome, state):
     is_decided = outcome != "OPEN"
     is_listed = is_decided and partitions is not None
-    row = {"transactional_id": name(producer_id), "coordinator_partition": 3, "transaction_number": 1, "producer_id": producer_id}
-    row |= {"producer_epoch": 0, "state": state, "outcome": outcome, "start": at(BEGAN), "last_record_offset": 900 + producer_id}
+    row = {
+        "transactional_id": name(producer_id),
+        "coordinator_partition": 3,
+        "transaction_number": 1,
+        "producer_id": producer_id,
+    }
+    row |= {
+        "producer_epoch": 0,
+        "state": state,
+        "outcome": outcome,
+        "start": at(BEGAN),
+        "last_record_offset": 900 + producer_id,
+    }
     is_prepared = producer_id == PREPARED
     row |= {"is_two_phase_commit": is_prepared, "transaction_timeout_ms": MAX_INT32 if is_prepared else 60_000}
     row |= {"partitions": None if partitions is None else places(partitions), "transaction_version": 0}
@@ -83,14 +110,31 @@ def transaction(producer_id, partitions, outcome, state):
 
 def matched(producer_id, partition, outcome):
     of = [span for span in SPANS[producer_id] if span[0] == partition and span[3] == outcome]
-    found = {"topic": "orders", "partition": partition, "is_followed": False, "clock_offset_ms": 0, "clocks_differ_ms": 1_000}
+    found = {
+        "topic": "orders",
+        "partition": partition,
+        "is_followed": False,
+        "clock_offset_ms": 0,
+        "clocks_differ_ms": 1_000,
+    }
     found |= {"marker_offset": of[0][2], "marker_type": outcome, "first_offset": of[0][1]} if of else {}
     return tuple(found.get(field.name) for field in TABLES["transactions"]["markers"].dataType.elementType)
 
 
 def span(producer_id, partition, first_offset, marker_offset, marker_type, marker_ms):
-    row = {"topic": "orders", "partition": partition, "producer_id": producer_id, "producer_epoch": 0, "first_offset": first_offset}
-    row |= {"marker_offset": marker_offset, "marker_type": marker_type, "marker_ms": marker_ms, "first_timestamp_ms": BEGAN + 10}
+    row = {
+        "topic": "orders",
+        "partition": partition,
+        "producer_id": producer_id,
+        "producer_epoch": 0,
+        "first_offset": first_offset,
+    }
+    row |= {
+        "marker_offset": marker_offset,
+        "marker_type": marker_type,
+        "marker_ms": marker_ms,
+        "first_timestamp_ms": BEGAN + 10,
+    }
     row |= {"records": None if first_offset is None else 5, "bytes": None if first_offset is None else 500, "span": 0}
     if marker_offset is None:
         state = {"producer_epoch": 0, "current_txn_first_offset": first_offset, "last_timestamp": BEGAN + 10}
@@ -109,7 +153,9 @@ def told(spark):
     copies = [copy(0), copy(1), copy(CUT, log_start_offset=50, read_from_offset=50)]
     copies += [{"topic": "orders", "partition": NOT_CAPTURED, "status": "MISSING", "is_judged": False}]
     return {
-        "transactions": frame(spark, TABLES["transactions"], *[transaction(number, *each) for number, each in DECISIONS.items()]),
+        "transactions": frame(
+            spark, TABLES["transactions"], *[transaction(number, *each) for number, each in DECISIONS.items()]
+        ),
         "producer_spans": frame(
             spark, TABLES["producer_spans"], *[span(number, *each) for number, spans in SPANS.items() for each in spans]
         ),
@@ -119,7 +165,11 @@ def told(spark):
 
 @pytest.fixture(scope="module")
 def outcomes(spark, told):
-    owners = [(number, name(number)) for number in DECISIONS] + [(TWO_OWNERS, "one"), (TWO_OWNERS, "other"), (LEFT_OPEN, "left")]
+    owners = [(number, name(number)) for number in DECISIONS] + [
+        (TWO_OWNERS, "one"),
+        (TWO_OWNERS, "other"),
+        (LEFT_OPEN, "left"),
+    ]
     owned = [{"producer_id": number, "transactional_id": owner, "coordinator_partition": 3} for number, owner in owners]
     odd = [("SPLIT_OUTCOME", SPLIT, 71), ("ABORTED_WHILE_ONGOING", HASTY, 81)]
     place = {"severity": "ERROR", "topic": "orders", "partition": 0}
@@ -199,7 +249,11 @@ def test_a_copy_that_may_hide_a_marker_is_told_by_what_hides_it(spark, told):
     }
     for says, facts in hiding.items():
         altered = {**told, "coverage": frame(spark, TABLES["coverage"], copy(CUT, **facts))}
-        rows = outcomes_of(spark, altered, told["transactions"], told["producer_spans"]).where(f"partition = {CUT}").collect()
+        rows = (
+            outcomes_of(spark, altered, told["transactions"], told["producer_spans"])
+            .where(f"partition = {CUT}")
+            .collect()
+        )
         assert {row["says"].partition(": ")[2] for row in rows} == {says}
 
 
@@ -220,13 +274,21 @@ def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
     """`core.kafka.producer_state.record_epochs`; a leader that was elected uncleanly lost the records of the others."""
     rows, spans = [], []
     for number, (epoch, version) in enumerate(EPOCHS, 100):
-        names = {"producer_id": number, "transactional_id": name(number), "decided_epoch": epoch, "transaction_version": version}
+        names = {
+            "producer_id": number,
+            "transactional_id": name(number),
+            "decided_epoch": epoch,
+            "transaction_version": version,
+        }
         rows.append(transaction(LOST, [1], "COMMIT", "CompleteCommit") | names)
         opened = span(number, 1, number, None, None, None) | {"producer_epoch": 3}
         spans.append(opened | {"state": (5, *opened["state"][1:])})
     before = [span(BEFORE, *each) for each in SPANS[BEFORE]]
     found = outcomes_of(
-        spark, told, frame(spark, TABLES["transactions"], *rows), frame(spark, TABLES["producer_spans"], *spans, *before)
+        spark,
+        told,
+        frame(spark, TABLES["transactions"], *rows),
+        frame(spark, TABLES["producer_spans"], *spans, *before),
     ).collect()
     listed = {row["producer_id"]: row["first_offset"] for row in found if row["known_from"] == "COORDINATOR"}
     assert [listed[number] is not None for number in range(100, 100 + len(EPOCHS))] == list(EPOCHS.values())
@@ -238,9 +300,20 @@ SETTINGS = Settings(cluster="test", as_of_ms=AS_OF, as_of_basis="given", kafka_v
 
 
 def test_every_lost_marker_says_what_would_write_it(spark, told, outcomes):
-    marker = {"topic": "orders", "partition": 1, "source": "raw:2", "base_offset": 33, "producer_id": LOST, "producer_epoch": 0}
+    marker = {
+        "topic": "orders",
+        "partition": 1,
+        "source": "raw:2",
+        "base_offset": 33,
+        "producer_id": LOST,
+        "producer_epoch": 0,
+    }
     marker |= {"control_type": "COMMIT", "is_control": True, "max_timestamp_ms": DECIDED + 5}
-    others = [{**marker, "producer_epoch": 1}, {**marker, "control_type": "ABORT"}, {**marker, "max_timestamp_ms": BEGAN}]
+    others = [
+        {**marker, "producer_epoch": 1},
+        {**marker, "control_type": "ABORT"},
+        {**marker, "max_timestamp_ms": BEGAN},
+    ]
     epochs = [{"coordinator_partition": 3, "coordinator_epoch": epoch} for epoch in (7, 4)]
     found = made_of(
         spark, "marker_repairs", SETTINGS, transaction_outcomes=outcomes[0],
@@ -277,16 +350,31 @@ def test_records_that_a_later_marker_ended_are_found(spark, told):
         "topic string, partition long, producer_id long, began_by_ms long, ended_after_ms long",
     )
     (row,) = spans_of_producers(asked, spans).collect()
-    assert (row["marker_offset"], row["began_ms"], row["ended_ms"], row["is_last"]) == (30, BEGAN + 10, COMPLETED + 500, False)
+    assert (row["marker_offset"], row["began_ms"], row["ended_ms"], row["is_last"]) == (
+        30,
+        BEGAN + 10,
+        COMPLETED + 500,
+        False,
+    )
 
 
 def test_a_prepared_transaction_is_in_doubt(spark, told, outcomes):
-    record = {"topic": "__transaction_state", "partition": 3, "offset": 900 + PREPARED, "transactional_id": name(PREPARED)}
+    record = {
+        "topic": "__transaction_state",
+        "partition": 3,
+        "offset": 900 + PREPARED,
+        "transactional_id": name(PREPARED),
+    }
     record |= {"next_producer_id": 73, "next_producer_epoch": 4, "last_update_ms": BEGAN + 20}
     records = frame(spark, TABLES["transaction_log"], record, {**record, "offset": 1, "next_producer_epoch": 9})
     (row,) = made_of(
         spark, "in_doubt_transactions", SETTINGS, transactions=told["transactions"], transaction_outcomes=outcomes[0],
         transaction_log=records,
     )  # fmt: skip
-    assert (row["transactional_id"], row["records"], row["bytes"], len(row["partitions"])) == (name(PREPARED), 10, 1_000, 2)
+    assert (row["transactional_id"], row["records"], row["bytes"], len(row["partitions"])) == (
+        name(PREPARED),
+        10,
+        1_000,
+        2,
+    )
     assert (row["kept_producer_id"], row["kept_producer_epoch"], row["runs_seen"]) == (73, 5, 1)

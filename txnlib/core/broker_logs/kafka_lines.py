@@ -1,6 +1,7 @@
 """Lines that Kafka logs, and those of each cause and finding.
 
-Controllers with KRaft are claimed from 3.3 on, the first version with KRaft in production; those with ZooKeeper up to 3.9.
+Controllers with KRaft are claimed from 3.3 on, the first version with KRaft in production; those with ZooKeeper up to
+3.9.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from txnlib.core.broker_logs.log_line import NEWEST, BrokerLogs, Form, Level, Lo
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.cause import CauseName
 
-#: A name with its writer, its file if that is not server.log, and what the line shows. Below it, each text, and below that its
-#: versions (`2.8-` is up to the newest), level, class and method, and after `by` what logs it if it is thrown. `o.a.k.` is
-#: `org.apache.kafka.`. What a leader refuses is thrown, and is below "Error processing append operation on partition".
-#: (Since 3.5, the second text of REFUSED_SEQUENCE has no space before "at".)
+#: A name with its writer, its file if that is not server.log, and what the line shows. Below it, each text, and below
+#: that its versions (`2.8-` is up to the newest), level, class and method, and after `by` what logs it if it is thrown.
+#: `o.a.k.` is `org.apache.kafka.`. What a leader refuses is thrown, and is below "Error processing append operation on
+#: partition". (Since 3.5, the second text of REFUSED_SEQUENCE has no space before "at".)
 _TABLE: Final = """\
 REFUSED_EPOCH LEADER: the leader refused a batch or marker, because the partition has seen a newer producer epoch
   InvalidProducerEpochException: Epoch of producer {producer_id} at offset … in {topic}-{partition} is …, which is smaller than \
@@ -292,7 +293,10 @@ def lines_named(names: str) -> tuple[LogLine, ...]:
 def of_coordinator(line: LogLine) -> LogLine:
     """The same line, about the partition of the coordinator."""
     names = {"{topic}": "__transaction_state", "{partition}": "{coordinator_partition}"}
-    forms = (replace(form, text=re.sub(r"\{(topic|partition)\}", lambda name: names[name[0]], form.text)) for form in line.forms)
+    forms = (
+        replace(form, text=re.sub(r"\{(topic|partition)\}", lambda name: names[name[0]], form.text))
+        for form in line.forms
+    )
     is_replica = line.writer in (Writer.LEADER, Writer.FOLLOWER, Writer.REPLICA)
     return replace(line, writer=Writer.COORDINATOR_REPLICA if is_replica else line.writer, forms=tuple(forms))
 
@@ -300,7 +304,9 @@ def of_coordinator(line: LogLine) -> LogLine:
 # ---- The lines of each cause and each finding
 
 
-def _logs(names: str = "", silent_because: str | None = None, about_coordinator: str = "", then: str = "") -> BrokerLogs:
+def _logs(
+    names: str = "", silent_because: str | None = None, about_coordinator: str = "", then: str = ""
+) -> BrokerLogs:
     """Lines by name: of any partition, those of `about_coordinator` for the coordinator's partition, then `then`."""
     lines = (*lines_named(names), *map(of_coordinator, lines_named(about_coordinator)), *lines_named(then))
     return BrokerLogs(lines, silent_because)
@@ -312,10 +318,12 @@ _PRODUCER_IDS: Final = "PRODUCER_IDS_KRAFT PRODUCER_IDS_ZOOKEEPER"
 _EPOCH_REFUSED: Final = "MARKER_REFUSED_EPOCH REFUSED_EPOCH"
 _ACCEPTED: Final = "a leader that accepts a batch logs nothing"
 _VERIFICATION: Final = (
-    f"{_ACCEPTED}, and from 3.6 on one that refuses it because its verification failed logs only DEBUG (`kafka.server.KafkaApis`)"
+    f"{_ACCEPTED}, and from 3.6 on one that refuses it because its verification failed logs only DEBUG"
+    " (`kafka.server.KafkaApis`)"
 )
 _LATE: Final = _logs(
-    "ROLLED_BACK INITIALIZED PRODUCER_RETRIED VERIFICATION_SKIPPED", f"{_VERIFICATION}. The lines show what made the batch late"
+    "ROLLED_BACK INITIALIZED PRODUCER_RETRIED VERIFICATION_SKIPPED",
+    f"{_VERIFICATION}. The lines show what made the batch late",
 )
 _NOT_ADDED: Final = _logs("VERIFICATION_SKIPPED", _VERIFICATION)
 _EXPIRED: Final = "a coordinator logs an expiry only if it fails"
@@ -370,7 +378,8 @@ LOGS_OF_CAUSES: Final[Mapping[CauseName, BrokerLogs]] = {
 
 
 def logs_of_cause(cause: str, names: Mapping[str, object]) -> BrokerLogs | None:
-    """The log lines of a cause, by its text with the names of a transaction; None if a newer or older release wrote the text."""
+    """The log lines of a cause, by its text with the names of a transaction; None if a newer or older release wrote the
+    text."""
     filled = {name: names.get(name) for name in ("transactional_id", "coordinator_partition")}
     return next((logs for name, logs in LOGS_OF_CAUSES.items() if name.format(**filled) == cause), None)
 

@@ -1,7 +1,7 @@
 """Types of log lines: text by version, and whose log has it.
 
-A text is what Kafka's source formats, without the time, the level and the logger's name. `…` stands for any text, and names in
-braces for what a command fills in. A text that Kafka throws begins with the name of its exception.
+A text is what Kafka's source formats, without the time, the level and the logger's name. `…` stands for any text, and
+names in braces for what a command fills in. A text that Kafka throws begins with the name of its exception.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The text of a line in some versions. `source`: class and method with the text; if it throws, `logged_by` logs it."""
+    """The text of a line in some versions. `source`: class and method with the text; if it throws, `logged_by` logs
+    it."""
 
     text: str
     source: str
@@ -90,7 +91,11 @@ def forms_of(line: LogLine, kafka_version: str | None = None) -> tuple[Form, ...
     """The forms that brokers of a version log; all if its version is unknown or was not read."""
     if is_from(OLDEST, kafka_version) is not True or is_from(_next(NEWEST), kafka_version) is True:
         return line.forms
-    return tuple(form for form in line.forms if is_from(form.first, kafka_version) and not is_from(_next(form.last), kafka_version))
+    return tuple(
+        form
+        for form in line.forms
+        if is_from(form.first, kafka_version) and not is_from(_next(form.last), kafka_version)
+    )
 
 
 def _next(version: Version) -> Version:
@@ -107,7 +112,8 @@ PATHS: Final[Mapping[LogFile, str]] = {
     LogFile.STATE_CHANGE: "$LOGS/state-change.log*",
     LogFile.APPLICATION: "$APPLICATION_LOG",
 }
-#: Characters with a meaning in an extended regular expression (POSIX, 9.4.3). An apostrophe has one in a shell's quotes.
+#: Characters with a meaning in an extended regular expression (POSIX, 9.4.3). An apostrophe has one in a shell's
+#: quotes.
 _SPECIAL: Final = re.compile(r"[\\.\[\](){}*+?^$|]")
 _PART: Final = re.compile(r"(\{\w+\}|…)")
 _ANY: Final = ".*"

@@ -29,7 +29,8 @@ def names_of(source: str) -> list[str]:
 def broker_of(source: str) -> str | None:
     """The broker that a source was copied from; None if its folder has no name.
 
-    The first number in the folder's path, because `1/2` is the second log directory of broker 1; else the last name in it.
+    The first number in the folder's path, because `1/2` is the second log directory of broker 1; else the last name in
+    it.
     """
     names = names_of(source)
     return next(filter(is_broker_id, names), names[-1] if names else None)
@@ -41,7 +42,8 @@ def is_broker_id(name: str | None) -> bool:
 
 
 def place_in(source: str) -> str:
-    """The last two names in a source: `1/first` for the coordinators that were copied from broker 1 before the partitions."""
+    """The last two names in a source: `1/first` for the coordinators that were copied from broker 1 before the
+    partitions."""
     return "/".join(source.replace(":", "/").split("/")[-2:])
 
 
@@ -174,7 +176,8 @@ class Extent:
     #: Highest base offset in a segment, and at the begin of one, that does not follow the batch before it.
     last_gap_offset: int | None
     boundary_gap: int | None
-    #: Highest base offset of a segment, by its name, above the end of the one before: the cleaner took that end, or one is missing.
+    #: Highest base offset of a segment, by its name, above the end of the one before: the cleaner took that end, or one
+    #: is missing.
     named_gap: int | None
     overlap_offset: int | None
     tail: str | None
@@ -193,7 +196,9 @@ def extents(segments: Iterable[CapturedFile]) -> dict[CopyKey, Extent]:
     for file in segments:
         if file.copy is not None and file.kind in (RAW, TEXT, SKIPPED, PRINTED):
             of_copies[file.copy][file.segment_base_offset].append(file)
-    return {copy: _extent([_Segment(base, files) for base, files in by_base.items()]) for copy, by_base in of_copies.items()}
+    return {
+        copy: _extent([_Segment(base, files) for base, files in by_base.items()]) for copy, by_base in of_copies.items()
+    }
 
 
 class _Segment:

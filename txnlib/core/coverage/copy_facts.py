@@ -30,9 +30,13 @@ class CopyFacts:
         newest_snapshot: int | None,
         is_checkpoint_older: bool,
     ) -> None:
-        self.source, self.broker, self.is_coordinator = source, broker_of(source), noted.topic == TRANSACTION_STATE_TOPIC
-        #: Of a coordinator: where nothing shows that the cleaner took the end of a segment. It takes none from its checkpoint on,
-        #: but may have gone on since that was copied. Kafka: `LogCleanerManager`.
+        self.source, self.broker, self.is_coordinator = (
+            source,
+            broker_of(source),
+            noted.topic == TRANSACTION_STATE_TOPIC,
+        )
+        #: Of a coordinator: where nothing shows that the cleaner took the end of a segment. It takes none from its
+        #: checkpoint on, but may have gone on since that was copied. Kafka: `LogCleanerManager`.
         gap, cleaned = extent.named_gap, checkpoints.cleaner_offset
         is_cleaned = gap is None or (cleaned is not None and gap <= cleaned)
         self.segment_gap_offset = gap if self.is_coordinator and not is_cleaned else None
@@ -45,7 +49,8 @@ class CopyFacts:
         self.noted_high_watermark = noted_high_watermark
         #: The offset after the last batch that was not truncated.
         self.survives_until = epochs.survives_until if epochs.truncated else extent.end_offset
-        #: Whether the copy begins above its log start because the capture chose so. Then its first segment is not the log's.
+        #: Whether the copy begins above its log start because the capture chose so. Then its first segment is not the
+        #: log's.
         self.is_scoped = noted.is_scoped(extent.first_segment_offset)
         # The checkpoint lists a partition only if its log start is above its first segment.
         first_offset = highest((checkpoints.log_start_offset, extent.first_segment_offset))
@@ -57,7 +62,8 @@ class CopyFacts:
 
     @property
     def hidden_below(self) -> int | None:
-        """The offset from which the copy was read, if nothing shows what was open there. A snapshot from there on would.
+        """The offset from which the copy was read, if nothing shows what was open there. A snapshot from there on
+        would.
 
         None for a coordinator, in which nothing is open.
         """

@@ -52,7 +52,8 @@ class NewestSnapshot(OfCopy):
 
 @dataclass(slots=True)
 class _Partition:
-    """What was captured of one partition: source -> what that copy or its checkpoints show. Deleted copies are left out."""
+    """What was captured of one partition: source -> what that copy or its checkpoints show. Deleted copies are left
+    out."""
 
     extents: dict[str, Extent] = field(default_factory=dict)
     checkpoints: dict[str, Checkpoints] = field(default_factory=dict)
@@ -85,9 +86,9 @@ def coverage(
 ) -> Iterator[CoverageRow]:
     """A row for each copy of a partition, and one with status MISSING for each partition that is known but has no copy.
 
-    `epochs`: of `record_batches`. `expected`: the partitions that should have been captured. `deleted_copies`: copies of deleted
-    topics, which are not judged. `whole_metadata_ms`: up to when the metadata log is known to name every partition; None if it is
-    not.
+    `epochs`: of `record_batches`. `expected`: the partitions that should have been captured. `deleted_copies`: copies
+    of deleted topics, which are not judged. `whole_metadata_ms`: up to when the metadata log is known to name every
+    partition; None if it is not.
     """
     extents_of, checkpoints_of = extents(segments), of_copies(checkpoints)
     for copy in deleted_copies:
@@ -113,7 +114,11 @@ def coverage(
         noted, leader = notes.get(place, _nothing_noted(place)), leaders.get(place, PartitionLeader())
         for row in _of_copies(place, found, noted, leader, leader_proof, instants, copied_ms):
             since = resumed.get((*place, str(row.source)))
-            yield row if since is None else replace(row, batches_since=since.batches_since, batches_from=since.batches_from)
+            yield (
+                row
+                if since is None
+                else replace(row, batches_since=since.batches_since, batches_from=since.batches_from)
+            )
     marks = {place: found.high_watermarks for place, found in partitions.items()}
     listed = {(place, broker_of(source)) for place, of_place in marks.items() for source in of_place}
     topics = topic_proof(listed, partition_notes, instants.default_ms, whole_metadata_ms)
@@ -179,7 +184,11 @@ def _of_copies(
 ) -> list[CoverageRow]:
     """A row for each copy of one partition. `copied_ms`: broker -> when its high watermarks were copied."""
     # Only a contradicted batch has the leader epoch of such a range, which so proves nothing.
-    refuted = {(each.copy, each.segment_base_offset, each.epoch) for each in found.contradicted if each.begins == each.base_offset}
+    refuted = {
+        (each.copy, each.segment_base_offset, each.epoch)
+        for each in found.contradicted
+        if each.begins == each.base_offset
+    }
     believed = [each for each in found.epochs if (each.copy, each.segment_base_offset, each.epoch) not in refuted]
     epochs = epochs_of_copies(believed, found.checkpoints)
     # A high watermark counts only up to the first truncated offset of its copy.
@@ -290,7 +299,10 @@ class CaptureInstants:
         for name, ms in self.of_folders.items():
             broker, _, folder = name.rpartition("/")
             folders.setdefault(broker, {})[folder] = ms
-        latest = {broker: of_broker.get(_CHECKPOINT, _first_of_data(broker, of_broker)) for broker, of_broker in folders.items()}
+        latest = {
+            broker: of_broker.get(_CHECKPOINT, _first_of_data(broker, of_broker))
+            for broker, of_broker in folders.items()
+        }
         return {broker: ms for broker, ms in latest.items() if ms is not None}
 
     def _named(self, where: str | None, folder: str) -> int | None:

@@ -40,9 +40,10 @@ class CopyRole:
 def roles(copies: Sequence[CopyFacts], named: PartitionLeader, proof: LeaderProof) -> Iterator[CopyRole]:
     """The role of each copy of a partition. `named`: its leader by notes and metadata log.
 
-    A leader epoch in any copy that is above the metadata log's shows that the log is outdated for the partition. A copy that was
-    taken after the end of the log may have had another leader by then. One that was taken before its broker began to lead is a
-    follower's. If the log hides leaders, a partition without a leader may have one in what is lost of it.
+    A leader epoch in any copy that is above the metadata log's shows that the log is outdated for the partition. A copy
+    that was taken after the end of the log may have had another leader by then. One that was taken before its broker
+    began to lead is a follower's. If the log hides leaders, a partition without a leader may have one in what is lost
+    of it.
     """
     is_of_metadata = named.leader_basis not in (None, LeaderBasis.CAPTURE_JSON)
     newest_epoch = highest(copy.epochs.leader_epoch for copy in copies)
@@ -73,13 +74,15 @@ def _role(
         return Role.FURTHEST if is_furthest else Role.OTHER
     if leader == NO_LEADER:
         in_sync = named.in_sync or ()
-        is_last_in_sync = copy.broker in in_sync and copy.reach == max(each.reach for each in copies if each.broker in in_sync)
+        is_last_in_sync = copy.broker in in_sync and copy.reach == max(
+            each.reach for each in copies if each.broker in in_sync
+        )
         are_all_captured = bool(named.replicas) and set(named.replicas) <= {each.broker for each in copies}
         return Role.LAST_LEADER if is_last_in_sync or (is_furthest and are_all_captured) else Role.OTHER
     if leader == copy.broker:
         return Role.LEADER if is_furthest or basis not in _UNCONFIRMED else Role.OTHER
-    # If the folder does not name a broker, the copy's broker is unknown, unless there is only one replica. Console text is no
-    # replica.
+    # If the folder does not name a broker, the copy's broker is unknown, unless there is only one replica. Console text
+    # is no replica.
     if is_furthest and not is_broker_id(copy.broker) and not copy.extent.is_printed:
         return Role.LEADER if named.replicas == (leader,) else Role.FURTHEST
     return Role.OTHER
@@ -93,8 +96,9 @@ def _is_before(ms: int | None, other_ms: int | None) -> bool:
 def _is_note_refuted(copies: Sequence[CopyFacts], leader: str | None) -> bool:
     """Whether another copy refutes that a partition's leader led it when its copy was taken.
 
-    The other has a higher leader epoch, or the same one and a higher end: followers are never ahead of their leader. Copies that
-    were taken later prove nothing, nor do those that were taken so shortly before that they may have been read after.
+    The other has a higher leader epoch, or the same one and a higher end: followers are never ahead of their leader.
+    Copies that were taken later prove nothing, nor do those that were taken so shortly before that they may have been
+    read after.
     """
     replicas = [copy for copy in copies if not copy.extent.is_printed and copy.broker is not None]
     own = [copy for copy in replicas if copy.broker == leader and copy.ends_whole]

@@ -44,7 +44,8 @@ _FROM_ABSENCE: Final = frozenset(
 class MetadataExtent:
     """What is there of the metadata log.
 
-    `has_begin`: its unbroken run begins with a snapshot or at offset 0. `has_end`: no copy shows that newer records are lost.
+    `has_begin`: its unbroken run begins with a snapshot or at offset 0. `has_end`: no copy shows that newer records are
+    lost.
     """
 
     has_begin: bool
@@ -52,7 +53,8 @@ class MetadataExtent:
 
 
 def holds(conclusion: Conclusion, extent: MetadataExtent | None) -> bool:
-    """Whether a conclusion holds. None: no metadata log was captured, so nothing in one is lost, and nothing is concluded."""
+    """Whether a conclusion holds. None: no metadata log was captured, so nothing in one is lost, and nothing is
+    concluded."""
     return extent is None or (extent.has_end and (extent.has_begin or conclusion not in _FROM_ABSENCE))
 
 
@@ -94,12 +96,14 @@ def known_metadata(
 ) -> KnownMetadata | None:
     """What is known of the metadata log; None if it is empty.
 
-    `copied_at`: when the log of a source was copied, if that is noted. `captured_at_ms`: the noted instants of all copies.
+    `copied_at`: when the log of a source was copied, if that is noted. `captured_at_ms`: the noted instants of all
+    copies.
     """
     copies = [each for each in segments if each.topic == CLUSTER_METADATA_TOPIC]
     last_offset = -1 if log.known_ms is None or log.last_offset is None else log.last_offset
     reaching = [each for each in copies if (each.end_offset or 0) > last_offset]
-    # Ranges with nothing readable behind them. A dead broker's copy may have some, but not at the end of the log that counts.
+    # Ranges with nothing readable behind them. A dead broker's copy may have some, but not at the end of the log that
+    # counts.
     ends = [unread for each in reaching for unread in each.unreadable or () if unread.next_offset is None]
     is_torn = any(unread.is_cut for unread in ends)
     is_lost = any(not unread.is_cut for unread in ends)
@@ -110,7 +114,9 @@ def known_metadata(
         return None if has_end else KnownMetadata(LeaderBasis.METADATA_LOG_DAMAGED, has_metadata_end=False)
     has_no_ops, is_complete = bool(log.has_no_ops), bool(log.is_complete)
     # A later copy may be a dead broker's.
-    copied_ms = lowest(copied_at(each.source) for each in copies if each.end_offset is not None and each.end_offset > last_offset)
+    copied_ms = lowest(
+        copied_at(each.source) for each in copies if each.end_offset is not None and each.end_offset > last_offset
+    )
     others = [each.newest_broker_ms for each in segments if each.topic not in (None, CLUSTER_METADATA_TOPIC)]
     stamped_ms = highest(map(clock_ms, others))
     basis = leader_basis(

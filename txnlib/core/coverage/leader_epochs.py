@@ -14,7 +14,8 @@ from txnlib.core.rows import OfCopy, grouped
 
 @dataclass(frozen=True, slots=True)
 class EpochOfSegment(OfCopy):
-    """A leader epoch in a segment (None: batch formats 0 and 1): its number of batches, its offsets, and its last batch."""
+    """A leader epoch in a segment (None: batch formats 0 and 1): its number of batches, its offsets, and its last
+    batch."""
 
     #: None for text whose first lines are missing.
     segment_base_offset: int | None
@@ -51,11 +52,13 @@ class _Range:
     ends: int | None
 
 
-def epochs_of_copies(epochs: Iterable[EpochOfSegment], checkpoints: Mapping[str, Checkpoints]) -> dict[str, EpochsOfCopy]:
+def epochs_of_copies(
+    epochs: Iterable[EpochOfSegment], checkpoints: Mapping[str, Checkpoints]
+) -> dict[str, EpochsOfCopy]:
     """Source -> the leader epochs of that copy, of all copies of one partition.
 
-    Leader epochs never fall as offsets rise. So a batch at or above the first offset of a higher epoch, in any copy, did not
-    survive. Kafka: `LeaderEpochFileCache`, KIP-101.
+    Leader epochs never fall as offsets rise. So a batch at or above the first offset of a higher epoch, in any copy,
+    did not survive. Kafka: `LeaderEpochFileCache`, KIP-101.
     """
     ranges: dict[str, list[_Range]] = defaultdict(list)
     for each in epochs:
@@ -63,7 +66,9 @@ def epochs_of_copies(epochs: Iterable[EpochOfSegment], checkpoints: Mapping[str,
             ranges[each.source].append(_Range(each.epoch, each.begins, each.ends))
     merged = {source: _merged(each) for source, each in ranges.items()}
     for source, noted in checkpoints.items():
-        merged.setdefault(source, []).extend(_Range(epoch, at, None) for epoch, at in noted.leader_epochs if at is not None)
+        merged.setdefault(source, []).extend(
+            _Range(epoch, at, None) for epoch, at in noted.leader_epochs if at is not None
+        )
     above = _begins_above([each for of_copy in merged.values() for each in of_copy])
     return {source: _of_copy(each, above) for source, each in merged.items() if each}
 
@@ -71,7 +76,10 @@ def epochs_of_copies(epochs: Iterable[EpochOfSegment], checkpoints: Mapping[str,
 def _merged(ranges: Iterable[_Range]) -> list[_Range]:
     """One range for each epoch in the segments of a copy."""
     by_epoch = grouped(ranges, lambda each: each.epoch)
-    return [_Range(epoch, min(each.begins for each in of), highest(each.ends for each in of)) for epoch, of in by_epoch.items()]
+    return [
+        _Range(epoch, min(each.begins for each in of), highest(each.ends for each in of))
+        for epoch, of in by_epoch.items()
+    ]
 
 
 def _begins_above(ranges: Iterable[_Range]) -> dict[int, int | None]:
@@ -99,7 +107,9 @@ def _of_copy(ranges: Sequence[_Range], above: Mapping[int, int | None]) -> Epoch
         checkpoint_leader_epoch=highest(each.epoch for each in noted),
         reached_offset=highest(each.begins for each in noted),
         truncated=tuple(truncated),
-        survives_until=highest(lowest((None if each.ends is None else each.ends + 1, above[each.epoch])) for each in ranges)
+        survives_until=highest(
+            lowest((None if each.ends is None else each.ends + 1, above[each.epoch])) for each in ranges
+        )
         if truncated
         else None,
     )
@@ -144,7 +154,10 @@ def _by_epoch(epochs: Iterable[EpochOfSegment], highest_listed: int | None) -> I
         is_alone = each.batches == 1
         is_raised = is_alone and after is not None and (after if before is None else before) <= after < epoch
         is_lowered = (
-            is_alone and not follows_raised and before is not None and epoch < before <= (before if after is None else after)
+            is_alone
+            and not follows_raised
+            and before is not None
+            and epoch < before <= (before if after is None else after)
         )
         if is_raised or is_lowered:
             yield Contradicted(each, EPOCH)
@@ -158,7 +171,9 @@ def _base_offset(each: EpochOfSegment) -> int:
     return each.begins if each.segment_base_offset is None else each.segment_base_offset
 
 
-def _by_offset(epochs: Iterable[EpochOfSegment], high_watermark: int | None, *, is_damaged: bool) -> Iterator[Contradicted]:
+def _by_offset(
+    epochs: Iterable[EpochOfSegment], high_watermark: int | None, *, is_damaged: bool
+) -> Iterator[Contradicted]:
     """The last batches of segments whose offset the next segment, or the high watermark, contradicts."""
     last_of: dict[int, EpochOfSegment] = {}
     for each in epochs:
@@ -173,8 +188,8 @@ def _by_offset(epochs: Iterable[EpochOfSegment], high_watermark: int | None, *, 
             before = base if gap is None else last.base_offset - gap - 1
             if last.last_offset >= following > before:
                 yield Contradicted(last, OVERLAP)
-        # The cleaner never cleans the last segment, so only a follower of a compacted topic has a gap there, and its high watermark
-        # soon shows it.
+        # The cleaner never cleans the last segment, so only a follower of a compacted topic has a gap there, and its
+        # high watermark soon shows it.
         elif gap is not None and gap > 0 and not is_damaged and not is_above(high_watermark, last.base_offset):
             yield Contradicted(last, GAP)
 

@@ -92,9 +92,9 @@ def leaders(
 ) -> dict[Place, PartitionLeader]:
     """The leader of each partition that capture.json or the metadata log names.
 
-    capture.json wins, unless the leader changed in the metadata log after the notes were made. A stale metadata log names none, and
-    a damaged one contradicts none. `partition_notes` were made at `noted_ms`. `metadata_basis`: that of leaders in the metadata
-    log; None if there is no such log.
+    capture.json wins, unless the leader changed in the metadata log after the notes were made. A stale metadata log
+    names none, and a damaged one contradicts none. `partition_notes` were made at `noted_ms`. `metadata_basis`: that of
+    leaders in the metadata log; None if there is no such log.
     """
     notes = {each.place: each for each in partition_notes}
     assigned = dict(_assigned(partition_assignments, metadata_basis))
@@ -103,7 +103,9 @@ def leaders(
 
 def _leader(noted: NotedPartition | None, assigned: PartitionLeader | None, noted_ms: int | None) -> PartitionLeader:
     """The leader of one partition, which one of both names."""
-    if assigned is None or (noted is not None and noted.leader is not None and not is_above(assigned.led_since_ms, noted_ms)):
+    if assigned is None or (
+        noted is not None and noted.leader is not None and not is_above(assigned.led_since_ms, noted_ms)
+    ):
         leader, replicas = (None, ()) if noted is None else (noted.leader, noted.replicas)
         return PartitionLeader(
             leader=leader,
@@ -118,7 +120,8 @@ def _leader(noted: NotedPartition | None, assigned: PartitionLeader | None, note
 def _assigned(
     partition_assignments: Iterable[PartitionAssignment], basis: LeaderBasis | None
 ) -> Iterator[tuple[Place, PartitionLeader]]:
-    """The current leader of each partition by the metadata log, and since when its leader epoch lasts, if a record shows it."""
+    """The current leader of each partition by the metadata log, and since when its leader epoch lasts, if a record
+    shows it."""
     begins: dict[tuple[str, int, int | None], list[int | None]] = defaultdict(list)
     current: list[tuple[Place, PartitionAssignment]] = []
     for each in partition_assignments:
@@ -129,7 +132,9 @@ def _assigned(
         since = begins[each.topic_id, each.partition, each.leader_epoch]
         leader = NO_LEADER if each.leader is None else str(each.leader)
         leader_named = None if basis is LeaderBasis.METADATA_LOG_STALE else leader
-        in_sync = None if each.isr is None else dict.fromkeys(map(str, (*each.isr, *(each.eligible_leader_replicas or ()))))
+        in_sync = (
+            None if each.isr is None else dict.fromkeys(map(str, (*each.isr, *(each.eligible_leader_replicas or ()))))
+        )
         yield (
             place,
             PartitionLeader(
@@ -153,7 +158,8 @@ Replica = tuple[Place, str | None]
 
 @dataclass(frozen=True, slots=True)
 class TopicProof:
-    """What a capture proves about topics that it does not contain. Instants are epoch ms, None if there is no such proof."""
+    """What a capture proves about topics that it does not contain. Instants are epoch ms, None if there is no such
+    proof."""
 
     #: The topics that a broker or capture.json names, and the instant up to which these are all.
     listed: frozenset[str] = frozenset()
@@ -174,13 +180,16 @@ class TopicProof:
 
 
 def topic_proof(
-    listed: Collection[Replica], partition_notes: Iterable[NotedPartition], default_ms: int | None, metadata_ms: int | None
+    listed: Collection[Replica],
+    partition_notes: Iterable[NotedPartition],
+    default_ms: int | None,
+    metadata_ms: int | None,
 ) -> TopicProof:
     """What a capture proves about topics that it does not contain.
 
-    A broker's checkpoint of high watermarks lists all its partitions (`listed`), and capture.json lists the replicas. If both list
-    the same replicas, both are complete: no broker and no log directory is missing in the capture, and a topic in neither list is
-    on no broker. Partitions are only deleted together with their topic.
+    A broker's checkpoint of high watermarks lists all its partitions (`listed`), and capture.json lists the replicas.
+    If both list the same replicas, both are complete: no broker and no log directory is missing in the capture, and a
+    topic in neither list is on no broker. Partitions are only deleted together with their topic.
     """
     noted = {(each.place, replica) for each in partition_notes for replica in each.replicas}
     replicas = set(listed)
@@ -196,8 +205,8 @@ def absence(leader: PartitionLeader, noted: NotedPartition, *, is_gone: bool) ->
         answered = datetime.fromtimestamp((noted.answered_at_ms or 0) // 1000, UTC)
         who = "its leader" if leader.leader is None else f"broker {leader.leader}"
         return (
-            f"nothing was open at {answered:%Y-%m-%dT%H:%M:%SZ}, by the word of {who}: its last stable offset was its high "
-            f"watermark, {noted.last_stable_offset}; its log was not fetched (--scope open)"
+            f"nothing was open at {answered:%Y-%m-%dT%H:%M:%SZ}, by the word of {who}: its last stable offset was its"
+            f" high watermark, {noted.last_stable_offset}; its log was not fetched (--scope open)"
         )
     if leader.leader == NO_LEADER:
         return f"not captured; no broker leads it; in sync last: {', '.join(leader.in_sync or ())}"
@@ -220,12 +229,13 @@ def deleted_copies(
 ) -> set[CopyKey]:
     """The copies of deleted topics, usually none.
 
-    The topic id in `partition.metadata` shows it. A broker makes the folder of a partition after it has stored the topic's record
-    in its own metadata log. So an id that a metadata log with beginning and end (`is_metadata_whole`) does not contain is older
-    than its snapshot, if the log of that broker was captured, or if the log is confirmed. But if the copy was written after the
-    log ends (`metadata_known_ms`), the log has lost its end. Text shows no topic id: it counts as deleted if a confirmed log has
-    no topic of its name. Without such a log, copies with different topic ids are of different logs,
-    and one of them lives. `partition_notes`: of capture.json. Kafka: `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
+    The topic id in `partition.metadata` shows it. A broker makes the folder of a partition after it has stored the
+    topic's record in its own metadata log. So an id that a metadata log with beginning and end (`is_metadata_whole`)
+    does not contain is older than its snapshot, if the log of that broker was captured, or if the log is confirmed. But
+    if the copy was written after the log ends (`metadata_known_ms`), the log has lost its end. Text shows no topic id:
+    it counts as deleted if a confirmed log has no topic of its name. Without such a log, copies with different topic
+    ids are of different logs, and one of them lives. `partition_notes`: of capture.json. Kafka:
+    `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
     """
     ids = {copy: noted.topic_id for copy, noted in checkpoints.items() if noted.topic_id is not None}
     newest_ms: dict[CopyKey | None, int] = highest_of((file.copy, clock_ms(file.newest_broker_ms)) for file in segments)
@@ -244,9 +254,15 @@ def deleted_copies(
         if topic_id in known_ids.get(topic, ()):
             return topic_id != current_id
         is_outlived = is_above(newest_ms.get(copy), metadata_known_ms)
-        return is_metadata_whole and not is_outlived and (is_metadata_confirmed or broker_of(source) in brokers_with_metadata)
+        return (
+            is_metadata_whole
+            and not is_outlived
+            and (is_metadata_confirmed or broker_of(source) in brokers_with_metadata)
+        )
 
-    copies = {file.copy for file in segments if file.kind in (RAW, TEXT, SKIPPED) and file.topic != CLUSTER_METADATA_TOPIC}
+    copies = {
+        file.copy for file in segments if file.kind in (RAW, TEXT, SKIPPED) and file.topic != CLUSTER_METADATA_TOPIC
+    }
     deleted = {copy for copy in copies if copy is not None and is_deleted(copy)}
     unsettled = {copy: topic_id for copy, topic_id in ids.items() if copy not in deleted}
     return deleted | _of_other_ids(newest_ms, unsettled, partition_notes)
@@ -255,7 +271,8 @@ def deleted_copies(
 def _of_other_ids(
     newest_ms: Mapping[CopyKey | None, int], ids: Mapping[CopyKey, str], partition_notes: Iterable[NotedPartition]
 ) -> set[CopyKey]:
-    """Copies whose topic id is not that of the living topic, which leaders' copies have, else the copy with the newest stamp.
+    """Copies whose topic id is not that of the living topic, which leaders' copies have, else the copy with the newest
+    stamp.
 
     `newest_ms`: the newest stamp of each copy. `ids`: those that no metadata log has settled.
     """

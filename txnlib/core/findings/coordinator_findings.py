@@ -71,7 +71,9 @@ class LoggedId:
     refused: RefusedTimeout | None
 
 
-def of_ids(ids: Iterable[LoggedId], *, coordinator_partitions: int, deleted: Mapping[tuple[str, int], int]) -> Iterator[FindingRow]:
+def of_ids(
+    ids: Iterable[LoggedId], *, coordinator_partitions: int, deleted: Mapping[tuple[str, int], int]
+) -> Iterator[FindingRow]:
     """Findings about transactional ids. `deleted`: the partitions of deleted topics."""
     for each in ids:
         hashes_to = partition_for(each.transactional_id, coordinator_partitions)
@@ -130,7 +132,9 @@ def of_owners(
         if len(names) > 1:
             last = max(each.claims, key=lambda claim: claim.last_record_offset)
             says = f"claimed by {', '.join(names[:_SHOWN])}"
-            yield found(Finding.PRODUCER_ID_OWNED_TWICE, says, last, offset=last.last_record_offset, transactional_id=None)
+            yield found(
+                Finding.PRODUCER_ID_OWNED_TWICE, says, last, offset=last.last_record_offset, transactional_id=None
+            )
         if highest is None or whole_metadata_ms is None:
             continue
         for claim in each.claims:
@@ -141,8 +145,8 @@ def of_owners(
 # ---- Findings about transactions that still list a partition of a deleted topic
 
 
-#: A record that is this much older than the checkpoints was written when they would have listed the partition: brokers write them
-#: every five seconds (`replica.high.watermark.checkpoint.interval.ms`), and clocks may differ.
+#: A record that is this much older than the checkpoints was written when they would have listed the partition: brokers
+#: write them every five seconds (`replica.high.watermark.checkpoint.interval.ms`), and clocks may differ.
 CHECKPOINTED_WITHIN_MS: Final = 60_000
 _SHOWN_PARTITIONS: Final = 5
 
@@ -170,8 +174,8 @@ def listed_deleted(
 ) -> str | None:
     """Which partitions of deleted topics the last record of an id with a transaction lists; None if there are none.
 
-    Kafka: `KafkaApis.handleAddPartitionsToTxn` rejects a partition that does not exist, so it existed when it was added;
-    `TransactionMarkerChannelManager` drops it when the transaction ends.
+    Kafka: `KafkaApis.handleAddPartitionsToTxn` rejects a partition that does not exist, so it existed when it was
+    added; `TransactionMarkerChannelManager` drops it when the transaction ends.
     """
     written_ms = clock_ms(record_ms)
     if written_ms is None:
@@ -184,14 +188,15 @@ def listed_deleted(
 # ---- Findings about ids that are used once and abandoned
 
 
-#: An id counts as abandoned if its application created a newer id at least this long after its last use. Instances that start one
-#: after the other also create new ids while older ids wait for work, but rarely for an hour.
+#: An id counts as abandoned if its application created a newer id at least this long after its last use. Instances that
+#: start one after the other also create new ids while older ids wait for work, but rarely for an hour.
 LEFT_BEHIND_AFTER_MS: Final = 3_600_000
 
-#: Abandoned ids of an application from which the finding is a WARNING: more than a fleet that has just started has instances.
+#: Abandoned ids of an application from which the finding is a WARNING: more than a fleet that has just started has
+#: instances.
 MANY_TRANSACTIONAL_IDS: Final = 100
-#: Abandoned producer ids on a partition from which the finding is a WARNING. Java clients are idempotent by default since 3.0, so
-#: each server of a large fleet has a producer id.
+#: Abandoned producer ids on a partition from which the finding is a WARNING. Java clients are idempotent by default
+#: since 3.0, so each server of a large fleet has a producer id.
 MANY_PRODUCER_IDS: Final = 1_000
 #: Below either number divided by this, there is no finding, because restarts abandon some ids. In between it is INFO.
 FEW: Final = 10
@@ -217,8 +222,8 @@ def of_abandoned_ids(applications: Iterable[AbandonedIds]) -> Iterator[FindingRo
         if each.count >= MANY_TRANSACTIONAL_IDS // FEW:
             yield found(
                 Finding.TRANSACTIONAL_IDS_NOT_REUSED,
-                f"{each.count} transactional ids of application {each.application}, each initialised once and used for at most one "
-                f"transaction, from {_between(each)}",
+                f"{each.count} transactional ids of application {each.application}, each initialised once and used for"
+                f" at most one transaction, from {_between(each)}",
                 each,
                 severity=_severity(each.count, MANY_TRANSACTIONAL_IDS),
             )

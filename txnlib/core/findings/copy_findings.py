@@ -44,7 +44,8 @@ def of_copies(differing: Iterable[DifferingCopies]) -> Iterator[FindingRow]:
 
 @dataclass(frozen=True, slots=True)
 class OpenOnReplica(OfProducer):
-    """A transaction that the newest producer snapshot of a replica has open, and the log of the leader does not show."""
+    """A transaction that the newest producer snapshot of a replica has open, and the log of the leader does not
+    show."""
 
     broker: str | None
     snapshot_offset: int
@@ -53,7 +54,11 @@ class OpenOnReplica(OfProducer):
 
 
 def of_replicas(opened: Iterable[OpenOnReplica]) -> Iterator[FindingRow]:
-    """The finding about each transaction. Kafka: `ProducerStateManager.truncateAndReload`; a new replica has no such snapshot."""
+    """The finding about each transaction. Kafka: `ProducerStateManager.truncateAndReload`; a new replica has no such
+    snapshot."""
     for each in opened:
-        says = f"open on broker {known(each.broker)}, by its snapshot at offset {each.snapshot_offset}: epoch {each.producer_epoch}"
+        says = (
+            f"open on broker {known(each.broker)}, by its snapshot at offset {each.snapshot_offset}: epoch"
+            f" {each.producer_epoch}"
+        )
         yield found(Finding.OPEN_ON_REPLICA, says, each, offset=each.first_offset)

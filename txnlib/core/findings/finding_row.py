@@ -39,10 +39,13 @@ class OfTransaction(OfProducer):
 _PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id")
 
 
-def found(finding: Finding, evidence: str, at: object = None, *, severity: Severity | None = None, **place: Any) -> FindingRow:
+def found(
+    finding: Finding, evidence: str, at: object = None, *, severity: Severity | None = None, **place: Any
+) -> FindingRow:
     """The row of a finding. Its place is that of a row, `at`; `place`: columns that differ.
 
-    A row with a `coordinator_partition`, and no topic, is of a coordinator's log. `severity`: only where a rule's findings differ.
+    A row with a `coordinator_partition`, and no topic, is of a coordinator's log. `severity`: only where a rule's
+    findings differ.
     """
     where = {name: getattr(at, name, None) for name in _PLACE}
     coordinator = getattr(at, "coordinator_partition", None)
@@ -73,7 +76,8 @@ _ESCAPE: Final = re.compile(r"\\(?:u00([0-9a-f]{2})|.)")
 
 
 def as_json(row: object) -> str:
-    """A dataclass as JSON, as Spark's `to_json` writes a struct: without spaces, and without the fields that are None."""
+    """A dataclass as JSON, as Spark's `to_json` writes a struct: without spaces, and without the fields that are
+    None."""
     text = json.dumps(_members(row), ensure_ascii=False, separators=(",", ":"))
     return _ESCAPE.sub(lambda escape: f"\\u00{escape[1].upper()}" if escape[1] else escape[0], text)
 

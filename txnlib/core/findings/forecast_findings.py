@@ -1,7 +1,7 @@
 """Forecasts: what will go wrong next, when, and the arithmetic behind it.
 
-A forecast extrapolates a rate, or adds a broker's setting to the time of a record. It is a WARNING only if the date is near and the
-harm is real, and never an error: nothing is wrong yet.
+A forecast extrapolates a rate, or adds a broker's setting to the time of a record. It is a WARNING only if the date is
+near and the harm is real, and never an error: nothing is wrong yet.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ NEAR_MS: Final = 7 * DAY_MS
 LAST_NIGHTS_MS: Final = 2 * DAY_MS
 #: A rate that was measured for less than this is no reason for a WARNING: it may be that of a burst, or of a start.
 MEASURED_MS: Final = HOUR_MS
-#: What follows the load of a day is measured from one night to the next. Nightly audits do not begin at the same minute.
+#: What follows the load of a day is measured from one night to the next. Nightly audits do not begin at the same
+#: minute.
 NIGHT_MS: Final = 20 * HOUR_MS
 
-#: Epoch from which exhaustion is forecast: half of them. At a steady rate, an id then has as long ahead of it as it has behind it,
-#: so a slow one is forecast early enough, and no young id of a short capture is forecast from a minute of its life.
+#: Epoch from which exhaustion is forecast: half of them. At a steady rate, an id then has as long ahead of it as it has
+#: behind it, so a slow one is forecast early enough, and no young id of a short capture is forecast from a minute of
+#: its life.
 FORECAST_FROM_EPOCH: Final = EXHAUSTED_EPOCH // 2
 #: An id that uses up all epochs within this has done so before: its next rotation is routine.
 ROUTINE_MS: Final = 30 * DAY_MS
@@ -44,19 +46,22 @@ EXPIRY_SCAN_MS: Final = HOUR_MS
 MANY_PRODUCERS: Final = 1_000_000
 #: Below this, nothing is forecast: a few MB, and even tenfold growth in a night would be seen in time.
 FEW_PRODUCERS: Final = MANY_PRODUCERS // 100
-#: Memory of a producer on a partition, in bytes: `ProducerStateEntry` (48), its queue of batches (24, and 88 for its array), up to
-#: five `BatchMetadata` (40 each), and its place in a `HashMap` with its key (56), in a JVM with compressed pointers.
+#: Memory of a producer on a partition, in bytes: `ProducerStateEntry` (48), its queue of batches (24, and 88 for its
+#: array), up to five `BatchMetadata` (40 each), and its place in a `HashMap` with its key (56), in a JVM with
+#: compressed pointers.
 PRODUCER_BYTES: Final = 400
 
 #: Audits in which a last stable offset is the same, from which it is said: two may have seen one long transaction.
 STILL_RUNS: Final = 3
-#: From this on, a last stable offset that stands still is a WARNING: consumers are a day behind, whatever clients' clocks say.
+#: From this on, a last stable offset that stands still is a WARNING: consumers are a day behind, whatever clients'
+#: clocks say.
 STILL_MS: Final = DAY_MS
 #: Names of the findings that are forecasts.
 NAMES: Final = tuple(finding.name for finding in Finding if finding.value.topic is Topic.FORECASTS)
 #: Verdicts that already say that a partition is blocked.
 CALLED: Final = frozenset({"HANGING", "STUCK", "LATE"})
-#: Verdicts on transactions that no coordinator will end: all that the producer id of an id in an expirable state can have open.
+#: Verdicts on transactions that no coordinator will end: all that the producer id of an id in an expirable state can
+#: have open.
 UNENDED: Final = frozenset({"HANGING", "SUSPECT"})
 
 
@@ -141,7 +146,8 @@ class OldClients(IdRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StillPartition:
-    """A partition whose last stable offset was the same in several audits, and the transaction that blocks it, if known."""
+    """A partition whose last stable offset was the same in several audits, and the transaction that blocks it, if
+    known."""
 
     topic: str | None = None
     partition: int | None = None
@@ -182,7 +188,9 @@ def epochs_run_out(use: EpochUse, earlier: EarlierEpoch | None, settings: Foreca
     is_routine = used > 0 and EXHAUSTED_EPOCH * period_ms // used <= ROUTINE_MS
     is_worth_a_look = bool(use.is_two_phase_commit) or not is_routine
     if left <= 0:
-        return Forecast(is_worth_a_look, settings.as_of_ms, f"{at}: exhausted, so the next change gives it a new producer id")
+        return Forecast(
+            is_worth_a_look, settings.as_of_ms, f"{at}: exhausted, so the next change gives it a new producer id"
+        )
     if earlier is None or period_ms <= 0:
         return Forecast(False, None, f"{at}; no earlier epoch is known, so neither is the date of its exhaustion")
     rate = f"{at}, {_a_day(used, period_ms)} epochs a day since {instant(earlier.ms)}: exhausted"
@@ -204,21 +212,25 @@ def id_expires(held: HeldId, settings: ForecastSettings) -> Forecast | None:
     return Forecast(
         ahead_ms <= LAST_NIGHTS_MS,
         expected_ms,
-        f"last updated {instant(held.last_update_ms)}, expires after {duration(after_ms)}: {_about(expected_ms, settings)}; "
-        f"producer id {held.producer_id} has an open transaction on {counted(held.partitions, 'partition')}: "
-        f"{printable(held.first)}{' and others' if held.partitions > 1 else ''}",
+        f"last updated {instant(held.last_update_ms)}, expires after {duration(after_ms)}:"
+        f" {_about(expected_ms, settings)}; producer id {held.producer_id} has an open transaction on"
+        f" {counted(held.partitions, 'partition')}:"
+        f" {printable(held.first)}{' and others' if held.partitions > 1 else ''}",
     )
 
 
 def producers_fill_memory(producers: BrokerProducers, settings: ForecastSettings) -> Forecast | None:
     """When a broker keeps MANY_PRODUCERS.
 
-    With a steady rate of new producer ids, a broker keeps as many as come within `producer.id.expiration.ms`. If these are fewer,
-    it never keeps that many. Kafka: `ProducerStateManager.removeExpiredProducers`.
+    With a steady rate of new producer ids, a broker keeps as many as come within `producer.id.expiration.ms`. If these
+    are fewer, it never keeps that many. Kafka: `ProducerStateManager.removeExpiredProducers`.
     """
     if producers.kept < FEW_PRODUCERS:
         return None
-    keeps = f"broker {producers.broker} keeps {producers.kept:,} producers (about {producers.kept * PRODUCER_BYTES // 10**6:,} MB)"
+    keeps = (
+        f"broker {producers.broker} keeps {producers.kept:,} producers (about"
+        f" {producers.kept * PRODUCER_BYTES // 10**6:,} MB)"
+    )
     left = MANY_PRODUCERS - producers.kept
     if left <= 0:
         return Forecast(True, settings.as_of_ms, f"{keeps}: more than {MANY_PRODUCERS:,} already")
@@ -226,7 +238,11 @@ def producers_fill_memory(producers: BrokerProducers, settings: ForecastSettings
     allocated, allocating_ms = _since(producers.allocated, producers.allocated_ms, settings)
     is_steady = allocating_ms >= MEASURED_MS and bool(producers.producer_ids)
     # Each producer id is kept once per partition that it writes to.
-    steady = allocated * expiration_ms * producers.kept // (allocating_ms * (producers.producer_ids or 1)) if is_steady else 0
+    steady = (
+        allocated * expiration_ms * producers.kept // (allocating_ms * (producers.producer_ids or 1))
+        if is_steady
+        else 0
+    )
     if is_steady and steady < MANY_PRODUCERS:
         return None
     grown, period_ms = _since(producers.grown, producers.earlier_ms, settings)
@@ -238,7 +254,9 @@ def producers_fill_memory(producers: BrokerProducers, settings: ForecastSettings
         grown, period_ms = steady, expiration_ms
     else:
         return None
-    return _at_this_rate(left, grown, period_ms, settings, is_urgent=is_urgent, says=f"{keeps}, {growth}: {MANY_PRODUCERS:,}")
+    return _at_this_rate(
+        left, grown, period_ms, settings, is_urgent=is_urgent, says=f"{keeps}, {growth}: {MANY_PRODUCERS:,}"
+    )
 
 
 def client_is_behind(clients: OldClients, settings: ForecastSettings) -> Forecast | None:
@@ -248,9 +266,10 @@ def client_is_behind(clients: OldClients, settings: ForecastSettings) -> Forecas
     return Forecast(
         False,
         None,
-        f"{clients.ids_behind:,} of {counted(clients.ids, 'transactional id')} of application {printable(clients.application)}: "
-        f"{counted(clients.transactions, 'transaction')} of version 0 or 1, the newest {instant(clients.newest_ms)}, although "
-        f"version 2 has applied since {instant(clients.raised_ms)} or earlier",
+        f"{clients.ids_behind:,} of {counted(clients.ids, 'transactional id')} of application"
+        f" {printable(clients.application)}: {counted(clients.transactions, 'transaction')} of version 0 or 1, the"
+        f" newest {instant(clients.newest_ms)}, although version 2 has applied since {instant(clients.raised_ms)} or"
+        " earlier",
     )
 
 
@@ -265,7 +284,11 @@ def stands_still(partition: StillPartition, settings: ForecastSettings) -> Forec
     if expected_ms is not None:
         then = f"it is called {'HANGING' if partition.verdict == 'SUSPECT' else 'LATE'} {_about(expected_ms, settings)}"
     else:
-        then = "a two-phase commit is never called LATE" if partition.is_two_phase_commit else "no date follows from the logs"
+        then = (
+            "a two-phase commit is never called LATE"
+            if partition.is_two_phase_commit
+            else "no date follows from the logs"
+        )
     return Forecast(
         still_ms >= STILL_MS,
         expected_ms,
@@ -295,7 +318,8 @@ def _plus(ms: int | None, more_ms: int | None) -> int | None:
 def _at_this_rate(
     left: int, grown: int, period_ms: int, settings: ForecastSettings, *, is_urgent: bool, says: str
 ) -> Forecast | None:
-    """The forecast of when what is left is used up, if as much is used in each period; None if never, or too far ahead."""
+    """The forecast of when what is left is used up, if as much is used in each period; None if never, or too far
+    ahead."""
     ahead_ms = -(-left * period_ms // grown) if grown > 0 else HORIZON_MS + 1
     if ahead_ms > HORIZON_MS:
         return None
@@ -334,7 +358,11 @@ def forecasts(
     asked = [ProducerId(use.producer_id) for use in used_epochs if use.producer_id is not None]
     earlier: dict[int | None, EarlierEpoch] = {each.producer_id: each for each in earlier_epochs(asked)}
     rules: tuple[tuple[Finding, Sequence[Any], Callable[[Any], Forecast | None]], ...] = (
-        (Finding.PRODUCER_EPOCHS_RUN_OUT, used_epochs, lambda use: epochs_run_out(use, earlier.get(use.producer_id), settings)),
+        (
+            Finding.PRODUCER_EPOCHS_RUN_OUT,
+            used_epochs,
+            lambda use: epochs_run_out(use, earlier.get(use.producer_id), settings),
+        ),
         (Finding.TRANSACTIONAL_ID_EXPIRES, held_ids, lambda held: id_expires(held, settings)),
         (Finding.PRODUCER_IDS_FILL_MEMORY, kept_producers, lambda kept: producers_fill_memory(kept, settings)),
         (Finding.CLIENT_BEHIND_TRANSACTION_VERSION, old_clients, lambda old: client_is_behind(old, settings)),

@@ -82,7 +82,8 @@ def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[Covera
 def of_open_transaction(
     answer: LiveAnswer, at: object, producer_id: int, *, start: int, epoch: int | None, last_offset: int | None
 ) -> Iterator[FindingRow]:
-    """The finding about an open transaction that was in the log when the leader was asked, and that it describes differently.
+    """The finding about an open transaction that was in the log when the leader was asked, and that it describes
+    differently.
 
     `start` must be exact. Kafka: `DescribeProducersResponse`.
     """
@@ -142,7 +143,9 @@ def stable_questions(coverage: Sequence[CoverageRow]) -> dict[Place, CoverageRow
     }
 
 
-def unexplained_stable_offsets(questions: Mapping[Place, CoverageRow], explained: AbstractSet[Place]) -> Iterator[FindingRow]:
+def unexplained_stable_offsets(
+    questions: Mapping[Place, CoverageRow], explained: AbstractSet[Place]
+) -> Iterator[FindingRow]:
     """Last stable offsets below the high watermark that no transaction in the log explains.
 
     `explained`: the partitions with a transaction that was open there.
@@ -175,8 +178,9 @@ def of_live_transactions(
 ) -> Iterator[FindingRow]:
     """Ids that coordinators describe differently from their records.
 
-    These are ids whose last record was there when the coordinator was asked, and ids with a producer id that none of their records
-    names: producer ids never change their owner. Kafka: `TransactionCoordinator.handleDescribeTransactions`.
+    These are ids whose last record was there when the coordinator was asked, and ids with a producer id that none of
+    their records names: producer ids never change their owner. Kafka:
+    `TransactionCoordinator.handleDescribeTransactions`.
     """
     sound = {copy.partition for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC and _is_sound(copy)}
     last = {(each.transactional_id, each.coordinator_partition): each for each in ids}
@@ -184,10 +188,19 @@ def of_live_transactions(
     for live in live_transactions:
         record = last.get((live.transactional_id, live.coordinator_partition))
         is_told = live.state not in (None, *_NEVER_WRITTEN) and live.coordinator_partition in sound
-        if record is not None and is_told and is_above(live.log_end_offset, record.offset) and _state(record) != _state(live):
+        if (
+            record is not None
+            and is_told
+            and is_above(live.log_end_offset, record.offset)
+            and _state(record) != _state(live)
+        ):
             says = f"the log: {_state(record)}; the coordinator: {_state(live)}"
             yield found(Finding.LIVE_STATE_DISAGREES, says, record)
-        if live.producer_id is not None and live.producer_id >= 0 and (live.transactional_id, live.producer_id) not in named:
+        if (
+            live.producer_id is not None
+            and live.producer_id >= 0
+            and (live.transactional_id, live.producer_id) not in named
+        ):
             epoch = "not told" if live.producer_epoch is None else live.producer_epoch
             told = f"{live.state or 'no state'}, producer epoch {epoch}"
             says = f"the log: no record of the id with this producer id; the coordinator: {told}"

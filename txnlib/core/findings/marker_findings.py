@@ -51,7 +51,12 @@ def marker_finding(marker: Marker) -> Finding | None:
         return None
     if before is not None and _carries(marker, before):
         return _of_carried(marker, before)
-    if before is not None and _is_within(marker, before) and marker.type not in (None, before.type) and _is_about(marker, before):
+    if (
+        before is not None
+        and _is_within(marker, before)
+        and marker.type not in (None, before.type)
+        and _is_about(marker, before)
+    ):
         return Finding.SPLIT_OUTCOME
     if _is_inside_live(marker):
         return Finding.SPLIT_OUTCOME
@@ -65,7 +70,8 @@ def _carries(marker: Marker, decision: Decision) -> bool:
 def _of_carried(marker: Marker, before: Decision) -> Finding | None:
     """The finding about a marker that matches a decision.
 
-    The first such marker carries the decision out. For others, only the time distinguishes a repetition from a manual marker.
+    The first such marker carries the decision out. For others, only the time distinguishes a repetition from a manual
+    marker.
     """
     if marker.is_first:
         is_old = is_ahead(before.coordinator_epoch, marker.coordinator_epoch)
@@ -146,7 +152,9 @@ def _shown(each: OddMarker) -> str:
     marker = each.marker
     ended = "nothing" if each.first_offset is None else f"the records from offset {each.first_offset}"
     beside = {"before": marker.before, "after": marker.after}
-    decisions = [f"; the decision {side}: {as_json(decision)}" for side, decision in beside.items() if decision is not None]
+    decisions = [
+        f"; the decision {side}: {as_json(decision)}" for side, decision in beside.items() if decision is not None
+    ]
     return f"{marker.type or 'a'} marker of epoch {known(marker.epoch)} ended {ended}{''.join(decisions)}"
 
 
@@ -224,15 +232,17 @@ def of_undecided_aborts(markers: Iterable[UndecidedAbort]) -> Iterator[FindingRo
         if each.marker_epoch == each.producer_epoch and _is_inside(each):
             yield found(
                 Finding.ABORTED_WHILE_ONGOING,
-                f"ended the records from offset {each.first_offset}; the transaction began at {precise_time(each.start_ms)} and is "
-                "Ongoing: stop its application before it commits, so that the coordinator aborts the rest",
+                f"ended the records from offset {each.first_offset}; the transaction began at"
+                f" {precise_time(each.start_ms)} and is Ongoing: stop its application before it commits, so that the"
+                " coordinator aborts the rest",
                 each,
                 offset=each.marker_offset,
             )
 
 
 def _is_inside(each: UndecidedAbort) -> bool:
-    """Whether a marker is younger than the start of the transaction, and older than what is known of its coordinator."""
+    """Whether a marker is younger than the start of the transaction, and older than what is known of its
+    coordinator."""
     differ_ms = each.clocks_differ_ms
     if differ_ms is None:
         is_one_clock = each.clock is not None and each.clock == each.coordinator_clock

@@ -17,9 +17,13 @@ SINCE_THEN: Final = 10_000
 
 
 def metadata_findings(
-    partition_assignments: Sequence[PartitionAssignment], coverage: Sequence[CoverageRow], *, contradictions: tuple[str, ...]
+    partition_assignments: Sequence[PartitionAssignment],
+    coverage: Sequence[CoverageRow],
+    *,
+    contradictions: tuple[str, ...],
 ) -> Iterator[FindingRow]:
-    """Unclean elections, and what capture.json and copies contradict. Kafka: the meter `UncleanLeaderElectionsPerSec`."""
+    """Unclean elections, and what capture.json and copies contradict. Kafka: the meter
+    `UncleanLeaderElectionsPerSec`."""
     for each in partition_assignments:
         if each.is_unclean and each.since_offset is not None:
             since = "null" if each.since_ms is None else precise_time(each.since_ms)
@@ -47,15 +51,19 @@ def _or_null(value: object) -> object:
 
 
 def highest_producer_id(producer_id_blocks: Sequence[ProducerIdBlock], whole_metadata_ms: int | None) -> int | None:
-    """The highest producer id that the cluster handed out up to the end of its metadata log; None if that is not known."""
-    return None if whole_metadata_ms is None else max((each.last_producer_id for each in producer_id_blocks), default=-1)
+    """The highest producer id that the cluster handed out up to the end of its metadata log; None if that is not
+    known."""
+    return (
+        None if whole_metadata_ms is None else max((each.last_producer_id for each in producer_id_blocks), default=-1)
+    )
 
 
 def never_allocated(at: Any, highest: int, *, is_dated: bool, offset: int | None) -> Iterator[FindingRow]:
-    """The finding about the producer id of a row, if it is beyond every block and older than the end of the metadata log.
+    """The finding about the producer id of a row, if it is beyond every block and older than the end of the metadata
+    log.
 
-    A client's time does not prove that. Without a broker's (`is_dated`), the brokers would have to have used up several blocks
-    since. Kafka: `ProducerIdManager`.
+    A client's time does not prove that. Without a broker's (`is_dated`), the brokers would have to have used up several
+    blocks since. Kafka: `ProducerIdManager`.
     """
     if at.producer_id > highest + (0 if is_dated else SINCE_THEN):
         says = f"the last producer id that the cluster handed out is {highest}"

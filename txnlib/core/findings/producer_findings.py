@@ -15,8 +15,8 @@ from txnlib.core.kafka.producer_state import ProducerState, append, append_origi
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.rows import OfProducer, OnPartition, row_of
 
-#: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A misbehaving
-#: producer must not fill a row.
+#: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A
+#: misbehaving producer must not fill a row.
 SUSPECTS_KEPT: Final = 100
 
 
@@ -133,12 +133,19 @@ def _of_newest(producer: OddProducer, span: NewestSpan, checks: ProducerChecks) 
         stamped_ms = clock_ms(span.first_timestamp_ms) if span.is_broker_clock else None
         stamped_ms = clock_ms(span.marker_ms) if stamped_ms is None else stamped_ms
         # Only what is older than the end of the metadata log can contradict it.
-        is_dated = stamped_ms is not None and checks.whole_metadata_ms is not None and stamped_ms <= checks.whole_metadata_ms
+        is_dated = (
+            stamped_ms is not None and checks.whole_metadata_ms is not None and stamped_ms <= checks.whole_metadata_ms
+        )
         yield from never_allocated(producer, checks.highest, is_dated=is_dated, offset=first)
     answer = checks.answers.get((producer.topic, producer.partition))
     if answer is not None and span.is_open and span.is_start_exact and start is not None:
         yield from of_open_transaction(
-            answer, producer, producer.producer_id, start=start, epoch=state.producer_epoch, last_offset=state.last_offset
+            answer,
+            producer,
+            producer.producer_id,
+            start=start,
+            epoch=state.producer_epoch,
+            last_offset=state.last_offset,
         )
 
 

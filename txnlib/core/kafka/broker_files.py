@@ -1,7 +1,7 @@
 """Files of a broker next to its logs: producer snapshots, transaction indexes, and text checkpoints.
 
-Kafka: `ProducerStateManager.writeSnapshot`, `readSnapshot`; `TransactionIndex`, `AbortedTxn`. Source of the checkpoints:
-docs/rules/formats.md#checkpoint-files.
+Kafka: `ProducerStateManager.writeSnapshot`, `readSnapshot`; `TransactionIndex`, `AbortedTxn`. Source of the
+checkpoints: docs/rules/formats.md#checkpoint-files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def stored_crc(content: bytes) -> int:
 
 
 def read_producer_snapshot(content: bytes) -> dict[int, ProducerState]:
-    """State by producer id. Raises CorruptRecordError for an unknown version or a size that does not match the count."""
+    """State by producer id. Raises CorruptRecordError for an unknown version or a size that does not match the
+    count."""
     stored_crc(content)
     version, _crc, count = SNAPSHOT_HEADER.unpack_from(content)
     if version != SNAPSHOT_VERSION:
@@ -50,7 +51,9 @@ def read_producer_snapshot(content: bytes) -> dict[int, ProducerState]:
         raise CorruptRecordError(CRC_STARTS_AT, f"{count} entries are promised in {len(content)} bytes")
     producers = {}
     for fields in SNAPSHOT_ENTRY.iter_unpack(content[SNAPSHOT_HEADER.size :]):
-        producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset = fields
+        producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset = (
+            fields
+        )
         producers[producer_id] = ProducerState(
             producer_epoch=optional(epoch),
             last_sequence=optional(last_sequence),
@@ -90,7 +93,9 @@ def read_transaction_index(content: bytes) -> list[AbortedTxn]:
         if version != 0:
             raise CorruptRecordError(position, f"version {version} of an aborted transaction is not known")
         entry = AbortedTxn(*fields)
-        if not 0 <= entry.first_offset <= entry.last_offset or (entries and entries[-1].last_offset >= entry.last_offset):
+        if not 0 <= entry.first_offset <= entry.last_offset or (
+            entries and entries[-1].last_offset >= entry.last_offset
+        ):
             raise CorruptRecordError(position, "aborted transactions are not in the order of their markers")
         entries.append(entry)
     return entries
@@ -111,13 +116,14 @@ Entry = tuple[str | None, int, int]
 
 
 class CheckpointEntries:
-    """The entries of a checkpoint file, one after the other: (topic, partition, offset), or (None, leader epoch, first offset).
+    """The entries of a checkpoint file, one after the other: (topic, partition, offset), or (None, leader epoch, first
+    offset).
 
-    `lines`: with their ends. `fields`: EPOCH_FIELDS or OFFSET_FIELDS. `problem`, after the last entry: why there are not more; None
-    if none are missing. `position`: the byte where that shows.
+    `lines`: with their ends. `fields`: EPOCH_FIELDS or OFFSET_FIELDS. `problem`, after the last entry: why there are
+    not more; None if none are missing. `position`: the byte where that shows.
 
-    A line without a line end may have lost digits, so it is not an entry; nor is a line with numbers outside of Kafka's types
-    (int32 for partitions and epochs, int64 for offsets). An empty file has no entries and no problem.
+    A line without a line end may have lost digits, so it is not an entry; nor is a line with numbers outside of Kafka's
+    types (int32 for partitions and epochs, int64 for offsets). An empty file has no entries and no problem.
     """
 
     def __init__(self, lines: Iterable[bytes], *, fields: int) -> None:

@@ -1,9 +1,9 @@
 """The state of a transactional id after each record, and illegal steps.
 
-Each record has the complete state, so "after" is the record itself; the work is in judging the step. Two things excuse a strange
-step: compaction (records between the two may be gone) and phantom appends (the record stayed in the log although the coordinator
-rolled the step back in memory). So steps are judged only between provably consecutive records, and a step that a phantom append
-explains is reported as such. Kafka: `TransactionMetadata.prepareTransitionTo`,
+Each record has the complete state, so "after" is the record itself; the work is in judging the step. Two things excuse
+a strange step: compaction (records between the two may be gone) and phantom appends (the record stayed in the log
+although the coordinator rolled the step back in memory). So steps are judged only between provably consecutive records,
+and a step that a phantom append explains is reported as such. Kafka: `TransactionMetadata.prepareTransitionTo`,
 `completeTransitionTo`; docs/rules/transactions.md#missing-coordinator-records.
 """
 
@@ -73,7 +73,8 @@ def _epoch(entry: TransactionLogEntry) -> int:
 
 
 def _is_start_known(entry: TransactionLogEntry) -> bool:
-    """Whether the start of the transaction, or that there is none, is known. Text without a version may not print it."""
+    """Whether the start of the transaction, or that there is none, is known. Text without a version may not print
+    it."""
     return entry.start_timestamp_ms is not None or entry.version is not None
 
 
@@ -86,11 +87,15 @@ RECORD_CHECKS: Final[Mapping[Finding, Callable[[TransactionLogEntry], bool]]] = 
     ),
     Finding.START_TIMESTAMP_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and e.start_timestamp_ms is not None,
     Finding.PARTITIONS_IN_EMPTY: lambda e: e.transaction_state is _S.EMPTY and bool(e.transaction_partitions),
-    Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: e.transaction_state in {_S.EMPTY, _S.ONGOING} and _epoch(e) > EXHAUSTED_EPOCH,
+    Finding.EPOCH_BEYOND_EXHAUSTION: lambda e: (
+        e.transaction_state in {_S.EMPTY, _S.ONGOING} and _epoch(e) > EXHAUSTED_EPOCH
+    ),
 }
 
 
-def _findings_of_step(before: TransactionLogEntry | None, after: TransactionLogEntry | None, step: Step) -> list[Finding]:
+def _findings_of_step(
+    before: TransactionLogEntry | None, after: TransactionLogEntry | None, step: Step
+) -> list[Finding]:
     findings = []
     if step is Step.ILLEGAL:
         is_phantom = before is not None and _is_phantom(before, after)
@@ -110,9 +115,9 @@ def _findings_of_step(before: TransactionLogEntry | None, after: TransactionLogE
 def _is_phantom(before: TransactionLogEntry, after: TransactionLogEntry | None) -> bool:
     """Whether a record was rolled back in memory, so that the next record does not follow from it.
 
-    Either a Prepare whose transaction then continues or ends the other way; or the first record of a transaction (Ongoing, or the
-    abort of an empty one), whose id then begins again as if it had not begun. Only an abort of an empty transaction may expire in
-    this way: the expiration of an Ongoing id is never explained by a phantom.
+    Either a Prepare whose transaction then continues or ends the other way; or the first record of a transaction
+    (Ongoing, or the abort of an empty one), whose id then begins again as if it had not begun. Only an abort of an
+    empty transaction may expire in this way: the expiration of an Ongoing id is never explained by a phantom.
     """
     is_first = before.transaction_state is _S.ONGOING or _aborts_nothing(before)
     if after is None:
@@ -158,7 +163,8 @@ def _shrank(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
 
 
 def _goes_on_as_before_initialisation(before: TransactionLogEntry, after: TransactionLogEntry) -> bool:
-    """An initialisation timed out, and the previous client continues: one epoch back, or with the exhausted producer id."""
+    """An initialisation timed out, and the previous client continues: one epoch back, or with the exhausted producer
+    id."""
     if before.transaction_state is not _S.EMPTY:
         return False
     client_epoch = _epoch(after) - 1 if _aborts_nothing(after) else _epoch(after)
@@ -235,7 +241,8 @@ _KEPT: Final[Mapping[Finding, _StepCheck]] = {
 }
 _KEPT_ONCE_BEGUN: Final[Mapping[Finding, _StepCheck]] = {**_KEPT, Finding.START_TIMESTAMP_CHANGED: _changed_start}
 
-#: (states before, states after) -> finding -> predicate on the two values (docs/rules/transactions.md#values-that-a-step-keeps).
+#: (states before, states after) -> finding -> predicate on the two values
+#: (docs/rules/transactions.md#values-that-a-step-keeps).
 STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]]] = {
     (_NOT_BEGUN, _EMPTY): {Finding.UNEXPECTED_PRODUCER_EPOCH: _initialised_at_another_epoch},
     (_NOT_BEGUN, _ONGOING): _KEPT,
@@ -244,7 +251,10 @@ STEP_CHECKS: Final[Mapping[tuple[_States, _States], Mapping[Finding, _StepCheck]
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: b.producer_id == a.producer_id and _rose(b, a) not in (-1, 1),
         Finding.PARTITIONS_CHANGED: lambda b, a: bool(_partitions(a)),
     },
-    (_ONGOING, _ONGOING): {**_KEPT_ONCE_BEGUN, Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a)},
+    (_ONGOING, _ONGOING): {
+        **_KEPT_ONCE_BEGUN,
+        Finding.PARTITIONS_CHANGED: lambda b, a: not _partitions(b) <= _partitions(a),
+    },
     (_ONGOING, PREPARED_STATES): {
         Finding.PRODUCER_ID_CHANGED: _KEPT[Finding.PRODUCER_ID_CHANGED],
         Finding.UNEXPECTED_PRODUCER_EPOCH: lambda b, a: _rose(b, a) > 2,
@@ -271,7 +281,12 @@ PHANTOMS: Final[Mapping[_StepCheck, frozenset[Finding]]] = {
     _shrank: frozenset({Finding.PARTITIONS_CHANGED}),
     _began_twice: frozenset({Finding.START_TIMESTAMP_CHANGED, Finding.PARTITIONS_CHANGED}),
     _goes_on_as_before_initialisation: frozenset(
-        {Finding.PRODUCER_ID_CHANGED, Finding.UNEXPECTED_PRODUCER_EPOCH, Finding.PRODUCER_EPOCH_WENT_BACK, Finding.TIMEOUT_CHANGED}
+        {
+            Finding.PRODUCER_ID_CHANGED,
+            Finding.UNEXPECTED_PRODUCER_EPOCH,
+            Finding.PRODUCER_EPOCH_WENT_BACK,
+            Finding.TIMEOUT_CHANGED,
+        }
     ),
     _goes_on_as_before_prepare: frozenset({Finding.UNEXPECTED_PRODUCER_EPOCH, Finding.PRODUCER_EPOCH_WENT_BACK}),
     _initialised_over_a_gap: frozenset({Finding.UNEXPECTED_PRODUCER_EPOCH}),

@@ -44,9 +44,10 @@ def partition_for(transactional_id: str, partitions: int) -> int:
 def count_partitions(owned: Iterable[tuple[str, int]], *, at_least: int, default: int) -> tuple[int, CountBasis]:
     """The number of coordinator partitions that `(transactional_id, partition)` pairs of records allow, and its basis.
 
-    Ids can refute a number but not prove one: ids of 50 partitions that were found in the first 10 may also fit 10. So the default
-    is used unless it is refuted, and partitions that were not captured count as missing. If it is refuted, the smallest number from
-    `at_least` up that fits every id is assumed. If none fits (mixed clusters), it is the default, or more if more were seen.
+    Ids can refute a number but not prove one: ids of 50 partitions that were found in the first 10 may also fit 10. So
+    the default is used unless it is refuted, and partitions that were not captured count as missing. If it is refuted,
+    the smallest number from `at_least` up that fits every id is assumed. If none fits (mixed clusters), it is the
+    default, or more if more were seen.
     """
     pairs = set(owned)
     fits = [n for n in range(max(at_least, 1), MOST_PARTITIONS + 1) if all(partition_for(i, n) == p for i, p in pairs)]

@@ -60,26 +60,31 @@ ACCEPTANCES: Final[Mapping[tuple[MarkerEpoch, Brokers, MarkerVersion], Acceptanc
 }
 
 
-#: Outcome -> by how much, at most, a decision raises the epoch of its records. KAFKA-19367: an ABORT of 4.0.0 raises it by two.
+#: Outcome -> by how much, at most, a decision raises the epoch of its records. KAFKA-19367: an ABORT of 4.0.0 raises it
+#: by two.
 MOST_RAISED: Final = {"COMMIT": 1, "ABORT": 2}
 
 
 def record_epochs(marker_epoch: int, outcome: str, transaction_version: int | None) -> tuple[int, int]:
     """The lowest and the highest producer epoch that records of a decided transaction may have.
 
-    `marker_epoch`: that of its decision. Under transactions v2, each end raises the epoch, before it only that by a coordinator.
-    Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`; KIP-890;
+    `marker_epoch`: that of its decision. Under transactions v2, each end raises the epoch, before it only that by a
+    coordinator. Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`; KIP-890;
     docs/rules/copies.md#order-of-decisions-and-markers.
     """
     return marker_epoch - MOST_RAISED[outcome], marker_epoch - 1 if (transaction_version or 0) >= 2 else marker_epoch
 
 
-def acceptance(seen_epoch: int, marker_epoch: int, kafka_version: str | None, transaction_version: int | None) -> Acceptance:
+def acceptance(
+    seen_epoch: int, marker_epoch: int, kafka_version: str | None, transaction_version: int | None
+) -> Acceptance:
     """Whether a partition that has seen one epoch, with records open, accepts a marker of another.
 
     `transaction_version` is that of the marker, None if unknown.
     """
-    brokers = {None: Brokers.UNKNOWN, False: Brokers.BEFORE_4_2, True: Brokers.FROM_4_2}[is_from(STRICT_FROM, kafka_version)]
+    brokers = {None: Brokers.UNKNOWN, False: Brokers.BEFORE_4_2, True: Brokers.FROM_4_2}[
+        is_from(STRICT_FROM, kafka_version)
+    ]
     return ACCEPTANCES[_order(seen_epoch, marker_epoch), brokers, _version(kafka_version, transaction_version)]
 
 

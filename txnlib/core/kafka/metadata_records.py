@@ -1,7 +1,7 @@
 """A record of `__cluster_metadata`, from bytes or from printed JSON.
 
-`RECORD_TYPES` lists the types with their fields, by Kafka's names. Types whose content an audit does not need have no fields here:
-their records keep their name only, so that no credential is stored. Kafka: the schemas in
+`RECORD_TYPES` lists the types with their fields, by Kafka's names. Types whose content an audit does not need have no
+fields here: their records keep their name only, so that no credential is stored. Kafka: the schemas in
 `metadata/src/main/resources/common/metadata`, 3.3 to 4.3; `AbstractApiMessageSerde`.
 """
 
@@ -15,7 +15,15 @@ from enum import StrEnum
 from typing import Any, Final
 
 from txnlib.core.kafka.constants import MAX_INT16
-from txnlib.core.kafka.wire import CorruptRecordError, Field, Message, is_text, optional, read_int16, read_unsigned_varint
+from txnlib.core.kafka.wire import (
+    CorruptRecordError,
+    Field,
+    Message,
+    is_text,
+    optional,
+    read_int16,
+    read_unsigned_varint,
+)
 
 #: The first number of every record value. Kafka: `DEFAULT_FRAME_VERSION`.
 FRAME_VERSION: Final = 1
@@ -53,7 +61,8 @@ class MetadataType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MetadataRecord:
-    """One record: its type, its version, and its columns by their names in `metadata_log`. Absent columns do not change."""
+    """One record: its type, its version, and its columns by their names in `metadata_log`. Absent columns do not
+    change."""
 
     type: str
     version: int | None
@@ -77,8 +86,17 @@ def _list(name: str, kind: str, versions: str = "0+", tag: int | None = None) ->
     return Field(name, f"[]{kind}", versions, nullable="0+", tag=tag)
 
 
-_ENDPOINT: Final = (Field("name", "string"), Field("host", "string"), Field("port", "uint16"), Field("securityProtocol", "int16"))
-_FEATURE: Final = (Field("name", "string"), Field("minSupportedVersion", "int16"), Field("maxSupportedVersion", "int16"))
+_ENDPOINT: Final = (
+    Field("name", "string"),
+    Field("host", "string"),
+    Field("port", "uint16"),
+    Field("securityProtocol", "int16"),
+)
+_FEATURE: Final = (
+    Field("name", "string"),
+    Field("minSupportedVersion", "int16"),
+    Field("maxSupportedVersion", "int16"),
+)
 _BROKER: Final = (Field("brokerId", "int32"), Field("brokerEpoch", "int64"))
 _ID_AND_EPOCH: Final = (Field("id", "int32"), Field("epoch", "int64"))
 _PARTITION: Final = (Field("partitionId", "int32"), Field("topicId", "uuid"))
@@ -179,7 +197,13 @@ CONTROL_RECORD_TYPES: Final[Mapping[int, str]] = {
     6: "KRAFT_VOTERS",
 }
 #: Number of a resource type -> name. Kafka: `ConfigResource.Type`.
-RESOURCE_TYPES: Final[Mapping[int, str]] = {2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
+RESOURCE_TYPES: Final[Mapping[int, str]] = {
+    2: "TOPIC",
+    4: "BROKER",
+    8: "BROKER_LOGGER",
+    16: "CLIENT_METRICS",
+    32: "GROUP",
+}
 #: Settings whose values are secrets. Kafka prints them in the same way (`Password.HIDDEN`).
 _SECRET: Final = re.compile(r"password|secret|jaas|credential|keystore\.(key|certificate)|token", re.IGNORECASE)
 HIDDEN: Final = "[hidden]"
@@ -256,13 +280,23 @@ def _named(*names: str) -> _Columns:
 
 
 _OF_PARTITION: Final = _named(
-    *("topicId", "partitionId", "replicas", "isr", "removingReplicas", "addingReplicas", "leaderEpoch", "partitionEpoch"),
+    *(
+        "topicId",
+        "partitionId",
+        "replicas",
+        "isr",
+        "removingReplicas",
+        "addingReplicas",
+        "leaderEpoch",
+        "partitionEpoch",
+    ),
     *("leaderRecoveryState", "eligibleLeaderReplicas", "lastKnownElr"),
 )
 
 
 def _partition_columns(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a partition. A leader of -1 is none; no leader in a change: the leader stays, as does its epoch."""
+    """The columns of a partition. A leader of -1 is none; no leader in a change: the leader stays, as does its
+    epoch."""
     leader = data.get("leader", NO_LEADER_CHANGE)
     return {**_OF_PARTITION(data), "sets_leader": leader != NO_LEADER_CHANGE, "leader": optional(leader)}
 

@@ -1,7 +1,7 @@
 """The producer state of a partition after each batch. Kafka: `ProducerAppendInfo`, `ProducerStateEntry`.
 
-The log is replayed as in replication and recovery: every batch is accepted, and a batch that a leader would have refused becomes a
-finding. There is one function, `append`, with two branches: data and marker.
+The log is replayed as in replication and recovery: every batch is accepted, and a batch that a leader would have
+refused becomes a finding. There is one function, `append`, with two branches: data and marker.
 Source: docs/rules/transactions.md#effect-of-a-batch-and-of-a-marker.
 """
 
@@ -13,7 +13,12 @@ from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import long_difference
-from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, LATE_TRANSACTION_BUFFER_MS, PRODUCER_ID_EXPIRATION_MS, is_ahead
+from txnlib.core.kafka.constants import (
+    GROUP_METADATA_TOPIC,
+    LATE_TRANSACTION_BUFFER_MS,
+    PRODUCER_ID_EXPIRATION_MS,
+    is_ahead,
+)
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch, increment_sequence
 
 
@@ -99,7 +104,10 @@ def has_expired(before: ProducerState, now: int | None, producer_id_expiration_m
 
     Never while it has an open transaction. Source: docs/rules/transactions.md#forgotten-producers.
     """
-    return before.current_txn_first_offset is None and long_difference(now, before.last_timestamp) >= producer_id_expiration_ms
+    return (
+        before.current_txn_first_offset is None
+        and long_difference(now, before.last_timestamp) >= producer_id_expiration_ms
+    )
 
 
 def _append_data(before: ProducerState, batch: RecordBatch, origin: AppendOrigin) -> Appended:
@@ -107,7 +115,10 @@ def _append_data(before: ProducerState, batch: RecordBatch, origin: AppendOrigin
     if before.is_known:
         if is_ahead(before.producer_epoch, of=batch.producer_epoch):
             findings.append(Finding.INVALID_PRODUCER_EPOCH)
-        elif origin is AppendOrigin.CLIENT and batch.base_sequence not in (None, _next_sequence(before, batch.producer_epoch)):
+        elif origin is AppendOrigin.CLIENT and batch.base_sequence not in (
+            None,
+            _next_sequence(before, batch.producer_epoch),
+        ):
             findings.append(Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)
     if before.current_txn_first_offset is not None and not batch.is_transactional:
         findings.append(Finding.INVALID_TXN_STATE)

@@ -1,7 +1,7 @@
 """The header of a record batch, and its control record. Kafka: `DefaultRecordBatch`, `ControlRecordType`.
 
-The 61-byte header contains everything about a producer except whether a marker commits or aborts. That is in the single record of a
-control batch, so only control batches and those of coordinators are read beyond the header.
+The 61-byte header contains everything about a producer except whether a marker commits or aborts. That is in the single
+record of a control batch, so only control batches and those of coordinators are read beyond the header.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ LOG_OVERHEAD: Final = 12
 MAGIC_POSITION: Final = 16
 #: The CRC covers everything from here to the end of the batch.
 CRC_STARTS_AT: Final = 21
-#: Largest body of a decoded batch, uncompressed. A marker has 17 bytes, and brokers accept batches of a coordinator only up to
-#: `max.message.bytes`, 1 MiB by default; but 22 KB of compressed data may claim to be 1.5 GB.
+#: Largest body of a decoded batch, uncompressed. A marker has 17 bytes, and brokers accept batches of a coordinator
+#: only up to `max.message.bytes`, 1 MiB by default; but 22 KB of compressed data may claim to be 1.5 GB.
 MAX_BODY_BYTES: Final = 64 << 20
 
-#: Positions of the stored CRC: of a batch of version 2, and of the messages before, whose CRC-32 covers all from the magic on.
+#: Positions of the stored CRC: of a batch of version 2, and of the messages before, whose CRC-32 covers all from the
+#: magic on.
 _CRC_AT, _OLD_CRC_AT = 17, 12
 
 COMPRESSION_MASK: Final = 0x07
@@ -63,7 +64,8 @@ DELETE_HORIZON_FLAG: Final = 0x40
 
 
 def stored_crc(header: bytes) -> tuple[int, int, bool]:
-    """The CRC in the first CRC_STARTS_AT bytes of a batch, where the bytes that it covers begin, and whether it is CRC-32C.
+    """The CRC in the first CRC_STARTS_AT bytes of a batch, where the bytes that it covers begin, and whether it is
+    CRC-32C.
 
     Kafka: `DefaultRecordBatch.checksum`, `LegacyRecord.checksum`.
     """
@@ -94,7 +96,8 @@ class ControlType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndTxnMarker:
-    """Kafka: `EndTransactionMarker`. None: a text dump does not show the field, or the marker has no coordinator epoch."""
+    """Kafka: `EndTransactionMarker`. None: a text dump does not show the field, or the marker has no coordinator
+    epoch."""
 
     control_type: ControlType | None
     coordinator_epoch: int | None
@@ -143,9 +146,11 @@ def increment_sequence(sequence: int, increment: int) -> int:
 def iter_records(
     body: bytes, count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
 ) -> Iterator[Record]:
-    """The `count` records of an uncompressed batch body, one by one, because even a body within the limit may contain millions.
+    """The `count` records of an uncompressed batch body, one by one, because even a body within the limit may contain
+    millions.
 
-    Raises CorruptRecordError if a length, the count or the end of the body does not match. Kafka: `DefaultRecord.readFrom`.
+    Raises CorruptRecordError if a length, the count or the end of the body does not match. Kafka:
+    `DefaultRecord.readFrom`.
     """
     position = 0
     for _ in range(count):
@@ -168,7 +173,8 @@ def iter_records(
 
 
 def unstorable(record: Record, base_offset: int, last_offset: int) -> str | None:
-    """Why the offset or time of a record in a batch from `base_offset` to `last_offset` is impossible; None if it is possible.
+    """Why the offset or time of a record in a batch from `base_offset` to `last_offset` is impossible; None if it is
+    possible.
 
     Both are sums with a delta from the record, which may have any size.
     """

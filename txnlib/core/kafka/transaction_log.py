@@ -1,8 +1,8 @@
 """Records of `__transaction_state`, and offset commits. Kafka: `TransactionLogKey.json`, `TransactionLogValue.json`.
 
-The log contains the coordinator's decisions, not what happened on partitions: a Prepare record is the decision, and a Complete
-record means that every partition acknowledged its marker. The coordinator epoch is not in the value: it is the leader epoch in the
-header of the batch.
+The log contains the coordinator's decisions, not what happened on partitions: a Prepare record is the decision, and a
+Complete record means that every partition acknowledged its marker. The coordinator epoch is not in the value: it is the
+leader epoch in the header of the batch.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class TopicPartition:
 class TransactionLogEntry:
     """The value of one record. None: the record has no such value, or a text dump does not show it.
 
-    `transaction_partitions` is None for Empty (null on disk), and the empty tuple for Complete. `version` is None for a text dump.
+    `transaction_partitions` is None for Empty (null on disk), and the empty tuple for Complete. `version` is None for a
+    text dump.
     """
 
     transactional_id: str
@@ -131,7 +132,9 @@ def entry_of(transactional_id: str, version: int, fields: Mapping[str, Any]) -> 
         transaction_state=_STATES[fields["transactionStatus"]],
         transaction_partitions=None
         if listed is None
-        else tuple(TopicPartition(topic["topic"], partition) for topic in listed for partition in topic["partitionIds"]),
+        else tuple(
+            TopicPartition(topic["topic"], partition) for topic in listed for partition in topic["partitionIds"]
+        ),
         last_update_timestamp_ms=optional(fields["transactionLastUpdateTimestampMs"]),
         start_timestamp_ms=optional(fields["transactionStartTimestampMs"]),
         version=version,
@@ -146,8 +149,8 @@ def entry_of(transactional_id: str, version: int, fields: Mapping[str, Any]) -> 
 
 # ---- A record of `__consumer_offsets`. Kafka: `OffsetCommitKey.json`, `OffsetCommitValue.json`
 
-# Only offset commits are read. The topic also contains records with higher key versions (2: the members of a group; 3 and above:
-# records of newer kinds of groups).
+# Only offset commits are read. The topic also contains records with higher key versions (2: the members of a group; 3
+# and above: records of newer kinds of groups).
 
 
 #: Both versions have the same fields; brokers write 1.
@@ -190,7 +193,9 @@ class OffsetCommit:
 def read_offset_commit_key(key: bytes) -> OffsetCommitKey | None:
     """The key of a commit; None for records of another kind. Raises CorruptRecordError for bad bytes."""
     version, position = read_int16(key, 0)
-    return OffsetCommitKey(*COMMIT_KEY.read(version, key, position).values()) if version in COMMIT_KEY.versions else None
+    return (
+        OffsetCommitKey(*COMMIT_KEY.read(version, key, position).values()) if version in COMMIT_KEY.versions else None
+    )
 
 
 def read_offset_commit_value(value: bytes) -> OffsetCommit:

@@ -1,7 +1,7 @@
 """The states of a transactional id, and the legal steps between them. Kafka: `TransactionState`.
 
-`STEPS` alone decides whether a step between two *records* is legal. The log is not the memory of the coordinator: Dead and
-PrepareEpochFence are never written, and a step through them appears as its two ends (Ongoing -> PrepareAbort).
+`STEPS` alone decides whether a step between two *records* is legal. The log is not the memory of the coordinator: Dead
+and PrepareEpochFence are never written, and a step through them appears as its two ends (Ongoing -> PrepareAbort).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Kafka's primitive types, and messages as tables of fields. Every reader is `(buffer, offset) -> (value, next offset)`.
+"""Kafka's primitive types, and messages as tables of fields. Every reader is `(buffer, offset) -> (value, next
+offset)`.
 
-Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`, and the JSON definitions from which it generates its messages.
+Kafka: `ByteUtils`, `org.apache.kafka.common.protocol.types.Type`, and the JSON definitions from which it generates its
+messages.
 """
 
 from __future__ import annotations
@@ -110,7 +112,9 @@ def read_compact_length(buffer: bytes, offset: int) -> tuple[int, int]:
     return length_plus_one - 1, end
 
 
-def sized(read_length: Reader, read_content: Callable[[bytes, int, int], tuple[Any, int]], *, is_nullable: bool = False) -> Reader:
+def sized(
+    read_length: Reader, read_content: Callable[[bytes, int, int], tuple[Any, int]], *, is_nullable: bool = False
+) -> Reader:
     """The reader of a length, then of a content that has it: STRING, COMPACT_STRING, ARRAY, COMPACT_ARRAY."""
 
     def read(buffer: bytes, offset: int) -> tuple[Any, int]:
@@ -145,8 +149,9 @@ def read_tagged_fields(buffer: bytes, offset: int) -> tuple[list[tuple[int, byte
 class Field:
     """A field, by the name that Kafka's tools print in JSON.
 
-    `type`: a key of `_CODES`, `uuid`, `string`, or `raw string` if it need not be UTF-8; any name of a structure that has `fields`.
-    `[]` before it makes a list. `versions` and `nullable` are `2+`, `0-3`, `1` or `none`. A field with a `tag` is a tagged field.
+    `type`: a key of `_CODES`, `uuid`, `string`, or `raw string` if it need not be UTF-8; any name of a structure that
+    has `fields`. `[]` before it makes a list. `versions` and `nullable` are `2+`, `0-3`, `1` or `none`. A field with a
+    `tag` is a tagged field.
     """
 
     name: str
@@ -164,14 +169,18 @@ class Message:
     A tagged field of another size than its type is corrupt, or, with `is_lenient`, an unknown one.
     """
 
-    def __init__(self, versions: str, flexible: str, *fields: Field, end: str = "the value", is_lenient: bool = False) -> None:
+    def __init__(
+        self, versions: str, flexible: str, *fields: Field, end: str = "the value", is_lenient: bool = False
+    ) -> None:
         self.versions, self._flexible, self._fields, self._end = _range(versions), _range(flexible), fields, end
         self._readers = {each: _structure(fields, each, each in self._flexible, is_lenient) for each in self.versions}
 
     def read(self, version: int, buffer: bytes, offset: int) -> dict[str, Any]:
-        """The fields of one of `versions`, by name, from an offset to the end. Tagged fields that are not written are absent.
+        """The fields of one of `versions`, by name, from an offset to the end. Tagged fields that are not written are
+        absent.
 
-        The numbers of unknown tags are under UNKNOWN_TAGS, if there are any. Raises CorruptRecordError, also if bytes are left.
+        The numbers of unknown tags are under UNKNOWN_TAGS, if there are any. Raises CorruptRecordError, also if bytes
+        are left.
         """
         fields, end = self._readers[version](buffer, offset)
         if end != len(buffer):
@@ -179,7 +188,8 @@ class Message:
         return fields
 
     def read_json(self, version: int, data: Any) -> dict[str, Any] | None:
-        """The same from JSON that Kafka's tools printed, of any version; None if a field is missing or cannot be on disk."""
+        """The same from JSON that Kafka's tools printed, of any version; None if a field is missing or cannot be on
+        disk."""
         return _read_json(self._fields, version, data)
 
     def write(self, version: int, fields: Mapping[str, Any]) -> bytes:
@@ -237,7 +247,9 @@ def _structure(
             read = _read_uuid if kind == "uuid" else _FIXED[kind]
         if kind == field.type:
             return read
-        return sized(read_compact_length if is_flexible else read_int32, partial(_read_elements, read), is_nullable=is_nullable)
+        return sized(
+            read_compact_length if is_flexible else read_int32, partial(_read_elements, read), is_nullable=is_nullable
+        )
 
     present = [field for field in fields if version in _range(field.versions)]
     plain = tuple((field.name, reader_of(field)) for field in present if field.tag is None)
@@ -268,7 +280,9 @@ def _structure(
 def _read_json(fields: Sequence[Field], version: int, data: Any) -> dict[str, Any] | None:
     if type(data) is not dict:
         return None
-    present = [field for field in fields if version in _range(field.versions) and (field.tag is None or field.name in data)]
+    present = [
+        field for field in fields if version in _range(field.versions) and (field.tag is None or field.name in data)
+    ]
     is_whole = all(field.name in data and _is_json(field, version, data[field.name]) for field in present)
     return {field.name: data[field.name] for field in present} if is_whole else None
 
@@ -327,10 +341,14 @@ def _write(fields: Sequence[Field], version: int, is_flexible: bool, values: Map
     def size(width: int, length: int) -> bytes:
         return write_unsigned_varint(length + 1) if is_flexible else (length % 256**width).to_bytes(width, "big")
 
-    present = [field for field in fields if version in _range(field.versions) and (field.tag is None or field.name in values)]
+    present = [
+        field for field in fields if version in _range(field.versions) and (field.tag is None or field.name in values)
+    ]
     plain = b"".join(written(field, field.type, values.get(field.name)) for field in present if field.tag is None)
     if not is_flexible:
         return plain
-    tagged = sorted((field.tag, written(field, field.type, values[field.name])) for field in present if field.tag is not None)
+    tagged = sorted(
+        (field.tag, written(field, field.type, values[field.name])) for field in present if field.tag is not None
+    )
     contents = [write_unsigned_varint(tag) + write_unsigned_varint(len(content)) + content for tag, content in tagged]
     return plain + write_unsigned_varint(len(contents)) + b"".join(contents)

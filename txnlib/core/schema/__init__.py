@@ -1,8 +1,8 @@
 """The catalogue of columns: every table, once, as plain data.
 
 Arrow schemas (`readers.arrow_schemas`), Spark schemas (`spark.schemas`), CHECK constraints (`delta.local_tables`) and
-`docs/tables.md` derive from it. A table, its Delta table and the function that makes it have the same name; in capitals, that
-name is a table here. Raw Kafka times are `*_ms` columns; report tables have timestamps.
+`docs/tables.md` derive from it. A table, its Delta table and the function that makes it have the same name; in
+capitals, that name is a table here. Raw Kafka times are `*_ms` columns; report tables have timestamps.
 
 In reading order:
 
@@ -20,7 +20,18 @@ from collections.abc import Mapping
 from dataclasses import make_dataclass
 from typing import Any, Final
 
-from txnlib.core.schema.columns import Scalar, Array, Struct, Type, Column, Table, TOPIC_PARTITION, COPY, PRODUCER, OPEN_TRANSACTION
+from txnlib.core.schema.columns import (
+    Scalar,
+    Array,
+    Struct,
+    Type,
+    Column,
+    Table,
+    TOPIC_PARTITION,
+    COPY,
+    PRODUCER,
+    OPEN_TRANSACTION,
+)
 from txnlib.core.schema import coordinators, coverage, ingested, metadata, outcomes, producers, reports, runs
 
 #: In the order of `docs/tables.md`.
@@ -75,7 +86,8 @@ def shown(view: str, *, is_wide: bool = True) -> tuple[str, ...]:
 
 
 def row_class(table: str) -> Any:
-    """The dataclass of rows that a table of the catalogue has, with a field for each column: `known_until_ms` for an instant."""
+    """The dataclass of rows that a table of the catalogue has, with a field for each column: `known_until_ms` for an
+    instant."""
     names = [f"{each.name}_ms" if each.type is Scalar.TIMESTAMP else each.name for each in TABLES[table].columns]
     return make_dataclass(table, dict.fromkeys(names), frozen=True, slots=True)
 

@@ -92,7 +92,10 @@ PARTITION_COLUMNS: Final = (
     Column("topic", STRING, "Topic of the partition."),
     Column("partition", INT, "Number of the partition."),
 )
-COPY_COLUMNS: Final = (*PARTITION_COLUMNS, Column("source", STRING, "Copy: raw or text, and the log directory in the capture."))
+COPY_COLUMNS: Final = (
+    *PARTITION_COLUMNS,
+    Column("source", STRING, "Copy: raw or text, and the log directory in the capture."),
+)
 AS_OF: Final = Column("as_of", TIMESTAMP, "Instant of the audit: ages and verdicts are as of then.")
 #: Partitions of a transaction.
 PARTITION_LIST: Final = Array(struct(topic=STRING, partition=INT))

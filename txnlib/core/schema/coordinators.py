@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.core.schema.columns import BOOLEAN, INT, LONG, PARTITION_LIST, STRING, TIMESTAMP, Array, Column, Table, struct
+from txnlib.core.schema.columns import (
+    BOOLEAN,
+    INT,
+    LONG,
+    PARTITION_LIST,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Column,
+    Table,
+    struct,
+)
 
 _ID_COLUMNS: Final = (
     Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
@@ -22,10 +33,16 @@ COORDINATOR_STATES: Final = Table(
         Column("state_before", STRING, "State in the id's previous record; NULL for none or a tombstone."),
         Column("state", STRING, "State in this record; NULL for a tombstone."),
         Column("transition", STRING, "The step in words."),
-        Column("is_consecutive", BOOLEAN, "Whether no record of the id can be missing between the one before it and this one."),
+        Column(
+            "is_consecutive",
+            BOOLEAN,
+            "Whether no record of the id can be missing between the one before it and this one.",
+        ),
         Column("legality", STRING, "LEGAL, RETRY, TRANSACTIONS_V2, ILLEGAL, or UNKNOWN if records may be missing."),
         Column("transaction_number", LONG, "Number of the transaction, counted per id; NULL if none is known."),
-        Column("value_version", INT, "Version of the value: 0, or 1 with tagged fields; NULL if text does not show it."),
+        Column(
+            "value_version", INT, "Version of the value: 0, or 1 with tagged fields; NULL if text does not show it."
+        ),
         Column("producer_id", LONG, "Producer id."),
         Column("previous_producer_id", LONG, "Tag 0: producer id before this transition (since Kafka 4.3)."),
         Column("next_producer_id", LONG, "Tag 1: producer id after an epoch overflow."),
@@ -34,7 +51,11 @@ COORDINATOR_STATES: Final = Table(
         Column("partitions", PARTITION_LIST, "Partitions of the transaction."),
         Column("last_update_ms", LONG, "Time of the transition, by the coordinator's clock."),
         Column("start_ms", LONG, "Start of the transaction; NULL if neither recorded nor derivable."),
-        Column("client_transaction_version", INT, "Tag 2: transaction version of the client, or of the cluster if it aborted."),
+        Column(
+            "client_transaction_version",
+            INT,
+            "Tag 2: transaction version of the client, or of the cluster if it aborted.",
+        ),
         Column("is_superseded", BOOLEAN, "Whether the current copy reaches beyond the record and lacks it."),
         Column("hole_ms", LONG, "Time of the newest record, up to this one, after a hole."),
         Column("hole_offset", LONG, "Offset of the newest record, up to this one, after a hole."),
@@ -61,8 +82,10 @@ TRANSACTIONAL_IDS: Final = Table(
     ),
     shown={
         "list": "transactional_id coordinator coordinator_partition producer_id producer_epoch state partitions",
-        "describe": "coordinator transactional_id coordinator_partition producer_id producer_epoch state transaction_timeout_ms "
-        "transaction_start duration_ms partitions",
+        "describe": (
+            "coordinator transactional_id coordinator_partition producer_id producer_epoch state transaction_timeout_ms"
+            " transaction_start duration_ms partitions"
+        ),
     },
 )
 
@@ -95,7 +118,9 @@ TRANSACTIONS: Final = Table(
         Column("state", STRING, "State in the last record."),
         Column("start", TIMESTAMP, "When it began, by the coordinator's clock."),
         Column("prepared", TIMESTAMP, "When it was decided: append time of the Prepare record."),
-        Column("decided", TIMESTAMP, "When it was decided: the time in the Prepare record, else in the Complete record."),
+        Column(
+            "decided", TIMESTAMP, "When it was decided: the time in the Prepare record, else in the Complete record."
+        ),
         Column("completed", TIMESTAMP, "When all markers were acknowledged: append time of the Complete record."),
         Column("partitions", PARTITION_LIST, "Partitions of the transaction."),
         Column("outcome", STRING, "COMMIT, ABORT or OPEN."),
@@ -109,14 +134,20 @@ TRANSACTIONS: Final = Table(
         Column("decided_epoch", INT, "Producer epoch of the Prepare record and of the markers."),
         Column("decided_coordinator_epoch", INT, "Leader epoch of the Prepare record's batch."),
         Column(
-            "markers", MARKERS, "Each partition: the decision's marker (NULL if none), what it ended, and how far clocks differ."
+            "markers",
+            MARKERS,
+            "Each partition: the decision's marker (NULL if none), what it ended, and how far clocks differ.",
         ),
         Column("transaction_timeout_ms", INT, "Timeout that the client requested; 2147483647 for two-phase commit."),
         Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("transaction_version", INT, "Transaction version, if a record contains it."),
-        Column("client_transaction_version", INT, "Transaction version of the client, if an Ongoing record contains it."),
         Column(
-            "cluster_transaction_version", INT, "Level of the feature transaction.version at its end, or now; NULL if not known."
+            "client_transaction_version", INT, "Transaction version of the client, if an Ongoing record contains it."
+        ),
+        Column(
+            "cluster_transaction_version",
+            INT,
+            "Level of the feature transaction.version at its end, or now; NULL if not known.",
         ),
         Column("first_record_offset", LONG, "Offset of its first surviving record."),
         Column("last_record_offset", LONG, "Offset of its last record."),
@@ -132,9 +163,14 @@ PRODUCER_ID_OWNERS: Final = Table(
         Column(
             "owner",
             STRING,
-            "CURRENT, NEXT (not in use yet), ROTATED (the transactional id has another one now) or EXPIRED (by a tombstone).",
+            "CURRENT, NEXT (not in use yet), ROTATED (the transactional id has another one now) or EXPIRED (by a"
+            " tombstone).",
         ),
-        Column("given_up", STRING, "Why it is no longer in use: EPOCHS_EXHAUSTED, EXPIRED or UNKNOWN; NULL for the current one."),
+        Column(
+            "given_up",
+            STRING,
+            "Why it is no longer in use: EPOCHS_EXHAUSTED, EXPIRED or UNKNOWN; NULL for the current one.",
+        ),
         Column("first_record_offset", LONG, "Offset of the first surviving record that names it."),
         Column("last_record_offset", LONG, "Offset of the last record that names it."),
         Column("first_seen", TIMESTAMP, "Append time of the first surviving record that names it."),

@@ -24,20 +24,24 @@ from txnlib.core.schema.columns import (
 TRUNCATED: Final = Array(struct(leader_epoch=INT, from_offset=LONG))
 
 COVERAGE: Final = Table(
-    comment="A row for each copy of a partition: what the copy shows, and up to when. Missing partitions have a row, too.",
+    comment=(
+        "A row for each copy of a partition: what the copy shows, and up to when. Missing partitions have a row, too."
+    ),
     columns=(
         *COPY_COLUMNS,
         Column("broker", STRING, "Broker, by the name of its folder."),
         Column(
-            "is_judged", BOOLEAN, "Whether verdicts rest on this copy: the leader's, else the longest with the newest leader epoch."
+            "is_judged",
+            BOOLEAN,
+            "Whether verdicts rest on this copy: the leader's, else the longest with the newest leader epoch.",
         ),
         Column("leader", STRING, "Broker that leads the partition; -1 if none; NULL if not known."),
         Column(
             "leader_basis",
             STRING,
-            "How the leader is known: CAPTURE_JSON; METADATA_LOG, which was growing when it was copied; METADATA_LOG_UNCONFIRMED, "
-            "if that is not known; METADATA_LOG_STALE, if it had ended long before; METADATA_LOG_DAMAGED, if the record with the "
-            "leader may be lost.",
+            "How the leader is known: CAPTURE_JSON; METADATA_LOG, which was growing when it was copied;"
+            " METADATA_LOG_UNCONFIRMED, if that is not known; METADATA_LOG_STALE, if it had ended long before;"
+            " METADATA_LOG_DAMAGED, if the record with the leader may be lost.",
         ),
         Column("noted_leader", STRING, "Leader by capture.json; -1 if none."),
         Column("assigned_leader", STRING, "Leader by the metadata log; -1 if none."),
@@ -54,7 +58,8 @@ COVERAGE: Final = Table(
         Column(
             "role",
             STRING,
-            "LEADER, LAST_LEADER (of a partition without leader), FURTHEST (leader unknown, and no copy reaches further) or OTHER.",
+            "LEADER, LAST_LEADER (of a partition without leader), FURTHEST (leader unknown, and no copy reaches"
+            " further) or OTHER.",
         ),
         Column(
             "is_current",
@@ -73,9 +78,12 @@ COVERAGE: Final = Table(
         Column(
             "read_from_offset",
             LONG,
-            "Base offset of the first segment that was read; if above the log start, a snapshot replaces what is before.",
+            "Base offset of the first segment that was read; if above the log start, a snapshot replaces what is"
+            " before.",
         ),
-        Column("hidden_below", LONG, "Offset from which it was read, if no snapshot or answer shows what was open there."),
+        Column(
+            "hidden_below", LONG, "Offset from which it was read, if no snapshot or answer shows what was open there."
+        ),
         Column("high_watermark", LONG, "High watermark in the copy's checkpoint."),
         Column("noted_high_watermark", LONG, "Highest in any broker's checkpoint that is not younger than the copy."),
         Column(
@@ -92,7 +100,11 @@ COVERAGE: Final = Table(
         Column("batches", LONG, "Batches that were read."),
         Column("unreadable_bytes", LONG, "Bytes that could not be read; see quarantine."),
         Column("gap_offset", LONG, "Highest base offset that does not follow the batch before it."),
-        Column("segment_gap_offset", LONG, "Of a coordinator: base offset of a segment before which another one may be missing."),
+        Column(
+            "segment_gap_offset",
+            LONG,
+            "Of a coordinator: base offset of a segment before which another one may be missing.",
+        ),
         Column("overlap_offset", LONG, "Lowest offset from which segments overlap; NULL if none do."),
         Column("damaged_offset", LONG, "Highest offset below which something was unreadable."),
         Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN or CORRUPT."),
@@ -102,8 +114,8 @@ COVERAGE: Final = Table(
         Column(
             "is_gone",
             BOOLEAN,
-            "If MISSING: whether the metadata log, or checkpoints with capture.json, prove that the topic is gone; NULL if they "
-            "prove nothing.",
+            "If MISSING: whether the metadata log, or checkpoints with capture.json, prove that the topic is gone; NULL"
+            " if they prove nothing.",
         ),
         Column("answered_at", TIMESTAMP, "When the leader was asked for its last stable offset."),
         Column("answered_stable_offset", LONG, "Last stable offset at answered_at: nothing below it was open."),
@@ -115,15 +127,19 @@ COVERAGE: Final = Table(
         ),
         Column("batches_since", INT, "Night since which earlier record_batches count; NULL if all was read."),
         Column("batches_from", LONG, "Base offset of the first segment whose earlier record_batches count."),
-        Column("spans_since", INT, "batches_since of producer_spans and partition_transactions; only for the judged copy."),
+        Column(
+            "spans_since", INT, "batches_since of producer_spans and partition_transactions; only for the judged copy."
+        ),
     ),
     checks={
         "partition_is_named": are_present(*TOPIC_PARTITION),
         "status_is_known": is_one_of("status", "COMPLETE", "PARTIAL", "DAMAGED", "MISSING"),
     },
     shown={
-        "coverage": "topic partition broker status is_judged is_leader detail | end_offset high_watermark first_offset "
-        "unreadable_bytes captured_at"
+        "coverage": (
+            "topic partition broker status is_judged is_leader detail | end_offset high_watermark first_offset "
+            "unreadable_bytes captured_at"
+        )
     },
 )
 

@@ -26,7 +26,9 @@ from txnlib.core.schema.columns import (
 )
 
 RECORD_BATCHES: Final = Table(
-    comment="The headers of the batches of every copy. A row is one batch, or a run of consecutive batches of one producer.",
+    comment=(
+        "The headers of the batches of every copy. A row is one batch, or a run of consecutive batches of one producer."
+    ),
     columns=(
         *COPY_COLUMNS,
         Column("segment_base_offset", LONG, "Base offset in the name of the segment."),
@@ -38,7 +40,9 @@ RECORD_BATCHES: Final = Table(
         Column("records_count", INT, "Records; 0 if compaction kept only the header."),
         Column("producer_id", LONG, "Producer id."),
         Column("producer_epoch", INT, "Producer epoch."),
-        Column("base_sequence", INT, "Sequence of the first record; NULL for markers and transactional offset commits."),
+        Column(
+            "base_sequence", INT, "Sequence of the first record; NULL for markers and transactional offset commits."
+        ),
         Column("last_sequence", INT, "Sequence of the last record, wrapping from 2147483647 to 0."),
         Column("partition_leader_epoch", INT, "Leader epoch in which it was appended."),
         Column("is_transactional", BOOLEAN, "Whether it belongs to a transaction."),
@@ -63,8 +67,10 @@ RECORD_BATCHES: Final = Table(
     },
     of_log=OfLog(
         rows="TRUE",
-        counts="stored.source = copy.source AND stored.night >= copy.batches_since "
-        "AND stored.segment_base_offset >= copy.batches_from",
+        counts=(
+            "stored.source = copy.source AND stored.night >= copy.batches_since "
+            "AND stored.segment_base_offset >= copy.batches_from"
+        ),
     ),
 )
 
@@ -79,7 +85,9 @@ TRANSACTION_LOG: Final = Table(
         Column("coordinator_epoch", INT, "Leader epoch of the batch, which is the coordinator epoch."),
         Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
         Column("is_tombstone", BOOLEAN, "Whether the id expired with this record."),
-        Column("value_version", INT, "Version of the value: 0, or 1 with tagged fields; NULL if text does not show it."),
+        Column(
+            "value_version", INT, "Version of the value: 0, or 1 with tagged fields; NULL if text does not show it."
+        ),
         Column("producer_id", LONG, "Producer id."),
         Column("previous_producer_id", LONG, "Tag 0: producer id before this transition (since Kafka 4.3)."),
         Column("next_producer_id", LONG, "Tag 1: producer id after an epoch overflow."),
@@ -91,7 +99,11 @@ TRANSACTION_LOG: Final = Table(
         Column("partitions", PARTITION_LIST, "Partitions of the transaction; NULL in Empty, [] in Complete."),
         Column("last_update_ms", LONG, "Time of the transition, by the coordinator's clock."),
         Column("start_ms", LONG, "Time of the transaction's first Ongoing record, by the coordinator's clock."),
-        Column("client_transaction_version", INT, "Tag 2: transaction version of the client, or of the cluster if it aborted."),
+        Column(
+            "client_transaction_version",
+            INT,
+            "Tag 2: transaction version of the client, or of the cluster if it aborted.",
+        ),
         Column("unknown_tags", Array(INT), "Numbers of tagged fields that this version does not know."),
     ),
 )
@@ -109,7 +121,9 @@ METADATA_LOG: Final = Table(
         Column("controller_epoch", INT, "Leader epoch of the batch, which is the controller's epoch."),
         Column("type", STRING, "Type of the record."),
         Column("version", INT, "Version of the record; NULL for control records."),
-        Column("name", STRING, "Name of the topic, feature, setting or controller transaction, or why that was aborted."),
+        Column(
+            "name", STRING, "Name of the topic, feature, setting or controller transaction, or why that was aborted."
+        ),
         Column("topic_id", STRING, "Topic id, as Kafka prints it."),
         Column("partition_id", INT, "Number of the partition."),
         Column("replicas", Array(INT), "Replicas of the partition; NULL if not changed."),
@@ -136,8 +150,8 @@ METADATA_LOG: Final = Table(
         Column(
             "is_effective",
             BOOLEAN,
-            "Whether it counts: in the newest complete snapshot or the unbroken log around it, not of an aborted controller "
-            "transaction, and not refuted by a better copy.",
+            "Whether it counts: in the newest complete snapshot or the unbroken log around it, not of an aborted"
+            " controller transaction, and not refuted by a better copy.",
         ),
     ),
     checks={"offsets_are_in_order": "offset <= last_offset", "record_has_a_type": are_present("type")},
@@ -177,8 +191,8 @@ SEGMENTS: Final = Table(
         Column("last_gap_offset", LONG, "Highest base offset that does not follow the batch before it."),
         Column("bytes", LONG, "Bytes of the segment."),
         Column("batches", LONG, "Batches read."),
-        # Preallocated (ZEROS), a text of first lines only (EMPTY_OR_CUT), inside a batch (TORN), or nothing believable follows
-        # (CORRUPT).
+        # Preallocated (ZEROS), a text of first lines only (EMPTY_OR_CUT), inside a batch (TORN), or nothing believable
+        # follows (CORRUPT).
         Column("tail", STRING, "How the segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN or CORRUPT."),
         Column("is_decoded", BOOLEAN, "Whether the relevant records were printed or decoded."),
         # Of markers, LogAppendTime batches and coordinator records.
@@ -200,7 +214,11 @@ PRODUCER_SNAPSHOTS: Final = Table(
     columns=(
         *COPY_COLUMNS,
         Column("path", STRING, "Snapshot file, or file of answers."),
-        Column("snapshot_offset", LONG, "The state is that before this offset; of an answer, at or above this high watermark."),
+        Column(
+            "snapshot_offset",
+            LONG,
+            "The state is that before this offset; of an answer, at or above this high watermark.",
+        ),
         Column("is_answer", BOOLEAN, "True for a leader's answer; NULL for snapshots."),
         Column("producer_id", LONG, "Producer id; NULL in the row that says that the file was read."),
         Column("producer_epoch", INT, "Producer epoch."),
@@ -254,7 +272,11 @@ CHECKPOINTS: Final = Table(
     columns=(
         Column("source", STRING, "Log directory of the checkpoint file."),
         Column("path", STRING, "Checkpoint file."),
-        Column("name", STRING, "high_watermark, recovery_point, log_start_offset, cleaner_offset, leader_epoch or topic_id."),
+        Column(
+            "name",
+            STRING,
+            "high_watermark, recovery_point, log_start_offset, cleaner_offset, leader_epoch or topic_id.",
+        ),
         *PARTITION_COLUMNS,
         Column("value", LONG, "Offset, or leader epoch."),
         Column("start_offset", LONG, "First offset of the leader epoch; NULL for other checkpoints."),

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnlib.core.schema.columns import BOOLEAN, INT, LONG, PARTITION_COLUMNS, STRING, TIMESTAMP, Array, Column, Table, are_present
+from txnlib.core.schema.columns import (
+    BOOLEAN,
+    INT,
+    LONG,
+    PARTITION_COLUMNS,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Column,
+    Table,
+    are_present,
+)
 
 #: From when to when a row applies. Offsets are those of `__cluster_metadata`.
 _SINCE: Final = (
@@ -24,7 +35,9 @@ PARTITION_ASSIGNMENTS: Final = Table(
         Column("leader_epoch", INT, "Leader epoch of the partition."),
         Column("isr", Array(INT), "In-sync replicas; without a leader, the last ones."),
         Column("replicas", Array(INT), "Replicas of the partition."),
-        Column("eligible_leader_replicas", Array(INT), "Replicas that may lead although they are not in sync (KIP-966)."),
+        Column(
+            "eligible_leader_replicas", Array(INT), "Replicas that may lead although they are not in sync (KIP-966)."
+        ),
         Column("is_unclean", BOOLEAN, "Whether the leader was elected without being in sync: records may be lost."),
         *_SINCE,
     ),

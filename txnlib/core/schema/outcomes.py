@@ -23,7 +23,11 @@ from txnlib.core.schema.columns import (
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
 TRANSACTION_COLUMNS: Final = (
-    Column("transactional_id", STRING, "Transactional id; NULL if no captured coordinator has the producer id, or several do."),
+    Column(
+        "transactional_id",
+        STRING,
+        "Transactional id; NULL if no captured coordinator has the producer id, or several do.",
+    ),
     Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
     Column("transaction_number", LONG, "Number of the transaction, counted per id; NULL if none is known."),
     Column("producer_id", LONG, "Producer id."),
@@ -39,8 +43,8 @@ TRANSACTION_OUTCOMES: Final = Table(
         Column(
             "known_from",
             STRING,
-            "COORDINATOR (listed by its records), MARKER_TIME (the list is lost; the marker was written between start and "
-            "completion) or PARTITION (only the partition shows it).",
+            "COORDINATOR (listed by its records), MARKER_TIME (the list is lost; the marker was written between start"
+            " and completion) or PARTITION (only the partition shows it).",
         ),
         Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("decided_outcome", STRING, "Decision: COMMIT, ABORT or OPEN; NULL if no record of it survives."),
@@ -61,9 +65,11 @@ TRANSACTION_OUTCOMES: Final = Table(
         "transaction_is_placed": are_present("producer_id", "topic", "partition"),
     },
     shown={
-        "transaction": "topic partition marker marker_offset outcome records first_offset bytes marked known_from "
-        "transaction_number producer_id producer_epoch marker_epoch marker_coordinator_epoch decided_outcome decided "
-        "is_two_phase_commit says"
+        "transaction": (
+            "topic partition marker marker_offset outcome records first_offset bytes marked known_from"
+            " transaction_number producer_id producer_epoch marker_epoch marker_coordinator_epoch decided_outcome"
+            " decided is_two_phase_commit says"
+        )
     },
 )
 
@@ -85,14 +91,23 @@ MARKER_REPAIRS: Final = Table(
         Column("transaction_version", INT, "Transaction version, if a record or a feature shows it."),
         Column("seen_epoch", INT, "Producer epoch that the partition has seen; NULL if forgotten."),
         Column("seen_coordinator_epoch", INT, "Coordinator epoch that the partition has seen; NULL if forgotten."),
-        Column("is_accepted", STRING, "Whether the partition accepts these epochs: ACCEPTED, REFUSED or DEPENDS_ON_VERSION."),
+        Column(
+            "is_accepted",
+            STRING,
+            "Whether the partition accepts these epochs: ACCEPTED, REFUSED or DEPENDS_ON_VERSION.",
+        ),
         Column(
             "request",
             STRING,
-            "Body of the WriteTxnMarkers request that would write it, with the lowest accepted epochs; NULL if another marker did.",
+            "Body of the WriteTxnMarkers request that would write it, with the lowest accepted epochs; NULL if another"
+            " marker did.",
         ),
         Column("tool", STRING, "Who can send the request, or why no shipped tool can."),
-        Column("fate", STRING, "What became of the records: OPEN; COMMIT or ABORT, by another marker; or NONE, if there are none."),
+        Column(
+            "fate",
+            STRING,
+            "What became of the records: OPEN; COMMIT or ABORT, by another marker; or NONE, if there are none.",
+        ),
         Column("first_offset", LONG, "Offset of the first of these records; NULL if there are none."),
         Column("ended_at_offset", LONG, "Offset of the marker that ended these records; NULL if none did."),
         Column("consumers_saw", STRING, "What consumers have seen meanwhile, as a sentence."),
@@ -108,14 +123,24 @@ IN_DOUBT_TRANSACTIONS: Final = Table(
         Column("application", STRING, "Application, derived from the form of the transactional id."),
         Column("state", STRING, "State at the coordinator; it stays Ongoing when a client prepares."),
         Column("open_since", TIMESTAMP, "When it began, by the coordinator's clock."),
-        Column("last_update", TIMESTAMP, "Time of its last coordinator record: it was prepared after that, or not yet."),
+        Column(
+            "last_update", TIMESTAMP, "Time of its last coordinator record: it was prepared after that, or not yet."
+        ),
         Column("open_ms", LONG, "Time from open_since to as_of; NULL if open_since is unknown."),
-        Column("is_overdue", BOOLEAN, "Whether it is open for longer than `in_doubt_after_minutes`, or nobody knows since when."),
+        Column(
+            "is_overdue",
+            BOOLEAN,
+            "Whether it is open for longer than `in_doubt_after_minutes`, or nobody knows since when.",
+        ),
         Column("partitions", PARTITION_LIST, "Partitions that it holds."),
         Column("records", LONG, "Records that it holds there; NULL if not counted."),
         Column("bytes", LONG, "Bytes of the batches that it holds; NULL if not counted."),
         Column("is_kept", BOOLEAN, "Whether a client came back and kept it as prepared; NULL if no record says so."),
-        Column("kept_producer_id", LONG, "Producer id that InitProducerId with keepPreparedTxn returns; NULL for a new one."),
+        Column(
+            "kept_producer_id",
+            LONG,
+            "Producer id that InitProducerId with keepPreparedTxn returns; NULL for a new one.",
+        ),
         Column("kept_producer_epoch", INT, "Producer epoch that InitProducerId with keepPreparedTxn returns."),
         Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it."),
         Column("runs_seen", INT, "Number of audits that saw it, this one included."),

@@ -71,7 +71,8 @@ PRODUCER_SPANS: Final = Table(
         Column(
             "suspect",
             struct(before=STATE_FIELDS, batch=BATCH_FIELDS),
-            "A batch that the core has to judge, with the state before it. The other columns are empty, unless it ends a span.",
+            "A batch that the core has to judge, with the state before it. The other columns are empty, unless it ends"
+            " a span.",
         ),
         Column(
             "is_newest",
@@ -89,12 +90,14 @@ CHECKED_BATCHES: Final = Table(
     columns=(
         *COPY_COLUMNS,
         Column("producer_id", LONG, "Producer of the batch."),
-        Column("start_offset", LONG, "First offset of the transaction whose verdict depends on it; NULL for an odd batch."),
+        Column(
+            "start_offset", LONG, "First offset of the transaction whose verdict depends on it; NULL for an odd batch."
+        ),
         Column(
             "place",
             STRING,
-            "before (the producer's last data batch before the transaction), first, last, or odd (it, or the batch after it, does "
-            "not fit what the producer wrote before).",
+            "before (the producer's last data batch before the transaction), first, last, or odd (it, or the batch"
+            " after it, does not fit what the producer wrote before).",
         ),
         Column("base_offset", LONG, "Offset of its first record."),
         Column("last_offset", LONG, "Offset of its last record."),
@@ -123,8 +126,9 @@ PRODUCER_STATES: Final = Table(
         Column("current_transaction_start_offset", LONG, "First offset of the open transaction; NULL if none is open."),
     ),
     shown={
-        "describe-producers": "producer_id producer_epoch coordinator_epoch last_sequence last_timestamp "
-        "current_transaction_start_offset"
+        "describe-producers": (
+            "producer_id producer_epoch coordinator_epoch last_sequence last_timestamp current_transaction_start_offset"
+        )
     },
 )
 

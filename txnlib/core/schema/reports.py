@@ -45,7 +45,11 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("producer_epoch", INT, "Producer epoch known to the partition."),
         Column("coordinator_epoch", INT, "Coordinator epoch of the producer's last marker."),
         Column("start_offset", LONG, "First offset of the transaction."),
-        Column("last_timestamp", TIMESTAMP, "Time of the producer's last write, by the client's clock in CreateTime topics."),
+        Column(
+            "last_timestamp",
+            TIMESTAMP,
+            "Time of the producer's last write, by the client's clock in CreateTime topics.",
+        ),
         Column("last_timestamp_ms", LONG, "last_timestamp in epoch ms, even if out of a timestamp's range."),
         Column("duration_minutes", LONG, "Whole minutes since last_timestamp, as in find-hanging."),
         Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
@@ -66,7 +70,9 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("safe_to_abort", BOOLEAN, "Whether the abort command may be run."),
         Column("abort_command", STRING, "The exact command; NULL if an abort by hand would be wrong."),
         Column("do_not_abort_because", STRING, "Why an abort by hand is wrong, or not yet safe."),
-        Column("blocked_offsets", LONG, "Offsets from its start, or from the log start above it, to the high watermark."),
+        Column(
+            "blocked_offsets", LONG, "Offsets from its start, or from the log start above it, to the high watermark."
+        ),
         Column("blocked_bytes", LONG, "Bytes of these offsets."),
         Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
         Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it."),
@@ -76,33 +82,55 @@ OPEN_TRANSACTIONS: Final = Table(
         Column(
             "safety",
             Array(PROOF),
-            "The proof that an abort is safe: each statement, whether it holds, what holds or is missing, and its witnesses.",
+            "The proof that an abort is safe: each statement, whether it holds, what holds or is missing, and its"
+            " witnesses.",
         ),
         Column("records", LONG, "Records that an abort discards; NULL if not counted."),
-        Column("committed_siblings", Array(STRING), "Other partitions on which the producer has committed since, at most 20."),
+        Column(
+            "committed_siblings",
+            Array(STRING),
+            "Other partitions on which the producer has committed since, at most 20.",
+        ),
         Column("copied_at", TIMESTAMP, "Instant up to which the copies show that it was open."),
         Column("topic_id", STRING, "Topic id of the copy, by which later audits recognise it."),
         Column("first_batch_crc", LONG, "CRC of its first batch, by which later audits recognise it."),
     ),
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
     shown={
-        "open": "topic partition start_offset verdict transactional_id holds blocked_offsets blocks_since safe_to_abort reason | "
-        "application producer_id producer_epoch coordinator_state first_seen runs_seen explanation do_not_abort_because",
-        "find-hanging": "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp "
-        "duration_minutes transactional_id verdict reason",
-        "explain": "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp last_timestamp_ms "
-        "duration_minutes transactional_id coordinator_partition coordinator_state verdict reason explanation kafka_find_hanging "
-        "causes evidence late_by age_basis broker_clock_age_ms safe_to_abort abort_command do_not_abort_because blocked_offsets "
-        "blocked_bytes blocks_since first_seen runs_seen safety",
-        "report": "topic partition producer_id start_offset producer_epoch transactional_id application coordinator_partition "
-        "coordinator_state transaction_start transaction_timeout_ms is_two_phase_commit last_timestamp last_timestamp_ms "
-        "duration_minutes verdict reason explanation causes evidence age_basis broker_clock_age_ms safe_to_abort abort_command "
-        "do_not_abort_because blocked_offsets blocked_bytes blocks_since first_seen runs_seen safe_from safety",
-        "summary": "topic partition producer_id producer_epoch start_offset transactional_id verdict reason blocks_since "
-        "blocked_offsets blocked_bytes safe_to_abort runs_seen application explanation safe_from",
-        "page": "topic partition producer_id start_offset transactional_id verdict reason blocked_offsets blocks_since runs_seen",
-        "page: two-phase": "topic partition start_offset producer_id transactional_id coordinator_state coordinator_partition "
-        "transaction_start blocked_offsets verdict",
+        "open": (
+            "topic partition start_offset verdict transactional_id holds blocked_offsets blocks_since safe_to_abort"
+            " reason | application producer_id producer_epoch coordinator_state first_seen runs_seen explanation"
+            " do_not_abort_because"
+        ),
+        "find-hanging": (
+            "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp "
+            "duration_minutes transactional_id verdict reason"
+        ),
+        "explain": (
+            "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp last_timestamp_ms"
+            " duration_minutes transactional_id coordinator_partition coordinator_state verdict reason explanation"
+            " kafka_find_hanging causes evidence late_by age_basis broker_clock_age_ms safe_to_abort abort_command"
+            " do_not_abort_because blocked_offsets blocked_bytes blocks_since first_seen runs_seen safety"
+        ),
+        "report": (
+            "topic partition producer_id start_offset producer_epoch transactional_id application coordinator_partition"
+            " coordinator_state transaction_start transaction_timeout_ms is_two_phase_commit last_timestamp"
+            " last_timestamp_ms duration_minutes verdict reason explanation causes evidence age_basis"
+            " broker_clock_age_ms safe_to_abort abort_command do_not_abort_because blocked_offsets blocked_bytes"
+            " blocks_since first_seen runs_seen safe_from safety"
+        ),
+        "summary": (
+            "topic partition producer_id producer_epoch start_offset transactional_id verdict reason blocks_since "
+            "blocked_offsets blocked_bytes safe_to_abort runs_seen application explanation safe_from"
+        ),
+        "page": (
+            "topic partition producer_id start_offset transactional_id verdict reason blocked_offsets blocks_since"
+            " runs_seen"
+        ),
+        "page: two-phase": (
+            "topic partition start_offset producer_id transactional_id coordinator_state coordinator_partition "
+            "transaction_start blocked_offsets verdict"
+        ),
     },
 )
 
@@ -118,8 +146,10 @@ LATE_TRANSACTIONS: Final = replace(
     comment="The open transactions that their coordinator should have ended.",
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", Verdict.LATE)},
     shown={
-        "find-late": "topic partition start_offset transactional_id late_by coordinator_state blocked_offsets transaction_start | "
-        "transaction_timeout_ms last_timestamp duration_minutes producer_id producer_epoch"
+        "find-late": (
+            "topic partition start_offset transactional_id late_by coordinator_state blocked_offsets transaction_start"
+            " | transaction_timeout_ms last_timestamp duration_minutes producer_id producer_epoch"
+        )
     },
 )
 
@@ -134,9 +164,9 @@ ABORT_PLAN: Final = Table(
         Column(
             "action",
             STRING,
-            "ABORT, ABORT_LATER (not safe yet), ABORT_AS_DECIDED (the coordinator's ABORT is refused), END_AT_COORDINATOR, "
-            "REVIVE_COORDINATOR, DO_NOT_ABORT (an abort by hand would be wrong, or is not proven right), WAIT, CAPTURE_MORE "
-            "or CHECK_TIMESTAMPS.",
+            "ABORT, ABORT_LATER (not safe yet), ABORT_AS_DECIDED (the coordinator's ABORT is refused),"
+            " END_AT_COORDINATOR, REVIVE_COORDINATOR, DO_NOT_ABORT (an abort by hand would be wrong, or is not proven"
+            " right), WAIT, CAPTURE_MORE or CHECK_TIMESTAMPS.",
         ),
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
@@ -154,15 +184,22 @@ ABORT_PLAN: Final = Table(
         Column("notes", Array(STRING), "Permissions that the command needs, and the order of steps."),
         Column("is_holder", BOOLEAN, "Whether it blocks the last stable offset; if not, another one blocks first."),
         Column("places", Array(STRING), "Every partition on which the step ends it, with its start offset there."),
-        Column("blocked_offsets", LONG, "Offsets from its start, or from the log start above it, to the high watermark."),
+        Column(
+            "blocked_offsets", LONG, "Offsets from its start, or from the log start above it, to the high watermark."
+        ),
         Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
     ),
     shown={
-        "abort-plan": "number action topic partition start_offset producer_id transactional_id verdict | reason effect "
-        "do_not_abort_because command command_for_old_brokers",
+        "abort-plan": (
+            "number action topic partition start_offset producer_id transactional_id verdict | reason effect "
+            "do_not_abort_because command command_for_old_brokers"
+        ),
         "report: plan": "number action before command command_for_old_brokers after effect notes places",
-        "page: plan": "number action topic partition producer_id start_offset transactional_id verdict reason do_not_abort_because "
-        "command command_for_old_brokers before after effect notes places blocked_offsets is_holder",
+        "page: plan": (
+            "number action topic partition producer_id start_offset transactional_id verdict reason"
+            " do_not_abort_because command command_for_old_brokers before after effect notes places blocked_offsets"
+            " is_holder"
+        ),
     },
 )
 
@@ -181,9 +218,9 @@ ENDED_TRANSACTIONS: Final = Table(
         Column(
             "how",
             STRING,
-            "DECIDED (its coordinator's marker), BY_HAND (a marker without a decision), SPLIT (by hand, against the "
-            "decision), MARKED (a marker of unknown origin), LOG_START_MOVED, TOPIC_GONE, GONE, or NOT_CAPTURED, which the "
-            "next audit reports again.",
+            "DECIDED (its coordinator's marker), BY_HAND (a marker without a decision), SPLIT (by hand, against the"
+            " decision), MARKED (a marker of unknown origin), LOG_START_MOVED, TOPIC_GONE, GONE, or NOT_CAPTURED, which"
+            " the next audit reports again.",
         ),
         Column("outcome", STRING, "COMMIT or ABORT, by its marker."),
         Column("marker_offset", LONG, "Offset of its marker."),
@@ -211,8 +248,10 @@ BROKERS: Final = Table(
     ),
     shown={
         "summary: brokers": "broker partitions_with_late_transactions active_transaction_open_time_max_ms",
-        "page: brokers": "broker partitions_led partitions_with_late_transactions coordinators_led "
-        "active_transaction_open_time_max_ms",
+        "page: brokers": (
+            "broker partitions_led partitions_with_late_transactions coordinators_led "
+            "active_transaction_open_time_max_ms"
+        ),
     },
 )
 
@@ -229,12 +268,16 @@ BROKER_CLOCKS: Final = Table(
         Column(
             "basis",
             STRING,
-            "TWO_WAY (markers in both directions enclose it), ONE_WAY (the fastest marker is assumed to take at most a second) or "
-            "CONTRADICTORY (a clock was set, or a leader moved).",
+            "TWO_WAY (markers in both directions enclose it), ONE_WAY (the fastest marker is assumed to take at most a"
+            " second) or CONTRADICTORY (a clock was set, or a leader moved).",
         ),
         Column("samples", LONG, "Decisions of the broker that the other one marked."),
         Column("samples_back", LONG, "Decisions of the other broker that this one marked."),
-        Column("applied_ms", LONG, "The offset that was applied to match markers; 0 if clocks are near or too few samples agree."),
+        Column(
+            "applied_ms",
+            LONG,
+            "The offset that was applied to match markers; 0 if clocks are near or too few samples agree.",
+        ),
         Column("is_far", BOOLEAN, "Whether the clocks certainly differ by more than a second."),
     ),
     shown={"summary: clocks": "broker other_broker offset_ms error_ms"},
@@ -248,13 +291,19 @@ PARTITIONS: Final = Table(
         Column("end_offset", LONG, "Offset after the last batch."),
         Column("log_start_offset", LONG, "Lowest offset that can be read."),
         Column("high_watermark", LONG, "High watermark in the checkpoint, else the end offset."),
-        Column("is_high_watermark_assumed", BOOLEAN, "Whether it is the end offset, because no checkpoint was captured."),
+        Column(
+            "is_high_watermark_assumed", BOOLEAN, "Whether it is the end offset, because no checkpoint was captured."
+        ),
         Column("last_stable_offset", LONG, "Last stable offset: read_committed consumers stop here."),
         Column("lag_offsets", LONG, "High watermark minus last stable offset."),
         Column("lag_bytes", LONG, "Bytes of the batches from the last stable offset on."),
         Column("lag_ms", LONG, "Age of the batch at the last stable offset, at as_of."),
         Column("blocking_producer_id", LONG, "Producer of the transaction that blocks the last stable offset."),
-        Column("blocking_transactional_id", STRING, "Transactional id of the transaction that blocks the last stable offset."),
+        Column(
+            "blocking_transactional_id",
+            STRING,
+            "Transactional id of the transaction that blocks the last stable offset.",
+        ),
         Column(
             "blocking_verdict",
             STRING,
@@ -266,14 +315,22 @@ PARTITIONS: Final = Table(
         Column("is_late", BOOLEAN, "Whether brokers count the partition in PartitionsWithLateTransactionsCount."),
     ),
     shown={
-        "timeline: partition": "last_stable_offset log_start_offset high_watermark lag_offsets lag_ms blocking_producer_id "
-        "blocking_transactional_id blocking_verdict",
-        "report: partition": "last_stable_offset lag_offsets lag_bytes blocking_producer_id blocking_transactional_id "
-        "next_blocking_offset next_blocking_producer_id next_blocking_transactional_id",
-        "summary: lag": "topic partition lag_offsets lag_bytes lag_ms blocking_producer_id blocking_transactional_id "
-        "blocking_verdict",
-        "page: lag": "topic partition lag_offsets lag_bytes lag_ms last_stable_offset high_watermark blocking_producer_id "
-        "blocking_transactional_id blocking_verdict",
+        "timeline: partition": (
+            "last_stable_offset log_start_offset high_watermark lag_offsets lag_ms blocking_producer_id "
+            "blocking_transactional_id blocking_verdict"
+        ),
+        "report: partition": (
+            "last_stable_offset lag_offsets lag_bytes blocking_producer_id blocking_transactional_id "
+            "next_blocking_offset next_blocking_producer_id next_blocking_transactional_id"
+        ),
+        "summary: lag": (
+            "topic partition lag_offsets lag_bytes lag_ms blocking_producer_id blocking_transactional_id "
+            "blocking_verdict"
+        ),
+        "page: lag": (
+            "topic partition lag_offsets lag_bytes lag_ms last_stable_offset high_watermark blocking_producer_id "
+            "blocking_transactional_id blocking_verdict"
+        ),
     },
 )
 
@@ -289,11 +346,17 @@ BLOCKED_GROUPS: Final = Table(
         Column("lag_offsets", LONG, "High watermark minus committed offset."),
         Column("committed_at", TIMESTAMP, "Time of the group's commit, by its coordinator's clock."),
         Column("blocking_producer_id", LONG, "Producer of the transaction that blocks the last stable offset."),
-        Column("blocking_transactional_id", STRING, "Transactional id of the transaction that blocks the last stable offset."),
+        Column(
+            "blocking_transactional_id",
+            STRING,
+            "Transactional id of the transaction that blocks the last stable offset.",
+        ),
     ),
     shown={
-        "groups": "group_id topic partition lag_offsets last_stable_offset blocking_transactional_id committed_at | "
-        "committed_offset high_watermark blocking_producer_id"
+        "groups": (
+            "group_id topic partition lag_offsets last_stable_offset blocking_transactional_id committed_at | "
+            "committed_offset high_watermark blocking_producer_id"
+        )
     },
 )
 

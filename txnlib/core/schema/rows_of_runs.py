@@ -1,7 +1,8 @@
 """SQL for the rows that a run has.
 
-Spark, DuckDB and DataFusion read it. A run that continues another one writes only what is new. It has its own rows and, of the
-earlier runs of its chain, the rows that belong to the log (`Table.of_log`), as far as its `coverage` says that they still count.
+Spark, DuckDB and DataFusion read it. A run that continues another one writes only what is new. It has its own rows and,
+of the earlier runs of its chain, the rows that belong to the log (`Table.of_log`), as far as its `coverage` says that
+they still count.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ WHERE {of_log.rows}
 
 
 def earlier_rows(name: str) -> str:
-    """A query for the rows of earlier runs that a run has in a table: `{stored}`, of its chain, with `{copies}`, its `coverage`."""
+    """A query for the rows of earlier runs that a run has in a table: `{stored}`, of its chain, with `{copies}`, its
+    `coverage`."""
     table = OF_LOG[name]
     of_log = _of_log(table)
     return f"""

@@ -7,7 +7,9 @@ from typing import Final
 from txnlib.core.schema.columns import AS_OF, INT, STRING, TIMESTAMP, Column, Table, are_present
 
 #: What identifies the rows that belong to the log.
-CHAIN: Final = Column("chain", STRING, "Chain of runs: the id of its first run. NULL in rows of versions without chains.")
+CHAIN: Final = Column(
+    "chain", STRING, "Chain of runs: the id of its first run. NULL in rows of versions without chains."
+)
 NIGHT: Final = Column("night", INT, "Number of the run in its chain; 0 for the first.")
 
 AUDIT_RUNS: Final = Table(
@@ -19,8 +21,8 @@ AUDIT_RUNS: Final = Table(
         Column(
             "status",
             STRING,
-            "RUNNING, DONE, FAILED, DIED (according to a later audit), INGESTED (after ingest_dumps) or RECONSTRUCTED (after "
-            "reconstruct_state).",
+            "RUNNING, DONE, FAILED, DIED (according to a later audit), INGESTED (after ingest_dumps) or RECONSTRUCTED"
+            " (after reconstruct_state).",
         ),
         Column("input", STRING, "Inputs of the audit."),
         Column("settings", STRING, "Settings as JSON."),

@@ -59,13 +59,15 @@ def _number_of(*states: MarkerState) -> str:
 
 
 _WHOLE_OUTCOME: Final = "\n".join(
-    f"         WHEN {_number_of(*sorted(any_of))} > 0 THEN '{outcome.value}'" for outcome, any_of in WHOLE_OUTCOMES.items()
+    f"         WHEN {_number_of(*sorted(any_of))} > 0 THEN '{outcome.value}'"
+    for outcome, any_of in WHOLE_OUTCOMES.items()
 )
 
 #: Name -> view, each after the views that it reads.
 VIEWS: Final[dict[str, View]] = {
     "latest_runs": View(
-        "The newest finished run of each cluster, and its earlier run, the finished run before it (NULL if there is none).",
+        "The newest finished run of each cluster, and its earlier run, the finished run before it (NULL if there is"
+        " none).",
         """
 SELECT cluster, run_id, as_of, previous_run_id, previous_as_of
 FROM (
@@ -79,19 +81,24 @@ FROM (
 WHERE age = 1
 """,
     ),
-    **{f"latest_{name}": _latest(name, name, "belong to the newest finished run of each cluster") for name in OF_REPORT},
+    **{
+        f"latest_{name}": _latest(name, name, "belong to the newest finished run of each cluster") for name in OF_REPORT
+    },
     **{
         f"{name}_of_runs": View(
-            f"The rows of {name} that each run has, as if it had stored all of them: what was new, and what earlier runs of its "
-            "chain had stored already. run_id is the run that has them.",
+            f"The rows of {name} that each run has, as if it had stored all of them: what was new, and what earlier"
+            " runs of its chain had stored already. run_id is the run that has them.",
             rows_of_runs(name),
         )
         for name in OF_LOG
     },
-    **{f"latest_{name}": _latest(name, f"{name}_of_runs", "the newest finished run of each cluster has") for name in OF_LOG},
+    **{
+        f"latest_{name}": _latest(name, f"{name}_of_runs", "the newest finished run of each cluster has")
+        for name in OF_LOG
+    },
     "whole_transactions": View(
-        "Each transaction that a coordinator's record shows, over all of its partitions, in each run. whole_outcome is the first "
-        f"that applies of {', '.join(WHOLE_OUTCOMES)} (docs/rules/reference.md).",
+        "Each transaction that a coordinator's record shows, over all of its partitions, in each run. whole_outcome is"
+        f" the first that applies of {', '.join(WHOLE_OUTCOMES)} (docs/rules/reference.md).",
         f"""
 SELECT cluster, run_id, as_of, transactional_id, coordinator_partition, transaction_number,
        producer_id, producer_epoch, is_two_phase_commit, decided_outcome, max(decided) AS decided,
@@ -110,8 +117,8 @@ GROUP BY cluster, run_id, as_of, transactional_id, coordinator_partition, transa
         "whole_transactions", "whole_transactions", "belong to the newest finished run of each cluster"
     ),
     "verdict_changes": View(
-        "Transactions that differ between each finished run and its earlier run: NEW, VERDICT or ENDED, or, if only one of the two "
-        "runs captured the partition, SEEN or NOT_SEEN. The same as `txn-audit diff`, for all runs.",
+        "Transactions that differ between each finished run and its earlier run: NEW, VERDICT or ENDED, or, if only one"
+        " of the two runs captured the partition, SEEN or NOT_SEEN. The same as `txn-audit diff`, for all runs.",
         """
 WITH pairs AS (
   SELECT cluster, run_id, as_of,
@@ -156,7 +163,8 @@ WHERE now.run_id IS NULL
 
 
 def named_by(query: str) -> tuple[list[str], list[str]]:
-    """The names of tables and of views, in the order in which they can be created, that a query names, directly or by a view.
+    """The names of tables and of views, in the order in which they can be created, that a query names, directly or by a
+    view.
 
     A word in a query that is no such name counts as a table.
     """

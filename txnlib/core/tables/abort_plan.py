@@ -43,12 +43,15 @@ class _PlanCandidate:
     @property
     def step(self) -> tuple[object, ...]:
         """What one step ends: a coordinator ends a transaction on all its partitions at once."""
-        place = () if self.plan.action in OF_WHOLE_TRANSACTION else (self.of.topic, self.of.partition, self.of.start_offset)
+        place = (
+            () if self.plan.action in OF_WHOLE_TRANSACTION else (self.of.topic, self.of.partition, self.of.start_offset)
+        )
         return (self.plan.action, self.of.transactional_id, self.of.producer_id, *place)
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Sorts the transactions of a step: first what determines the last stable offset of a partition, and blocks most."""
+        """Sorts the transactions of a step: first what determines the last stable offset of a partition, and blocks
+        most."""
         blocks = self.of.blocked_offsets is None, -(self.of.blocked_offsets or 0)
         return not self.is_holder, blocks, self.of.topic, self.of.partition, self.of.start_offset
 
@@ -71,8 +74,9 @@ def abort_plan(
 ) -> Iterator[Any]:
     """A row for each step; steps that unblock consumers come first.
 
-    A step that the coordinator takes for all partitions of a transaction at once is one row. On each partition, the open
-    transaction with the lowest start offset determines the last stable offset. The others are waiting for it to end.
+    A step that the coordinator takes for all partitions of a transaction at once is one row. On each partition, the
+    open transaction with the lowest start offset determines the last stable offset. The others are waiting for it to
+    end.
     """
     lowest: dict[tuple[str, int], int] = {}
     for each in open_transactions:
@@ -82,20 +86,30 @@ def abort_plan(
         each
         for each in open_transactions
         if needs_somebody(
-            each.verdict, each.reason, each.transaction_start_ms, each.blocks_since_ms, as_of_ms, transaction_max_timeout_ms
+            each.verdict,
+            each.reason,
+            each.transaction_start_ms,
+            each.blocks_since_ms,
+            as_of_ms,
+            transaction_max_timeout_ms,
         )
     ]
     ids = sorted({each.transactional_id for each in needy if each.transactional_id is not None})
     ordered = sorted(
-        whole_transactions(list(map(IdKey, ids))), key=lambda whole: (whole.transaction_number, whole.coordinator_partition)
+        whole_transactions(list(map(IdKey, ids))),
+        key=lambda whole: (whole.transaction_number, whole.coordinator_partition),
     )
     # Transactional id, partition and producer id -> the newest transaction that holds the partition.
     wholes: dict[tuple[str | None, str, int, int], WholeTransaction] = {
-        (whole.transactional_id, at.topic, at.partition, at.producer_id): whole for whole in ordered for at in whole.held
+        (whole.transactional_id, at.topic, at.partition, at.producer_id): whole
+        for whole in ordered
+        for at in whole.held
     }
     steps: dict[tuple[object, ...], list[_PlanCandidate]] = defaultdict(list)
     for each in needy:
-        planned = plan(each, kafka_version, wholes.get((each.transactional_id, each.topic, each.partition, each.producer_id)))
+        planned = plan(
+            each, kafka_version, wholes.get((each.transactional_id, each.topic, each.partition, each.producer_id))
+        )
         if planned is not None:
             candidate = _PlanCandidate(each, planned, each.start_offset == lowest[each.topic, each.partition])
             steps[candidate.step].append(candidate)
@@ -116,8 +130,8 @@ def abort_plan(
 
 # ---- Checks of a script before and after it ends a transaction
 #
-# They are conditions on what Kafka's tool prints, and say the same as `must_print` of the plan, for a program. A script runs only
-# steps that leave no question to a person: all others are comments.
+# They are conditions on what Kafka's tool prints, and say the same as `must_print` of the plan, for a program. A script
+# runs only steps that leave no question to a person: all others are comments.
 
 
 #: Kafka: `org.apache.kafka.common.internals.Topic`. Conditions contain the name as it is.
@@ -128,8 +142,8 @@ _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 class Condition:
     """A command, and what must hold for the table that it prints.
 
-    `row` is an awk expression over the columns of a row, by their names in `value()`. `is_present`: whether such a row must be
-    there, or must not.
+    `row` is an awk expression over the columns of a row, by their names in `value()`. `is_present`: whether such a row
+    must be there, or must not.
     """
 
     command: str
@@ -152,8 +166,8 @@ def _before_decided_abort(row: Mapping[str, Any]) -> str:
     return f'value("TransactionState") == "{TransactionState.PREPARE_ABORT.kafka_name}" && {_of_producer(row)}'
 
 
-#: The actions that a script carries out -> the condition on the coordinator's state, and whether a row must meet it, or must not.
-#: All other actions need the owner of an application, a look into a log, time, or another copy.
+#: The actions that a script carries out -> the condition on the coordinator's state, and whether a row must meet it, or
+#: must not. All other actions need the owner of an application, a look into a log, time, or another copy.
 _AT_COORDINATOR: Final[Mapping[Action, tuple[Callable[[Mapping[str, Any]], str], bool]]] = {
     Action.ABORT: (_before_abort, False),
     Action.ABORT_AS_DECIDED: (_before_decided_abort, True),
@@ -170,7 +184,9 @@ def before(row: Mapping[str, Any]) -> list[Condition]:
         conditions.append(Condition(kafka_commands.describe(row["transactional_id"]), condition(row), is_present))
     if hanging_row(row["producer_id"], row["start_offset"]) in [step["must_print"] for step in row["before"] or ()]:
         is_found = f'{_of_producer(row)} && value("StartOffset") == "{row["start_offset"]}"'
-        conditions.append(Condition(kafka_commands.find_hanging(row["topic"], row["partition"]), is_found, is_present=True))
+        conditions.append(
+            Condition(kafka_commands.find_hanging(row["topic"], row["partition"]), is_found, is_present=True)
+        )
     return conditions
 
 

@@ -58,16 +58,20 @@ def blocked_groups(
     *,
     as_of_ms: int,
 ) -> Iterator[Any]:
-    """A row for each group and partition where it waits: with a commit between two offsets, if the LSO is below the high watermark.
+    """A row for each group and partition where it waits: with a commit between two offsets, if the LSO is below the
+    high watermark.
 
         readable end <= committed offset <= LSO (last stable offset)
 
-    The *readable end* is the offset after the last record below the LSO that `read_committed` consumers receive. Between the two
-    there are only markers, aborted data, and gaps from compaction. A consumer may or may not have passed these when it commits. A
-    group above the LSO reads uncommitted data and is not blocked; a group below the readable end still has records to read. A group
-    at the LSO counts whether or not it has a live member, because commits do not show that.
+    The *readable end* is the offset after the last record below the LSO that `read_committed` consumers receive.
+    Between the two there are only markers, aborted data, and gaps from compaction. A consumer may or may not have
+    passed these when it commits. A group above the LSO reads uncommitted data and is not blocked; a group below the
+    readable end still has records to read. A group at the LSO counts whether or not it has a live member, because
+    commits do not show that.
     """
-    blocked = {(each.topic, each.partition): each for each in partitions if each.last_stable_offset < each.high_watermark}
+    blocked = {
+        (each.topic, each.partition): each for each in partitions if each.last_stable_offset < each.high_watermark
+    }
     stands = group_positions([OnPartition(*place) for place in blocked])
     below = [each for each in stands if each.committed_offset <= blocked[each.topic, each.partition].last_stable_offset]
     places = {(each.topic, each.partition) for each in below}
@@ -81,7 +85,11 @@ def blocked_groups(
         copy = judged.get(place, CoverageRow())
         unread = (copy.log_start_offset, copy.read_from_offset, copy.gap_offset, copy.damaged_offset)
         readable_end = highest((received.get(place), *unread))
-        if each.committed_offset < min(at.last_stable_offset if readable_end is None else readable_end, at.last_stable_offset):
+        if each.committed_offset < min(
+            at.last_stable_offset if readable_end is None else readable_end, at.last_stable_offset
+        ):
             continue
         lag = at.high_watermark - each.committed_offset
-        yield row_of(BlockedGroup, each, at, as_of_ms=as_of_ms, lag_offsets=lag, committed_at_ms=each.commit_timestamp_ms)
+        yield row_of(
+            BlockedGroup, each, at, as_of_ms=as_of_ms, lag_offsets=lag, committed_at_ms=each.commit_timestamp_ms
+        )

@@ -27,7 +27,8 @@ class OffsetBasis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fastest:
-    """The markers that one broker stamped for decisions of another: their number, and the least time from decision to marker."""
+    """The markers that one broker stamped for decisions of another: their number, and the least time from decision to
+    marker."""
 
     samples: int
     least_ms: int
@@ -35,7 +36,8 @@ class Fastest:
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """How far the other clock is ahead of the one: the middle of an interval, and how far the truth may be from there."""
+    """How far the other clock is ahead of the one: the middle of an interval, and how far the truth may be from
+    there."""
 
     offset_ms: int
     error_ms: int
@@ -87,7 +89,9 @@ class MarkerDelays:
 ClockPair: Final = row_class("broker_clocks")
 
 
-def broker_clocks(coverage: Sequence[CoverageRow], marker_delays: Sequence[MarkerDelays], *, as_of_ms: int) -> Iterator[Any]:
+def broker_clocks(
+    coverage: Sequence[CoverageRow], marker_delays: Sequence[MarkerDelays], *, as_of_ms: int
+) -> Iterator[Any]:
     """A row for each pair of brokers whose clocks a marker compares: its coordinator's, and its partition's leader's.
 
     Source: docs/rules/copies.md#clocks-of-two-brokers.
@@ -108,7 +112,9 @@ def broker_clocks(coverage: Sequence[CoverageRow], marker_delays: Sequence[Marke
         known = [each.least_ms for each in delays_of if each.least_ms is not None]
         if known:
             fastest[way] = Fastest(sum(each.samples for each in delays_of), min(known))
-            applied[way] = max((each.applied_ms for each in delays_of if each.applied_ms is not None), key=abs, default=0)
+            applied[way] = max(
+                (each.applied_ms for each in delays_of if each.applied_ms is not None), key=abs, default=0
+            )
     for one, other in sorted({(min(way), max(way)) for way in fastest}):
         there, back = fastest.get((one, other)), fastest.get((other, one))
         yield row_of(

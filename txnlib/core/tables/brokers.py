@@ -42,8 +42,9 @@ def brokers(
 ) -> Iterator[Any]:
     """A row for each broker with a copy.
 
-    Kafka: the gauge `PartitionsWithLateTransactionsCount` of ReplicaManager, over the partitions that the broker leads, and
-    KIP-939's `active-transaction-open-time-max` over its coordinators (Ongoing only; prepared transactions are decided).
+    Kafka: the gauge `PartitionsWithLateTransactionsCount` of ReplicaManager, over the partitions that the broker leads,
+    and KIP-939's `active-transaction-open-time-max` over its coordinators (Ongoing only; prepared transactions are
+    decided).
     """
     # A broker may have several copies of a partition: coordinators before and after the others, or a text as well.
     held: dict[str, dict[tuple[str, int], list[CoverageRow]]] = defaultdict(lambda: defaultdict(list))
@@ -66,10 +67,13 @@ def brokers(
             partitions_led=len(led),
             partitions_with_late_transactions=len(led & late),
             coordinators_led=sum(topic == TRANSACTION_STATE_TOPIC for topic, _partition in led),
-            active_transaction_open_time_max_ms=max((open_ms[place] for place in led if place in open_ms), default=None),
+            active_transaction_open_time_max_ms=max(
+                (open_ms[place] for place in led if place in open_ms), default=None
+            ),
         )
 
 
 def _leads(copy: CoverageRow) -> bool:
-    """Whether the copy's broker leads the partition. Where leaders are not noted, the judged copy counts as the leader's."""
+    """Whether the copy's broker leads the partition. Where leaders are not noted, the judged copy counts as the
+    leader's."""
     return copy.is_judged if copy.is_leader is None else copy.is_leader

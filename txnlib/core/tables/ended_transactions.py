@@ -57,7 +57,8 @@ class EarlierTransaction:
 
 @dataclass(frozen=True, slots=True)
 class WarnedTransaction(OpenedTransaction):
-    """A row of `ended_transactions` of that run: the transaction was open in a run before, and its place was not captured since."""
+    """A row of `ended_transactions` of that run: the transaction was open in a run before, and its place was not
+    captured since."""
 
     transactional_id: str | None
     verdict: str
@@ -141,8 +142,8 @@ def ended_transactions(
 ) -> Iterator[Any]:
     """A row for each transaction that the newest earlier run warned of, and that is not open now.
 
-    A transaction was ended by the first marker of its producer after its start. If there is none and the producer has an open
-    transaction, it is still the same one, seen from another log start.
+    A transaction was ended by the first marker of its producer after its start. If there is none and the producer has
+    an open transaction, it is still the same one, seen from another log start.
     """
     warned = list(warned_of(open_then, ended_then, transaction_max_timeout_ms=transaction_max_timeout_ms))
     still_open = set(open_transactions([OfProducer(each.topic, each.partition, each.producer_id) for each in warned]))
@@ -212,7 +213,9 @@ def _how_without_marker(start_offset: int, log: CoverageRow | None) -> str:
     return "GONE" if log.end_offset is not None and log.end_offset > start_offset >= lost else NOT_CAPTURED
 
 
-def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) -> dict[int, tuple[int | None, int | None]]:
+def _last_records(
+    owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]
+) -> dict[int, tuple[int | None, int | None]]:
     """When the last record of each current producer id was written, and up to when no later one was overlooked.
 
     Of those whose coordinator partition shows what is not in it.
@@ -225,7 +228,10 @@ def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) ->
     current = (each for each in owners if each.owner == Owner.CURRENT.value and each.coordinator_partition in known)
     found = grouped(current, lambda each: each.producer_id)
     return {
-        producer_id: (highest(each.last_seen_ms for each in of), lowest(known[each.coordinator_partition] for each in of))
+        producer_id: (
+            highest(each.last_seen_ms for each in of),
+            lowest(known[each.coordinator_partition] for each in of),
+        )
         for producer_id, of in found.items()
     }
 
@@ -233,7 +239,8 @@ def _last_records(owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]) ->
 def _is_quiet(marker_ms: int | None, last_ms: int | None, known_until_ms: int | None) -> bool:
     """Whether no coordinator wrote a record about a marker, so that it was written by hand.
 
-    A coordinator would have written its Complete record after the marker, and compaction keeps the last record of an id.
+    A coordinator would have written its Complete record after the marker, and compaction keeps the last record of an
+    id.
     """
     if marker_ms is None or last_ms is None or known_until_ms is None:
         return False

@@ -88,7 +88,9 @@ def in_doubt_transactions(
 ) -> Iterator[Any]:
     """A row for each undecided two-phase commit."""
     patterns = compiled(application_patterns)
-    keys = [RecordKey(each.transactional_id, each.coordinator_partition, each.last_record_offset) for each in transactions]
+    keys = [
+        RecordKey(each.transactional_id, each.coordinator_partition, each.last_record_offset) for each in transactions
+    ]
     records = grouped(last_records(keys), lambda each: (each.transactional_id, each.coordinator_partition))
     held = {each.key: each for each in held_data([each.key for each in transactions])}
     seen = grouped(
@@ -101,7 +103,9 @@ def in_doubt_transactions(
         kept_id, kept_epoch = kept_identity(
             each.producer_id, each.producer_epoch, highest(copy.next_producer_id for copy in copies), next_epoch
         )
-        before = seen[each.transactional_id, each.producer_id, each.producer_epoch, each.start_ms] if each.start_ms else []
+        before = (
+            seen[each.transactional_id, each.producer_id, each.producer_epoch, each.start_ms] if each.start_ms else []
+        )
         open_ms = None if each.start_ms is None else max(as_of_ms - each.start_ms, 0)
         yield row_of(
             TransactionInDoubt,
@@ -124,10 +128,11 @@ def in_doubt_transactions(
 def kept_identity(
     producer_id: int, producer_epoch: int, next_producer_id: int | None, next_producer_epoch: int | None
 ) -> tuple[int | None, int]:
-    """The producer id and epoch that InitProducerId with keepPreparedTxn=true would return next, beside the ongoing identity.
+    """The producer id and epoch that InitProducerId with keepPreparedTxn=true would return next, beside the ongoing
+    identity.
 
-    The next pair is what the last such call returned. Without one, the client still has the ongoing identity. None: a new producer
-    id, which no log shows yet.
+    The next pair is what the last such call returned. Without one, the client still has the ongoing identity. None: a
+    new producer id, which no log shows yet.
     """
     if next_producer_id is not None and next_producer_epoch is not None and next_producer_epoch >= 0:
         producer_id, producer_epoch = next_producer_id, next_producer_epoch

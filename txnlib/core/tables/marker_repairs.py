@@ -1,7 +1,8 @@
 """`marker_repairs`: the partitions of decided transactions without their marker, and what each needs.
 
-Nothing here writes to a cluster. The request is shown so that somebody can judge a repair, or hand it to Kafka's developers.
-Kafka: `WriteTxnMarkersRequest`, `AbortTransactionHandler.buildBatchedRequest`, `TransactionMarkerChannelManager`.
+Nothing here writes to a cluster. The request is shown so that somebody can judge a repair, or hand it to Kafka's
+developers. Kafka: `WriteTxnMarkersRequest`, `AbortTransactionHandler.buildBatchedRequest`,
+`TransactionMarkerChannelManager`.
 """
 
 from __future__ import annotations
@@ -186,7 +187,9 @@ def marker_repairs(
             others_offset=seen.open_offset if seen and is_others else None,
         )
         found_in = sorted(copies[_marker_of(each, of)], key=lambda copy: (copy.broker or "", copy.source, copy.offset))
-        yield row_of(MarkerRepair, lost, repair(lost, kafka_version), each, as_of_ms=as_of_ms, copies=tuple(found_in) or None)
+        yield row_of(
+            MarkerRepair, lost, repair(lost, kafka_version), each, as_of_ms=as_of_ms, copies=tuple(found_in) or None
+        )
 
 
 _Producer = tuple[str, int, int]
@@ -204,7 +207,9 @@ def _marker_of(lacking: LackingPartition, of: DecidedTransaction) -> DueMarker:
     return DueMarker(*place, of.due_epoch, lacking.decided_outcome, lacking.decided_ms)
 
 
-def _ended_later(lacking: LackingPartition, of: DecidedTransaction, spans: Sequence[SpanOfProducer]) -> SpanOfProducer | None:
+def _ended_later(
+    lacking: LackingPartition, of: DecidedTransaction, spans: Sequence[SpanOfProducer]
+) -> SpanOfProducer | None:
     """The first span of its records that a marker ended."""
     records = _records_of(lacking, of)
     begun, ended_after = records.began_by_ms, records.ended_after_ms
@@ -228,7 +233,8 @@ def _may_be_of(of: DecidedTransaction, outcome: str, span: SpanOfProducer) -> bo
 
 
 def _fate(lacking: LackingPartition, later: SpanOfProducer | None) -> tuple[Fate, int | None, int | None]:
-    """What became of the records that the marker should have ended, their first offset, and where another marker ended them."""
+    """What became of the records that the marker should have ended, their first offset, and where another marker ended
+    them."""
     first_offset = later.first_offset if lacking.first_offset is None and later is not None else lacking.first_offset
     ended_at = later.marker_offset if lacking.marker_offset is None and later is not None else lacking.marker_offset
     if lacking.marker == MarkerState.CONTRADICTING:
@@ -276,7 +282,8 @@ class LostMarker:
     fate: Fate
     first_offset: int | None
     ended_at_offset: int | None
-    #: The first offset of open records of the producer that a marker would end, too, although their decision is another one.
+    #: The first offset of open records of the producer that a marker would end, too, although their decision is another
+    #: one.
     others_offset: int | None = None
 
 
@@ -284,7 +291,8 @@ class LostMarker:
 class Repair:
     """The request as JSON, whether the partition accepts the decided epochs, who can send it, and what consumers saw.
 
-    There is no request if another marker has ended the records, or if the request would end records of another transaction.
+    There is no request if another marker has ended the records, or if the request would end records of another
+    transaction.
     """
 
     request: str | None
@@ -297,16 +305,19 @@ _WAIT: Final = "read_committed consumers wait at offset {first_offset} and have 
 #: Decision and what became of the records -> what consumers saw.
 CONSUMERS_SAW: Final[Mapping[tuple[str, Fate], str]] = {
     ("COMMIT", Fate.OPEN): f"{_WAIT}, although the transaction is committed",
-    ("COMMIT", Fate.COMMIT): "read_committed consumers read the records late, with the COMMIT marker at offset {ended_at_offset}",
+    (
+        "COMMIT",
+        Fate.COMMIT,
+    ): "read_committed consumers read the records late, with the COMMIT marker at offset {ended_at_offset}",
     ("COMMIT", Fate.ABORT): (
-        "read_committed consumers skip the records because of the ABORT marker at offset {ended_at_offset}, although the "
-        "transaction is committed"
+        "read_committed consumers skip the records because of the ABORT marker at offset {ended_at_offset}, although"
+        " the transaction is committed"
     ),
     ("COMMIT", Fate.NONE): "the partition shows no record of the transaction, so consumers read none here",
     ("ABORT", Fate.OPEN): f"{_WAIT}, as they should",
     ("ABORT", Fate.COMMIT): (
-        "read_committed consumers read the records because of the COMMIT marker at offset {ended_at_offset}, although the "
-        "transaction is aborted"
+        "read_committed consumers read the records because of the COMMIT marker at offset {ended_at_offset}, although"
+        " the transaction is aborted"
     ),
     (
         "ABORT",
@@ -316,17 +327,18 @@ CONSUMERS_SAW: Final[Mapping[tuple[str, Fate], str]] = {
 }
 _ENDED: Final = "no marker changes records that another marker ended: repair the data with the application's own tools"
 _OF_OTHERS: Final = (
-    "no one: a marker ends whatever the producer has open, and the records from offset {others_offset} on are not, or not all, of "
-    "this transaction"
+    "no one: a marker ends whatever the producer has open, and the records from offset {others_offset} on are not, or"
+    " not all, of this transaction"
 )
 _RETRIES: Final = "its coordinator: it sends the request again by itself until the leader of the partition accepts it"
 _NOBODY: Final = (
-    "no shipped tool: kafka-transactions.sh abort, and Admin.abortTransaction behind it, always send transactionResult=false "
-    "(AbortTransactionHandler.buildBatchedRequest)"
+    "no shipped tool: kafka-transactions.sh abort, and Admin.abortTransaction behind it, always send"
+    " transactionResult=false (AbortTransactionHandler.buildBatchedRequest)"
 )
 _BY_HAND: Final = "kafka-transactions.sh abort: it sends transactionResult=false, as was decided"
 _REFUSED: Final = "the partition refuses the decided epochs for good, however often its coordinator tries; by hand: "
-#: State of the marker, decision, and whether the partition refuses it -> who can send the request while the records are open.
+#: State of the marker, decision, and whether the partition refuses it -> who can send the request while the records are
+#: open.
 TOOLS: Final[Mapping[tuple[MarkerState, str, bool], str]] = {
     (MarkerState.PENDING, "COMMIT", False): _RETRIES,
     (MarkerState.PENDING, "ABORT", False): _RETRIES,
@@ -342,7 +354,9 @@ TOOLS: Final[Mapping[tuple[MarkerState, str, bool], str]] = {
 def repair(lost: LostMarker, kafka_version: str | None) -> Repair:
     """What the marker of one partition needs."""
     fate = lost.fate
-    saw = CONSUMERS_SAW[lost.decided_outcome, fate].format(first_offset=lost.first_offset, ended_at_offset=lost.ended_at_offset)
+    saw = CONSUMERS_SAW[lost.decided_outcome, fate].format(
+        first_offset=lost.first_offset, ended_at_offset=lost.ended_at_offset
+    )
     if fate is not Fate.NONE:
         saw += "; read_uncommitted consumers read the records as soon as they were replicated"
     accepted = _accepts(lost, lost.marker_epoch, kafka_version)
@@ -374,7 +388,8 @@ def _accepted_epoch(lost: LostMarker, kafka_version: str | None) -> int:
 
 
 def _request(lost: LostMarker, kafka_version: str | None) -> str:
-    """The body of the request that the partition accepts, with the names and the order of Kafka's message definition."""
+    """The body of the request that the partition accepts, with the names and the order of Kafka's message
+    definition."""
     marker: dict[str, object] = {
         "producerId": lost.producer_id,
         "producerEpoch": _accepted_epoch(lost, kafka_version),

@@ -32,7 +32,8 @@ class BlockingTransaction(OfProducer):
 
 @dataclass(frozen=True, slots=True)
 class AnsweredOffset(OnPartition):
-    """A finding LIVE_STABLE_OFFSET_DISAGREES: its leader said that something is open there; which transaction, nothing shows."""
+    """A finding LIVE_STABLE_OFFSET_DISAGREES: its leader said that something is open there; which transaction, nothing
+    shows."""
 
     offset: int
 
@@ -60,8 +61,8 @@ StablePartition: Final = row_class("partitions")
 def _is_shown(copy: CoverageRow) -> bool:
     """Whether the partition has a row: by its judged copy, or because its leader told all about it.
 
-    A partition that was never written to has no segment worth copying; its checkpoint contains all facts about it. The same is
-    true where the leader said that nothing is open, and the log was not fetched.
+    A partition that was never written to has no segment worth copying; its checkpoint contains all facts about it. The
+    same is true where the leader said that nothing is open, and the log was not fetched.
     """
     is_told = copy.high_watermark == 0 or (bool(copy.is_nothing_open) and copy.high_watermark is not None)
     return copy.is_judged or (copy.status == "MISSING" and is_told)
@@ -100,7 +101,9 @@ def partitions(
         if stable[place] < log.mark and log.has_read(stable[place])
     ]
     lags = {(each.topic, each.partition): each for each in unstable_batches(ranges)}
-    in_order = sorted(open_transactions, key=lambda each: (each.start_offset, each.producer_id, each.transactional_id or ""))
+    in_order = sorted(
+        open_transactions, key=lambda each: (each.start_offset, each.producer_id, each.transactional_id or "")
+    )
     opened = grouped(in_order, lambda each: (each.topic, each.partition))
     for place, log in logs.items():
         blocking, following = (*opened.get(place, ()), None, None)[:2]

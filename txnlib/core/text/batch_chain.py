@@ -1,7 +1,7 @@
 """Chain of batch positions in a dumped file. After a break, reading resumes where a chain of lines is proven.
 
-A genuine batch line has the position at which the previous batch ends, and a higher offset. A genuine record line belongs to the
-batch line above it (docs/rules/formats.md#imitated-lines).
+A genuine batch line has the position at which the previous batch ends, and a higher offset. A genuine record line
+belongs to the batch line above it (docs/rules/formats.md#imitated-lines).
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from operator import ne
 from typing import Final
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile, looks_like_batch, offset_of, read_batch_line
+from txnlib.core.text.dump_lines import (
+    NOT_PRINTED,
+    DumpedBatch,
+    DumpedFile,
+    looks_like_batch,
+    offset_of,
+    read_batch_line,
+)
 from txnlib.core.text.events import DumpTail, Remark
 from txnlib.core.text.free_text import (
     BATCHES_AHEAD,
@@ -26,8 +33,8 @@ from txnlib.core.text.free_text import (
 )
 from txnlib.core.text.lines import Lines
 
-#: Number of recent batches of a chain to remember, so that a single damaged line does not hide that another file has the same
-#: batches.
+#: Number of recent batches of a chain to remember, so that a single damaged line does not hide that another file has
+#: the same batches.
 _RECENT: Final = 4
 
 
@@ -54,7 +61,8 @@ class FileLine(Enum):
     GENUINE = "GENUINE"
     #: The chain continues after it.
     PAYLOAD = "PAYLOAD"
-    #: The chain continues only after another `Dumping` line, where a file with like batches may have lost its first ones.
+    #: The chain continues only after another `Dumping` line, where a file with like batches may have lost its first
+    #: ones.
     LIKELY_PAYLOAD = "LIKELY_PAYLOAD"
     #: A payload may be open here, and nothing shows that the line is not part of it.
     DOUBTFUL = "DOUBTFUL"
@@ -63,8 +71,8 @@ class FileLine(Enum):
 class BatchChain:
     """The state of reading the dump of one file. Only its own methods change it.
 
-    `next_position`: where its first batch begins. `doubted`: the chain in whose open text this file begins, if it does: the file
-    may be a payload of that chain.
+    `next_position`: where its first batch begins. `doubted`: the chain in whose open text this file begins, if it does:
+    the file may be a payload of that chain.
     """
 
     def __init__(
@@ -76,7 +84,8 @@ class BatchChain:
         topic = file.topic or topic
         self.may_hold_coordinator_records = topic in (None, TRANSACTION_STATE_TOPIC)
         self.is_coordinator = topic == TRANSACTION_STATE_TOPIC
-        #: Only the metadata log has snapshots of batches; that of a new cluster, `bootstrap.checkpoint`, is outside its folder.
+        #: Only the metadata log has snapshots of batches; that of a new cluster, `bootstrap.checkpoint`, is outside its
+        #: folder.
         self.holds_metadata = topic == CLUSTER_METADATA_TOPIC or file.kind == "checkpoint"
         self.next_position, self.last_offset = next_position, NOT_PRINTED
         #: Lowest position and offset for a batch that replaces the current one, if the last resumption proves wrong.
@@ -86,7 +95,8 @@ class BatchChain:
         self.records, self.record_offset = 0, NOT_PRINTED
         #: Whether the line `Log starting offset: N` was read, and whether free text was printed in this file.
         self.has_starting_offset = self.has_text = False
-        #: The free text since the last batch line that could not be measured; and chains of other files that began in it.
+        #: The free text since the last batch line that could not be measured; and chains of other files that began in
+        #: it.
         self.open: OpenText | None = None
         self._others, self._has_twin = OtherChains(), False
         #: Positions and offsets of the most recent batches.
@@ -99,23 +109,28 @@ class BatchChain:
         self.has_records = self.has_decoded_records = self.has_untyped_markers = False
         #: There was a batch whose records were not printed.
         self.has_unprinted_records = False
-        #: Positions in the text: of genuine batch lines, of the end of the lines judged so far, and of the line where the file
-        #: continues.
+        #: Positions in the text: of genuine batch lines, of the end of the lines judged so far, and of the line where
+        #: the file continues.
         self._genuine: set[int] = set()
         self._judged_until = self._goes_on_at = 0
 
     # ---- Transitions
 
     def start_at(self) -> bool:
-        """Takes the line `Log starting offset: N`; False where it cannot be: the tool prints it once per log, before any batch."""
+        """Takes the line `Log starting offset: N`; False where it cannot be: the tool prints it once per log, before
+        any batch."""
         may_start = not self.has_starting_offset and self.batch is None and self.file.kind == "log"
         self.has_starting_offset |= may_start
         return may_start
 
     def append(self, batch: DumpedBatch, *, is_cut: bool = False) -> None:
-        """Continues the chain after a batch line. For a batch that fails its CRC, only the size counts, as in the tool."""
+        """Continues the chain after a batch line. For a batch that fails its CRC, only the size counts, as in the
+        tool."""
         if self.continues(batch):
-            self.floor = (batch.position + 1, max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset)
+            self.floor = (
+                batch.position + 1,
+                max(batch.last_offset, self.last_offset) if batch.is_valid else self.last_offset,
+            )
         if self.batch is not None and self.batch.is_valid and not self.is_bare and not self.records:
             self.has_unprinted_records |= self.batch.records_count > 0
         self.next_position = batch.position + batch.size
@@ -150,7 +165,8 @@ class BatchChain:
         self.records, self.is_bare = self.records + 1, True
 
     def take_decoded(self) -> bool:
-        """Notes a decoded coordinator record. False if text before it was taken for contents, but was a broken record."""
+        """Notes a decoded coordinator record. False if text before it was taken for contents, but was a broken
+        record."""
         is_first_text = self.has_text and not self.has_decoded_records
         self.has_decoded_records = True
         return not is_first_text
@@ -211,7 +227,8 @@ class BatchChain:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no record lines are printed and nothing is in doubt, so that the next batches may be read as a block."""
+        """Whether no record lines are printed and nothing is in doubt, so that the next batches may be read as a
+        block."""
         if self.is_deep or self.has_text or self.is_bare or self.has_doubt or self.is_torn:
             return False
         return self.file.kind == "log" and self.batch is not None and self.batch.is_valid
@@ -284,13 +301,15 @@ class BatchChain:
 
     def is_whole(self, *, is_cut: bool) -> bool:
         """Whether all records are printed, if any are. `is_cut`: damage directly before explains missing records."""
-        return self.batch is not self.first or self.batch is None if not self.is_deep else is_cut or not self._lacks_record
+        return (
+            self.batch is not self.first or self.batch is None if not self.is_deep else is_cut or not self._lacks_record
+        )
 
     def judge_file(self, file: DumpedFile, position: int, lines: Lines) -> FileLine:
         """Whether a `Dumping` line that may be in a text is genuine. It is payload if the chain continues after it.
 
-        Batches that continue the chain of the file that begins here prove nothing, even if they also continue this chain:
-        partitions that are written together have the same positions and offsets.
+        Batches that continue the chain of the file that begins here prove nothing, even if they also continue this
+        chain: partitions that are written together have the same positions and offsets.
         """
         if position < self._goes_on_at:
             return FileLine.PAYLOAD
@@ -327,11 +346,16 @@ class BatchChain:
     @property
     def may_end(self) -> bool:
         """Whether the file may end here: all records are printed, and the text of the last one may end."""
-        return not (self.is_deep and self._lacks_record) and not self._lacks_text and (self.open is None or self.open.may_end)
+        return (
+            not (self.is_deep and self._lacks_record)
+            and not self._lacks_text
+            and (self.open is None or self.open.may_end)
+        )
 
     @property
     def may_be_in_text(self) -> bool:
-        """Whether the next line may be free text: a text is open, or records are missing whose contents would be printed."""
+        """Whether the next line may be free text: a text is open, or records are missing whose contents would be
+        printed."""
         return self.open is not None or self._lacks_text
 
     @property
@@ -368,9 +392,9 @@ class BatchChain:
     def is_followed_by(self, file: DumpedFile) -> bool:
         """Whether a file continues this log at its very end, but in a folder whose path differs in one letter.
 
-        A wrong letter in a `Dumping` line moves a segment to another partition. The tool prints a partition's segments one after
-        the other, and another partition hardly begins where this one ends. A copy of one segment shows no such thing: a broker
-        may well have only one of two partitions with like names.
+        A wrong letter in a `Dumping` line moves a segment to another partition. The tool prints a partition's segments
+        one after the other, and another partition hardly begins where this one ends. A copy of one segment shows no
+        such thing: a broker may well have only one of two partitions with like names.
         """
         folders = self.file.folder, file.folder
         is_next = self.has_records and file.kind == self.file.kind == "log" and file.base_offset == self.last_offset + 1

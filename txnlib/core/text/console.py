@@ -1,10 +1,10 @@
 """Output of `kafka-console-consumer.sh --topic __transaction_state --formatter …`, of any version.
 
-Rule 1: a file has one form, lines or JSON, as one run of one tool prints it. An id may contain a perfect record of the other form.
-Only white space and chatter can be between JSON objects, so if there are record lines, the form is lines.
+Rule 1: a file has one form, lines or JSON, as one run of one tool prints it. An id may contain a perfect record of the
+other form. Only white space and chatter can be between JSON objects, so if there are record lines, the form is lines.
 Rule 2: text never raises, and every byte is accounted for.
-Kafka: `TransactionLogMessageFormatter` of `kafka.coordinator.transaction.TransactionLog` and of `org.apache.kafka.tools.consumer`,
-`TransactionMetadata.toString`; docs/rules/formats.md#records-of-a-console-consumer.
+Kafka: `TransactionLogMessageFormatter` of `kafka.coordinator.transaction.TransactionLog` and of
+`org.apache.kafka.tools.consumer`, `TransactionMetadata.toString`; docs/rules/formats.md#records-of-a-console-consumer.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL
 def read_console_text(text: TextLines) -> Iterator[Printed]:
     """The events of console consumer text, in order: records, chatter, unreadable ranges, and the end.
 
-    Positions and lengths are in bytes; the lengths add up to the size of the text. Memory is bounded by the first megabyte or the
-    longest record. Never raises.
+    Positions and lengths are in bytes; the lengths add up to the size of the text. Memory is bounded by the first
+    megabyte or the longest record. Never raises.
     """
     head = text.head(_HEAD_BYTES)
     if size := text.skip_byte_order_mark():
@@ -57,7 +57,9 @@ def _is_json(head: bytes) -> bool:
     for printed in read_json_form(TextLines((head,))):
         if type(printed) is ConsoleRecord:
             has_records = True
-        elif not isinstance(printed, ConsoleEnd) and _LINE_FORM.search(head, printed.position, printed.position + printed.length):
+        elif not isinstance(printed, ConsoleEnd) and _LINE_FORM.search(
+            head, printed.position, printed.position + printed.length
+        ):
             is_object = OBJECT_START.match(head, printed.position) is not None
             if not (is_object and type(printed) is Unreadable and printed.reason is UnreadableReason.CUT_LINE):
                 return False
@@ -131,7 +133,8 @@ _FIELDS: Final = re.compile(
     rb", producerId=(?P<producer_id>-?\d{1,19}), producerEpoch=(?P<producer_epoch>-?\d{1,19}), "
     rb"txnTimeoutMs=(?P<transaction_timeout_ms>-?\d{1,19}), state=(?P<state>[A-Za-z]+), pendingState=None, "
     rb"topicPartitions=(?:Hash)?Set\((?P<partitions>[A-Za-z0-9._, -]*)\), "
-    rb"txnStartTimestamp=(?P<start_timestamp_ms>-?\d{1,19}), txnLastUpdateTimestamp=(?P<last_update_timestamp_ms>-?\d{1,19})\)"
+    rb"txnStartTimestamp=(?P<start_timestamp_ms>-?\d{1,19}),"
+    rb" txnLastUpdateTimestamp=(?P<last_update_timestamp_ms>-?\d{1,19})\)"
 )
 #: Pieces of records, also of the JSON form: two texts may have been concatenated.
 _PIECE: Final = re.compile(
@@ -148,7 +151,8 @@ _EMPTY_LINES: Final = re.compile(rb"\n{1,4096}")
 _LOOKED_UP: Final = 64
 #: Maximum number of labels to try as that of a record that the end of the text truncates.
 _CUT_LABELS: Final = 64
-#: Maximum size of a printed id: 32 767 bytes on disk, and twice that if each is a line feed whose line end was converted.
+#: Maximum size of a printed id: 32 767 bytes on disk, and twice that if each is a line feed whose line end was
+#: converted.
 _LONGEST_ID: Final = 2 * 32_767
 #: Size of the text to keep: an id is printed twice.
 _WINDOW: Final = 2 * _LONGEST_ID + 64
@@ -157,12 +161,12 @@ _WINDOW: Final = 2 * _LONGEST_ID + 64
 def read_text_form(text: TextLines) -> Iterator[Printed]:
     """The events of a text with one record per line, in order: up to 3.8, and 3.9 with the old formatter.
 
-    A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`. Nothing in the id is escaped, so it
-    may contain line feeds and imitated records.
-    Rule 1: One line is read as one record. Lines that together read as a record of an id with line feeds are ambiguous, whatever
-    each of them reads as (docs/decisions/0014).
-    Rule 2: A tombstone prints its id only once. After text that is no complete record, it may be the end of an id with line feeds,
-    and is ambiguous.
+    A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`. Nothing in the id is
+    escaped, so it may contain line feeds and imitated records.
+    Rule 1: One line is read as one record. Lines that together read as a record of an id with line feeds are ambiguous,
+    whatever each of them reads as (docs/decisions/0014).
+    Rule 2: A tombstone prints its id only once. After text that is no complete record, it may be the end of an id with
+    line feeds, and is ambiguous.
     Memory is bounded by two copies of the longest id, a line, and all ids with line feeds. Never raises.
     """
     reader = _LineReader(text.position)
@@ -200,7 +204,9 @@ def _read_line(line: bytes) -> TransactionLogText | UnreadableReason | None:
 def _read_record(raw_id: bytes, fields: bytes) -> TransactionLogText | UnreadableReason:
     """The record of an id that is printed twice."""
     match, transactional_id = _FIELDS.fullmatch(fields), _decode(raw_id)
-    entry = None if match is None or transactional_id is None else read_printed_value(transactional_id, match.groupdict())
+    entry = (
+        None if match is None or transactional_id is None else read_printed_value(transactional_id, match.groupdict())
+    )
     if transactional_id is None or entry is None:
         return UnreadableReason.UNDECODABLE_RECORD
     return TransactionLogText(transactional_id, entry)
@@ -225,7 +231,8 @@ def _decode(raw_id: bytes) -> str | None:
 
 
 class _LineReader:
-    """Reads a line once all text is known that a record beginning with this line may have. Until then, the line is kept."""
+    """Reads a line once all text is known that a record beginning with this line may have. Until then, the line is
+    kept."""
 
     def __init__(self, position: int) -> None:
         self.out = ConsoleOutput(position)
@@ -271,7 +278,12 @@ class _LineReader:
         end = self.out.end + size
         while (start := self.out.end) < end:
             empty = _EMPTY_LINES.match(self._text)
-            if empty is not None and start >= self._ambiguous_until and b"\n" not in self._echoes and b"\n" not in self._long_ids:
+            if (
+                empty is not None
+                and start >= self._ambiguous_until
+                and b"\n" not in self._echoes
+                and b"\n" not in self._long_ids
+            ):
                 self.out.chatter(empty[0])
                 self._is_boundary = False
             else:
@@ -302,7 +314,8 @@ class _LineReader:
             self._is_boundary = read in _ENDED
 
     def _note_long_id(self, line: bytes) -> None:
-        """Notes where a record ends whose id begins with this line and has more lines. Only the second copy of the id shows it."""
+        """Notes where a record ends whose id begins with this line and has more lines. Only the second copy of the id
+        shows it."""
         text, beginning = self._text, line[:_LOOKED_UP]
         for label in self._echoes.get(beginning, ()):
             size = label - self.out.end
@@ -322,7 +335,8 @@ class _LineReader:
         self._ambiguous_until = max(self._ambiguous_until, self.out.end + end)
 
     def _find_cut_record(self) -> int:
-        """Where a record begins whose second copy of an id with line feeds is cut off, as far as complete lines show."""
+        """Where a record begins whose second copy of an id with line feeds is cut off, as far as complete lines
+        show."""
         text = self._text
         starts = [len(text)]
         for position, _beginning in list(self._labels)[-_CUT_LABELS:]:
@@ -377,7 +391,8 @@ def read_json_form(text: TextLines) -> Iterator[Printed]:
 
 
 def _read_element(out: ConsoleOutput, element: bytes, unfinished: UnreadableReason) -> None:
-    """Reads an object and the text after it, up to the next object. `unfinished`: why an object or a line may have no end."""
+    """Reads an object and the text after it, up to the next object. `unfinished`: why an object or a line may have no
+    end."""
     if not OBJECT_START.match(element):
         _read_gap(out, element, unfinished)
         return

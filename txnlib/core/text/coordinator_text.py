@@ -1,7 +1,7 @@
 """Decoded text of coordinator and metadata records, as Kafka's tools print it.
 
-Up to 4.0 the transactional id is printed unescaped between a label and a payload, so it may contain anything, including line feeds
-and imitated payloads. The printed key size determines where it ends. From 4.1 key and payload are JSON
+Up to 4.0 the transactional id is printed unescaped between a label and a payload, so it may contain anything, including
+line feeds and imitated payloads. The printed key size determines where it ends. From 4.1 key and payload are JSON
 (docs/rules/formats.md#transactional-ids-in-dumps).
 Kafka: `TransactionLog.TransactionLogMessageFormatter`, `TransactionLogMessageParser`.
 """
@@ -95,8 +95,8 @@ def shortest_text(key_size: int) -> int:
 def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> TransactionLogEntry | None:
     """The entry with these printed fields; None if a field on disk cannot have one of the values.
 
-    `printed`: numbers by their fields in `TransactionLogEntry`; the name `state`; `partitions` without the brackets of the set.
-    Kafka: `TransactionMetadata.toString`, `TransactionLog`.
+    `printed`: numbers by their fields in `TransactionLogEntry`; the name `state`; `partitions` without the brackets of
+    the set. Kafka: `TransactionMetadata.toString`, `TransactionLog`.
     """
     numbers = {name: int(text) for name, text in printed.items() if name not in ("state", "partitions")}
     state = BY_KAFKA_NAME.get(printed["state"].decode())
@@ -112,7 +112,9 @@ def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> T
     if state is None or any(number not in _RANGES[name] for name, number in numbers.items()):
         return None
     columns: dict[str, Any] = {"start_timestamp_ms": None}
-    columns |= {name: number if name == "transaction_timeout_ms" else optional(number) for name, number in numbers.items()}
+    columns |= {
+        name: number if name == "transaction_timeout_ms" else optional(number) for name, number in numbers.items()
+    }
     return TransactionLogEntry(
         transactional_id=transactional_id,
         transaction_state=state,
@@ -149,7 +151,11 @@ def read_json_value(transactional_id: str, version: int, data: Mapping[str, Any]
     Kafka: `TransactionLogValueJsonConverter.write`.
     """
     status = data["transactionStatus"]
-    state = BY_KAFKA_NAME.get(status) if isinstance(status, str) and not status.isdecimal() else TransactionState(int(status))
+    state = (
+        BY_KAFKA_NAME.get(status)
+        if isinstance(status, str) and not status.isdecimal()
+        else TransactionState(int(status))
+    )
     if state is None or type(version) is not int:
         return None
     fields = VALUE.read_json(version, {**data, "transactionStatus": int(state)})
@@ -175,15 +181,18 @@ _CONTROL_NUMBER: Final = re.compile(rb"^ controlType: \w+\((\d{1,5})\)\s")
 
 
 def read_metadata_text(contents: bytes, *, is_control: bool) -> MetadataRecord | None:
-    """The record in the contents of a record line; None if the tool could not decode it, or if the line is broken or cut.
+    """The record in the contents of a record line; None if the tool could not decode it, or if the line is broken or
+    cut.
 
-    A tool that is older than the brokers names the number of a type that it does not know. That suffices for a type without
-    columns.
+    A tool that is older than the brokers names the number of a type that it does not know. That suffices for a type
+    without columns.
     """
     number = (_CONTROL_NUMBER if is_control else _UNKNOWN_TYPE).search(contents)
     if is_control:
         if number is not None:
-            return MetadataRecord(CONTROL_RECORD_TYPES.get(int(number[1]), f"CONTROL_RECORD_TYPE_{int(number[1])}"), None, {})
+            return MetadataRecord(
+                CONTROL_RECORD_TYPES.get(int(number[1]), f"CONTROL_RECORD_TYPE_{int(number[1])}"), None, {}
+            )
         name = next((name for label, name in CONTROL_LABELS.items() if contents.startswith(label)), None)
         return None if name is None else MetadataRecord(name, None, {})
     if number is not None and contents.endswith(b"\n"):

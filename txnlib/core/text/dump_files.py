@@ -46,7 +46,8 @@ class Output:
         self._before = (0, 0)
 
     def unreadable(self, position: int, text: bytes, reason: UnreadableReason, length: int | None = None) -> None:
-        """Adds an unreadable range of `length` bytes (None: up to the current position), or extends the last range to its end."""
+        """Adds an unreadable range of `length` bytes (None: up to the current position), or extends the last range to
+        its end."""
         length = self.end - position if length is None else length
         last = self.ranges[-1] if self.ranges else None
         if last is not None and (last.reason is reason or len(self.ranges) == _MOST_RANGES):
@@ -87,8 +88,8 @@ class Output:
 class FileReader:
     """Reads the first lines of each file. A `DumpReader` reads the others.
 
-    `topic`: that of files whose path does not contain it. Only `__transaction_state` has coordinator records. `looks_ahead`:
-    whether it reads lines ahead for another reader, and so trusts no file in doubt.
+    `topic`: that of files whose path does not contain it. Only `__transaction_state` has coordinator records.
+    `looks_ahead`: whether it reads lines ahead for another reader, and so trusts no file in doubt.
     """
 
     def __init__(self, lines: Lines, topic: str | None, *, looks_ahead: bool = False) -> None:
@@ -151,14 +152,17 @@ class FileReader:
             out.values.append(FileEnd(position, chain.tail(is_last=is_last, is_corrupt=is_corrupt), chain.is_decoded))
 
     def close_text(self, position: int) -> None:
-        """Ends free text before a genuine line. If its size does not match, the text is unreadable instead of payload."""
+        """Ends free text before a genuine line. If its size does not match, the text is unreadable instead of
+        payload."""
         text = None if self.chain is None else self.chain.open
         if text is None or self.chain is None or not text.is_unfinished:
             return
         self.chain.end_text()
         if position > text.position:
             self.out.payload -= position - text.position
-            self.out.unreadable(text.position, text.first_line, UnreadableReason.SIZE_MISMATCH, position - text.position)
+            self.out.unreadable(
+                text.position, text.first_line, UnreadableReason.SIZE_MISMATCH, position - text.position
+            )
 
     def read_file(self, position: int, line: bytes) -> bool:
         file, chain = read_file_line(line), self.chain
@@ -167,7 +171,8 @@ class FileReader:
             return False
         verdict = FileLine.GENUINE if chain is None else self.judge_file(position, line, file, chain)
         if chain is not None and verdict is FileLine.GENUINE and chain.is_followed_by(file):
-            # Whichever of the two names is wrong, the other lacks a segment: neither is fed with it, and both are lowered.
+            # Whichever of the two names is wrong, the other lacks a segment: neither is fed with it, and both are
+            # lowered.
             verdict = FileLine.DOUBTFUL
         if chain is None or verdict is FileLine.GENUINE:
             self.close_text(position)
@@ -183,7 +188,8 @@ class FileReader:
         return True
 
     def read_file_in_doubt(self, position: int, line: bytes) -> bool:
-        """Trusts a `Dumping` line after one in doubt if the open text has ended by its size, or if a sound file begins there."""
+        """Trusts a `Dumping` line after one in doubt if the open text has ended by its size, or if a sound file begins
+        there."""
         file, doubted = read_file_line(line), None if self.chain is None else self.chain.doubted
         self._file_line_end = self.out.end
         if file is None or doubted is None:
@@ -197,7 +203,8 @@ class FileReader:
         return True
 
     def doubt_file(self, position: int, line: bytes, file: DumpedFile, chain: BatchChain) -> None:
-        """Starts a file that may be part of a payload: its batches are not yielded, and the file before it may continue."""
+        """Starts a file that may be part of a payload: its batches are not yielded, and the file before it may
+        continue."""
         self.out.note(position, UnreadableReason.DUMPING_LINE_IN_DOUBT, line)
         self.start_file(position, file, doubted=chain)
         self.doubt(position, line)
@@ -209,7 +216,8 @@ class FileReader:
             self.chain.doubted.open.add(line)
 
     def judge_file(self, position: int, line: bytes, file: DumpedFile, before: BatchChain) -> FileLine:
-        """Whether a `Dumping` line after another file is genuine. Where its text may be open, its chain counts first."""
+        """Whether a `Dumping` line after another file is genuine. Where its text may be open, its chain counts
+        first."""
         is_ended = before.is_whole(is_cut=bool(self.out.ranges)) or self.looks_ahead
         if not before.may_be_in_text and is_ended:
             return FileLine.GENUINE
@@ -226,8 +234,8 @@ class FileReader:
     def is_sound_file(self, position: int, line: bytes, file: DumpedFile) -> bool:
         """Whether the file that begins with a `Dumping` line in doubt is sound up to the next one, or for 32 batches.
 
-        Of payloads, only one that imitates a whole file of a known log directory looks like that. And only the last record of the
-        file before can hide it: after any other, that file's own chain goes on.
+        Of payloads, only one that imitates a whole file of a known log directory looks like that. And only the last
+        record of the file before can hide it: after any other, that file's own chain goes on.
         """
         if self.looks_ahead or (self._log_directories and file.log_directory not in self._log_directories):
             return False
@@ -252,10 +260,13 @@ class FileReader:
         for position, line in file_lines:
             if line not in self._noted and len(self._noted) < _NOTED_IN_A_FILE and read_file_line(line) is not None:
                 self._noted.add(line)
-                self.out.values.append(Unreadable(position, 0, UnreadableReason.DUMPING_LINE_IN_PAYLOAD, sample_of(line)))
+                self.out.values.append(
+                    Unreadable(position, 0, UnreadableReason.DUMPING_LINE_IN_PAYLOAD, sample_of(line))
+                )
 
     def read_starting_offset(self, position: int, line: bytes) -> bool:
-        """Reads `Log starting offset: N`, which the tool prints once per log, before any batch: N is the number in its name."""
+        """Reads `Log starting offset: N`, which the tool prints once per log, before any batch: N is the number in its
+        name."""
         chain = self.chain
         if chain is None or chain.may_be_in_text:
             if chain is not None and position != self._file_line_end:

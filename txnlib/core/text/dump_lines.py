@@ -1,4 +1,5 @@
-"""Single lines of `kafka-dump-log.sh`, from 2.8 on: a file, a batch, a record or a producer. Fields are found by their labels.
+"""Single lines of `kafka-dump-log.sh`, from 2.8 on: a file, a batch, a record or a producer. Fields are found by their
+labels.
 
 A line alone does not show whether it is genuine, because payloads can imitate all of them: `batch_chain` decides.
 Kafka: `DumpLogSegments`; docs/rules/formats.md#lines-of-the-dump-tool.
@@ -16,13 +17,15 @@ from typing import Any, Final, NamedTuple
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import CompressionType, ControlType, TimestampType
 
-#: The value of a field that a version of the tool does not print. For all of these numbers, this is also Kafka's "none".
+#: The value of a field that a version of the tool does not print. For all of these numbers, this is also Kafka's
+#: "none".
 NOT_PRINTED: Final = -1
 #: Far above the size of a line without free text. Longer lines are not split into words, which would take much memory.
 LONGEST_METADATA: Final = 1 << 14
 #: Above any real offset or position, and small enough to add a batch to it.
 FAR: Final = 1 << 62
-#: Lines of tools before 2.8, which are not read. 2.8 changed these lines, 2.2 those of batches, and 1.0.2 those of producers.
+#: Lines of tools before 2.8, which are not read. 2.8 changed these lines, 2.2 those of batches, and 1.0.2 those of
+#: producers.
 _OLD: Final = re.compile(
     rb"(baseO|o)ffset: .* isvalid: (true|false) (key)?size: |\| offset: \S+ \S+ \S+ keysize: "
     rb"|producerId: (\S+ producerEpoch: \S+ lastSequence: |.* cachedMetadata: )"
@@ -61,9 +64,13 @@ class DumpedFile(NamedTuple):
         return self.kind in ("log", "checkpoint")
 
 
-_KINDS: Final = frozenset({"log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "deleted", "swap", "cleaned"})
+_KINDS: Final = frozenset(
+    {"log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "deleted", "swap", "cleaned"}
+)
 _METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
-_DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<state>future|delete|stray))?")
+_DIRECTORY: Final = re.compile(
+    r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<state>future|delete|stray))?"
+)
 
 
 def read_file_line(line: bytes) -> DumpedFile | None:
@@ -127,7 +134,8 @@ class DumpedBatch(NamedTuple):
 
     @property
     def has_known_start(self) -> bool:
-        """Whether `base_offset` is the first offset: for a compressed set of formats 0 and 1 only the last one is printed."""
+        """Whether `base_offset` is the first offset: for a compressed set of formats 0 and 1 only the last one is
+        printed."""
         return self.magic >= 2 or self.compression_type == CompressionType.NONE
 
     @property
@@ -148,7 +156,9 @@ TIMESTAMP_TYPES: Final[Mapping[bytes, int]] = {
     b"NoTimestampType:": NOT_PRINTED,
 }
 #: Upper case in 2.8, lower case from 3.0 on.
-CODECS: Final = {name: int(codec) for codec in CompressionType for name in (codec.name.encode(), codec.name.lower().encode())}
+CODECS: Final = {
+    name: int(codec) for codec in CompressionType for name in (codec.name.encode(), codec.name.lower().encode())
+}
 BOOLEANS: Final = {b"true": True, b"false": False}
 
 NUMBERS: Final = (
@@ -195,7 +205,8 @@ def _layout(labels: tuple[bytes, ...]) -> _LineLayout | None:
     timestamp_labels = places.keys() & TIMESTAMP_TYPES.keys()
     if len(places) < len(labels) or len(timestamp_labels) != 1 or any(not label.endswith(b":") for label in labels):
         return None
-    # Another build may print further labels. But a label that ends like a known one comes from two pieces of lines without a gap.
+    # Another build may print further labels. But a label that ends like a known one comes from two pieces of lines
+    # without a gap.
     if any(label.endswith(_KNOWN) and label not in _KNOWN for label in places):
         return None
     (timestamp_label,) = timestamp_labels
@@ -236,7 +247,14 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
         numbers = tuple(map(int, layout.numbers(tokens)))
         _RANGES.pack(*numbers)
         horizon = NOT_PRINTED if delete_horizon == b"OptionalLong.empty" else _optional_long(delete_horizon)
-        words = BOOLEANS[is_transactional], BOOLEANS[is_control], horizon, CODECS[codec], layout.timestamp_type, BOOLEANS[is_valid]
+        words = (
+            BOOLEANS[is_transactional],
+            BOOLEANS[is_control],
+            horizon,
+            CODECS[codec],
+            layout.timestamp_type,
+            BOOLEANS[is_valid],
+        )
         batch = DumpedBatch._make((*numbers, *words, NOT_PRINTED, NOT_PRINTED))
     except (ValueError, KeyError, struct.error):
         return None
@@ -245,12 +263,20 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
 
 
 def is_believable(batch: DumpedBatch) -> Any:
-    """Whether offsets, sequences, count and position can belong to one batch. A column for a `DumpedBatch` of columns."""
+    """Whether offsets, sequences, count and position can belong to one batch. A column for a `DumpedBatch` of
+    columns."""
     delta = batch.last_offset - batch.base_offset
     last_sequence = (batch.base_sequence + delta) & MAX_SEQUENCE
     is_sequence_right = (batch.base_sequence < 0) | ((batch.is_control == 0) & (batch.last_sequence == last_sequence))
-    is_place_right = (batch.base_offset >= 0) & (batch.last_offset < FAR) & (batch.position >= 0) & (batch.position < FAR)
-    return is_sequence_right & is_place_right & (batch.last_offset >= batch.base_offset) & (batch.records_count <= delta + 1)
+    is_place_right = (
+        (batch.base_offset >= 0) & (batch.last_offset < FAR) & (batch.position >= 0) & (batch.position < FAR)
+    )
+    return (
+        is_sequence_right
+        & is_place_right
+        & (batch.last_offset >= batch.base_offset)
+        & (batch.records_count <= delta + 1)
+    )
 
 
 # ---- Records
@@ -316,13 +342,16 @@ def read_record_line(line: bytes) -> RecordLine | None:
         if timestamp not in _TIMESTAMPS:
             return None
         sizes = int(fields[b"keySize:"]), int(fields[b"valueSize:"])
-        return RecordLine(int(fields[b"offset:"]), timestamp, TIMESTAMP_TYPES[timestamp_label], *sizes, bool(header_keys), text)
+        return RecordLine(
+            int(fields[b"offset:"]), timestamp, TIMESTAMP_TYPES[timestamp_label], *sizes, bool(header_keys), text
+        )
     except (ValueError, KeyError):
         return None
 
 
 def contents_of(record: RecordLine) -> Iterator[bytes]:
-    """The possible contents of a record after its header keys, with the line end. The keys may contain brackets, too."""
+    """The possible contents of a record after its header keys, with the line end. The keys may contain brackets,
+    too."""
     if not record.has_header_keys:
         yield record.text
         return
@@ -333,7 +362,8 @@ def contents_of(record: RecordLine) -> Iterator[bytes]:
 
 
 def contents_size(record: RecordLine, contents: bytes) -> int:
-    """The size of key and payload with their labels, in bytes, from the printed sizes; -1 if no contents are printed."""
+    """The size of key and payload with their labels, in bytes, from the printed sizes; -1 if no contents are
+    printed."""
     key = len(KEY) + record.key_size if contents.startswith(KEY) and record.key_size >= 0 else 0
     if not key and not contents.startswith(PAYLOAD):
         return NOT_PRINTED
@@ -342,7 +372,11 @@ def contents_size(record: RecordLine, contents: bytes) -> int:
 
 def may_have_contents(line: bytes) -> bool:
     """Whether a broken line may be part of a record whose contents are printed."""
-    return KEY in line or PAYLOAD in line or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))
+    return (
+        KEY in line
+        or PAYLOAD in line
+        or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))
+    )
 
 
 def read_marker(contents: bytes) -> tuple[int, int] | None:
@@ -404,7 +438,8 @@ def read_snapshot_line(line: bytes) -> DumpedSnapshotEntry | None:
 
 
 def _optional_long(text: bytes) -> int:
-    """`OptionalLong[6]` and, up to 3.4, `Some(6)`; -1 for `OptionalLong.empty` and `None`. Raises ValueError for any other text."""
+    """`OptionalLong[6]` and, up to 3.4, `Some(6)`; -1 for `OptionalLong.empty` and `None`. Raises ValueError for any
+    other text."""
     if text in (b"OptionalLong.empty", b"None"):
         return NOT_PRINTED
     match = _SOME_LONG.fullmatch(text)

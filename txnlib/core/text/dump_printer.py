@@ -64,7 +64,11 @@ def coordinator_line(record: Row) -> str:
     else:
         size, payload = value_size(record), _json({"version": str(record["value_version"]), "data": _fields(record)})
     is_text = not record["is_tombstone"] and record["value_version"] is None
-    key = f"transaction_metadata::transactionalId={name}" if is_text else _json({"type": "0", "data": {"transactionalId": name}})
+    key = (
+        f"transaction_metadata::transactionalId={name}"
+        if is_text
+        else _json({"type": "0", "data": {"transactionalId": name}})
+    )
     return printable(f"{head} valueSize: {size} sequence: -1 headerKeys: [] key: {key} payload: {payload}")
 
 

@@ -1,8 +1,9 @@
 """Text of `kafka-dump-log.sh`: batches, coordinator records, producers, and unreadable ranges.
 
-Rule 1: the chain of positions decides what is genuine (`batch_chain`). All other text is payload, however perfectly it imitates a
-line. It is measured by the printed sizes where possible (`free_text`).
-Rule 2: text never raises. Text that no tool prints, and text that is truncated or overwritten, becomes an `Unreadable` range.
+Rule 1: the chain of positions decides what is genuine (`batch_chain`). All other text is payload, however perfectly it
+imitates a line. It is measured by the printed sizes where possible (`free_text`).
+Rule 2: text never raises. Text that no tool prints, and text that is truncated or overwritten, becomes an `Unreadable`
+range.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from txnlib.core.text.batch_chain import BatchChain, State
-from txnlib.core.text.coordinator_text import DECODED, METADATA_PAYLOADS, UNDECODED, read_metadata_text, reason_of_undecoded
+from txnlib.core.text.coordinator_text import (
+    DECODED,
+    METADATA_PAYLOADS,
+    UNDECODED,
+    read_metadata_text,
+    reason_of_undecoded,
+)
 from txnlib.core.text.dump_files import FileReader
 from txnlib.core.text.dump_lines import (
     KEY,
@@ -35,9 +42,11 @@ from txnlib.core.text.events import DumpedRecord, UnreadableReason, reason_of, r
 from txnlib.core.text.free_text import OpenText, pass_over, read_coordinator_text
 from txnlib.core.text.lines import LongLine, size_of
 
-#: The kinds of lines, by their first words. BARE: of `--skip-record-metadata`; a payload without a key has no bar up to 4.2.
+#: The kinds of lines, by their first words. BARE: of `--skip-record-metadata`; a payload without a key has no bar up to
+#: 4.2.
 _KIND: Final = re.compile(
-    rb"(?P<RECORD>\| offset: )|(?P<BATCH>baseOffset: |offset: )|(?P<BARE>\| key: |\| payload: | payload: )|(?P<FILE>Dumping )"
+    rb"(?P<RECORD>\| offset: )|(?P<BATCH>baseOffset: |offset: )|(?P<BARE>\| key: |\| payload: | payload:"
+    rb" )|(?P<FILE>Dumping )"
     rb"|(?P<START>Log starting offset: |Starting offset: )|(?P<PRODUCER>producerId: )|(?P<EMPTY>\n\Z)"
 )
 #: The same without a search.
@@ -178,7 +187,9 @@ class DumpReader(FileReader):
                 return marker is not None
             text = contents.removeprefix(KEY)
             if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
-                self.read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, chain, batch)
+                self.read_coordinator_record(
+                    position, record.offset, record.timestamp, text, record.key_size, chain, batch
+                )
                 return True
             size = contents_size(record, contents)
             if chain.expects_decoded and (size >= 0 or not contents.strip()):
@@ -200,7 +211,8 @@ class DumpReader(FileReader):
         return True
 
     def text_after(self, record: RecordLine, chain: BatchChain) -> OpenText:
-        """The text after a record line without contents to measure. Header keys are free text, too, without a printed size."""
+        """The text after a record line without contents to measure. Header keys are free text, too, without a printed
+        size."""
         if not chain.expects_decoded:
             return OpenText(self.out.end, record.text, is_list=record.has_header_keys)
         self.out.unreadable(self.out.end - len(record.text), record.text, UnreadableReason.UNDECODABLE_RECORD)
@@ -224,7 +236,14 @@ class DumpReader(FileReader):
         return True
 
     def read_coordinator_record(
-        self, position: int, offset: int, timestamp: int, text: bytes, key_size: int, chain: BatchChain, batch: DumpedBatch
+        self,
+        position: int,
+        offset: int,
+        timestamp: int,
+        text: bytes,
+        key_size: int,
+        chain: BatchChain,
+        batch: DumpedBatch,
     ) -> None:
         is_undecoded = text.startswith(UNDECODED)
         decoded = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
@@ -238,9 +257,13 @@ class DumpReader(FileReader):
             return
         if not is_undecoded:
             chain.open_text(OpenText(self.out.end, is_damage=True))
-        self.out.unreadable(position, text, reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE)
+        self.out.unreadable(
+            position, text, reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE
+        )
 
-    def read_metadata_record(self, position: int, offset: int, timestamp: int, contents: bytes, batch: DumpedBatch) -> None:
+    def read_metadata_record(
+        self, position: int, offset: int, timestamp: int, contents: bytes, batch: DumpedBatch
+    ) -> None:
         """Reads a record of `__cluster_metadata`, which the tool prints on one line."""
         decoded = read_metadata_text(contents, is_control=batch.is_control)
         if decoded is not None:
@@ -308,7 +331,8 @@ class DumpReader(FileReader):
             chain.open_text(OpenText(self.out.end, is_damage=True))
 
     def pass_contents(self, line: bytes) -> bool:
-        """Skips the contents of a record that is not part of the batch, over several lines; False if they cannot be measured."""
+        """Skips the contents of a record that is not part of the batch, over several lines; False if they cannot be
+        measured."""
         record = read_record_line(line)
         for contents in () if record is None else contents_of(record):
             size = contents_size(record, contents) if record is not None else NOT_PRINTED
@@ -330,8 +354,9 @@ _OF_LOG: Final[Mapping[str, Action]] = {
 _RECORDS: Final[Mapping[str, Action]] = {"RECORD": DumpReader.read_record, "BARE": DumpReader.read_bare_record}
 _PRODUCERS: Final[Mapping[str, Action]] = {"PRODUCER": DumpReader.read_snapshot_entry}
 _EMPTY: Final[Mapping[str, Action]] = {"EMPTY": lambda _reader, _position, _line: True}
-#: What to do with a line, by what may come next and by the kind of line. An action returns whether the line is what it looks like.
-#: Otherwise, and where there is no action, the line is a message of the tool, payload, or damage; or in doubt with its file.
+#: What to do with a line, by what may come next and by the kind of line. An action returns whether the line is what it
+#: looks like. Otherwise, and where there is no action, the line is a message of the tool, payload, or damage; or in
+#: doubt with its file.
 _ACTIONS: Final[Mapping[State, Mapping[str, Action]]] = {
     State.OUTSIDE: {**_OF_LOG, **_PRODUCERS, **_EMPTY},
     State.TABLE: {**_OF_LOG, **_PRODUCERS, **_EMPTY},

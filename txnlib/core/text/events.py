@@ -45,7 +45,8 @@ class UnreadableReason(StrEnum):
     SIZE_MISMATCH = "SIZE_MISMATCH"
     #: A `Dumping` line in a payload, as the lines after it prove; length 0.
     DUMPING_LINE_IN_PAYLOAD = "DUMPING_LINE_IN_PAYLOAD"
-    #: A `Dumping` line that may be in a payload, with all lines up to the next; length 0 if the file before it is in doubt.
+    #: A `Dumping` line that may be in a payload, with all lines up to the next; length 0 if the file before it is in
+    #: doubt.
     DUMPING_LINE_IN_DOUBT = "DUMPING_LINE_IN_DOUBT"
     #: Compressed text that is truncated or damaged. An unknown number of bytes after it is lost.
     CANNOT_UNPACK = "CANNOT_UNPACK: cut or damaged from this position in the unpacked text on"
@@ -72,7 +73,8 @@ class DumpTail(StrEnum):
     """How the dump of a file, or the text of a console, ends."""
 
     CLEAN = "CLEAN"
-    #: With the text, after the first lines of a log: the tool prints no more of a file of 0 bytes. The text may have been cut, too.
+    #: With the text, after the first lines of a log: the tool prints no more of a file of 0 bytes. The text may have
+    #: been cut, too.
     EMPTY_OR_CUT = "EMPTY_OR_CUT"
     #: Inside a batch or record, as the tool says, or because the text itself is truncated.
     TORN = "TORN"
@@ -176,7 +178,8 @@ class Remark(Enum):
     HARMLESS = "HARMLESS"
     #: The file ends inside a batch.
     TORN = "TORN"
-    #: The tool gave up: whatever follows in the segment is missing from the text (docs/rules/formats.md#ends-of-a-dump).
+    #: The tool gave up: whatever follows in the segment is missing from the text
+    #: (docs/rules/formats.md#ends-of-a-dump).
     ENDED_EARLY = "ENDED_EARLY"
 
 
@@ -184,14 +187,17 @@ _TORN: Final = re.compile(rb"Found \d+ invalid bytes at the end of ")
 _EXCEPTION: Final = re.compile(
     rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b'
 )
-#: Output of a tool, to stdout or stderr, without anything that an audit needs (docs/rules/formats.md#messages-of-the-tools).
+#: Output of a tool, to stdout or stderr, without anything that an audit needs
+#: (docs/rules/formats.md#messages-of-the-tools).
 _HARMLESS: Final = re.compile(
     rb"\s*$|(Log s|S)tarting offset: |Snapshot end offset: |KRaft bootstrap snapshot|\S+ is deprecated\. Please use "
     rb"|Non-consecutive offsets in |  -?\d+ is followed by \d+|Mismatches in :|  Index offset: |  Index timestamp: "
     rb"|Found (timestamp mismatch|out of order timestamp) in :|The following indexed offsets are not found in the log"
     rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
 )
-_PIECE_OF_A_LINE: Final = re.compile(rb"(ffset|ize|equence|poch|Keys|arker|alid|Time|crc|osition|agic|ntrol|onal|codec): ")
+_PIECE_OF_A_LINE: Final = re.compile(
+    rb"(ffset|ize|equence|poch|Keys|arker|alid|Time|crc|osition|agic|ntrol|onal|codec): "
+)
 
 
 def remark_of(line: bytes) -> Remark | None:
@@ -222,11 +228,16 @@ _CHATTER: Final = re.compile(
     rb"(\^C)?Processed a total of \d+ messages\s*\Z"
     rb"|(The )?[Oo]ption (--)?\S+ (is|has been) deprecated|WARNING: \S+ is deprecated and will be removed "
     rb"|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |log4j:WARN |SLF4J: "
-    rb"|Picked up (_JAVA_OPTIONS|JAVA_TOOL_OPTIONS): |OpenJDK 64-Bit Server VM warning: |\tat [\w$.<>/]+\(|\t\.\.\. \d+ more"
+    rb"|Picked up (_JAVA_OPTIONS|JAVA_TOOL_OPTIONS): |OpenJDK 64-Bit Server VM warning: |\tat [\w$.<>/]+\(|\t\.\.\. \d+"
+    rb" more"
 )
-_CONSOLE_EXCEPTION: Final = re.compile(rb'(Caused by: |Exception in thread "[^"]*" )?[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b')
+_CONSOLE_EXCEPTION: Final = re.compile(
+    rb'(Caused by: |Exception in thread "[^"]*" )?[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b'
+)
 #: The last message with `--timeout-ms`.
-_TIMEOUT: Final = re.compile(rb"org\.apache\.kafka\.common\.errors\.TimeoutException\b|kafka\.consumer\.ConsumerTimeoutException")
+_TIMEOUT: Final = re.compile(
+    rb"org\.apache\.kafka\.common\.errors\.TimeoutException\b|kafka\.consumer\.ConsumerTimeoutException"
+)
 
 
 def is_chatter(line: bytes) -> bool:

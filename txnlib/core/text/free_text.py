@@ -1,7 +1,9 @@
-"""Free text of a dump: how far it goes, where it may end, which files may begin in it, and which lines in it are genuine.
+"""Free text of a dump: how far it goes, where it may end, which files may begin in it, and which lines in it are
+genuine.
 
-Keys, payloads and header keys are printed unescaped, line feeds included. Their sizes are printed, too. So contents can be
-measured, unless the console has replaced characters or a decoder has printed other text (docs/rules/formats.md#imitated-lines).
+Keys, payloads and header keys are printed unescaped, line feeds included. Their sizes are printed, too. So contents can
+be measured, unless the console has replaced characters or a decoder has printed other text
+(docs/rules/formats.md#imitated-lines).
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ _AFTER_A_RECORD: Final = (
     b"Mismatches ",
     b"Exception ",
 )
-#: Maximum number of lines of a transactional id. Ids have at most 32767 bytes; more line feeds are not worth the search.
+#: Maximum number of lines of a transactional id. Ids have at most 32767 bytes; more line feeds are not worth the
+#: search.
 _LINES_OF_AN_ID: Final = 64
 #: Far above the size of a record that any broker accepts.
 _LARGEST_RECORD: Final = 1 << 28
 #: Maximum number of bytes of lines to keep until they can be given back; each line counts with an overhead.
 _ROOM: Final = 1 << 26
-#: Limit of the bytes searched without success, and its increase per byte of text. Otherwise many wrong sizes take quadratic time.
+#: Limit of the bytes searched without success, and its increase per byte of text. Otherwise many wrong sizes take
+#: quadratic time.
 _IN_VAIN: Final = 1 << 26
 _IN_VAIN_PER_BYTE: Final = 4
 _COST_OF_A_LINE: Final = 128
@@ -39,8 +43,8 @@ _COST_OF_A_LINE: Final = 128
 def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]] | None:
     """Takes the further lines of contents. Returns their number of bytes, and the `Dumping` lines among them.
 
-    Returns None and takes no lines if the size does not match. In a dump whose line ends were converted, each line has one byte
-    more.
+    Returns None and takes no lines if the size does not match. In a dump whose line ends were converted, each line has
+    one byte more.
     """
     held: list[Line] = []
     room = _ROOM
@@ -74,8 +78,8 @@ def pass_over(lines: Lines, contents: bytes, size: int) -> tuple[int, list[Line]
 def read_coordinator_text(lines: Lines, text: bytes, key_size: int) -> tuple[TransactionLogText, int] | None:
     """The coordinator record in a text from after `key: `, and the number of bytes of the further lines that it spans.
 
-    Returns None and takes no lines if there is no such record. Tries the size of the key first (-1: not printed), then the last
-    payload.
+    Returns None and takes no lines if there is no such record. Tries the size of the key first (-1: not printed), then
+    the last payload.
     """
     sizes = (key_size, None) if key_size >= 0 else (None,)
     return next((record for size in sizes if (record := _read_joined(lines, text, size)) is not None), None)
@@ -91,7 +95,9 @@ def _read_joined(lines: Lines, text: bytes, key_size: int | None) -> tuple[Trans
             # Converted line ends inside an id.
             decoded = read_transaction_log_text(body.replace(b"\r\n", b"\n"), key_size)
         # Without its line end, the last number of a text payload may be truncated; JSON and tombstones show their end.
-        if decoded is not None and (joined.endswith(b"\n") or decoded.entry is None or decoded.entry.version is not None):
+        if decoded is not None and (
+            joined.endswith(b"\n") or decoded.entry is None or decoded.entry.version is not None
+        ):
             return decoded, len(joined) - len(text)
         is_short = key_size is None or len(body) < shortest_text(key_size)
         may_go_on = is_short and len(held) < _LINES_OF_AN_ID and text.startswith(ID_LABEL)
@@ -123,7 +129,13 @@ class OpenText:
     """
 
     def __init__(
-        self, position: int, line: bytes = b"", size: int | None = None, *, is_list: bool = False, is_damage: bool = False
+        self,
+        position: int,
+        line: bytes = b"",
+        size: int | None = None,
+        *,
+        is_list: bool = False,
+        is_damage: bool = False,
     ) -> None:
         self.position, self.size, self.is_list, self.is_damage = position, size, is_list, is_damage
         self._printed = self._missing = self._replaced = 0
@@ -191,13 +203,13 @@ class OtherChains:
 
 #: If this many lines that look like batches form one chain, with none left over between them, the first is genuine.
 BATCHES_AHEAD: Final = 32
-#: Otherwise, the number of lines to judge together, so that the lines after a shorter imitation outweigh it; and how many of them
-#: to settle.
+#: Otherwise, the number of lines to judge together, so that the lines after a shorter imitation outweigh it; and how
+#: many of them to settle.
 BATCHES_TOGETHER: Final = 2 * BATCHES_AHEAD
 _BATCHES_SETTLED: Final = BATCHES_AHEAD
 
-#: Score of a chain for each line, and penalty for missing lines or offsets: two forged lines further on gain nothing, and three
-#: genuine lines outweigh damage.
+#: Score of a chain for each line, and penalty for missing lines or offsets: two forged lines further on gain nothing,
+#: and three genuine lines outweigh damage.
 _GAIN: Final = 1.0
 COST_OF_A_GAP: Final = 2.5
 _COST_OF_MISSING_OFFSETS: Final = 0.25
@@ -205,7 +217,8 @@ _GAIN_BY_OWN_RECORD: Final = 2.0
 
 
 class Candidate(NamedTuple):
-    """A line that looks like a batch: its position in the text, and the number of `Dumping` lines since the first candidate."""
+    """A line that looks like a batch: its position in the text, and the number of `Dumping` lines since the first
+    candidate."""
 
     position: int
     batch: DumpedBatch
@@ -215,7 +228,8 @@ class Candidate(NamedTuple):
 class Link(NamedTuple):
     """The end of a chain of lines: its next position, its last offset and its score.
 
-    `before`: the index of the line before its last one; None: there is none. `files`: the number of `Dumping` lines before it.
+    `before`: the index of the line before its last one; None: there is none. `files`: the number of `Dumping` lines
+    before it.
     """
 
     end: int
@@ -225,13 +239,16 @@ class Link(NamedTuple):
     files: int = 0
 
 
-def genuine_lines(candidates: list[Candidate], roots: tuple[Link, ...], *, has_own_record: bool) -> tuple[set[int], int]:
+def genuine_lines(
+    candidates: list[Candidate], roots: tuple[Link, ...], *, has_own_record: bool
+) -> tuple[set[int], int]:
     """The positions of genuine batch lines among those that look like one, and the end of the lines that are settled.
 
-    The first of `roots` is the end of the chain before them. Lines in a payload may form a chain, too, and may even start where a
-    genuine line is expected. But their chain ends with the payload, and the genuine chain continues. So if all lines form one chain
-    for long enough, that chain is genuine. If all contents were measured so far, no payload is open. Then a gap can only be damage,
-    and `has_own_record`, a record line after the first batch line, is sufficient proof.
+    The first of `roots` is the end of the chain before them. Lines in a payload may form a chain, too, and may even
+    start where a genuine line is expected. But their chain ends with the payload, and the genuine chain continues. So
+    if all lines form one chain for long enough, that chain is genuine. If all contents were measured so far, no payload
+    is open. Then a gap can only be damage, and `has_own_record`, a record line after the first batch line, is
+    sufficient proof.
     """
     straight = _straight(candidates)
     first, (next_position, last_offset, *_) = candidates[0], roots[0]
@@ -255,7 +272,8 @@ def genuine_lines(candidates: list[Candidate], roots: tuple[Link, ...], *, has_o
 
 
 def _straight(candidates: list[Candidate]) -> list[int]:
-    """For each line, the length of the unbroken run that starts with it: each batch starts where the one before it ends."""
+    """For each line, the length of the unbroken run that starts with it: each batch starts where the one before it
+    ends."""
     lengths = [1] * len(candidates)
     for index in range(len(candidates) - 2, -1, -1):
         batch, after = candidates[index].batch, candidates[index + 1].batch
@@ -267,8 +285,8 @@ def _straight(candidates: list[Candidate]) -> list[int]:
 def _links(candidates: list[Candidate], roots: tuple[Link, ...], gain_of_first: float) -> list[Link]:
     """For each line the best chain that ends with it. `gain_of_first` lowers the first line's penalty for a gap.
 
-    After a `Dumping` line, whether genuine or in a payload, a chain continues only with the very next offset: the next file of a
-    partition may have batches at the same positions.
+    After a `Dumping` line, whether genuine or in a payload, a chain continues only with the very next offset: the next
+    file of a partition may have batches at the same positions.
     """
     links: list[Link] = []
     for _position, batch, files in candidates:

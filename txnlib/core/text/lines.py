@@ -14,8 +14,8 @@ Line = tuple[int, bytes]
 
 #: Editors and shells of Windows begin a text in UTF-8 with it.
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-#: Maximum size of a line in bytes, including its line end. Far above a coordinator record: on disk it may have a megabyte, and its
-#: text repeats each topic for every partition.
+#: Maximum size of a line in bytes, including its line end. Far above a coordinator record: on disk it may have a
+#: megabyte, and its text repeats each topic for every partition.
 LONGEST_LINE: Final = 1 << 24
 #: Number of bytes kept of a longer line.
 HEAD_BYTES: Final = 4_096
@@ -88,7 +88,8 @@ class Lines:
 
 
 class TextLines(Lines):
-    """The lines of a text that comes in chunks. Keeps at most a line and a few chunks in memory, besides lines that are held.
+    """The lines of a text that comes in chunks. Keeps at most a line and a few chunks in memory, besides lines that are
+    held.
 
     A line of more than `longest` bytes becomes a `LongLine`.
     """
@@ -96,8 +97,8 @@ class TextLines(Lines):
     def __init__(self, chunks: Iterable[bytes], *, longest: int = LONGEST_LINE) -> None:
         super().__init__(self._split(), chunks)
         self._chunks, self._longest = iter(chunks), longest
-        #: Position of the next line; the lines of a piece; and the text after them: pieces of complete lines or a long one, the
-        #: rest of a chunk, and the beginning of one more line.
+        #: Position of the next line; the lines of a piece; and the text after them: pieces of complete lines or a long
+        #: one, the rest of a chunk, and the beginning of one more line.
         self._position = 0
         self.of_piece: deque[bytes] = deque()
         self._pieces: deque[bytes] = deque()
@@ -165,7 +166,8 @@ class TextLines(Lines):
         return b"".join(lines)
 
     def end_block(self, rest: bytes, position: int) -> None:
-        """Goes on with the rest of a block, at a position. In pieces, because all lines of a piece are split at once."""
+        """Goes on with the rest of a block, at a position. In pieces, because all lines of a piece are split at
+        once."""
         self._position = position
         stops = [0]
         while stops[-1] < len(rest):
@@ -227,7 +229,8 @@ class TextLines(Lines):
                 return piece or None
 
     def _begin(self, text: bytes) -> None:
-        """Adds text without a line end to the beginning of a line. Of a line that is too long, only the head is kept."""
+        """Adds text without a line end to the beginning of a line. Of a line that is too long, only the head is
+        kept."""
         self._beginning += text
         self._beginning_size += len(text)
         if self._beginning_size > self._longest:

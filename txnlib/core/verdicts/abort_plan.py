@@ -1,7 +1,7 @@
 """The plan to end open transactions: steps in order, with what to check before and after each.
 
-Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. A coordinator ends the
-transactions that it knows. Source: docs/rules/abort.md#checks-before-the-command.
+Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. A coordinator ends
+the transactions that it knows. Source: docs/rules/abort.md#checks-before-the-command.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class WholeTransaction:
-    """A transaction of a coordinator: the partitions that it still holds, their records, and those that have their marker."""
+    """A transaction of a coordinator: the partitions that it still holds, their records, and those that have their
+    marker."""
 
     transactional_id: str
     coordinator_partition: int
@@ -134,11 +135,17 @@ ACTIONS_OF_REFUSED: Final[Mapping[str, Action]] = {
 
 
 def needs_somebody(
-    verdict: str, reason: str, start_ms: int | None, blocks_since_ms: int | None, as_of_ms: int, transaction_max_timeout_ms: int
+    verdict: str,
+    reason: str,
+    start_ms: int | None,
+    blocks_since_ms: int | None,
+    as_of_ms: int,
+    transaction_max_timeout_ms: int,
 ) -> bool:
     """Whether an open transaction needs an operator. `start_ms`: by its coordinator, if known.
 
-    True for all that are not simply in time, and for two-phase commits older than the maximum timeout of other transactions.
+    True for all that are not simply in time, and for two-phase commits older than the maximum timeout of other
+    transactions.
     """
     since_ms = blocks_since_ms if start_ms is None else start_ms
     is_old = since_ms is not None and as_of_ms - since_ms > transaction_max_timeout_ms
@@ -146,7 +153,8 @@ def needs_somebody(
 
 
 def action_for(transaction: OpenTransaction) -> Action | None:
-    """The action for a transaction; None if it is in progress. A two-phase commit is ended by its owner or at its coordinator."""
+    """The action for a transaction; None if it is in progress. A two-phase commit is ended by its owner or at its
+    coordinator."""
     if transaction.reason == Reason.MARKER_REFUSED:
         return ACTIONS_OF_REFUSED.get(transaction.coordinator_state or "", Action.DO_NOT_ABORT)
     action = ACTIONS_BY_REASON.get(Reason(transaction.reason), ACTIONS[Verdict(transaction.verdict)])
@@ -155,11 +163,13 @@ def action_for(transaction: OpenTransaction) -> Action | None:
     return Action.DO_NOT_ABORT if transaction.abort_command is None else Action.ABORT_LATER
 
 
-def plan(transaction: OpenTransaction, kafka_version: str | None = None, whole: WholeTransaction | None = None) -> Plan | None:
+def plan(
+    transaction: OpenTransaction, kafka_version: str | None = None, whole: WholeTransaction | None = None
+) -> Plan | None:
     """The steps for one open transaction; None if it is in progress.
 
-    `kafka_version`: the version of the brokers, if known. `whole`: its transaction on all partitions, if records of a coordinator
-    explain it.
+    `kafka_version`: the version of the brokers, if known. `whole`: its transaction on all partitions, if records of a
+    coordinator explain it.
     """
     action = action_for(transaction)
     if action is None:
@@ -199,9 +209,15 @@ def effect(transaction: OpenTransaction, action: Action, whole: WholeTransaction
     if whole is not None and whole.held_partitions > 1:
         everywhere = f"{_count(whole.held_records, 'record')} on {_count(whole.held_partitions, 'partition')}"
     others = transaction.committed_siblings or ()
-    siblings = f"; {_count(len(others), 'other partition')} {_stay(len(others))} committed: {', '.join(others)}" if others else ""
+    siblings = (
+        f"; {_count(len(others), 'other partition')} {_stay(len(others))} committed: {', '.join(others)}"
+        if others
+        else ""
+    )
     of_whole = {} if whole is None else {"committed": whole.committed_partitions, "aborted": whole.aborted_partitions}
-    marked = "".join(f"; {_count(number, 'other partition')} {_stay(number)} {how}" for how, number in of_whole.items() if number)
+    marked = "".join(
+        f"; {_count(number, 'other partition')} {_stay(number)} {how}" for how, number in of_whole.items() if number
+    )
     ends = "commits" if transaction.coordinator_state == TransactionState.PREPARE_COMMIT.kafka_name else "drops"
     return form.format(
         here=here,
@@ -227,7 +243,9 @@ def _acl(*names: str) -> str:
 def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     topic, partition, producer_id = transaction.topic, transaction.partition, transaction.producer_id
     producers = kafka_commands.describe_producers(topic, partition)
-    before = [PlanCommand(producers, f"producer {producer_id} with CurrentTransactionStartOffset {transaction.start_offset}")]
+    before = [
+        PlanCommand(producers, f"producer {producer_id} with CurrentTransactionStartOffset {transaction.start_offset}")
+    ]
     unnamed = kafka_commands.cannot_name(topic, transaction.transactional_id)
     if transaction.transactional_id is not None and unnamed is None:
         shown = kafka_commands.describe(transaction.transactional_id)
@@ -251,10 +269,13 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
         notes.append(f"its state at the coordinator must be checked first, but {unnamed}")
     if not kafka_commands.is_version_known(kafka_version):
         notes.append(
-            "brokers before 3.0 cannot look up a start offset: they need the second form of the command, and no checks exist"
+            "brokers before 3.0 cannot look up a start offset: they need the second form of the command, and no checks"
+            " exist"
         )
     if action is Action.ABORT_AS_DECIDED:
-        notes.append("the coordinator stays in PrepareAbort until the partition forgets the producer (producer.id.expiration.ms)")
+        notes.append(
+            "the coordinator stays in PrepareAbort until the partition forgets the producer (producer.id.expiration.ms)"
+        )
     return Plan(
         action,
         transaction.abort_command,
@@ -268,7 +289,9 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
 def row_of_find_hanging(transaction: OpenTransaction) -> str:
     """What the live tool must print of a transaction before it is aborted by hand."""
     if transaction.kafka_find_hanging is False:
-        return f"no row of producer {transaction.producer_id}: the tool does not find it, because it compares fewer facts"
+        return (
+            f"no row of producer {transaction.producer_id}: the tool does not find it, because it compares fewer facts"
+        )
     return hanging_row(transaction.producer_id, transaction.start_offset)
 
 
@@ -285,7 +308,10 @@ def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_vers
     before = [PlanCommand(shown, ongoing)]
     if kafka_commands.knows_force_terminate(kafka_version) is not True:
         before.insert(
-            0, PlanCommand(kafka_commands.tool_version(), "4.1 or newer; older clients have Admin.fenceProducers since 3.2")
+            0,
+            PlanCommand(
+                kafka_commands.tool_version(), "4.1 or newer; older clients have Admin.fenceProducers since 3.2"
+            ),
         )
     after = (PlanCommand(shown, "TransactionState CompleteAbort or Empty"),)
     notes = (
@@ -301,15 +327,27 @@ def _revive(transaction: OpenTransaction, action: Action, kafka_version: str | N
         return Plan(action)
     state = transaction.coordinator_state or "PrepareCommit or PrepareAbort"
     before = (
-        PlanCommand(kafka_commands.describe(transactional_id), f"TransactionState {state}, producer {transaction.producer_id}"),
-        PlanCommand(kafka_commands.describe_coordinators(), f"the leader of partition {coordinator}: the broker to look at"),
+        PlanCommand(
+            kafka_commands.describe(transactional_id), f"TransactionState {state}, producer {transaction.producer_id}"
+        ),
+        PlanCommand(
+            kafka_commands.describe_coordinators(), f"the leader of partition {coordinator}: the broker to look at"
+        ),
     )
-    after = (PlanCommand(kafka_commands.describe(transactional_id), f"TransactionState {state.replace('Prepare', 'Complete')}"),)
+    after = (
+        PlanCommand(
+            kafka_commands.describe(transactional_id), f"TransactionState {state.replace('Prepare', 'Complete')}"
+        ),
+    )
     notes = (
-        f"look in that broker's log for '{transactional_id}' with 'transaction marker', 'permanently failed' or 'retrying', and "
-        f"for the leader of {transaction.topic}-{transaction.partition} being unavailable",
-        f"the command moves the leadership of __transaction_state-{coordinator}, so that its markers are sent again; if the "
-        "preferred replica is already the leader, restart that broker, or reassign the partition",
+        (
+            f"look in that broker's log for '{transactional_id}' with 'transaction marker', 'permanently failed' or"
+            f" 'retrying', and for the leader of {transaction.topic}-{transaction.partition} being unavailable"
+        ),
+        (
+            f"the command moves the leadership of __transaction_state-{coordinator}, so that its markers are sent"
+            " again; if the preferred replica is already the leader, restart that broker, or reassign the partition"
+        ),
         _acl("kafka-leader-election.sh", "describe"),
     )
     return Plan(action, kafka_commands.move_coordinator(coordinator), None, before, after, notes)
@@ -319,30 +357,44 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
     notes = []
     if transaction.reason == Reason.MARKER_REFUSED:
         notes = [
-            "no Kafka tool writes a COMMIT marker: look for another replica that has it, or wait until the partition forgets "
-            "the producer (producer.id.expiration.ms after its last write) and move the leadership of "
-            f"__transaction_state-{transaction.coordinator_partition} then, so that the marker is sent again",
-            f"a marker would need type COMMIT, producer id {transaction.producer_id}, producer epoch "
-            f"{transaction.producer_epoch} or higher, and a coordinator epoch of {transaction.coordinator_epoch or 0} or higher",
+            (
+                "no Kafka tool writes a COMMIT marker: look for another replica that has it, or wait until the"
+                " partition forgets the producer (producer.id.expiration.ms after its last write) and move the"
+                f" leadership of __transaction_state-{transaction.coordinator_partition} then, so that the marker is"
+                " sent again"
+            ),
+            (
+                f"a marker would need type COMMIT, producer id {transaction.producer_id}, producer epoch"
+                f" {transaction.producer_epoch} or higher, and a coordinator epoch of"
+                f" {transaction.coordinator_epoch or 0} or higher"
+            ),
         ]
     elif transaction.reason == Reason.EPOCH_AHEAD_OF_COORDINATOR:
         notes = [
             "1. stop the application, so that it does not commit",
             f"2. {kafka_commands.abort(transaction.topic, transaction.partition, transaction.start_offset)}",
-            "3. let the coordinator abort the rest at its timeout; its marker is refused here until the partition forgets the "
-            "producer (producer.id.expiration.ms)",
-            f"4. move the leadership of __transaction_state-{transaction.coordinator_partition} then: its transactional id is free",
+            (
+                "3. let the coordinator abort the rest at its timeout; its marker is refused here until the partition"
+                " forgets the producer (producer.id.expiration.ms)"
+            ),
+            (
+                f"4. move the leadership of __transaction_state-{transaction.coordinator_partition} then: its"
+                " transactional id is free"
+            ),
         ]
     because = transaction.do_not_abort_because
     return Plan(action, notes=(*([because] if because else []), *notes))
 
 
 def _check_timestamps(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
-    notes = ("check the timestamps that the producer writes: they are older than its transaction; nothing needs to be ended",)
+    notes = (
+        "check the timestamps that the producer writes: they are older than its transaction; nothing needs to be ended",
+    )
     if transaction.transactional_id is None:
         return Plan(action, notes=notes)
     shown = PlanCommand(
-        kafka_commands.describe(transaction.transactional_id), "TransactionState Ongoing, with a StartTime that is recent"
+        kafka_commands.describe(transaction.transactional_id),
+        "TransactionState Ongoing, with a StartTime that is recent",
     )
     return Plan(action, before=(shown,), notes=notes)
 

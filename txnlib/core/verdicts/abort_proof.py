@@ -1,8 +1,8 @@
 """Safe to abort: a proof of five statements, each with its witnesses.
 
-A marker by hand bypasses the coordinator. It is right only if no coordinator will ever write one, and it reverts acknowledged
-records if a COMMIT included them. A statement without a witness does not hold: nothing is assumed because nothing contradicts it.
-Source: docs/rules/abort.md.
+A marker by hand bypasses the coordinator. It is right only if no coordinator will ever write one, and it reverts
+acknowledged records if a COMMIT included them. A statement without a witness does not hold: nothing is assumed because
+nothing contradicts it. Source: docs/rules/abort.md.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One statement: whether it holds; what holds, or what fails and what would settle it; and its witnesses, in words."""
+    """One statement: whether it holds; what holds, or what fails and what would settle it; and its witnesses, in
+    words."""
 
     name: Statement
     holds: bool
@@ -78,7 +79,8 @@ def _settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[
 
 
 def is_open_now(case: Case) -> Proof:
-    """The judged copy is the current and whole one of a certain leader; the first batch is known, committed and intact."""
+    """The judged copy is the current and whole one of a certain leader; the first batch is known, committed and
+    intact."""
     partition = case.evidence.on_partition
     place, broker = f"{partition.topic}-{partition.partition}", f"broker {partition.leader}"
     problems = [why for fails, why in _NOT_OPEN if fails(partition)]
@@ -95,19 +97,26 @@ def is_open_now(case: Case) -> Proof:
 _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
     (
         lambda of: of.is_begin_gone,
-        "its first batch is gone: only a producer snapshot, or the answer of its leader, shows it; look at its leader with "
-        "describe-producers",
+        (
+            "its first batch is gone: only a producer snapshot, or the answer of its leader, shows it; look at its"
+            " leader with describe-producers"
+        ),
     ),
     (lambda of: of.crc is Crc.INVALID, "the CRC of one of its batches does not match: copy another replica"),
-    (lambda of: of.crc is Crc.NOT_CHECKED, "it was read from text, which has no bytes to check: audit the raw segments"),
+    (
+        lambda of: of.crc is Crc.NOT_CHECKED,
+        "it was read from text, which has no bytes to check: audit the raw segments",
+    ),
     (
         lambda of: of.is_answered_closed,
         "its leader answered, when the capture was taken, that nothing was open there: capture again",
     ),
     (
         lambda of: of.has_leader is None,
-        "the leader of the partition is not known for certain: copy __cluster_metadata-0 of a running broker, or add the leader to "
-        "capture.json (partitions)",
+        (
+            "the leader of the partition is not known for certain: copy __cluster_metadata-0 of a running broker, or"
+            " add the leader to capture.json (partitions)"
+        ),
     ),
     (lambda of: of.has_leader is False, "the partition has no leader: no marker can be written until it has one"),
     (
@@ -122,7 +131,10 @@ _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
         lambda of: not of.is_start_exact,
         "its first batch may be missing from this copy, so its true start offset is not known: copy another replica",
     ),
-    (lambda of: of.is_start_committed is None, "the high watermark is not known: copy the broker's replication-offset-checkpoint"),
+    (
+        lambda of: of.is_start_committed is None,
+        "the high watermark is not known: copy the broker's replication-offset-checkpoint",
+    ),
     (
         lambda of: of.is_start_committed is False,
         "it begins at or above the high watermark: an election may still remove it; capture again",
@@ -134,7 +146,8 @@ _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
 
 
 def no_coordinator_ends_it(case: Case) -> Proof:
-    """Every coordinator that could have it is counted, current and whole, and none can include it; nor could one since its copy."""
+    """Every coordinator that could have it is counted, current and whole, and none can include it; nor could one since
+    its copy."""
     coordinator, partition = case.evidence.at_coordinator, case.evidence.on_partition
     statement = Statement.NO_COORDINATOR_ENDS_IT
     if case.reason not in NOBODY_ENDS_IT:
@@ -144,31 +157,36 @@ def no_coordinator_ends_it(case: Case) -> Proof:
         problems.append(_STILL_LISTED)
     if coordinator.pending_ids:
         problems.append(
-            f"{', '.join(coordinator.pending_ids)}, so it may still include or end these records: audit again after that"
+            f"{', '.join(coordinator.pending_ids)}, so it may still include or end these records: audit again after"
+            " that"
         )
     if coordinator.answered_owners:
-        problems.append(f"{', '.join(coordinator.answered_owners)} has the producer id by a broker's answer: capture again")
+        problems.append(
+            f"{', '.join(coordinator.answered_owners)} has the producer id by a broker's answer: capture again"
+        )
     if coordinator.count_basis is not CountBasis.GIVEN:
         problems.append(
-            "the number of coordinator partitions is assumed: give --coordinator-partitions, note it in capture.json, or copy the "
-            "cluster's metadata log"
+            "the number of coordinator partitions is assumed: give --coordinator-partitions, note it in capture.json,"
+            " or copy the cluster's metadata log"
         )
     problems += coordinator.uncertain_copies[:1]
     if not _is_written_before_copies(case):
         problems.append(
-            "it may have been written to after its coordinator was copied: copy the coordinators again, after the partitions"
+            "it may have been written to after its coordinator was copied: copy the coordinators again, after the"
+            " partitions"
         )
     if not knows_describe_producers(case.kafka_version) and coordinator.owner in (Owner.CURRENT, Owner.NEXT):
         problems.append(
-            "brokers before 3.0 cannot check a start offset, and its transactional id lives: they abort whatever is open"
+            "brokers before 3.0 cannot check a start offset, and its transactional id lives: they abort whatever is"
+            " open"
         )
     return _settled(statement, problems, _witnesses_of_coordinators(case, partition))
 
 
 _STILL_LISTED: Final = (
-    "its coordinator still lists the partition, but can no longer end the transaction there: stop the application, so that it "
-    "does not commit, and only then abort here; the coordinator's own marker is refused until the partition forgets the producer "
-    "(producer.id.expiration.ms)"
+    "its coordinator still lists the partition, but can no longer end the transaction there: stop the application, so"
+    " that it does not commit, and only then abort here; the coordinator's own marker is refused until the partition"
+    " forgets the producer (producer.id.expiration.ms)"
 )
 
 
@@ -189,7 +207,10 @@ def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str
     order = [written] if partition.written_before_ms is not None else ["the partition was not copied later"]
     if coordinator.owner is Owner.NOBODY:
         return [
-            f"every coordinator partition, each by its leader, the oldest copied at {taken}: none names the producer id",
+            (
+                f"every coordinator partition, each by its leader, the oldest copied at {taken}: none names the"
+                " producer id"
+            ),
             *order,
         ]
     state = "expired" if coordinator.state is None else f"in {coordinator.state.kafka_name}"
@@ -205,17 +226,22 @@ def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str
 
 
 def no_commit_includes_it(case: Case) -> Proof:
-    """By the whole history of the coordinator, by this transaction's own ABORT, or because no marker can have been lost."""
+    """By the whole history of the coordinator, by this transaction's own ABORT, or because no marker can have been
+    lost."""
     history, decision, no_loss = _by_history(case), _by_decision(case), _by_no_loss(case)
     proven = next((way for way in (history, decision, no_loss) if way.holds), None)
     lost = None if proven is None or decision.holds else _lost_since(case)
     if lost is not None:
         when = "" if lost.at_ms is None else f" at {instant(lost.at_ms)}"
-        return _way(False, f"an unclean election of a partition of {TRANSACTION_STATE_TOPIC}{when} may have lost its COMMIT")
+        return _way(
+            False, f"an unclean election of a partition of {TRANSACTION_STATE_TOPIC}{when} may have lost its COMMIT"
+        )
     if proven is not None:
         return proven
     due = next((each for each in reversed(_commits(case)) if each.lists_partition or not each.began_later), None)
-    return _way(False, f"a COMMIT may include it: {history.says}, and {no_loss.says}" if due is None else _commit_due(case, due))
+    return _way(
+        False, f"a COMMIT may include it: {history.says}, and {no_loss.says}" if due is None else _commit_due(case, due)
+    )
 
 
 def _way(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
@@ -228,7 +254,8 @@ def _commits(case: Case) -> list[Decided]:
 
 
 def _lost_since(case: Case) -> Election | None:
-    """An unclean election of a coordinator partition since the first batch: neither its log nor a marker need show a decision."""
+    """An unclean election of a coordinator partition since the first batch: neither its log nor a marker need show a
+    decision."""
     partition = case.evidence.on_partition
     before = clock_ms(partition.stamped_before_ms)
     # The controller's clock was compared with no other.
@@ -238,7 +265,8 @@ def _lost_since(case: Case) -> Election | None:
 
 
 def _by_history(case: Case) -> Proof:
-    """(a) Nothing is missing in the coordinators' records, and every COMMIT that lists the partition has its own marker here."""
+    """(a) Nothing is missing in the coordinators' records, and every COMMIT that lists the partition has its own marker
+    here."""
     history = case.evidence.history
     if not history.is_whole:
         return _way(False, history.because)
@@ -251,7 +279,13 @@ def _by_decision(case: Case) -> Proof:
     """(b) Exactly this transaction was decided, and to ABORT."""
     partition, unmarked = case.evidence.on_partition, case.evidence.history.unmarked
     newest = unmarked[-1] if unmarked else None
-    if newest is None or newest.type != "ABORT" or not newest.lists_partition or _commits(case) or partition.truncated_markers:
+    if (
+        newest is None
+        or newest.type != "ABORT"
+        or not newest.lists_partition
+        or _commits(case)
+        or partition.truncated_markers
+    ):
         return _way(False, "its own decision is not known")
     is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == partition.producer_epoch + 1
     # Transactions v0 and v1 share epochs, so the records must be of the one that was aborted, not of one before.
@@ -259,11 +293,16 @@ def _by_decision(case: Case) -> Proof:
     if not (is_v2_end and newest.is_own_epoch) and not is_of_it:
         return _way(False, "the ABORT may be of a later transaction")
     record = f"offset {newest.record_offset} of __transaction_state-{newest.coordinator_partition}"
-    return _way(True, "its coordinator decided ABORT, and only the marker is missing", (f"{record}: {newest.type} of its epoch",))
+    return _way(
+        True,
+        "its coordinator decided ABORT, and only the marker is missing",
+        (f"{record}: {newest.type} of its epoch",),
+    )
 
 
 def _by_no_loss(case: Case) -> Proof:
-    """(c) A completed decision has written its marker to every partition, and no acknowledged marker can have vanished here."""
+    """(c) A completed decision has written its marker to every partition, and no acknowledged marker can have vanished
+    here."""
     partition, coordinator = case.evidence.on_partition, case.evidence.at_coordinator
     if partition.truncated_markers:
         return _way(False, f"a marker of it was lost: {', '.join(partition.truncated_markers)}")
@@ -274,7 +313,9 @@ def _by_no_loss(case: Case) -> Proof:
     # The epoch of an id that went on with another producer id is of that one.
     known = None if coordinator.owner is Owner.ROTATED else coordinator.producer_epoch
     if coordinator.may_be_v2 and (known is None or known > partition.producer_epoch):
-        return _way(False, "under transactions v2, records of an older epoch than the coordinator's have lost their marker")
+        return _way(
+            False, "under transactions v2, records of an older epoch than the coordinator's have lost their marker"
+        )
     if partition.checkpoint_leader_epoch is None and not case.evidence.in_cluster.is_confirmed:
         return _way(False, "the leader-epoch-checkpoint of the partition was not copied")
     if partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections:
@@ -286,7 +327,8 @@ def _by_no_loss(case: Case) -> Proof:
         where = "its checkpoint" if partition.checkpoint_leader_epoch is not None else "__cluster_metadata"
         return _way(
             True,
-            "no COMMIT includes it: a decision would have left its marker, and no leader that could have lost it followed",
+            "no COMMIT includes it: a decision would have left its marker, and no leader that could have lost it"
+            " followed",
             (f"leader epoch {first} of its first batch is still the newest in the log and in {where}",),
         )
     return _by_clean_elections(case, first, newest)
@@ -302,7 +344,9 @@ def _by_clean_elections(case: Case, first: int, newest: int) -> Proof:
     is_every = shown >= set(range(first + 1, newest + 1))
     if not is_every or not case.evidence.in_cluster.is_confirmed:
         return _way(
-            False, f"leaders changed since (leader epoch {first} to {newest}), and nothing shows that their elections were clean"
+            False,
+            f"leaders changed since (leader epoch {first} to {newest}), and nothing shows that their elections were"
+            " clean",
         )
     return _way(
         True,
@@ -313,7 +357,11 @@ def _by_clean_elections(case: Case, first: int, newest: int) -> Proof:
 
 def _unclean(case: Case, first: int) -> Election | None:
     """The first election after a leader epoch that could lose a marker."""
-    later = (each for each in case.evidence.in_cluster.elections if each.leader_epoch is not None and each.leader_epoch > first)
+    later = (
+        each
+        for each in case.evidence.in_cluster.elections
+        if each.leader_epoch is not None and each.leader_epoch > first
+    )
     # From 4.2 on, coordinators complete a transaction without the marker of a partition that has no leader.
     waits = is_from(_DROPS_MARKERS_FROM, case.kafka_version) is False
     return next((each for each in later if each.is_unclean or (each.leader is None and not waits)), None)
@@ -324,7 +372,9 @@ _DROPS_MARKERS_FROM: Final = (4, 2)
 
 def _commit_due(case: Case, due: Decided) -> str:
     unknown = (
-        None if due.lists_partition else "compaction removed the records that show whether the decision includes this partition"
+        None
+        if due.lists_partition
+        else "compaction removed the records that show whether the decision includes this partition"
     )
     if due.may_be_deleted:
         unknown = "the part of the log that may have had its marker is deleted"
@@ -332,19 +382,21 @@ def _commit_due(case: Case, due: Decided) -> str:
         decided = f"its coordinator decided COMMIT at {instant(due.decided_ms)}"
         return f"{decided}, and {unknown}: first look for its marker in another replica"
     return (
-        "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look for a "
-        f"replica or an old leader that has it (a marker would need {_marker_fields(case.evidence.on_partition, due)})"
+        "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look"
+        " for a replica or an old leader that has it (a marker would need"
+        f" {_marker_fields(case.evidence.on_partition, due)})"
     )
 
 
 def _marker_fields(partition: PartitionSide, due: Decided) -> str:
-    """The fields of a marker for a decision, in words. A partition accepts no lower epochs than those that it has seen."""
+    """The fields of a marker for a decision, in words. A partition accepts no lower epochs than those that it has
+    seen."""
     version = "not known" if due.transaction_version is None else due.transaction_version
     epoch = _at_least(due.producer_epoch, partition.producer_epoch)
     coordinator_epoch = _at_least(due.coordinator_epoch, partition.coordinator_epoch)
     return (
-        f"type {due.type}, producer id {partition.producer_id}, producer epoch {epoch}, coordinator epoch {coordinator_epoch}, "
-        f"transaction version {version}"
+        f"type {due.type}, producer id {partition.producer_id}, producer epoch {epoch}, coordinator epoch"
+        f" {coordinator_epoch}, transaction version {version}"
     )
 
 
@@ -366,29 +418,35 @@ def is_old_enough(case: Case) -> Proof:
         says = f"brokers' clocks prove only {duration(age)} of its age: the client's timestamps may lie in the past"
         return Proof(statement, False, says)
     if case.verdict is Verdict.SUSPECT:
-        return Proof(statement, False, "it is younger than the timeout by its last write: a request may still be in flight")
+        return Proof(
+            statement, False, "it is younger than the timeout by its last write: a request may still be in flight"
+        )
     before = clock_ms(case.evidence.on_partition.stamped_before_ms)
     # A coordinator whose clock is behind began it before what stands before it.
     least, most = duration(age), "" if before is None or before > since else duration(at - before)
     how_long = least if most == least else f"at least {least}" + (f", and at most {most}" if most else "")
-    return Proof(statement, True, f"it has been open for {how_long}, by brokers' clocks", (f"it was open at {instant(since)}",))
+    return Proof(
+        statement, True, f"it has been open for {how_long}, by brokers' clocks", (f"it was open at {instant(since)}",)
+    )
 
 
 # ---- 5. Nothing else is wrong with it: docs/rules/abort.md#nothing-else-wrong
 
 
 def nothing_else_is_wrong(case: Case) -> Proof:
-    """No finding of severity ERROR or CRITICAL names the partition, the producer id or its ids; for an orphan, any coordinator."""
+    """No finding of severity ERROR or CRITICAL names the partition, the producer id or its ids; for an orphan, any
+    coordinator."""
     alarms = case.evidence.on_partition.alarms
     problems = [f"findings name it or its partition: {', '.join(alarms)}; see the table findings"] if alarms else []
     return _settled(Statement.NOTHING_ELSE_IS_WRONG, problems, ["the table findings"])
 
 
 def safe_from_ms(case: Case, found: Sequence[Proof]) -> int | None:
-    """When the age will be proven by time alone, in epoch ms; None if something else is missing, or time would settle nothing.
+    """When the age will be proven by time alone, in epoch ms; None if something else is missing, or time would settle
+    nothing.
 
-    If nothing else proves an age, this audit does: the transaction was open at its instant, unless younger stamps in the copy show
-    that it was taken later.
+    If nothing else proves an age, this audit does: the transaction was open at its instant, unless younger stamps in
+    the copy show that it was taken later.
     """
     missing = [proof.name for proof in found if not proof.holds]
     if missing != [Statement.IS_OLD_ENOUGH] or case.verdict not in (Verdict.HANGING, Verdict.SUSPECT):

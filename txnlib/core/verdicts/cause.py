@@ -1,8 +1,8 @@
 """Probable causes: known ones with their signatures, ranked, each with what in the records speaks for it.
 
-A signature is a predicate on the evidence; a cause is named only if it matches. Versions are those with the fault: if the brokers
-are newer according to the capture, the cause is UNLIKELY, because the fault may date from before an upgrade.
-Source: the issues that the causes name.
+A signature is a predicate on the evidence; a cause is named only if it matches. Versions are those with the fault: if
+the brokers are newer according to the capture, the cause is UNLIKELY, because the fault may date from before an
+upgrade. Source: the issues that the causes name.
 """
 
 from __future__ import annotations
@@ -17,64 +17,105 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC, is_ahead, is_from
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.verdicts.evidence import Evidence
-from txnlib.core.verdicts.evidence_records import events, is_after_completion, is_coordinator_leaderless, is_leaderless, shown
+from txnlib.core.verdicts.evidence_records import (
+    events,
+    is_after_completion,
+    is_coordinator_leaderless,
+    is_leaderless,
+    shown,
+)
 from txnlib.core.verdicts.reason import Reason, fields_of
 
 
 class CauseName(StrEnum):
     """A known cause. The value is what it says; `{…}` are fields of the evidence."""
 
-    UNCLEAN_ELECTION = "an unclean election removed the newest records of the partition, and with them the marker of the decision"
-    UNDATED_ELECTION = "the leader of the partition was elected without being in sync, and may have lost the marker of the decision"
-    TOPIC_CREATED_AGAIN = "the topic was deleted and created again after the decision, and its markers were deleted with it"
-    DROPPED_WITHOUT_LEADER = (
-        "the partition had no leader when its coordinator ended the transaction, and the marker was dropped (brokers from 4.2 on)"
+    UNCLEAN_ELECTION = (
+        "an unclean election removed the newest records of the partition, and with them the marker of the decision"
     )
-    TRANSACTION_VERSION_LOWERED = "transaction.version was lowered while the transaction, or the one before it, was open"
+    UNDATED_ELECTION = (
+        "the leader of the partition was elected without being in sync, and may have lost the marker of the decision"
+    )
+    TOPIC_CREATED_AGAIN = (
+        "the topic was deleted and created again after the decision, and its markers were deleted with it"
+    )
+    DROPPED_WITHOUT_LEADER = (
+        "the partition had no leader when its coordinator ended the transaction, and the marker was dropped (brokers"
+        " from 4.2 on)"
+    )
+    TRANSACTION_VERSION_LOWERED = (
+        "transaction.version was lowered while the transaction, or the one before it, was open"
+    )
     MARKER_LOST = (
-        "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created again, the log "
-        "was truncated (unclean election), or the copy is an older one"
+        "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created"
+        " again, the log was truncated (unclean election), or the copy is an older one"
     )
     NO_LEADER = "the partition has no leader, so nobody can write the marker"
     NO_COORDINATOR = "the coordinator's partition has no leader, so nobody acts for {transactional_id}"
-    COORDINATOR_FENCED = "the broker that was the coordinator was fenced, and its successor has not finished the transaction"
-    OLD_TIMES = "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write"
-    OFFSET_COMMIT_RACED = "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)"
-    LATE_PRODUCE = "late produce request after its transaction's end (KAFKA-14402 family; fixed by transactions v2, 4.0)"
-    ENDED_EARLY = "a repeated marker of the previous transaction ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)"
+    COORDINATOR_FENCED = (
+        "the broker that was the coordinator was fenced, and its successor has not finished the transaction"
+    )
+    OLD_TIMES = (
+        "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write"
+    )
+    OFFSET_COMMIT_RACED = (
+        "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)"
+    )
+    LATE_PRODUCE = (
+        "late produce request after its transaction's end (KAFKA-14402 family; fixed by transactions v2, 4.0)"
+    )
+    ENDED_EARLY = (
+        "a repeated marker of the previous transaction ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)"
+    )
     OTHER_CLIENT_CONTINUED = "a client other than Kafka's own continued to write after its EndTxn (KAFKA-18957)"
     PARTITION_NOT_ADDED = (
         "a client wrote without adding the partition to its transaction (KAFKA-12671; brokers before 3.6, or with "
         "transaction.partition.verification.enable off)"
     )
     PARTITION_NOT_ADDED_TO_NEWEST = (
-        "a client wrote without adding the partition to its newest transaction (KAFKA-12671; brokers before 3.6, or with "
-        "transaction.partition.verification.enable off)"
+        "a client wrote without adding the partition to its newest transaction (KAFKA-12671; brokers before 3.6, or"
+        " with transaction.partition.verification.enable off)"
     )
-    FOREIGN_PRODUCER_ID = "no coordinator made the producer id: a client made it up, or the records are from another cluster"
-    COORDINATOR_LOST_RECORDS = "a coordinator partition lost its records (disk lost, topic created again, log truncated)"
+    FOREIGN_PRODUCER_ID = (
+        "no coordinator made the producer id: a client made it up, or the records are from another cluster"
+    )
+    COORDINATOR_LOST_RECORDS = (
+        "a coordinator partition lost its records (disk lost, topic created again, log truncated)"
+    )
     ID_EXPIRED = "its transactional id expired, and compaction removed its tombstone"
     RECORDS_LOST_OR_ID_MADE_UP = "a coordinator partition lost its records, or a client made up its producer id"
-    HUNG_UNTIL_EXPIRY = "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile"
-    LATE_WITH_FORMER_PRODUCER_ID = (
-        "late produce request with a producer id that its transactional id has given up (epochs exhausted, or the id was created "
-        "again)"
+    HUNG_UNTIL_EXPIRY = (
+        "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile"
     )
-    COORDINATOR_UNCLEAN_ELECTION = "an unclean election of its coordinator's partition removed the coordinator's newest records"
-    EPOCH_MADE_UP = "a client wrote with an epoch that its coordinator never assigned (accepted without verification, before 4.0)"
-    COORDINATOR_LOST_NEWEST_RECORDS = "the coordinator lost its newest records (unclean election, or a restored older copy)"
-    EPOCH_AHEAD = "the partition has seen a newer producer epoch than the decision's, so it refuses every retry of the marker"
+    LATE_WITH_FORMER_PRODUCER_ID = (
+        "late produce request with a producer id that its transactional id has given up (epochs exhausted, or the id"
+        " was created again)"
+    )
+    COORDINATOR_UNCLEAN_ELECTION = (
+        "an unclean election of its coordinator's partition removed the coordinator's newest records"
+    )
+    EPOCH_MADE_UP = (
+        "a client wrote with an epoch that its coordinator never assigned (accepted without verification, before 4.0)"
+    )
+    COORDINATOR_LOST_NEWEST_RECORDS = (
+        "the coordinator lost its newest records (unclean election, or a restored older copy)"
+    )
+    EPOCH_AHEAD = (
+        "the partition has seen a newer producer epoch than the decision's, so it refuses every retry of the marker"
+    )
     COORDINATOR_EPOCH_AHEAD = (
-        "the partition has seen a newer coordinator epoch, as after a marker by a zombie coordinator or by hand (KAFKA-9144 and "
-        "similar), so it refuses every retry of the marker"
+        "the partition has seen a newer coordinator epoch, as after a marker by a zombie coordinator or by hand"
+        " (KAFKA-9144 and similar), so it refuses every retry of the marker"
     )
     LEADER_UNREACHABLE = "the partition's leader is not reachable"
-    FORGOTTEN = "the coordinator stopped sending markers (KAFKA-16352, fixed in 3.8.0; KAFKA-9777, fixed in 2.6.0; KAFKA-10080)"
+    FORGOTTEN = (
+        "the coordinator stopped sending markers (KAFKA-16352, fixed in 3.8.0; KAFKA-9777, fixed in 2.6.0; KAFKA-10080)"
+    )
     REPEATED_MARKER_REFUSED = "a repeated marker is refused under transactions v2 (KAFKA-19999; 4.2 before its fix)"
     EPOCH_EXHAUSTED = "the epoch is exhausted, so its coordinator cannot fence it (KAFKA-20090)"
     TIMEOUT_SCAN_STOPPED = (
-        "its coordinator does not run the timeout scan: __transaction_state-{coordinator_partition} has no leader, or one that "
-        "is overloaded"
+        "its coordinator does not run the timeout scan: __transaction_state-{coordinator_partition} has no leader, or"
+        " one that is overloaded"
     )
 
 
@@ -95,7 +136,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class CauseRule:
-    """A known cause. `{…}` in `shows` are fields of the evidence. `fixed_in`: first version of the brokers without the fault."""
+    """A known cause. `{…}` in `shows` are fields of the evidence. `fixed_in`: first version of the brokers without the
+    fault."""
 
     cause: str
     likelihood: Likelihood
@@ -127,7 +169,10 @@ def _lacks_marker(evidence: Evidence) -> bool:
 
 def _is_in_time_at_coordinator(evidence: Evidence) -> bool:
     """By the coordinator's clock, the transaction is younger than the last write claims."""
-    start, written = clock_ms(evidence.at_coordinator.transaction_start_ms), clock_ms(evidence.on_partition.last_timestamp_ms)
+    start, written = (
+        clock_ms(evidence.at_coordinator.transaction_start_ms),
+        clock_ms(evidence.on_partition.last_timestamp_ms),
+    )
     return start is not None and written is not None and written < start - 5 * MS_PER_MINUTE
 
 
@@ -137,7 +182,8 @@ def _has(name: str) -> Callable[[Evidence], bool]:
 
 
 def _lost_by(name: str, *, is_proven: bool) -> Callable[[Evidence], bool]:
-    """Whether the marker is missing, and an event explains that: for certain, if all had acknowledged it before, or else."""
+    """Whether the marker is missing, and an event explains that: for certain, if all had acknowledged it before, or
+    else."""
 
     def applies(evidence: Evidence) -> bool:
         event = events(evidence)[name]
@@ -148,7 +194,9 @@ def _lost_by(name: str, *, is_proven: bool) -> Callable[[Evidence], bool]:
 
 def _may_be_lost_by_election(evidence: Evidence) -> bool:
     found = events(evidence)
-    return _lacks_marker(evidence) and found["unclean_election"] is None and found["undated_unclean_election"] is not None
+    return (
+        _lacks_marker(evidence) and found["unclean_election"] is None and found["undated_unclean_election"] is not None
+    )
 
 
 def _dropped_without_leader(evidence: Evidence) -> bool:
@@ -206,12 +254,15 @@ _LOWERED: Final = CauseRule(CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered
 _LOST_MARKER: Final = CauseRule(
     CauseName.MARKER_LOST,
     _L,
-    "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows it here",
+    "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows"
+    " it here",
     lambda evidence: _lacks_marker(evidence) and not any(rule.applies(evidence) for rule in _SHOWN_LOSSES),
 )
 
 _NO_LEADER: Final = CauseRule(CauseName.NO_LEADER, _PROVEN, "{leaderless}", is_leaderless)
-_NO_COORDINATOR: Final = CauseRule(CauseName.NO_COORDINATOR, _PROVEN, "{coordinator_leaderless}", is_coordinator_leaderless)
+_NO_COORDINATOR: Final = CauseRule(
+    CauseName.NO_COORDINATOR, _PROVEN, "{coordinator_leaderless}", is_coordinator_leaderless
+)
 _FENCED_COORDINATOR: Final = CauseRule(
     CauseName.COORDINATOR_FENCED,
     _L,
@@ -249,7 +300,8 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         CauseRule(
             CauseName.PARTITION_NOT_ADDED,
             _L,
-            "no current record of {transactional_id} lists {topic}-{partition}, and the partition has no marker of the producer",
+            "no current record of {transactional_id} lists {topic}-{partition}, and the partition has no marker of the"
+            " producer",
             lambda evidence: not _has_marker(evidence) and not _lacks_marker(evidence),
         ),
         _LATE_AT_MARKERS_EPOCH,
@@ -299,7 +351,9 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
         _LOWERED,
-        CauseRule(CauseName.COORDINATOR_UNCLEAN_ELECTION, _PROVEN, "{coordinator_unclean}", _has("coordinator_unclean")),
+        CauseRule(
+            CauseName.COORDINATOR_UNCLEAN_ELECTION, _PROVEN, "{coordinator_unclean}", _has("coordinator_unclean")
+        ),
         CauseRule(CauseName.EPOCH_MADE_UP, _L, _EPOCHS, fixed_in=(4, 0)),
         CauseRule(CauseName.COORDINATOR_LOST_NEWEST_RECORDS, _P, _EPOCHS),
     ),
@@ -315,7 +369,9 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             _L,
             "coordinator epoch {coordinator_epoch} in the partition, {newest_coordinator_epoch} is the newest in "
             "__transaction_state-{coordinator_partition}",
-            lambda evidence: is_ahead(evidence.on_partition.coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch),
+            lambda evidence: is_ahead(
+                evidence.on_partition.coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch
+            ),
         ),
     ),
     Reason.MARKER_PENDING: (_NO_LEADER, _NO_COORDINATOR, _FENCED_COORDINATOR),
@@ -365,7 +421,9 @@ def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None)
     fields = {
         **fields_of(evidence),
         **shown(evidence),
-        "lost_offsets": "" if partition.truncated_from is None else f"; another copy still has the {removed} that it removed",
+        "lost_offsets": (
+            "" if partition.truncated_from is None else f"; another copy still has the {removed} that it removed"
+        ),
         "decision": "not known" if decision is None else decision.type,
     }
     ranked = []

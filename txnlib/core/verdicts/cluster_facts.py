@@ -35,7 +35,8 @@ class PartitionFacts:
 class CoordinatorPartition(PartitionFacts):
     """A partition of `__transaction_state`: its copies, what they prove together, and what compaction left of its log.
 
-    Kafka: `TransactionStateManager.loadTransactionMetadata` reads the whole log. Source: docs/rules/abort.md#no-coordinator-left.
+    Kafka: `TransactionStateManager.loadTransactionMetadata` reads the whole log. Source:
+    docs/rules/abort.md#no-coordinator-left.
     """
 
     partition: int
@@ -57,9 +58,12 @@ class CoordinatorPartition(PartitionFacts):
 
     def __post_init__(self) -> None:
         copies = [copy for copy in self.copies if copy.status != "MISSING"]
-        # Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged one.
+        # Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged
+        # one.
         ends = {copy.damage_ends_at for copy in copies}
-        damaged = highest(end for end in ends if end is not None and not any(_contains(copy, end, copies) for copy in copies))
+        damaged = highest(
+            end for end in ends if end is not None and not any(_contains(copy, end, copies) for copy in copies)
+        )
         proven = {
             "best": max(
                 copies,
@@ -84,7 +88,8 @@ class CoordinatorPartition(PartitionFacts):
 
 
 def _contains(copy: CoverageRow, end: int, copies: Iterable[CoverageRow]) -> bool:
-    """Whether a copy is whole up to an offset; for the end of the log, up to all that any copy or checkpoint reaches."""
+    """Whether a copy is whole up to an offset; for the end of the log, up to all that any copy or checkpoint
+    reaches."""
     if not copy.shows_absence or copy.survives_until is None:
         return False
     if end < LOG_END:
@@ -95,8 +100,13 @@ def _contains(copy: CoverageRow, end: int, copies: Iterable[CoverageRow]) -> boo
 
 
 def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
-    """Why a coordinator partition is not known for certain, in words; empty if it is: current, whole, by a certain leader."""
-    name, best, damaged = f"{TRANSACTION_STATE_TOPIC}-{coordinator.partition}", coordinator.best, coordinator.damaged_offset
+    """Why a coordinator partition is not known for certain, in words; empty if it is: current, whole, by a certain
+    leader."""
+    name, best, damaged = (
+        f"{TRANSACTION_STATE_TOPIC}-{coordinator.partition}",
+        coordinator.best,
+        coordinator.damaged_offset,
+    )
     if best is None:
         return [f"{name} was not captured"]
     if not best.has_leader:
@@ -105,7 +115,8 @@ def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
         return [f"the copy of {name} is not known to be current: copy its leader's (broker {best.leader})"]
     if damaged is not None:
         return [
-            f"{name} is damaged{' at its end' if damaged >= LOG_END else f' below offset {damaged}'}: copy another replica of it"
+            f"{name} is damaged{' at its end' if damaged >= LOG_END else f' below offset {damaged}'}: copy another"
+            " replica of it"
         ]
     if best.segment_gap_offset is not None:
         lacks = f"may lack a segment before offset {best.segment_gap_offset}"
@@ -115,7 +126,10 @@ def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
     if not coordinator.shows_absence:
         return [f"the copy of {name} does not show all of its records: copy the raw segments"]
     if best.high_watermark is None:
-        return [f"the end of the copy of {name} is not confirmed: copy the replication-offset-checkpoint of broker {best.leader}"]
+        return [
+            f"the end of the copy of {name} is not confirmed: copy the replication-offset-checkpoint of broker"
+            f" {best.leader}"
+        ]
     return []
 
 
@@ -198,7 +212,8 @@ def cluster_facts(
     cluster_settings: Sequence[ClusterSetting],
     producer_id_blocks: Sequence[ProducerIdBlock],
 ) -> ClusterFacts:
-    """The facts that all dossiers of an audit share: `known` by its settings, and what the tables of the cluster show."""
+    """The facts that all dossiers of an audit share: `known` by its settings, and what the tables of the cluster
+    show."""
     partitions = _partitions(coverage, alarms, partition_assignments)
     logs = {each.partition: each for each in coordinators}
     return replace(
@@ -228,7 +243,9 @@ def with_cluster(dossier: Dossier, facts: ClusterFacts) -> Dossier:
 
 
 def _partitions(
-    coverage: Sequence[CoverageRow], alarms: Iterable[PartitionAlarm], partition_assignments: Sequence[PartitionAssignment]
+    coverage: Sequence[CoverageRow],
+    alarms: Iterable[PartitionAlarm],
+    partition_assignments: Sequence[PartitionAssignment],
 ) -> dict[tuple[str, int], PartitionFacts]:
     living = [copy for copy in coverage if not copy.is_deleted]
     copies = grouped(living, lambda each: (each.topic, each.partition))

@@ -1,8 +1,8 @@
 """The dossier of a producer id: the facts on its open transactions.
 
-Spark gathers the facts of logs (`spark.tables.dossiers`), the core adds those of the cluster (`cluster_facts`) and judges them
-(`judge_dossier`). Each fact is listed once, here: schemas are derived from these classes. Facts are what tables show; what follows
-from them is decided elsewhere. None means "not known". Times are epoch ms.
+Spark gathers the facts of logs (`spark.tables.dossiers`), the core adds those of the cluster (`cluster_facts`) and
+judges them (`judge_dossier`). Each fact is listed once, here: schemas are derived from these classes. Facts are what
+tables show; what follows from them is decided elsewhere. None means "not known". Times are epoch ms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from txnlib.core.verdicts.evidence import Election
 
 #: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).
 OF_CLUSTER: Final[Mapping[str, bool]] = {"is_of_cluster": True}
-#: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has millions.
+#: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has
+#: millions.
 MOST_MARKERS: Final = 200
 
 
@@ -78,7 +79,8 @@ class EpochStamps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiblingMarkers:
-    """What the markers of the producer on another partition show. `commit` is COMMIT with the epoch of the open records or higher.
+    """What the markers of the producer on another partition show. `commit` is COMMIT with the epoch of the open records
+    or higher.
 
     A marker is unexplained if no known transaction of a coordinator has it.
     """
@@ -126,7 +128,8 @@ class OpenSpan:
     truncated_markers: tuple[TruncatedMarker, ...] = ()
     siblings: tuple[SiblingMarkers, ...] = ()
     clocks: tuple[ClockDifference, ...] = ()
-    #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is behind.
+    #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is
+    #: behind.
     clock_lag_ms: int | None = None
     earlier: tuple[EarlierAudit, ...] = ()
     copies: tuple[CoverageRow, ...] = field(default=(), metadata=OF_CLUSTER)
@@ -182,7 +185,8 @@ class CoordinatorDecision:
     coordinator_partition: int
     outcome: str
     state: str | None = None
-    #: Epochs of the first record, and of the Prepare record and its markers; the latter is None if only a Complete record is left.
+    #: Epochs of the first record, and of the Prepare record and its markers; the latter is None if only a Complete
+    #: record is left.
     first_epoch: int | None = None
     decided_epoch: int | None = None
     coordinator_epoch: int | None = None

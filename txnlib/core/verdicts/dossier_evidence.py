@@ -8,7 +8,13 @@ from typing import Final
 
 from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role, highest, is_above, lowest
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, TWO_PHASE_COMMIT_TIMEOUTS, UNKNOWN_CLOCKS_DIFFER_MS, is_from
+from txnlib.core.kafka.constants import (
+    CLOCKS_DIFFER_MS,
+    MAX_SEQUENCE,
+    TWO_PHASE_COMMIT_TIMEOUTS,
+    UNKNOWN_CLOCKS_DIFFER_MS,
+    is_from,
+)
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
@@ -17,11 +23,21 @@ from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartitio
 from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Evidence, Owner, PartitionSide
-from txnlib.core.verdicts.history import Clocks, Match, began_later_by_epoch, clocks_of, decided_of, history_of, lists, matches_of
+from txnlib.core.verdicts.history import (
+    Clocks,
+    Match,
+    began_later_by_epoch,
+    clocks_of,
+    decided_of,
+    history_of,
+    lists,
+    matches_of,
+)
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
-#: States that a transactional id leaves by writing a marker, or in which its next transaction may include any partition.
+#: States that a transactional id leaves by writing a marker, or in which its next transaction may include any
+#: partition.
 _PENDING: Final = frozenset(
     {
         TransactionState.ONGOING,
@@ -42,7 +58,9 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
     coordinator = _coordinator_side(dossier, span, claim, of_claim, matches, clocks, facts)
     partition = _partition_side(dossier, span, claim, clocks, matches, coordinator, facts)
     led = of_claim.elections if of_claim else ()
-    cluster = row_of(ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed)
+    cluster = row_of(
+        ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed
+    )
     has_all = len(dossier.decisions) < MOST_MARKERS
     history = history_of(span, claim, matches, partition, clocks, facts, has_all_decisions=has_all)
     return Evidence(partition, coordinator, cluster, history)
@@ -54,11 +72,13 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
 def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim | None:
     """The transactional id of an open transaction; None if none ever had its producer id.
 
-    If several ids claim it, one that lists the partition wins, then one whose current producer id it is. An id whose last record
-    the current copy of its coordinator's log no longer has, has expired: compaction keeps the newest record of every other id.
+    If several ids claim it, one that lists the partition wins, then one whose current producer id it is. An id whose
+    last record the current copy of its coordinator's log no longer has, has expired: compaction keeps the newest record
+    of every other id.
     """
     known = [
-        replace(claim, owner=Owner.EXPIRED.value, state=None, partitions=()) if claim.is_superseded else claim for claim in claims
+        replace(claim, owner=Owner.EXPIRED.value, state=None, partitions=()) if claim.is_superseded else claim
+        for claim in claims
     ]
     return min(
         known,
@@ -87,11 +107,14 @@ def _coordinator_side(
     best = facts.worst_coordinator if claim is None else (of_claim.best if of_claim else None)
     numbers = {each.coordinator_partition for each in dossier.claims}
     wanted = sorted(
-        (each for each in facts.coordinators if claim is None or each.partition in numbers), key=lambda each: each.partition
+        (each for each in facts.coordinators if claim is None or each.partition in numbers),
+        key=lambda each: each.partition,
     )
     last_offset = None if claim is None else claim.record_offset
     missing = facts.missing_coordinators
-    decided = [decided_of(match, span, clocks, facts) for match in matches if not began_later_by_epoch(match.decision, span)]
+    decided = [
+        decided_of(match, span, clocks, facts) for match in matches if not began_later_by_epoch(match.decision, span)
+    ]
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
     captures = [each.best.captured_at_ms if each.best else None for each in wanted]
     high_watermark = None if best is None else best.high_watermark
@@ -108,14 +131,22 @@ def _coordinator_side(
         transaction_start_ms=None if claim is None else claim.start_ms,
         is_listed=claim is not None and lists(claim.partitions, span),
         transaction_version=version,
-        known_until_ms=facts.coordinators_known_until_ms if claim is None else of_claim.known_until_ms if of_claim else None,
+        known_until_ms=facts.coordinators_known_until_ms
+        if claim is None
+        else of_claim.known_until_ms
+        if of_claim
+        else None,
         is_capture_instant_assumed=of_claim.is_instant_assumed if of_claim else True,
         missing_partitions=missing,
         leader=_leader_to_copy(best, None if claim else missing, facts),
         has_leader=best.has_leader if claim and best else None,
-        is_leader_hidden=any(each.best and each.best.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED for each in wanted),
+        is_leader_hidden=any(
+            each.best and each.best.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED for each in wanted
+        ),
         decision=decided[-1] if decided else None,
-        commit_due=next((d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT" and not d.may_be_deleted), None),
+        commit_due=next(
+            (d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT" and not d.may_be_deleted), None
+        ),
         ended_ms=_ended_ms(matches, span, of_claim),
         role=(best and best.role) or Role.OTHER,
         end=(best and best.ends) or End.TORN,
@@ -123,7 +154,8 @@ def _coordinator_side(
         count_basis=CountBasis(facts.count_basis),
         compacted_ms=highest(each.hole_ms for each in facts.coordinators) if claim is None else claim.hole_ms,
         cluster_transaction_version=facts.transaction_version,
-        uncertain_copies=tuple(text for each in wanted for text in uncertainties(each)) or (() if wanted else (_NONE_CAPTURED,)),
+        uncertain_copies=tuple(text for each in wanted for text in uncertainties(each))
+        or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
         may_be_v2=any((each or 0) >= 2 for each in versions) or not is_v2_excluded,
@@ -149,7 +181,9 @@ def _pending_ids(claims: Sequence[Claim]) -> tuple[str, ...]:
         is_pending = claim.state is not None and BY_KAFKA_NAME[claim.state] in _PENDING
         if is_pending and claim.is_superseded:
             # Only ids between transactions expire: records that show its end are missing.
-            found.append(f"{claim.transactional_id} was {claim.state} in an older copy of its log, and no record shows its end")
+            found.append(
+                f"{claim.transactional_id} was {claim.state} in an older copy of its log, and no record shows its end"
+            )
         elif is_pending:
             two_phase = " in a two-phase commit" if claim.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS else ""
             found.append(f"{claim.transactional_id} is {claim.state}{two_phase}")
@@ -165,7 +199,9 @@ def _ended_ms(matches: Sequence[Match], span: OpenSpan, coordinator: Coordinator
     """
     decisions = [match.decision for match in matches]
     ended = highest(ms for each in decisions for ms in (each.prepared_ms, each.completed_ms))
-    is_untimed = any(each.completed_ms is None and (each.state in _COMPLETE or each.prepared_ms is None) for each in decisions)
+    is_untimed = any(
+        each.completed_ms is None and (each.state in _COMPLETE or each.prepared_ms is None) for each in decisions
+    )
     last_prepared = highest(each.prepared_ms for each in decisions)
     marked = clock_ms(span.markers[-1].ms) if span.markers else None
     if is_untimed and not (marked is not None and last_prepared is not None and marked >= last_prepared):
@@ -183,10 +219,11 @@ def newest_ms(times: Iterable[int | None]) -> int | None:
 
 
 def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None, lag_ms: int | None) -> int | None:
-    """The latest time at which something was written that stands before all of these stamps; None if they prove nothing.
+    """The latest time at which something was written that stands before all of these stamps; None if they prove
+    nothing.
 
-    `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much. `lag_ms`: how
-    far the clock is from its coordinators', negative if it is behind; nothing is corrected downwards.
+    `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much.
+    `lag_ms`: how far the clock is from its coordinators', negative if it is behind; nothing is corrected downwards.
     """
     behind_ms = -lag_ms if lag_ms is not None and lag_ms < -CLOCKS_DIFFER_MS else 0
     times = [ms + behind_ms for ms in map(clock_ms, behind) if ms is not None]
@@ -274,7 +311,11 @@ def _partition_side(
         is_stable_offset_raised=not is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=first.partition_leader_epoch if first else None,
         newest_leader_epoch=highest(
-            [copy.checkpoint_leader_epoch, *(each.leader_epoch for each in living), *(each.leader_epoch for each in span.elections)]
+            [
+                copy.checkpoint_leader_epoch,
+                *(each.leader_epoch for each in living),
+                *(each.leader_epoch for each in span.elections),
+            ]
         ),
         is_begin_gone=is_begin_gone,
         first_batch_crc=first_batch_crc,
@@ -295,7 +336,8 @@ def _partition_side(
 
 
 def _is_between(written: int | None, copied: int | None, captured: int | None) -> bool:
-    """Whether something was written after the coordinator's copy. A time after the partition's own copy is a client's invention."""
+    """Whether something was written after the coordinator's copy. A time after the partition's own copy is a client's
+    invention."""
     if written is None or copied is None or captured is None or captured <= copied:
         return False
     return copied + CLOCKS_DIFFER_MS < written <= captured + UNKNOWN_CLOCKS_DIFFER_MS
@@ -318,8 +360,8 @@ def _crc(checks: Sequence[CheckedBatch]) -> Crc:
 def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow) -> bool:
     """Whether no batch of the producer can be missing below its first one.
 
-    The sequences of a producer are consecutive within an epoch, starting at 0. If they are not, or if there are none and the copy
-    has holes or damage, an earlier batch of the transaction may be missing.
+    The sequences of a producer are consecutive within an epoch, starting at 0. If they are not, or if there are none
+    and the copy has holes or damage, an earlier batch of the transaction may be missing.
     """
     of = {check.place: check for check in sorted(checks, key=lambda check: check.place)}
     before, first = of.get("before"), of.get("first")
@@ -351,7 +393,8 @@ def committed_siblings(span: OpenSpan) -> tuple[str, ...]:
 
 
 def _alarms(dossier: Dossier, span: OpenSpan, claim: Claim | None, facts: ClusterFacts) -> tuple[str, ...]:
-    """Names of findings that forbid an abort: about the partition, the producer id, its ids, and the coordinators it rests on."""
+    """Names of findings that forbid an abort: about the partition, the producer id, its ids, and the coordinators it
+    rests on."""
     wanted = {each.coordinator_partition for each in dossier.claims}
     of_coordinators = [
         name

@@ -1,7 +1,7 @@
 """Reasons to doubt a verdict: what the copies do not prove, in order of precedence.
 
-A rule gets the reason by the records as an argument, because reasons depend on different absences. Each names its section of
-docs/rules/copies.md.
+A rule gets the reason by the records as an argument, because reasons depend on different absences. Each names its
+section of docs/rules/copies.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ LATE_BY: Final[Mapping[tuple[bool, bool], LateBy | None]] = {
 
 
 def known_at_ms(evidence: Evidence, thresholds: Thresholds) -> int:
-    """The instant at which absence is judged: the earliest of `as_of` and the instants up to which both copies are known."""
+    """The instant at which absence is judged: the earliest of `as_of` and the instants up to which both copies are
+    known."""
     known = (evidence.on_partition.known_until_ms, evidence.at_coordinator.known_until_ms)
     return min([thresholds.as_of_ms, *[each for each in known if each is not None]])
 
@@ -49,7 +50,8 @@ def last_write_ms(evidence: Evidence) -> int | None:
 def is_old_enough(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> bool:
     """Whether the last write is older than the timeout at an instant: Kafka's own rule for a hanging transaction.
 
-    If the client's clock is ahead of that instant, or its time is out of range, the age that brokers' clocks prove counts instead.
+    If the client's clock is ahead of that instant, or its time is out of range, the age that brokers' clocks prove
+    counts instead.
     """
     written = last_write_ms(evidence)
     if written is None or written - at_ms > thresholds.clock_tolerance_ms:
@@ -84,7 +86,9 @@ def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy |
     limit = thresholds.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
     by_write = written is not None and at_ms - written > limit
     start, timeout = clock_ms(coordinator.transaction_start_ms), coordinator.transaction_timeout_ms
-    by_start = start is not None and timeout is not None and at_ms > start + timeout + thresholds.timeout_scan_interval_ms
+    by_start = (
+        start is not None and timeout is not None and at_ms > start + timeout + thresholds.timeout_scan_interval_ms
+    )
     return LATE_BY[by_write, by_start]
 
 
@@ -126,11 +130,14 @@ def _owner_may_be_missing(evidence: Evidence, reason: Reason, _thresholds: Thres
     """Whether not every coordinator partition was searched (docs/rules/copies.md#number-of-coordinator-partitions)."""
     coordinator = evidence.at_coordinator
     is_uncounted = coordinator.count_basis is CountBasis.AMBIGUOUS
-    return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and (coordinator.are_partitions_missing or is_uncounted)
+    return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and (
+        coordinator.are_partitions_missing or is_uncounted
+    )
 
 
 def _newer_record_is_lost(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
-    """Whether the newest records of the coordinator's log are damaged (docs/rules/copies.md#damage-to-the-newest-records)."""
+    """Whether the newest records of the coordinator's log are damaged
+    (docs/rules/copies.md#damage-to-the-newest-records)."""
     lost, last = evidence.at_coordinator.damaged_offset, evidence.at_coordinator.record_offset
     return lost is not None and last is not None and last < lost
 
@@ -149,19 +156,25 @@ def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thres
 
 
 def _committed_since(evidence: Evidence) -> bool:
-    """A COMMIT marker that is younger than the last record of the id: its coordinator wrote more than this copy contains.
+    """A COMMIT marker that is younger than the last record of the id: its coordinator wrote more than this copy
+    contains.
 
     A marker with a coordinator epoch that the coordinator never had does not count.
     """
-    is_foreign = is_ahead(evidence.on_partition.newest_commit_coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch)
+    is_foreign = is_ahead(
+        evidence.on_partition.newest_commit_coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch
+    )
     if is_foreign:
         return False
     committed, recorded = latest_ms(evidence.on_partition.newest_commit_ms), clock_ms(evidence.at_coordinator.record_ms)
-    return committed is not None and recorded is not None and committed > recorded + evidence.on_partition.clocks_differ_ms
+    return (
+        committed is not None and recorded is not None and committed > recorded + evidence.on_partition.clocks_differ_ms
+    )
 
 
 def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    """It may have begun after the coordinator's copy, or ended after its own (docs/rules/copies.md#two-capture-instants)."""
+    """It may have begun after the coordinator's copy, or ended after its own
+    (docs/rules/copies.md#two-capture-instants)."""
     if reason in EXPECTED:
         return _ended_after_coordinator(evidence) or _is_another_transaction(evidence)
     if reason in DECIDED:
@@ -174,22 +187,29 @@ def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bo
 
 
 def _ended_after_coordinator(evidence: Evidence) -> bool:
-    """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has ended."""
+    """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has
+    ended."""
     marked, copied = latest_ms(evidence.on_partition.newest_marker_ms), evidence.at_coordinator.known_until_ms
     return marked is not None and copied is not None and marked > copied - evidence.on_partition.clocks_differ_ms
 
 
 def _is_another_transaction(evidence: Evidence) -> bool:
-    """The transaction in an older copy of the partition need not be the one that the coordinator began after that copy."""
+    """The transaction in an older copy of the partition need not be the one that the coordinator began after that
+    copy."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    known, copied, start = partition.known_until_ms, coordinator.known_until_ms, latest_ms(coordinator.transaction_start_ms)
+    known, copied, start = (
+        partition.known_until_ms,
+        coordinator.known_until_ms,
+        latest_ms(coordinator.transaction_start_ms),
+    )
     if known is None or copied is None or start is None or copied <= known:
         return known is None and not partition.is_current
     return start > known - partition.clocks_differ_ms
 
 
 def _ended_after_capture(evidence: Evidence) -> bool:
-    """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the marker."""
+    """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the
+    marker."""
     ended, known = latest_ms(evidence.at_coordinator.ended_ms), evidence.on_partition.known_until_ms
     # If it is unknown up to when the copy is complete, it may lack any marker.
     return ended is not None and (known is None or ended > known - _margin(evidence))
@@ -236,11 +256,16 @@ def _is_copied_first(evidence: Evidence) -> bool:
 
 
 def _precedes_capture(
-    evidence: Evidence, thresholds: Thresholds, proofs: tuple[int | None, ...], written_ms: int | None, stamped_ms: int | None
+    evidence: Evidence,
+    thresholds: Thresholds,
+    proofs: tuple[int | None, ...],
+    written_ms: int | None,
+    stamped_ms: int | None,
 ) -> bool:
     """Whether something was written before the coordinator's log was copied.
 
-    By instants that are not older than it (`proofs`), or by its own time, if the newest stamp before it confirms that clock.
+    By instants that are not older than it (`proofs`), or by its own time, if the newest stamp before it confirms that
+    clock.
     """
     partition, copied = evidence.on_partition, evidence.at_coordinator.known_until_ms
     if copied is None:
@@ -335,7 +360,10 @@ DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.COORDINATOR_RECORDS_COMPACTED, _is_compacted),
     (Reason.PARTITION_COPY_NOT_CURRENT, _is_a_followers),
     # Only the time since a copy would make it old, and there may have been writes since.
-    (Reason.PARTITION_COPY_NOT_CURRENT, lambda evidence, *of: not evidence.on_partition.is_current and _ages_since(evidence, *of)),
+    (
+        Reason.PARTITION_COPY_NOT_CURRENT,
+        lambda evidence, *of: not evidence.on_partition.is_current and _ages_since(evidence, *of),
+    ),
     (
         Reason.COORDINATOR_COPY_NOT_CURRENT,
         lambda evidence, *of: not evidence.at_coordinator.is_log_current and _ages_since(evidence, *of),

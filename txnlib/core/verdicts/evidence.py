@@ -36,7 +36,8 @@ class Crc(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """The newest decision about the producer id that lists, or may list, the partition. Times are by its coordinator's clock."""
+    """The newest decision about the producer id that lists, or may list, the partition. Times are by its coordinator's
+    clock."""
 
     type: str
     producer_epoch: int | None
@@ -77,7 +78,8 @@ class PartitionSide:
     #: Whether timestamps of the transaction's batches are a broker's (LogAppendTime).
     is_broker_clock: bool = False
     first_timestamp_ms: int | None = None
-    #: Whether the log shows the beginning of the transaction; if not, it may have begun below the first captured offset.
+    #: Whether the log shows the beginning of the transaction; if not, it may have begun below the first captured
+    #: offset.
     is_start_exact: bool = True
     #: Newest and oldest broker-stamped time at a lower and at a higher offset of the partition.
     stamped_before_ms: int | None = None
@@ -114,7 +116,8 @@ class PartitionSide:
     newest_commit_ms: int | None = None
     newest_commit_coordinator_epoch: int | None = None
     clocks_differ_ms: int = CLOCKS_DIFFER_MS
-    #: The oldest broker-stamped time behind the last batch: it was not written later. And the newest one before its end.
+    #: The oldest broker-stamped time behind the last batch: it was not written later. And the newest one before its
+    #: end.
     written_before_ms: int | None = None
     written_after_ms: int | None = None
     #: Instant of a high watermark checkpoint that already reached beyond the last batch.
@@ -128,12 +131,14 @@ class PartitionSide:
     answered_at_ms: int | None = None
     #: Whether that may be the log start, to which a leader raises it, whatever is open.
     is_stable_offset_raised: bool = False
-    #: Leader epochs: of the first batch, the newest one in any copy, and the newest one in the judged copy's checkpoint.
+    #: Leader epochs: of the first batch, the newest one in any copy, and the newest one in the judged copy's
+    #: checkpoint.
     first_leader_epoch: int | None = None
     newest_leader_epoch: int | None = None
     checkpoint_leader_epoch: int | None = None
     #: Whether most copies of the capture have their leader epoch checkpoint, and this one has none.
-    #: Whether the first batch is gone: only a producer snapshot, or the answer of the leader, shows where the transaction began.
+    #: Whether the first batch is gone: only a producer snapshot, or the answer of the leader, shows where the
+    #: transaction began.
     is_begin_gone: bool = False
     #: Identity of the log and of the first batch, by which a later audit recognises the transaction.
     topic_id: str | None = None
@@ -191,7 +196,8 @@ class CoordinatorSide:
     newest_coordinator_epoch: int | None = None
     is_listed: bool = False
     transaction_version: int | None = None
-    #: The instant up to which the coordinator's log is known; for a producer id without an owner, the logs of all coordinators.
+    #: The instant up to which the coordinator's log is known; for a producer id without an owner, the logs of all
+    #: coordinators.
     known_until_ms: int | None = None
     is_capture_instant_assumed: bool = False
     #: Records at or below this offset of the coordinator partition are lost to damage.
@@ -201,14 +207,16 @@ class CoordinatorSide:
     has_leader: bool | None = None
     #: Whether the record that names the leader of a coordinator may be lost in the metadata log.
     is_leader_hidden: bool = False
-    #: The broker that leads the coordinator's partition; for missing partitions, the brokers that lead them. None: not known.
+    #: The broker that leads the coordinator's partition; for missing partitions, the brokers that lead them. None: not
+    #: known.
     leader: str | None = None
     decision: Decided | None = None
     #: The newest COMMIT decision without a known marker in the partition, after the newest decision that has one.
     commit_due: Decided | None = None
     #: Newest append time of a decision or completion, by this producer id, of a transaction listing this partition.
     ended_ms: int | None = None
-    #: Role of the best copy, and how it ends (`copies.py`); for a producer id without an owner, of the worst coordinator.
+    #: Role of the best copy, and how it ends (`copies.py`); for a producer id without an owner, of the worst
+    #: coordinator.
     role: Role = Role.LEADER
     end: End = End.WHOLE
     #: Whether the last record is below the high watermark of a copy that is not current; None if irrelevant.
@@ -216,7 +224,8 @@ class CoordinatorSide:
     count_basis: CountBasis = CountBasis.GIVEN
     #: Newest time at which missing records of the coordinator's log may have been written.
     compacted_ms: int | None = None
-    #: Level of the cluster's feature `transaction.version`, which decides how coordinators abort, whatever the client uses.
+    #: Level of the cluster's feature `transaction.version`, which decides how coordinators abort, whatever the client
+    #: uses.
     cluster_transaction_version: int | None = None
     #: Why the copies of the coordinator partitions that could own the producer id do not prove an absence for certain.
     uncertain_copies: tuple[str, ...] = ()
@@ -224,7 +233,8 @@ class CoordinatorSide:
     pending_ids: tuple[str, ...] = ()
     #: Ids that have the producer id by a broker's answer, and of which the log has no record with it.
     answered_owners: tuple[str, ...] = ()
-    #: Earliest instant at which a needed copy was taken. What was written later may be in a transaction that it cannot show.
+    #: Earliest instant at which a needed copy was taken. What was written later may be in a transaction that it cannot
+    #: show.
     earliest_copy_ms: int | None = None
     #: Unclean elections of its partition, or if there is no owner, of all: each may have lost records.
     unclean_elections: tuple[Election, ...] = ()
@@ -257,7 +267,9 @@ class CoordinatorSide:
     @property
     def is_active(self) -> bool:
         """Whether its coordinator has yet to end a transaction. One in PrepareEpochFence, it aborts."""
-        return self.owns_producer_id and (self.state in ACTIVE_STATES or self.state is TransactionState.PREPARE_EPOCH_FENCE)
+        return self.owns_producer_id and (
+            self.state in ACTIVE_STATES or self.state is TransactionState.PREPARE_EPOCH_FENCE
+        )
 
     @property
     def is_prepared(self) -> bool:
@@ -266,9 +278,11 @@ class CoordinatorSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """The leader of a partition from one record of the metadata log to the next that changes it. Times are the controller's.
+    """The leader of a partition from one record of the metadata log to the next that changes it. Times are the
+    controller's.
 
-    `offset` and `at_ms` are None if only a snapshot shows it; `leader` None: the partition had none; `until_ms` None: still so.
+    `offset` and `at_ms` are None if only a snapshot shows it; `leader` None: the partition had none; `until_ms` None:
+    still so.
     """
 
     offset: int | None = None

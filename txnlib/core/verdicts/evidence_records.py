@@ -7,7 +7,12 @@ from typing import Final
 
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
+from txnlib.core.kafka.constants import (
+    CLOCKS_DIFFER_MS,
+    CLUSTER_METADATA_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    TRANSACTION_VERSION,
+)
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.verdicts.evidence import Election, Evidence, FencedBroker, LoweredFeature, PartitionSide
 
@@ -19,12 +24,17 @@ def since_ms(evidence: Evidence) -> int | None:
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     decided = [each.decided_ms for each in (coordinator.commit_due, coordinator.decision) if each is not None]
     is_current = coordinator.is_active and coordinator.is_listed
-    begun = (coordinator.transaction_start_ms if is_current else None, partition.stamped_before_ms, partition.first_timestamp_ms)
+    begun = (
+        coordinator.transaction_start_ms if is_current else None,
+        partition.stamped_before_ms,
+        partition.first_timestamp_ms,
+    )
     return next((ms for ms in map(clock_ms, (*decided, *begun)) if ms is not None), None)
 
 
 def events(evidence: Evidence) -> dict[str, Event | None]:
-    """Name of an event -> the first record of the metadata log that shows it, since the transaction was decided or began."""
+    """Name of an event -> the first record of the metadata log that shows it, since the transaction was decided or
+    began."""
     cluster, since = evidence.in_cluster, since_ms(evidence)
 
     def is_since(event: Event) -> bool:
@@ -52,7 +62,9 @@ def events(evidence: Evidence) -> dict[str, Event | None]:
         ),
         "lowered_feature": next(filter(is_since, cluster.lowered), None),
         # Only a snapshot is left, which does not show when it was.
-        "undated_unclean_election": next((each for each in cluster.elections if each.is_unclean and each.at_ms is None), None),
+        "undated_unclean_election": next(
+            (each for each in cluster.elections if each.is_unclean and each.at_ms is None), None
+        ),
         "coordinator_unclean": next((each for each in led if is_since(each) and each.is_unclean), None),
         "coordinator_leaderless": led[-1] if led else None,
     }
@@ -145,13 +157,20 @@ def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
             f"endTxnMarker: {partition.marker_type or 'not printed'} producerEpoch: {partition.marker_epoch} "
             f"coordinatorEpoch: {_shown(partition.marker_coordinator_epoch)}"
         )
-        records.append(EvidenceRecord(*place, partition.marker_offset, shown, "the producer's last marker in this partition"))
+        records.append(
+            EvidenceRecord(*place, partition.marker_offset, shown, "the producer's last marker in this partition")
+        )
     batch = f"producerId: {partition.producer_id} producerEpoch: {partition.producer_epoch} isTransactional: true"
     records.append(EvidenceRecord(*place, partition.start_offset, batch, _begin(partition)))
     if coordinator.record_offset is not None and coordinator.coordinator_partition is not None:
         state = "<DELETE>" if coordinator.state is None else f"state={coordinator.state.kafka_name}"
-        shown = f"transactionalId={coordinator.transactional_id} {state} producerEpoch:{_shown(coordinator.producer_epoch)}"
-        says = f"the last record of its transactional id {'lists' if coordinator.is_listed else 'does not list'} this partition"
+        shown = (
+            f"transactionalId={coordinator.transactional_id} {state} producerEpoch:{_shown(coordinator.producer_epoch)}"
+        )
+        says = (
+            f"the last record of its transactional id {'lists' if coordinator.is_listed else 'does not list'} this"
+            " partition"
+        )
         number, offset = coordinator.coordinator_partition, coordinator.record_offset
         records.append(EvidenceRecord(TRANSACTION_STATE_TOPIC, number, offset, shown, says))
     return (*records, *_metadata_records(evidence))
@@ -160,7 +179,9 @@ def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
 def _begin(partition: PartitionSide) -> str:
     if partition.is_begin_gone:
         return "the transaction began here, by a producer snapshot or its leader's answer: this record is gone"
-    return "the transaction begins here" if partition.is_start_exact else "the first batch captured; it may begin earlier"
+    return (
+        "the transaction begins here" if partition.is_start_exact else "the first batch captured; it may begin earlier"
+    )
 
 
 def _metadata_records(evidence: Evidence) -> list[EvidenceRecord]:

@@ -1,8 +1,9 @@
 """Decisions and markers of a producer, matched one to one and in order.
 
-A producer without transactions v2 cannot begin a transaction before the last marker of the one before is written, so decisions and
-markers have the same order, and a marker that serves one decision serves no other. Kafka: `TransactionCoordinator.endTransaction`
-answers CONCURRENT_TRANSACTIONS until then. Source: docs/rules/copies.md#order-of-decisions-and-markers.
+A producer without transactions v2 cannot begin a transaction before the last marker of the one before is written, so
+decisions and markers have the same order, and a marker that serves one decision serves no other. Kafka:
+`TransactionCoordinator.endTransaction` answers CONCURRENT_TRANSACTIONS until then. Source:
+docs/rules/copies.md#order-of-decisions-and-markers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, OpenSpan, WrittenMarker
 from txnlib.core.verdicts.evidence import Decided, History, PartitionSide
 
-#: How far the clocks of two brokers that NTP keeps may be apart without a doubt about the order of a decision and its marker.
+#: How far the clocks of two brokers that NTP keeps may be apart without a doubt about the order of a decision and its
+#: marker.
 MARKER_SLACK_MS: Final = 20
 
 
@@ -41,7 +43,8 @@ class Fit(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """The clock of the partition's leader less that of the coordinator, and how far they may still differ. One clock: 0, 0."""
+    """The clock of the partition's leader less that of the coordinator, and how far they may still differ. One clock:
+    0, 0."""
 
     offset_ms: int = 0
     differ_ms: int = 0
@@ -84,8 +87,8 @@ def without_repeats(
 ) -> list[WrittenMarker]:
     """The markers, without those that were sent again: same type and epoch, and nothing to end.
 
-    A later coordinator sends all again. The same one repeats a marker whose answer it did not get, before it completes the
-    transaction. Kafka: `TransactionMarkerRequestCompletionHandler.onComplete`, which puts it into the queue again.
+    A later coordinator sends all again. The same one repeats a marker whose answer it did not get, before it completes
+    the transaction. Kafka: `TransactionMarkerRequestCompletionHandler.onComplete`, which puts it into the queue again.
     """
     kept: list[WrittenMarker] = []
     for marker in markers:
@@ -93,14 +96,19 @@ def without_repeats(
         is_repeat = (
             last is not None
             and (last.type, last.epoch, None) == (marker.type, marker.epoch, marker.first_offset)
-            and (is_ahead(marker.coordinator_epoch, last.coordinator_epoch) or _are_of_one(last, marker, decisions, clocks))
+            and (
+                is_ahead(marker.coordinator_epoch, last.coordinator_epoch)
+                or _are_of_one(last, marker, decisions, clocks)
+            )
         )
         if not is_repeat:
             kept.append(marker)
     return kept
 
 
-def _are_of_one(left: WrittenMarker, right: WrittenMarker, decisions: Sequence[CoordinatorDecision], clocks: Clocks) -> bool:
+def _are_of_one(
+    left: WrittenMarker, right: WrittenMarker, decisions: Sequence[CoordinatorDecision], clocks: Clocks
+) -> bool:
     """Whether two markers were both written between one decision and its completion."""
     completed = (each for each in decisions if each.completed_ms is not None)
     return any(fit(each, left, clocks) is fit(each, right, clocks) is Fit.EXACT for each in completed)
@@ -130,13 +138,18 @@ def match_markers(
         flipped = _pairs([row[::-1] for row in fits[::-1]])
         pairs = {len(decisions) - 1 - d: len(markers) - 1 - m for d, m in flipped.items()}
     return tuple(
-        Match(decision=decision, marker=markers[pairs[d]], fit=fits[d][pairs[d]]) if d in pairs else Match(decision=decision)
+        (
+            Match(decision=decision, marker=markers[pairs[d]], fit=fits[d][pairs[d]])
+            if d in pairs
+            else Match(decision=decision)
+        )
         for d, decision in enumerate(decisions)
     )
 
 
 def _pairs(fits: Sequence[Sequence[Fit]]) -> dict[int, int]:
-    """Indices of rows -> of columns: the longest order-preserving matching, of these the best, of these the earliest."""
+    """Indices of rows -> of columns: the longest order-preserving matching, of these the best, of these the
+    earliest."""
     height, width = len(fits), len(fits[0]) if fits else 0
     #: (pairs, sum of fits) of the best matching of the rows and columns from here on.
     best = [[(0, 0)] * (width + 1) for _ in range(height + 1)]
@@ -187,7 +200,9 @@ def matches_of(decisions: Sequence[CoordinatorDecision], span: OpenSpan, clocks:
     """The decisions that list, or may list, the partition, each with its marker here. Oldest first."""
     here = [each for each in decisions if each.partitions is None or lists(each.partitions, span)]
     ordered = sorted(here, key=lambda each: (each.coordinator_partition, each.last_record_offset))
-    return match_markers(ordered, without_repeats(span.markers, ordered, clocks), clocks, is_begin_known=is_begin_known(span))
+    return match_markers(
+        ordered, without_repeats(span.markers, ordered, clocks), clocks, is_begin_known=is_begin_known(span)
+    )
 
 
 def is_begin_known(span: OpenSpan) -> bool:
@@ -196,7 +211,13 @@ def is_begin_known(span: OpenSpan) -> bool:
 
 
 def decided_of(
-    match: Match, span: OpenSpan, clocks: Clocks, facts: ClusterFacts, *, began_later: bool = False, began_before: bool = False
+    match: Match,
+    span: OpenSpan,
+    clocks: Clocks,
+    facts: ClusterFacts,
+    *,
+    began_later: bool = False,
+    began_before: bool = False,
 ) -> Decided:
     decision, may_be_deleted = match.decision, _may_be_deleted(match, span, clocks)
     of = facts.coordinator(decision.coordinator_partition)
@@ -229,7 +250,8 @@ def decided_of(
 def _may_be_deleted(match: Match, span: OpenSpan, clocks: Clocks) -> bool:
     """Whether the marker of a decision may have been in a part of the log that retention or compaction removed.
 
-    It was not, if an older stamp is left before the first batch, or if every stamp that is left is older than the decision.
+    It was not, if an older stamp is left before the first batch, or if every stamp that is left is older than the
+    decision.
     """
     copy = span.judged_copy
     begins = (copy.begins_at_start and not copy.first_offset) or any(each.before_ms is not None for each in span.stamps)
@@ -260,16 +282,19 @@ def history_of(
 ) -> History:
     """The decisions that may include the open records, and whether others may be lost to compaction.
 
-    If the copy has all markers of the producer, as many markers as decisions are those of the decisions, whatever the clocks say.
-    But a marker that ended nothing may be another one that was sent again, so only its time shows that it is of a decision.
-    `has_all_decisions`: whether older decisions of the producer were not left out of the dossier.
+    If the copy has all markers of the producer, as many markers as decisions are those of the decisions, whatever the
+    clocks say. But a marker that ended nothing may be another one that was sent again, so only its time shows that it
+    is of a decision. `has_all_decisions`: whether older decisions of the producer were not left out of the dossier.
     """
     before = surely_before_ms(span, partition, clocks)
     last_own = max((number for number, match in enumerate(matches) if match.fit is Fit.EXACT), default=-1)
     own = matches[last_own].decision if last_own >= 0 else None
     is_whole, because = _is_whole(claim, own, before, facts)
     if own is None and not has_all_decisions:
-        is_whole, because = False, f"only the newest {MOST_MARKERS} decisions of its producer were compared with its markers"
+        is_whole, because = (
+            False,
+            f"only the newest {MOST_MARKERS} decisions of its producer were compared with its markers",
+        )
     if is_whole and is_begin_known(span) and all(map(_has_its_own, matches)):
         return History(is_whole=True, because=f"{because}; there are as many markers as decisions")
     unmarked = []
@@ -281,7 +306,9 @@ def history_of(
         start = clock_ms(match.decision.start_ms)
         after = partition.stamped_after_ms
         began_later = (
-            start is not None and after is not None and after + min(clocks.differ_ms, CLOCKS_DIFFER_MS) < start + clocks.offset_ms
+            start is not None
+            and after is not None
+            and after + min(clocks.differ_ms, CLOCKS_DIFFER_MS) < start + clocks.offset_ms
         )
         began_before = start is not None and before is not None and before >= start
         unmarked.append(decided_of(match, span, clocks, facts, began_later=began_later, began_before=began_before))
@@ -289,7 +316,8 @@ def history_of(
 
 
 def _may_have_lost_it(match: Match, span: OpenSpan, clocks: Clocks) -> bool:
-    """Whether a later decision may have got the marker of this COMMIT, by clocks that differ, so that its own was lost."""
+    """Whether a later decision may have got the marker of this COMMIT, by clocks that differ, so that its own was
+    lost."""
     return match.decision.outcome == "COMMIT" and match.marker is None and not _may_be_deleted(match, span, clocks)
 
 
@@ -299,12 +327,16 @@ def _has_its_own(match: Match) -> bool:
 
 
 def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
-    """Whether none of the open records is of a transaction: its first record would have raised the epoch of the producer here.
+    """Whether none of the open records is of a transaction: its first record would have raised the epoch of the
+    producer here.
 
     Its records were lost with a former leader, or never arrived.
     """
     epoch = marker_epoch(decision)
-    return epoch is not None and span.producer_epoch < record_epochs(epoch, decision.outcome, decision.transaction_version)[0]
+    return (
+        epoch is not None
+        and span.producer_epoch < record_epochs(epoch, decision.outcome, decision.transaction_version)[0]
+    )
 
 
 def surely_before_ms(span: OpenSpan, partition: PartitionSide, clocks: Clocks) -> int | None:
@@ -321,15 +353,22 @@ def surely_before_ms(span: OpenSpan, partition: PartitionSide, clocks: Clocks) -
 
 
 def _ended_before(decision: CoordinatorDecision, span: OpenSpan, before: int | None) -> bool:
-    """Whether a transaction was decided before the first open batch was written, by epochs or by brokers' clocks (`before`)."""
+    """Whether a transaction was decided before the first open batch was written, by epochs or by brokers' clocks
+    (`before`)."""
     epoch, first = marker_epoch(decision), span.first_epoch
-    if epoch is not None and first is not None and first > record_epochs(epoch, decision.outcome, decision.transaction_version)[1]:
+    if (
+        epoch is not None
+        and first is not None
+        and first > record_epochs(epoch, decision.outcome, decision.transaction_version)[1]
+    ):
         return True
     ended = clock_ms(decision.completed_ms if decision.completed_ms is not None else decided_ms(decision))
     return ended is not None and before is not None and before > ended
 
 
-def _is_whole(claim: Claim | None, own: CoordinatorDecision | None, before: int | None, facts: ClusterFacts) -> tuple[bool, str]:
+def _is_whole(
+    claim: Claim | None, own: CoordinatorDecision | None, before: int | None, facts: ClusterFacts
+) -> tuple[bool, str]:
     """Whether the coordinators' records since before the first open batch are all there, with the witness in words."""
     wanted = [each for each in facts.coordinators if claim is None or each.partition == claim.coordinator_partition]
     if not wanted or any(not each.shows_absence for each in wanted):
@@ -349,7 +388,13 @@ def _is_whole(claim: Claim | None, own: CoordinatorDecision | None, before: int 
         and own.last_record_offset >= hole
         and own.coordinator_partition == claim.coordinator_partition
     ):
-        return True, f"{since}, but none since offset {own.last_record_offset}, a decision whose marker is here before the records"
+        return (
+            True,
+            (
+                f"{since}, but none since offset {own.last_record_offset}, a decision whose marker is here before the"
+                " records"
+            ),
+        )
     if claim is not None and own is not None and own.last_record_offset == claim.record_offset:
         kept = "and compaction keeps the newest record of an id"
         return True, f"{since}, but the last one of {claim.transactional_id} is a decision whose marker is here, {kept}"

@@ -50,8 +50,8 @@ WAYS_TO_END: Final[Mapping[bool | None, str]] = {
     True: "end it there (forceTerminateTransaction)",
     None: "end it there (forceTerminateTransaction of a tool of 4.1 or newer, Admin.fenceProducers since 3.2)",
     False: (
-        "end it there (forceTerminateTransaction of a tool of 4.1 or newer, which works with these brokers; Admin.fenceProducers; "
-        "or its application, started with the same transactional.id)"
+        "end it there (forceTerminateTransaction of a tool of 4.1 or newer, which works with these brokers;"
+        " Admin.fenceProducers; or its application, started with the same transactional.id)"
     ),
 }
 
@@ -70,34 +70,45 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
     Reason.TWO_PHASE_COMMIT: (
         "it takes part in two-phase commit: only its owner may decide it; if the owner has abandoned it, {end_it}"
     ),
-    Reason.TIMEOUT_NOT_PASSED: "it is in progress by its coordinator's clock: look at the timestamps that its producer writes",
+    Reason.TIMEOUT_NOT_PASSED: (
+        "it is in progress by its coordinator's clock: look at the timestamps that its producer writes"
+    ),
     Reason.MARKER_REFUSED: (
         "its coordinator decided, and the partition refuses the marker: getting the coordinator going does not help"
     ),
-    Reason.COORDINATOR_PARTITION_NOT_CAPTURED: "coverage is incomplete: a coordinator that was not captured may still end it",
+    Reason.COORDINATOR_PARTITION_NOT_CAPTURED: (
+        "coverage is incomplete: a coordinator that was not captured may still end it"
+    ),
     Reason.COORDINATOR_LOG_DAMAGED: "coverage is incomplete: the newest records of its coordinator are lost",
     Reason.PARTITION_LOG_INCOMPLETE: (
         "coverage is incomplete: its marker may be in the part that this copy lacks; copy another replica"
     ),
-    Reason.CAPTURE_SKEW: "the copies were taken at different instants: copy the coordinators before and after the partitions",
+    Reason.CAPTURE_SKEW: (
+        "the copies were taken at different instants: copy the coordinators before and after the partitions"
+    ),
     Reason.PARTITION_COPY_NOT_CURRENT: "coverage is incomplete: copy the partition from its leader",
     Reason.COORDINATOR_COPY_NOT_CURRENT: "coverage is incomplete: copy its coordinator partition from its leader",
     Reason.COORDINATOR_RECORDS_COMPACTED: "compaction may have removed its end: copy the partition again",
-    Reason.COPIES_DISAGREE: "copies contradict each other: name the leaders in capture.json, or copy only the leader's log",
+    Reason.COPIES_DISAGREE: (
+        "copies contradict each other: name the leaders in capture.json, or copy only the leader's log"
+    ),
     Reason.BROKER_ANSWERED_OTHERWISE: "a broker answered otherwise when the capture was taken: capture again",
     Reason.CORRUPT_MESSAGE: "a batch is damaged: copy another replica",
     Reason.METADATA_LOG_DAMAGED: (
-        "the metadata log is damaged: copy __cluster_metadata-0 of another broker, or add the leaders to capture.json (partitions)"
+        "the metadata log is damaged: copy __cluster_metadata-0 of another broker, or add the leaders to capture.json"
+        " (partitions)"
     ),
     Reason.BROKER_VERSION_UNKNOWN: "the version of the brokers is not known: add kafka_version to capture.json",
 }
 
 
-def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kafka_version: str | None = None) -> Remedy:
+def remedy(
+    evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kafka_version: str | None = None
+) -> Remedy:
     """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not.
 
-    There is a command only where the proof holds, or where its age alone is missing; and for an ABORT that the partition refuses,
-    because an abort by hand writes the same.
+    There is a command only where the proof holds, or where its age alone is missing; and for an ABORT that the
+    partition refuses, because an abort by hand writes the same.
     """
     case = Case(evidence, judgement.verdict, judgement.reason, thresholds, kafka_version)
     found = proofs(case)
@@ -105,10 +116,15 @@ def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kaf
     unnamed = cannot_name(evidence.on_partition.topic)
     refusal = REFUSALS[judgement.verdict]
     if refusal is not None:
-        is_agreed = judgement.reason is Reason.MARKER_REFUSED and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
+        is_agreed = (
+            judgement.reason is Reason.MARKER_REFUSED
+            and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
+        )
         if is_agreed and unnamed is None:
             return Remedy(False, _command(evidence, kafka_version), None, safe_from, found)
-        said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(end_it=WAYS_TO_END[knows_force_terminate(kafka_version)])
+        said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(
+            end_it=WAYS_TO_END[knows_force_terminate(kafka_version)]
+        )
         return Remedy(False, None, _dated(said, safe_from), safe_from, found)
     if unnamed is not None:
         return Remedy(False, None, unnamed, None, found)
@@ -124,7 +140,11 @@ def remedy(evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kaf
 
 
 def _dated(problem: str, safe_from: int | None) -> str:
-    return problem if safe_from is None else f"{problem}; safe from {instant(safe_from + 999)} on, if it is still open then"
+    return (
+        problem
+        if safe_from is None
+        else f"{problem}; safe from {instant(safe_from + 999)} on, if it is still open then"
+    )
 
 
 def _command(evidence: Evidence, kafka_version: str | None) -> str:

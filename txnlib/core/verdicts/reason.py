@@ -57,7 +57,8 @@ class Reason(StrEnum):
 #: Reason -> one plain sentence for an on-call engineer. `{…}` are fields of the evidence.
 EXPLANATIONS: Final[Mapping[Reason, str]] = {
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
-        "no transactional id in any coordinator partition ever had producer {producer_id}, so nobody will write its marker"
+        "no transactional id in any coordinator partition ever had producer {producer_id}, so nobody will write its"
+        " marker"
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
         "its transactional id {transactional_id} expired, and an expired producer id never comes back"
@@ -66,26 +67,33 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
         "{transactional_id} now uses another producer id, so nobody will write a marker for producer {producer_id}"
     ),
     Reason.WRITTEN_AFTER_MARKER: (
-        "written after the {marker_type} marker at offset {marker_offset}; its coordinator has no transaction with this "
-        "partition ({transactional_id} is in {state})"
+        "written after the {marker_type} marker at offset {marker_offset}; its coordinator has no transaction with this"
+        " partition ({transactional_id} is in {state})"
     ),
     Reason.PARTITION_NOT_IN_TRANSACTION: (
         "its coordinator does not list this partition in a transaction of {transactional_id} (state {state})"
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
-        "the partition has seen epoch {producer_epoch}, but its coordinator has epoch {coordinator_producer_epoch}: the marker "
-        "will be refused"
+        "the partition has seen epoch {producer_epoch}, but its coordinator has epoch {coordinator_producer_epoch}: the"
+        " marker will be refused"
     ),
     Reason.MARKER_PENDING: "its coordinator decided ({state}); the marker is on its way",
     Reason.MARKER_OVERDUE: "its coordinator decided ({state}) long ago, and the marker has not reached this partition",
-    Reason.MARKER_REFUSED: "its coordinator decided ({state}), but the partition refuses the marker, because it has seen {ahead}",
-    Reason.EXPECTED: "{transactional_id} is {state} with this partition, within its time limit",
-    Reason.OVERDUE: "{transactional_id} is still {state} with this partition, and its coordinator should have aborted it",
-    Reason.TIMEOUT_NOT_PASSED: (
-        "the brokers' late metric counts it, because its last write was {write_age} ago by its own timestamp; but by its "
-        "coordinator's clock, {transactional_id} began it {start_age} ago, and its timeout of {timeout} has not passed"
+    Reason.MARKER_REFUSED: (
+        "its coordinator decided ({state}), but the partition refuses the marker, because it has seen {ahead}"
     ),
-    Reason.TWO_PHASE_COMMIT: "{transactional_id} takes part in two-phase commit: it may stay open until its owner decides",
+    Reason.EXPECTED: "{transactional_id} is {state} with this partition, within its time limit",
+    Reason.OVERDUE: (
+        "{transactional_id} is still {state} with this partition, and its coordinator should have aborted it"
+    ),
+    Reason.TIMEOUT_NOT_PASSED: (
+        "the brokers' late metric counts it, because its last write was {write_age} ago by its own timestamp; but by"
+        " its coordinator's clock, {transactional_id} began it {start_age} ago, and its timeout of {timeout} has not"
+        " passed"
+    ),
+    Reason.TWO_PHASE_COMMIT: (
+        "{transactional_id} takes part in two-phase commit: it may stay open until its owner decides"
+    ),
     Reason.COORDINATOR_PARTITION_NOT_CAPTURED: (
         "no captured coordinator knows producer {producer_id}, and {missing}: it may belong there"
     ),
@@ -94,34 +102,39 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
     ),
     Reason.PARTITION_LOG_INCOMPLETE: "the copy of this partition {loss}, and the marker may be among what is missing",
     Reason.CAPTURE_SKEW: (
-        "the copies of the partition and of its coordinator were taken at different instants, and the transaction may have "
-        "begun, or ended, between them"
+        "the copies of the partition and of its coordinator were taken at different instants, and the transaction may"
+        " have begun, or ended, between them"
     ),
     Reason.PARTITION_COPY_NOT_CURRENT: (
         "this copy of the partition ({role}) is known only up to {known_until}: what the transaction did after that is "
         "unknown; {leader}"
     ),
     Reason.COORDINATOR_COPY_NOT_CURRENT: (
-        "the copy of {coordinator_log} ({coordinator_role}) is known only up to {coordinator_known_until}: {owner} may have "
-        "continued after that; {coordinator_leader}"
+        "the copy of {coordinator_log} ({coordinator_role}) is known only up to {coordinator_known_until}: {owner} may"
+        " have continued after that; {coordinator_leader}"
     ),
     Reason.COORDINATOR_RECORDS_COMPACTED: (
-        "compaction removed coordinator records that may be newer than this copy of the partition, and the transaction's end may "
-        "have been among them"
+        "compaction removed coordinator records that may be newer than this copy of the partition, and the"
+        " transaction's end may have been among them"
     ),
     Reason.COPIES_DISAGREE: (
-        "the copies of the partition contain different batches, and neither capture.json nor a metadata log names the leader, "
-        "whose copy would be right"
+        "the copies of the partition contain different batches, and neither capture.json nor a metadata log names the"
+        " leader, whose copy would be right"
     ),
-    Reason.BROKER_ANSWERED_OTHERWISE: "what the copies show contradicts a broker's answer of the time of the capture: {answer}",
-    Reason.CORRUPT_MESSAGE: "the CRC of a batch that the verdict depends on does not match: its header cannot be trusted",
+    Reason.BROKER_ANSWERED_OTHERWISE: (
+        "what the copies show contradicts a broker's answer of the time of the capture: {answer}"
+    ),
+    Reason.CORRUPT_MESSAGE: (
+        "the CRC of a batch that the verdict depends on does not match: its header cannot be trusted"
+    ),
     Reason.METADATA_LOG_DAMAGED: (
-        "records of the cluster's metadata log are lost: they may name another leader of this partition or of its coordinator, "
-        "remove the topic, or change a setting that the verdict depends on"
+        "records of the cluster's metadata log are lost: they may name another leader of this partition or of its"
+        " coordinator, remove the topic, or change a setting that the verdict depends on"
     ),
     Reason.BROKER_VERSION_UNKNOWN: (
-        "the partition has seen epoch {producer_epoch}, but its coordinator has epoch {coordinator_producer_epoch}: brokers before "
-        "4.2 accept its next marker, newer brokers refuse it under transactions v2, and the brokers' version is not known"
+        "the partition has seen epoch {producer_epoch}, but its coordinator has epoch {coordinator_producer_epoch}:"
+        " brokers before 4.2 accept its next marker, newer brokers refuse it under transactions v2, and the brokers'"
+        " version is not known"
     ),
 }
 
@@ -168,8 +181,8 @@ class DecisionMarker(Enum):
     MAY_BE_REFUSED = "MAY_BE_REFUSED"
 
 
-#: Reason if the transactional id still has the producer id, by its last record and the marker of its decision. Other pairs do not
-#: occur: a decision that does not list the partition, or that is not made, has no marker to refuse.
+#: Reason if the transactional id still has the producer id, by its last record and the marker of its decision. Other
+#: pairs do not occur: a decision that does not list the partition, or that is not made, has no marker to refuse.
 REASONS_OF_OWNER: Final[Mapping[tuple[LastRecord, DecisionMarker], Reason]] = {
     (LastRecord.NOTHING, DecisionMarker.NOT_WRITTEN): Reason.PARTITION_NOT_IN_TRANSACTION,
     (LastRecord.NOTHING, DecisionMarker.WRITTEN): Reason.WRITTEN_AFTER_MARKER,
@@ -218,7 +231,8 @@ def last_record(coordinator: CoordinatorSide) -> LastRecord:
     """What the id's last record makes of this partition."""
     if not coordinator.is_listed:
         return LastRecord.NOTHING
-    # The coordinator aborts a transaction in PrepareEpochFence. It is never written, so a record with it is a finding, too.
+    # The coordinator aborts a transaction in PrepareEpochFence. It is never written, so a record with it is a finding,
+    # too.
     if coordinator.state in (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE):
         return LastRecord.ONGOING
     return LastRecord.PREPARED if coordinator.is_prepared else LastRecord.NOTHING
@@ -263,7 +277,8 @@ def _coming(
 def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
     """Whether the last marker of the producer here is the one for the Prepare record.
 
-    TV0 and TV1 reuse an epoch for many transactions, so the time is compared, too. Fields that a dump does not show are ignored.
+    TV0 and TV1 reuse an epoch for many transactions, so the time is compared, too. Fields that a dump does not show are
+    ignored.
     """
     decision = None if coordinator.state is None else MARKER_TYPES.get(coordinator.state)
     if partition.marker_offset is None or decision is None:

@@ -1,8 +1,8 @@
 """The state of a transaction's marker on each partition, and its whole outcome.
 
-Tables: `MARKER_STATES` names what one partition shows of one transaction, and `SENTENCES` says it. `WHOLE_OUTCOMES` sums the
-partitions of a transaction up. None of them reads a clock or a log. Whether a copy proves that a marker is absent was decided
-before (`core.copies`).
+Tables: `MARKER_STATES` names what one partition shows of one transaction, and `SENTENCES` says it. `WHOLE_OUTCOMES`
+sums the partitions of a transaction up. None of them reads a clock or a log. Whether a copy proves that a marker is
+absent was decided before (`core.copies`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class MarkerState(StrEnum):
 
 #: Marker state -> what it means.
 MEANINGS: Final[Mapping[MarkerState, str]] = {
-    MarkerState.FOUND: "the partition has the marker of the decision, or the decision is not known and the partition has a marker",
+    MarkerState.FOUND: (
+        "the partition has the marker of the decision, or the decision is not known and the partition has a marker"
+    ),
     MarkerState.CONTRADICTING: "a marker of the other type ended the records here",
     MarkerState.EARLY: "a marker ended the records here although the transaction is not decided",
     MarkerState.MISSING: "the coordinator completed the transaction, but its marker is proven not to be here",

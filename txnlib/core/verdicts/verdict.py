@@ -1,7 +1,7 @@
 """The verdict on an open transaction: its reason in words, and what the live tool would print.
 
-Three steps, each a table: the reason by the records (`reason_by_records`), what makes that doubtful (`doubt`), and the verdict
-that the reason gives at this age.
+Three steps, each a table: the reason by the records (`reason_by_records`), what makes that doubtful (`doubt`), and the
+verdict that the reason gives at this age.
 """
 
 from __future__ import annotations
@@ -42,14 +42,20 @@ from txnlib.core.verdicts.reason import (
 
 #: (verdict, whether `find-hanging` prints it), if they differ -> why, as the end of a sentence.
 DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
-    (Verdict.HANGING, False): "find-hanging does not print it, because it does not compare epochs, decisions or brokers' clocks",
+    (
+        Verdict.HANGING,
+        False,
+    ): "find-hanging does not print it, because it does not compare epochs, decisions or brokers' clocks",
     (Verdict.STUCK, False): "find-hanging does not print transactions that a coordinator has decided",
     (Verdict.UNKNOWN, True): "find-hanging would have printed it at this instant",
 }
 
 
 def _is_absorbed(evidence: Evidence) -> bool:
-    start, stamped = clock_ms(evidence.at_coordinator.transaction_start_ms), clock_ms(evidence.on_partition.stamped_after_ms)
+    start, stamped = (
+        clock_ms(evidence.at_coordinator.transaction_start_ms),
+        clock_ms(evidence.on_partition.stamped_after_ms),
+    )
     return start is not None and stamped is not None and stamped < start - evidence.on_partition.clocks_differ_ms
 
 
@@ -65,8 +71,9 @@ ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     "its records have an older epoch than its coordinator: a fenced producer wrote them": lambda evidence: is_ahead(
         evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch
     ),
-    "its records have an epoch one higher than its coordinator's: the partition will refuse the commit of a client without "
-    "transactions v2, but not the coordinator's abort": _is_one_epoch_ahead,
+    "its records have an epoch one higher than its coordinator's: the partition will refuse the commit of a client without transactions v2, but not the coordinator's abort": (
+        _is_one_epoch_ahead
+    ),
 }
 
 #: Text for a last write of unknown age.
@@ -97,7 +104,9 @@ DECIDED_VERDICTS: Final[Mapping[Reason, Verdict]] = {
     Reason.BROKER_VERSION_UNKNOWN: Verdict.UNKNOWN,
 }
 #: Reasons that mean that the coordinator will end the transaction.
-EXPECTED_REASONS: Final = frozenset({Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT})
+EXPECTED_REASONS: Final = frozenset(
+    {Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT}
+)
 #: Why an expected transaction is late, by the rule and by whether the coordinator's start is known.
 LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
     (by, is_known): Reason.TIMEOUT_NOT_PASSED if is_known and by is LateBy.LAST_WRITE else Reason.OVERDUE
@@ -120,7 +129,10 @@ def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None 
         late_by = lateness(evidence, thresholds, at_ms)
         verdict = Verdict.OPEN if late_by is None else Verdict.LATE
         if late_by is not None:
-            start, timeout = evidence.at_coordinator.transaction_start_ms, evidence.at_coordinator.transaction_timeout_ms
+            start, timeout = (
+                evidence.at_coordinator.transaction_start_ms,
+                evidence.at_coordinator.transaction_timeout_ms,
+            )
             reason = LATE_REASONS[late_by, clock_ms(start) is not None and timeout is not None]
     else:
         decided = clock_ms(evidence.at_coordinator.record_ms)
@@ -150,7 +162,8 @@ def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | 
 
 
 def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
-    """Whether `kafka-transactions.sh find-hanging` would have printed the row; None if that depends on missing coordinators.
+    """Whether `kafka-transactions.sh find-hanging` would have printed the row; None if that depends on missing
+    coordinators.
 
     The live description of a prepared id lists only partitions that have not acknowledged their marker yet.
     """
@@ -159,7 +172,9 @@ def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
     if is_listed and coordinator.is_prepared:
         is_listed = not is_decision_marker(partition, coordinator)
     return is_printed(
-        is_candidate=is_candidate(partition.last_timestamp_ms, thresholds.as_of_ms, thresholds.max_transaction_timeout_ms),
+        is_candidate=is_candidate(
+            partition.last_timestamp_ms, thresholds.as_of_ms, thresholds.max_transaction_timeout_ms
+        ),
         is_id_known=coordinator.owns_producer_id,
         is_partition_listed=is_listed,
         are_coordinators_complete=not coordinator.are_partitions_missing,
@@ -191,7 +206,11 @@ def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
 
 def coordinator_log(coordinator_partition: int | None) -> str:
     """The log of a coordinator in words. Which one it is, is not known of a producer id that nobody owns."""
-    return "a coordinator partition" if coordinator_partition is None else f"{TRANSACTION_STATE_TOPIC}-{coordinator_partition}"
+    return (
+        "a coordinator partition"
+        if coordinator_partition is None
+        else f"{TRANSACTION_STATE_TOPIC}-{coordinator_partition}"
+    )
 
 
 def _leads(leader: str | None) -> str:
@@ -212,13 +231,18 @@ def _answer(evidence: Evidence) -> str:
 
 
 def _ahead(evidence: Evidence) -> str:
-    """The epochs for which a partition refuses a marker, each with the older one of its coordinator, as the end of a sentence."""
+    """The epochs for which a partition refuses a marker, each with the older one of its coordinator, as the end of a
+    sentence."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     epochs = {
         "producer epoch": (partition.producer_epoch, coordinator.producer_epoch),
         "coordinator epoch": (partition.coordinator_epoch, coordinator.newest_coordinator_epoch),
     }
-    seen = [f"{name} {here} (its coordinator has {there})" for name, (here, there) in epochs.items() if is_ahead(here, there)]
+    seen = [
+        f"{name} {here} (its coordinator has {there})"
+        for name, (here, there) in epochs.items()
+        if is_ahead(here, there)
+    ]
     return " and ".join(seen) or f"producer epoch {partition.producer_epoch}"
 
 

@@ -1,7 +1,7 @@
 """A file that can be sliced like bytes. Ranges are fetched in blocks when they are read.
 
-Object stores charge a round trip per request, so at least one block is fetched at a time, and two if the file is read from front to
-back. A fixed number of bytes is kept in memory, whatever the size of the file.
+Object stores charge a round trip per request, so at least one block is fetched at a time, and two if the file is read
+from front to back. A fixed number of bytes is kept in memory, whatever the size of the file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,17 @@ class BlockBuffer:
     __slots__ = ("_ahead", "_block_bytes", "_blocks", "_limit", "_newest", "_read_at", "size", "span")
 
     def __init__(
-        self, read_at: ReadAt, size: int, block_bytes: int = BLOCK_BYTES, held_bytes: int = HELD_BYTES, *, ahead: int = 1
+        self,
+        read_at: ReadAt,
+        size: int,
+        block_bytes: int = BLOCK_BYTES,
+        held_bytes: int = HELD_BYTES,
+        *,
+        ahead: int = 1,
     ) -> None:
         self.size = size
-        #: Number of bytes that one pass may cover so that the next pass over them finds them in memory. This is half of the bytes
-        #: in memory; the other half is for a batch that extends past the end, and for blocks fetched ahead.
+        #: Number of bytes that one pass may cover so that the next pass over them finds them in memory. This is half of
+        #: the bytes in memory; the other half is for a batch that extends past the end, and for blocks fetched ahead.
         self.span = max(held_bytes // 2, 1)
         self._read_at = read_at
         #: Number of extra blocks to fetch when the file is read from front to back.
@@ -103,6 +109,6 @@ class BlockBuffer:
         return self._blocks[number]
 
 
-#: The bytes of a file. Both slice to bytes; functions that need contiguous memory (`unpack_from`, `frombuffer`) distinguish them in
-#: `header_columns`.
+#: The bytes of a file. Both slice to bytes; functions that need contiguous memory (`unpack_from`, `frombuffer`)
+#: distinguish them in `header_columns`.
 Buffer = bytes | BlockBuffer

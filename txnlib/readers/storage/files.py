@@ -1,7 +1,7 @@
 """Files of a capture, local or in a store that pyarrow reads.
 
-A place is a plain path or a URI as it was given: `s3://` and `s3a://`, `gs://`, `abfss://`, `hdfs://`. Databricks mounts its
-volumes as folders, so `dbfs:` is a plain path. Keys in a URI are literal, without percent escapes.
+A place is a plain path or a URI as it was given: `s3://` and `s3a://`, `gs://`, `abfss://`, `hdfs://`. Databricks
+mounts its volumes as folders, so `dbfs:` is a plain path. Keys in a URI are literal, without percent escapes.
 
 A file that cannot be opened raises OSError, which the caller handles. A file that fails while it is read raises
 UnreadableInputError: an audit of half a file would look like an audit of the whole file.
@@ -38,9 +38,19 @@ from txnlib.readers.storage.local_files import (
     read_at_most,
     shown,
 )
-from txnlib.readers.storage.object_stores import CREDENTIALS, SCHEMES, URI, as_os_error, is_remote, remote_file, said, scheme_of
+from txnlib.readers.storage.object_stores import (
+    CREDENTIALS,
+    SCHEMES,
+    URI,
+    as_os_error,
+    is_remote,
+    remote_file,
+    said,
+    scheme_of,
+)
 
-#: Number of bytes of a local file to read at once: few, so that large batches are skipped and the bytes stay in the CPU's cache.
+#: Number of bytes of a local file to read at once: few, so that large batches are skipped and the bytes stay in the
+#: CPU's cache.
 LOCAL_BLOCK_BYTES: Final = 256 << 10
 #: Number of bytes per request of a stream.
 STREAM_BYTES: Final = 8 << 20
@@ -59,14 +69,17 @@ _AUTHORITY: Final = {
 
 
 def locate(given: str) -> str:
-    """The place that an option names, as an absolute path or a URI. Opens nothing. Raises UsageError for other schemes."""
+    """The place that an option names, as an absolute path or a URI. Opens nothing. Raises UsageError for other
+    schemes."""
     found = URI.fullmatch(given)
     if found is None or found["scheme"] in ("file", "dbfs"):
         return shown(str(_local_path(given).absolute()))
     scheme, authority, path = found.groups()
     if scheme not in SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise UsageError(f"{given}: only local paths, file:, dbfs:, {known} can be read; copy or mount {scheme}:// first")
+        raise UsageError(
+            f"{given}: only local paths, file:, dbfs:, {known} can be read; copy or mount {scheme}:// first"
+        )
     if "@" in authority and scheme != "abfss":
         # The message does not repeat the path: messages appear in tables and reports, where keys must not.
         raise UsageError(f"{scheme}://: credentials do not belong in a path: set {CREDENTIALS[scheme_of(given)]}")
@@ -93,11 +106,12 @@ def is_file(place: str) -> bool:
 def list_files(
     places: Sequence[str], *, follow_links: bool = False, enters_link: Callable[[str], bool] = lambda name: False
 ) -> Iterator[FolderEntry]:
-    """Every file at the given places, and every other entry to report: place by place, sorted by path, then the targets of links.
+    """Every file at the given places, and every other entry to report: place by place, sorted by path, then the targets
+    of links.
 
-    `follow_links`, `enters_link`: see `local_files.Walk`. A local folder is walked lazily. The listing of a store is read
-    completely, because stores return thousands of files per request, while listing folder by folder costs a request per folder.
-    Raises UnreadableInputError if a place does not exist, or if a store may not be listed.
+    `follow_links`, `enters_link`: see `local_files.Walk`. A local folder is walked lazily. The listing of a store is
+    read completely, because stores return thousands of files per request, while listing folder by folder costs a
+    request per folder. Raises UnreadableInputError if a place does not exist, or if a store may not be listed.
     """
     local = []
     for place in places:
@@ -143,8 +157,8 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
 def open_buffer(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[BlockBuffer]:
     """The bytes of a file, read on access. Raises OSError if it cannot be opened.
 
-    Fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped into memory, because a file that
-    shrinks meanwhile would end the process (SIGBUS). Reading such a file raises FileShrunk.
+    Fetched `block_bytes` at a time, or LOCAL_BLOCK_BYTES for a local file. Files are not mapped into memory, because a
+    file that shrinks meanwhile would end the process (SIGBUS). Reading such a file raises FileShrunk.
     """
     with _open_ranges(path) as (read_at, size):
         if is_remote(path):
@@ -203,7 +217,8 @@ def _read_local(stream: io.FileIO, position: int, count: int) -> bytes:
 
 
 def _read_at(path: str, opened: Any, position: int, count: int) -> bytes:
-    """Exactly `count` bytes. Raises OSError if not even the first byte can be read, UnreadableInputError if reading fails later."""
+    """Exactly `count` bytes. Raises OSError if not even the first byte can be read, UnreadableInputError if reading
+    fails later."""
     if count <= 0:
         return b""
     try:
@@ -243,12 +258,16 @@ def _as_an_input(place: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise _missing(place) from error
     except OSError as error:
-        raise UnreadableInputError(place, f"cannot be listed: {said(error)}", f"Check {CREDENTIALS[scheme_of(place)]}") from error
+        raise UnreadableInputError(
+            place, f"cannot be listed: {said(error)}", f"Check {CREDENTIALS[scheme_of(place)]}"
+        ) from error
 
 
 def _missing(place: str) -> UnreadableInputError:
     if is_remote(place):
-        return UnreadableInputError(place, "no such file or folder", f"Check --input, and {CREDENTIALS[scheme_of(place)]}")
+        return UnreadableInputError(
+            place, "no such file or folder", f"Check --input, and {CREDENTIALS[scheme_of(place)]}"
+        )
     return UnreadableInputError(place, "no such file or folder", "Check --input; it is relative to the current folder")
 
 
@@ -261,8 +280,8 @@ def _failed(path: str, position: int, problem: object) -> OSError | UnreadableIn
 
 # ---- Text, compressed or not, by the end of its name: `.gz`, `.zst`, else plain
 
-# Compressed text that is truncated or damaged ends where it can no longer be unpacked. The text before counts, for all tables
-# alike, and `Text.problem` is the reason.
+# Compressed text that is truncated or damaged ends where it can no longer be unpacked. The text before counts, for all
+# tables alike, and `Text.problem` is the reason.
 
 
 #: File name endings of compressed text, which do not depend on its content.

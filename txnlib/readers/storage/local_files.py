@@ -1,10 +1,10 @@
 """Local files and folders: listing a folder with each file once, and opening a file.
 
-Only regular files are opened. A folder is entered once, by device and inode, so circular links end. A link that leads out of the
-input is followed only on request, because the person who made the copy need not be the person who audits it.
+Only regular files are opened. A folder is entered once, by device and inode, so circular links end. A link that leads
+out of the input is followed only on request, because the person who made the copy need not be the person who audits it.
 
-A file name is bytes. For bytes that are not UTF-8, `shown` writes each as `\\xff`, which every table and terminal accepts, and
-`native` reverses it.
+A file name is bytes. For bytes that are not UTF-8, `shown` writes each as `\\xff`, which every table and terminal
+accepts, and `native` reverses it.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def kind_of(mode: int) -> str | None:
 class Walk:
     """The files below some roots, in the order of paths, and then the targets of links.
 
-    `enters_link` decides by the name of a link whether to enter a folder of the input through it, too, because files are recognised
-    by the names of their folders.
+    `enters_link` decides by the name of a link whether to enter a folder of the input through it, too, because files
+    are recognised by the names of their folders.
     """
 
     def __init__(self, roots: Sequence[str], *, follow_links: bool, enters_link: Callable[[str], bool]) -> None:

@@ -1,12 +1,12 @@
 """Access to object stores and HDFS: filesystems configured from the environment, and error messages.
 
-Environment variables have the names that each store's own tools use. An error from a store is raised as OSError with a one-line
-message without keys, because such messages appear in tables and reports.
+Environment variables have the names that each store's own tools use. An error from a store is raised as OSError with a
+one-line message without keys, because such messages appear in tables and reports.
 
-HDFS is read through hdfs-native, which needs neither a Hadoop installation nor a JVM per task. Not through fsspec: its listing
-leaves out folders that it cannot list, and its paths end at a question mark. hdfs-native reads core-site.xml and hdfs-site.xml from
-HADOOP_CONF_DIR or HADOOP_HOME, the user from HADOOP_USER_NAME, and Kerberos tickets from the cache of `kinit`, as Hadoop's own
-tools do.
+HDFS is read through hdfs-native, which needs neither a Hadoop installation nor a JVM per task. Not through fsspec: its
+listing leaves out folders that it cannot list, and its paths end at a question mark. hdfs-native reads core-site.xml
+and hdfs-site.xml from HADOOP_CONF_DIR or HADOOP_HOME, the user from HADOOP_USER_NAME, and Kerberos tickets from the
+cache of `kinit`, as Hadoop's own tools do.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def scheme_of(place: str) -> str:
 
 
 def remote_file(place: str) -> tuple[Any, str]:
-    """The filesystem and the name of a located URI. Raises what pyarrow raises if the store is not supported or configured here."""
+    """The filesystem and the name of a located URI. Raises what pyarrow raises if the store is not supported or
+    configured here."""
     found = URI.fullmatch(place)
     assert found is not None
     scheme, authority, path = scheme_of(place), found["authority"], found["path"]
@@ -102,8 +103,9 @@ def said(problem: object) -> str:
 # ---- The stores.
 
 
-#: Scheme -> the variables of each setting, the first that is set counts: those of all AWS tools (endpoint, region), of Google's C++
-#: library or of all its others (emulator), of `az storage` (endpoint, key, token), and of Hadoop (which cluster, as which user).
+#: Scheme -> the variables of each setting, the first that is set counts: those of all AWS tools (endpoint, region), of
+#: Google's C++ library or of all its others (emulator), of `az storage` (endpoint, key, token), and of Hadoop (which
+#: cluster, as which user).
 _SETTINGS: Final = {
     "s3": (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), ("AWS_REGION", "AWS_DEFAULT_REGION")),
     "gs": (("CLOUD_STORAGE_EMULATOR_ENDPOINT", "STORAGE_EMULATOR_HOST"),),
@@ -141,7 +143,8 @@ def _abfss(host: str, endpoint: str | None, key: str | None, token: str | None) 
     if endpoint:
         scheme, server = _scheme_and_host(endpoint, "https")
         server = server.partition("/")[0]
-        # An endpoint without the account in its name has a folder per account, as emulators and gateways do. pyarrow adds it.
+        # An endpoint without the account in its name has a folder per account, as emulators and gateways do. pyarrow
+        # adds it.
         blob = server.removeprefix(account) if server.startswith(f"{account}.") else server
     options = {"blob_storage_authority": blob, "dfs_storage_authority": blob.replace(".blob.", ".dfs.", 1)}
     options |= {"blob_storage_scheme": scheme, "dfs_storage_scheme": scheme}
@@ -164,10 +167,13 @@ def _scheme_and_host(endpoint: str, default: str) -> tuple[str, str]:
 # ---- HDFS
 
 
-#: Number of attempts at a namenode that does not answer. Delays grow, half a minute in all. The library's default is 15.
+#: Number of attempts at a namenode that does not answer. Delays grow, half a minute in all. The library's default is
+#: 15.
 ATTEMPTS: Final = 6
 #: Its exceptions contain Rust's text of an error, followed by the server's stack trace.
-_SAID_BY_SERVER: Final = re.compile(r'RPCError\("(?:\w+\.)*(?P<exception>\w+)", "(?P<message>.*?)(?:\\n.*)?"\)', re.DOTALL)
+_SAID_BY_SERVER: Final = re.compile(
+    r'RPCError\("(?:\w+\.)*(?P<exception>\w+)", "(?P<message>.*?)(?:\\n.*)?"\)', re.DOTALL
+)
 #: Maximum length of a message; longer ones list every datanode with all its numbers.
 _LONGEST: Final = 200
 
@@ -175,15 +181,17 @@ _LONGEST: Final = 200
 class Hdfs:
     """A cluster, with what an audit needs of a pyarrow filesystem: listing and reading. Errors are OSErrors.
 
-    `authority`: without a host, `fs.defaultFS` of core-site.xml; without a port, a name service. Raises OSError if that setting is
-    missing, ImportError without hdfs-native.
+    `authority`: without a host, `fs.defaultFS` of core-site.xml; without a port, a name service. Raises OSError if that
+    setting is missing, ImportError without hdfs-native.
     """
 
     def __init__(self, authority: str) -> None:
         from hdfs_native import Client  # 11 MB that few need; every Python worker imports this file
 
         with _as_os_error():
-            self._client = Client(f"hdfs://{authority}" if authority else None, {"dfs.client.failover.max.attempts": str(ATTEMPTS)})
+            self._client = Client(
+                f"hdfs://{authority}" if authority else None, {"dfs.client.failover.max.attempts": str(ATTEMPTS)}
+            )
 
     def get_file_info(self, asked: str | fs.FileSelector) -> fs.FileInfo | list[fs.FileInfo]:
         with _as_os_error():

@@ -1,8 +1,8 @@
 """Copies of coordinator partitions from console text, which prints neither partitions nor offsets.
 
-The formatter does not print append times either. The partition follows from the hash of the id, and the order of the text is the
-offset order within a partition. So such a text shows what a coordinator wrote, up to its newest record. It never proves that a
-coordinator wrote nothing else, because it is unknown where the consumer began.
+The formatter does not print append times either. The partition follows from the hash of the id, and the order of the
+text is the offset order within a partition. So such a text shows what a coordinator wrote, up to its newest record. It
+never proves that a coordinator wrote nothing else, because it is unknown where the consumer began.
 """
 
 from __future__ import annotations
@@ -22,27 +22,37 @@ from txnlib.spark.schemas import COPY, TABLES, conform
 
 #: Above every offset: a record in an unreadable range may have been newer than any other.
 _BEHIND_ALL: Final = 1 << 62
-#: Offsets of console records start here and increase by two. They order records, match no real offset, and never look consecutive.
+#: Offsets of console records start here and increase by two. They order records, match no real offset, and never look
+#: consecutive.
 _FIRST_OFFSET: Final = -(1 << 62)
 
 
 def console_records(console_log: DataFrame, transaction_log: DataFrame, coordinator_partitions: int) -> DataFrame:
     """The records of console consumer text with partition, order and time. Columns: TRANSACTION_LOG.
 
-    `offset` is negative and only an order. It is NULL in a text that is not used, because there is another copy of the partition,
-    or a better text. `timestamp_ms` is the time of the transition; NULL for Complete records and tombstones, which are written
-    later than the time in them (docs/rules/transactions.md#times-in-coordinator-records).
+    `offset` is negative and only an order. It is NULL in a text that is not used, because there is another copy of the
+    partition, or a better text. `timestamp_ms` is the time of the transition; NULL for Complete records and tombstones,
+    which are written later than the time in them (docs/rules/transactions.md#times-in-coordinator-records).
     """
     hashed = coordinator_partition_of()("transactional_id", F.lit(coordinator_partitions))
     located = console_log.withColumn("partition", F.coalesce("partition", hashed))
-    covered = transaction_log.where(F.col("offset") >= 0).select("partition").distinct().withColumn("is_covered", F.lit(True))
+    covered = (
+        transaction_log.where(F.col("offset") >= 0).select("partition").distinct().withColumn("is_covered", F.lit(True))
+    )
     texts = located.groupBy("partition", "source", "path").agg(
         F.expr(f"max({clock_ms('last_update_ms')}) AS newest_ms"), F.count("*").alias("records")
     )
-    rank = "row_number() OVER (PARTITION BY partition ORDER BY newest_ms DESC NULLS LAST, records DESC, source, path) AS rank"
+    rank = (
+        "row_number() OVER (PARTITION BY partition ORDER BY newest_ms DESC NULLS LAST, records DESC, source, path) AS"
+        " rank"
+    )
     best = texts.selectExpr("*", rank).where("rank = 1")
-    used = best.join(covered, on="partition", how="left_anti").select("partition", "source", "path", F.lit(True).alias("is_used"))
-    is_timed = ~F.coalesce(F.col("state").isin([s.kafka_name for s in COMPLETE_STATES]) | F.col("is_tombstone"), F.lit(True))
+    used = best.join(covered, on="partition", how="left_anti").select(
+        "partition", "source", "path", F.lit(True).alias("is_used")
+    )
+    is_timed = ~F.coalesce(
+        F.col("state").isin([s.kafka_name for s in COMPLETE_STATES]) | F.col("is_tombstone"), F.lit(True)
+    )
     placed = located.join(broadcast(used), on=["partition", "source", "path"], how="left").withColumns(
         {
             "offset": F.when(F.col("is_used"), F.lit(_FIRST_OFFSET) + F.col("position") * 2),
@@ -55,7 +65,8 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
 def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFrame:
     """One row per text and coordinator partition with records in it. Columns: SEGMENTS, of kind `PRINTED`.
 
-    For a text that is not used, `newest_broker_ms` is NULL. An unreadable range of a text counts for each of its partitions.
+    For a text that is not used, `newest_broker_ms` is NULL. An unreadable range of a text counts for each of its
+    partitions.
     """
     texts = segments.where(F.col("kind") == "console").select("source", "path", "tail", "is_decoded", "unreadable")
     harmful = F.expr(f"filter(unreadable, each -> NOT each.reason RLIKE '^({'|'.join(HARMLESS_REASONS)})')")

@@ -1,7 +1,7 @@
 """`coordinator_states`: each coordinator record with the state before it, and illegal steps.
 
-A record contains the whole state, so one `lag` is sufficient. Compaction may have removed records between two survivors; a step is
-judged only if every offset between them is present.
+A record contains the whole state, so one `lag` is sufficient. Compaction may have removed records between two
+survivors; a step is judged only if every offset between them is present.
 """
 
 from __future__ import annotations
@@ -27,20 +27,24 @@ from txnlib.spark.windows import RECORDS_OF_COORDINATOR, RECORDS_OF_ID, UNTIL_NO
 CURRENT_COPIES: Final = "partition int, current string, copy_end long"
 
 
-def coordinator_log(transaction_log: DataFrame, coverage: DataFrame, current_copies: DataFrame | None = None) -> DataFrame:
+def coordinator_log(
+    transaction_log: DataFrame, coverage: DataFrame, current_copies: DataFrame | None = None
+) -> DataFrame:
     """The records of `transaction_log`, each offset of a partition once, with the column is_superseded.
 
-    is_superseded: the current copy of the partition extends beyond the record but does not have it. Compaction keeps the newest
-    record of an id until the id expires, so such a record is not the newest of its id, or the id has expired. Rows without an
-    offset are unused records of console text (`console_copies`). `current_copies` (CURRENT_COPIES): None if there are none.
-    Kafka: `LogCleaner`.
+    is_superseded: the current copy of the partition extends beyond the record but does not have it. Compaction keeps
+    the newest record of an id until the id expires, so such a record is not the newest of its id, or the id has
+    expired. Rows without an offset are unused records of console text (`console_copies`). `current_copies`
+    (CURRENT_COPIES): None if there are none. Kafka: `LogCleaner`.
     """
     current = no_rows(coverage.sparkSession, CURRENT_COPIES) if current_copies is None else current_copies
     log = select(_LOG, log=transaction_log, coverage=coverage, current=current)
     return log.select(*transaction_log.columns, "is_superseded")
 
 
-_COPIES: Final = "PARTITION BY partition, offset ORDER BY coordinator_epoch DESC NULLS LAST, start_ms IS NULL, is_other, source"
+_COPIES: Final = (
+    "PARTITION BY partition, offset ORDER BY coordinator_epoch DESC NULLS LAST, start_ms IS NULL, is_other, source"
+)
 #: Of the copies of a record, the highest leader epoch survived; raw files have more fields than text.
 _LOG: Final = f"""
 WITH copies AS (
@@ -62,16 +66,23 @@ WHERE rank = 1
 # ---- `coordinator_states`
 
 
-def coordinator_states(transaction_log: DataFrame, coverage: DataFrame, current_copies: DataFrame | None = None) -> DataFrame:
+def coordinator_states(
+    transaction_log: DataFrame, coverage: DataFrame, current_copies: DataFrame | None = None
+) -> DataFrame:
     """One row per coordinator record. Columns: COORDINATOR_STATES. Kafka: `TransactionMetadata.prepareTransitionTo`.
 
     `current_copies`: see `coordinator_log`.
     """
     log = with_columns(coordinator_log(transaction_log, coverage, current_copies), _OF_LOG)
     log = with_columns(log, _OF_HOLES).withColumnRenamed("partition", "coordinator_partition")
-    stepped = with_columns(with_columns(log, {"before": f"lag(struct({_REMEMBERED})) OVER ({RECORDS_OF_ID})"}), _OF_STEP)
-    numbered = with_columns(stepped, {"transaction_number": f"if(belongs, sum(begins) OVER ({_SO_FAR}), NULL)"}).withColumn(
-        "legality", F.when(F.col("is_consecutive"), legality(F.col("state_before"), F.col("state"))).otherwise("UNKNOWN")
+    stepped = with_columns(
+        with_columns(log, {"before": f"lag(struct({_REMEMBERED})) OVER ({RECORDS_OF_ID})"}), _OF_STEP
+    )
+    numbered = with_columns(
+        stepped, {"transaction_number": f"if(belongs, sum(begins) OVER ({_SO_FAR}), NULL)"}
+    ).withColumn(
+        "legality",
+        F.when(F.col("is_consecutive"), legality(F.col("state_before"), F.col("state"))).otherwise("UNKNOWN"),
     )
     checked = transition_findings()("before", F.expr(f"struct({_REMEMBERED})"), "is_consecutive")
     judged = numbered.withColumns(
@@ -92,8 +103,8 @@ _OF_LOG: Final = {
     "expected_offset": f"if({_BEFORE} >= 0, {_BEFORE} + 1, 0L)",
     "newest_ms": f"max({clock_ms('timestamp_ms')}) OVER ({RECORDS_OF_COORDINATOR} {WHOLE})",
 }
-#: The latest time at which a record was written. For a record with a time that no clock shows, this is the newest time in the log:
-#: the record is not younger.
+#: The latest time at which a record was written. For a record with a time that no clock shows, this is the newest time
+#: in the log: the record is not younger.
 _WRITTEN_BY: Final = f"if(NOT {is_shown('timestamp_ms')}, coalesce(newest_ms, {NO_INSTANT_MS}), timestamp_ms)"
 #: Records are missing directly before such a record. These are older than it.
 _FOLLOWS_HOLE: Final = "offset >= 0 AND offset > expected_offset"
@@ -102,19 +113,22 @@ _OF_HOLES: Final = {
     for name, value in {"hole_ms": _WRITTEN_BY, "hole_offset": "offset"}.items()
 }
 _REMEMBERED: Final = (
-    "is_tombstone, state, producer_id, next_producer_id, producer_epoch, next_producer_epoch, transaction_timeout_ms, partitions, "
-    "last_update_ms, start_ms, value_version, coordinator_epoch, dense, offset"
+    "is_tombstone, state, producer_id, next_producer_id, producer_epoch, next_producer_epoch, transaction_timeout_ms,"
+    " partitions, last_update_ms, start_ms, value_version, coordinator_epoch, dense, offset"
 )
 _PREPARED, _ACTIVE, _NEVER_WRITTEN = (
-    quoted_list(state.kafka_name for state in states) for states in (PREPARED_STATES, ACTIVE_STATES, NEVER_WRITTEN_STATES)
+    quoted_list(state.kafka_name for state in states)
+    for states in (PREPARED_STATES, ACTIVE_STATES, NEVER_WRITTEN_STATES)
 )
 _MISSING: Final = "size(array_except(coalesce(before.partitions, array()), coalesce(partitions, array())))"
-#: Whether two Ongoing records are of one transaction. If records may be missing between them, a new epoch, or a partition list that
-#: is no superset, means two transactions.
-_IS_SAME: Final = f"(coalesce(before.dense = dense, FALSE) OR (before.producer_epoch = producer_epoch AND {_MISSING} = 0))"
+#: Whether two Ongoing records are of one transaction. If records may be missing between them, a new epoch, or a
+#: partition list that is no superset, means two transactions.
+_IS_SAME: Final = (
+    f"(coalesce(before.dense = dense, FALSE) OR (before.producer_epoch = producer_epoch AND {_MISSING} = 0))"
+)
 _CONTINUES: Final = f"(before.state IN {_ACTIVE} AND coalesce(before.start_ms = start_ms, TRUE))"
-#: Whether the record before is of the transaction that a Complete record ends. An older copy of a log may end with one decision,
-#: and the current one go on with the end of another, which began at another time.
+#: Whether the record before is of the transaction that a Complete record ends. An older copy of a log may end with one
+#: decision, and the current one go on with the end of another, which began at another time.
 _IS_ENDED: Final = (
     f"((before.state IN {_PREPARED} OR before.state = state) "
     "AND (coalesce(before.dense = dense, FALSE) OR coalesce(before.start_ms = start_ms, TRUE)))"

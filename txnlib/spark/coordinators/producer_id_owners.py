@@ -22,8 +22,8 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
     return conform(select(_OWNERS, states=coordinator_states), TABLES["producer_id_owners"])
 
 
-#: By its place in PRODUCER_ID_FIELDS, the first field that contains a producer id is the plainest one. A next producer id is a
-#: future one as long as the id's newest record contains it. Kafka: `TransactionMetadata.isEpochExhausted`.
+#: By its place in PRODUCER_ID_FIELDS, the first field that contains a producer id is the plainest one. A next producer
+#: id is a future one as long as the id's newest record contains it. Kafka: `TransactionMetadata.isEpochExhausted`.
 _OWNERS: Final = f"""
 WITH named AS (
   SELECT *, posexplode(array({", ".join(PRODUCER_ID_FIELDS)})) AS (place, named_id) FROM {{states}} WHERE NOT is_tombstone

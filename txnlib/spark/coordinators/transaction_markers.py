@@ -1,8 +1,8 @@
 """The marker of each coordinator decision, by a join in time order.
 
-Decisions and markers are joined by time and epoch: in transactions v0 and v1, many transactions share an epoch, and the markers
-follow a decision within moments. The times of markers are first converted to the coordinator's clock (`clock_differences`). A
-running `last` in both directions keeps the join linear, however often a producer commits.
+Decisions and markers are joined by time and epoch: in transactions v0 and v1, many transactions share an epoch, and the
+markers follow a decision within moments. The times of markers are first converted to the coordinator's clock
+(`clock_differences`). A running `last` in both directions keeps the join linear, however often a producer commits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from txnlib.spark.windows import BEFORE, DECISIONS_AND_MARKERS, DECISIONS_AND_MA
 
 #: Minimum number of pairs of a decision and its marker for an estimate.
 SAMPLES: Final = 3
-#: Whose clock stamps a partition: its leader's; if the leader is not noted, a clock of its own. SQL, of columns of COVERAGE.
+#: Whose clock stamps a partition: its leader's; if the leader is not noted, a clock of its own. SQL, of columns of
+#: COVERAGE.
 CLOCK: Final = "if(leader != '-1', leader, concat_ws('-', topic, partition))"
 _MARKER: Final = (
     *("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms"),
@@ -30,21 +31,25 @@ _MARKER: Final = (
 
 
 def agrees(marker: str, decision: str) -> str:
-    """Whether a marker matches a decision, by type and epoch, as SQL. A field that a dump does not print always matches."""
+    """Whether a marker matches a decision, by type and epoch, as SQL. A field that a dump does not print always
+    matches."""
     same_type = f"coalesce({marker}.marker_type = {decision}.type, TRUE)"
     return f"coalesce({marker} IS NOT NULL AND {same_type} AND {marker}.marker_epoch = {decision}.epoch, FALSE)"
 
 
 def markers_of(producer_spans: DataFrame) -> DataFrame:
-    """The markers of all partitions. Columns: producer_id, topic, partition, at_ms (NULL if no clock shows that time), marker."""
+    """The markers of all partitions. Columns: producer_id, topic, partition, at_ms (NULL if no clock shows that time),
+    marker."""
     return producer_spans.where("marker_offset IS NOT NULL").selectExpr(
-        *("producer_id", "topic", "partition"), f"{clock_ms('marker_ms')} AS at_ms", f"struct({', '.join(_MARKER)}) AS marker"
+        *("producer_id", "topic", "partition"),
+        f"{clock_ms('marker_ms')} AS at_ms",
+        f"struct({', '.join(_MARKER)}) AS marker",
     )
 
 
-#: One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms. The first is the leader's clock minus the
-#: coordinator's, the second how far they may still differ. One broker has one clock. Clocks of different brokers are compared if
-#: enough samples agree. The time until a marker is written is not a clock difference.
+#: One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms. The first is the leader's
+#: clock minus the coordinator's, the second how far they may still differ. One broker has one clock. Clocks of
+#: different brokers are compared if enough samples agree. The time until a marker is written is not a clock difference.
 _CLOCKS: Final = f"""
 WITH clocks AS (
   SELECT topic, partition, {CLOCK} AS clock FROM {{coverage}} WHERE is_judged
@@ -87,9 +92,9 @@ FROM (
 def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """For each decided transaction, `markers`: its partitions, each with the marker of the decision, or without.
 
-    This is the nearest marker after the decision, or the one just before it, if the clocks may differ that much. Type and epoch
-    must match. But if a marker before the decision is nearer to the previous decision, it belongs to that one: transactions may
-    follow each other faster than the clocks differ.
+    This is the nearest marker after the decision, or the one just before it, if the clocks may differ that much. Type
+    and epoch must match. But if a marker before the decision is nearer to the previous decision, it belongs to that
+    one: transactions may follow each other faster than the clocks differ.
     """
     decided, written = select(_DECIDED, instances=instances), settled(markers_of(producer_spans))
     clocks = settled(select(_CLOCKS, decided=decided, written=written, coverage=coverage))
@@ -106,11 +111,15 @@ _FORTH: Final = f"OVER ({DECISIONS_AND_MARKERS} {BEFORE})"
 _BACK: Final = f"OVER ({DECISIONS_AND_MARKERS_DOWNWARDS} {BEFORE})"
 _TIMED_MARKER: Final = "if(marker IS NOT NULL AND at_ms IS NOT NULL, struct(at_ms, marker), NULL)"
 _IS_NEAR: Final = "at_ms - before.at_ms <= clocks_differ_ms"
-_IS_OF_PRIOR: Final = f"({agrees('before.marker', 'prior')} AND abs(before.at_ms - prior.at_ms) <= at_ms - before.at_ms)"
+_IS_OF_PRIOR: Final = (
+    f"({agrees('before.marker', 'prior')} AND abs(before.at_ms - prior.at_ms) <= at_ms - before.at_ms)"
+)
 _IS_BEFORE: Final = f"({agrees('before.marker', 'decision')} AND {_IS_NEAR} AND NOT {_IS_OF_PRIOR})"
-_IS_AFTER: Final = f"({agrees('after.marker', 'decision')} AND NOT ({_IS_BEFORE} AND at_ms - before.at_ms < after.at_ms - at_ms))"
-#: Decisions have times of their coordinator's clock. Times of markers are converted to it, if the two clocks were compared. Markers
-#: without a time come first, because each may be the one that is sought.
+_IS_AFTER: Final = (
+    f"({agrees('after.marker', 'decision')} AND NOT ({_IS_BEFORE} AND at_ms - before.at_ms < after.at_ms - at_ms))"
+)
+#: Decisions have times of their coordinator's clock. Times of markers are converted to it, if the two clocks were
+#: compared. Markers without a time come first, because each may be the one that is sought.
 _MARKED: Final = f"""
 WITH timed AS (
   SELECT /*+ BROADCAST(clocks) */ producer_id, topic, partition, at_ms, NULL AS marker, decision, clock_offset_ms, clocks_differ_ms
@@ -143,7 +152,8 @@ GROUP BY decision.transactional_id, decision.coordinator_partition, decision.tra
 def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """Partitions of completed transactions without a marker, if the marker could not have been overlooked.
 
-    Columns: transactional_id, coordinator_partition, transaction_number, producer_id, outcome, completed, topic, partition.
+    Columns: transactional_id, coordinator_partition, transaction_number, producer_id, outcome, completed, topic,
+    partition.
     """
     unmarked = settled(select(_UNMARKED, transactions=transactions))
     return select(_LOST, unmarked=unmarked, markers=markers_of(producer_spans), coverage=coverage)
@@ -155,8 +165,8 @@ SELECT *
 FROM (SELECT {_TRANSACTION}, start, inline(markers) FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL)
 WHERE marker_offset IS NULL AND NOT is_followed
 """
-#: In these copies, holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log is younger,
-#: the topic may have been deleted and created again.
+#: In these copies, holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log
+#: is younger, the topic may have been deleted and created again.
 _LOST: Final = f"""
 SELECT /*+ BROADCAST(whole) */ {_TRANSACTION}, topic, partition
 FROM {{unmarked}}

@@ -25,8 +25,8 @@ def transactional_ids(
 ) -> DataFrame:
     """One row per transactional id, including expired ones (state NULL). Columns: TRANSACTIONAL_IDS.
 
-    The last record by offset counts, never by time. As in the live description, a prepared id lists only partitions whose log does
-    not have the marker of this decision yet. Kafka: `TransactionStateManager.loadTransactionMetadata`.
+    The last record by offset counts, never by time. As in the live description, a prepared id lists only partitions
+    whose log does not have the marker of this decision yet. Kafka: `TransactionStateManager.loadTransactionMetadata`.
     """
     described = select(_DESCRIBED, last=last_records(coordinator_states), spans=producer_spans)
     owned = described.withColumn("application", application_of(application_patterns)("transactional_id"))
@@ -60,7 +60,14 @@ FROM {{last}} LEFT JOIN unmarked USING (transactional_id, coordinator_partition)
 
 
 _OF_VALUE: Final = ("producer_id", "producer_epoch", "transaction_timeout_ms", "start_ms", "last_update_ms")
-_OF_RECORD: Final = ("is_tombstone", "partitions", "coordinator_epoch", "client_transaction_version", "is_superseded", "hole_ms")
+_OF_RECORD: Final = (
+    "is_tombstone",
+    "partitions",
+    "coordinator_epoch",
+    "client_transaction_version",
+    "is_superseded",
+    "hole_ms",
+)
 
 
 def last_records(coordinator_states: DataFrame, *also: str) -> DataFrame:

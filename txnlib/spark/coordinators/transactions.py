@@ -38,8 +38,8 @@ def transactions(
 ) -> DataFrame:
     """One row per transaction of a transactional id, from its surviving records. Columns: TRANSACTIONS.
 
-    Its identity is (id, first record), because many transactions share an epoch in transactions v0 and v1. The update time of a
-    Complete record is when its Prepare was acknowledged, so `completed` is the append time of the record
+    Its identity is (id, first record), because many transactions share an epoch in transactions v0 and v1. The update
+    time of a Complete record is when its Prepare was acknowledged, so `completed` is the append time of the record
     (docs/rules/transactions.md#times-in-coordinator-records).
     `transaction_version`: the level of that feature now; the metadata log shows earlier ones.
     """
@@ -65,11 +65,12 @@ def _level_at_end(cluster_settings: Sequence[ClusterSetting], now: int | None) -
 
 
 _IS_PREPARED, _IS_COMPLETE, _IS_ACTIVE = (
-    f"state IN {quoted_list(state.kafka_name for state in states)}" for states in (PREPARED_STATES, COMPLETE_STATES, ACTIVE_STATES)
+    f"state IN {quoted_list(state.kafka_name for state in states)}"
+    for states in (PREPARED_STATES, COMPLETE_STATES, ACTIVE_STATES)
 )
-#: The records of each transaction as one row. A record contains the time of the decision; if no clock shows that time, its append
-#: time counts. A value of version 1 omits a client version of 0; older text prints neither. An Ongoing record that adds offsets may
-#: contain 0 although the client uses version 2.
+#: The records of each transaction as one row. A record contains the time of the decision; if no clock shows that time,
+#: its append time counts. A value of version 1 omits a client version of 0; older text prints neither. An Ongoing
+#: record that adds offsets may contain 0 although the client uses version 2.
 _INSTANCES: Final = f"""
 SELECT transactional_id, coordinator_partition, transaction_number,
   min_by(producer_id, offset) AS producer_id,

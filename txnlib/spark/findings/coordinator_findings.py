@@ -49,7 +49,8 @@ def id_findings(
 ) -> Suspects:
     """The last record of each transactional id: of all of them, because the core computes their hashes."""
     is_refused = (
-        f"NOT {IS_TWO_PHASE_COMMIT} AND (transaction_timeout_ms <= 0 OR transaction_timeout_ms > {transaction_max_timeout_ms})"
+        f"NOT {IS_TWO_PHASE_COMMIT} AND (transaction_timeout_ms <= 0 OR transaction_timeout_ms >"
+        f" {transaction_max_timeout_ms})"
     )
     refused = f"max(struct(offset, producer_id, transaction_timeout_ms)) FILTER (WHERE {is_refused}) AS refused"
     logged = last_records(coordinator_states, refused).withColumnRenamed("record_offset", "offset")

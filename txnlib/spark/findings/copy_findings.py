@@ -2,8 +2,8 @@
 
 Spark finds where they do, the core says how.
 
-Ranges of offsets are compared by fingerprint first, and batch by batch only if the fingerprints differ. So copies that agree cost
-one pass.
+Ranges of offsets are compared by fingerprint first, and batch by batch only if the fingerprints differ. So copies that
+agree cost one pass.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFr
 def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
     """The first offset of each partition at which its copies have different batches, by their headers.
 
-    A batch counts only below the high watermark of its own copy, if that is known: batches above it may still be truncated. A batch
-    that only one copy has is no disagreement, because copies begin, end and are compacted independently.
+    A batch counts only below the high watermark of its own copy, if that is known: batches above it may still be
+    truncated. A batch that only one copy has is no disagreement, because copies begin, end and are compacted
+    independently.
     """
     bounds = settled(select(_SEVERAL, coverage=coverage))
     # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
@@ -78,7 +79,8 @@ GROUP BY topic, partition, bucket HAVING min(print) != max(print)
 
 
 def _first_difference(rows: DataFrame, key: str, compared: tuple[str, ...]) -> DataFrame:
-    """The first offset of each partition at which copies differ in one of these columns, and the number of such offsets.
+    """The first offset of each partition at which copies differ in one of these columns, and the number of such
+    offsets.
 
     Not all tools print all columns, and NULL is no contradiction.
     """

@@ -58,7 +58,8 @@ def earlier_epochs(
 
 
 def held_ids(transactional_ids: DataFrame, open_transactions: DataFrame) -> DataFrame:
-    """The ids that may expire and whose producer id has open transactions that no coordinator will end. Columns: HeldId."""
+    """The ids that may expire and whose producer id has open transactions that no coordinator will end. Columns:
+    HeldId."""
     text = f"""
     SELECT /*+ BROADCAST(held) */
       transactional_id, coordinator_partition, id.record_offset AS offset, producer_id,
@@ -78,11 +79,12 @@ def held_ids(transactional_ids: DataFrame, open_transactions: DataFrame) -> Data
 
 
 def old_clients(transactions: DataFrame, transactional_ids: DataFrame) -> DataFrame:
-    """The applications with ids whose newest transaction is of version 0 or 1 after version 2 applied. Columns: OldClients.
+    """The applications with ids whose newest transaction is of version 0 or 1 after version 2 applied. Columns:
+    OldClients.
 
-    A record of version 2 proves that the feature was raised: a client's, or that of a coordinator's own abort, which has the
-    version of the cluster. So only what a client ended shows the version of the client. Each id counts, because clients are
-    upgraded one by one.
+    A record of version 2 proves that the feature was raised: a client's, or that of a coordinator's own abort, which
+    has the version of the cluster. So only what a client ended shows the version of the client. Each id counts, because
+    clients are upgraded one by one.
     """
     text = f"""
     WITH ended AS (
@@ -118,8 +120,8 @@ def old_clients(transactions: DataFrame, transactional_ids: DataFrame) -> DataFr
 def still_partitions(partitions: DataFrame, open_transactions: DataFrame, earlier_partitions: DataFrame) -> DataFrame:
     """The blocked partitions whose last stable offset was the same in earlier runs. Columns: StillPartition.
 
-    A last stable offset only moves forward, so it was the same in all runs between two that have it. `earlier_partitions`: of
-    finished runs.
+    A last stable offset only moves forward, so it was the same in all runs between two that have it.
+    `earlier_partitions`: of finished runs.
     """
     text = f"""
     WITH blocked AS (
@@ -146,13 +148,16 @@ def still_partitions(partitions: DataFrame, open_transactions: DataFrame, earlie
 
 
 def kept_producers(
-    producer_states: DataFrame, coverage: DataFrame, producer_id_blocks: DataFrame, earlier: tuple[DataFrame, DataFrame, int] | None
+    producer_states: DataFrame,
+    coverage: DataFrame,
+    producer_id_blocks: DataFrame,
+    earlier: tuple[DataFrame, DataFrame, int] | None,
 ) -> DataFrame:
     """The brokers that keep many producers. Columns: BrokerProducers.
 
-    Every replica keeps the producers of its partition. Growth counts only on partitions that both runs captured. What was handed
-    out before the first known block is not known, and neither is when that one began to be used. `earlier`: `producer_states` and
-    `coverage` of an earlier run, and its instant in ms.
+    Every replica keeps the producers of its partition. Growth counts only on partitions that both runs captured. What
+    was handed out before the first known block is not known, and neither is when that one began to be used. `earlier`:
+    `producer_states` and `coverage` of an earlier run, and its instant in ms.
     """
     states_then, coverage_then, then_ms = earlier or (producer_states, coverage.where("FALSE"), "CAST(NULL AS BIGINT)")
     is_there = "status != 'MISSING' AND broker IS NOT NULL AND NOT coalesce(is_deleted, FALSE)"

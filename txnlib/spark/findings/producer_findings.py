@@ -84,7 +84,8 @@ def odd_producers(producer_spans: DataFrame, checks: ProducerChecks) -> DataFram
 
 
 def abandoned_producers(producer_spans: DataFrame) -> DataFrame:
-    """The partitions with such producer ids: outside of transactions, with one batch, of epoch 0, from sequence 0 on."""
+    """The partitions with such producer ids: outside of transactions, with one batch, of epoch 0, from sequence 0
+    on."""
     text = f"""
     SELECT topic, partition, count(*) AS count, min(at_ms) AS from_ms, max(at_ms) AS to_ms,
       max_by(producer_id, at_ms) AS producer_id, max_by(offset, at_ms) AS offset

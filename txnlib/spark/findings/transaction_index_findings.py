@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from txnlib.core.findings.transaction_index_findings import of_indexed, of_unindexed
 from txnlib.spark.joins import select
 
-#: Entries of the index files of judged copies without damage, and the ABORT markers of their partitions: most captures have an
-#: index of few partitions. An empty index file has a row, too: its segment has no aborts.
+#: Entries of the index files of judged copies without damage, and the ABORT markers of their partitions: most captures
+#: have an index of few partitions. An empty index file has a row, too: its segment has no aborts.
 _INDEX: Final = """
 WITH whole AS (
   SELECT topic, partition, source, end_offset, gap_offset, coalesce(read_from_offset, 0) AS read_from_offset, log_start_offset
@@ -25,7 +25,8 @@ WITH whole AS (
 
 
 def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Aborts of data in the log without an index entry, below the newest entry: the index may have been copied before the log.
+    """Aborts of data in the log without an index entry, below the newest entry: the index may have been copied before
+    the log.
 
     Nobody reads data below the log start, and a broker that has started since does not know of it.
     """
@@ -44,7 +45,8 @@ def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame,
 
 
 def lost_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Index entries whose marker is not in the part of the log that was read. Below a hole, compaction may have removed it."""
+    """Index entries whose marker is not in the part of the log that was read. Below a hole, compaction may have removed
+    it."""
     text = """
     SELECT topic, partition, producer_id, first_offset, marker_offset, last_stable_offset
     FROM entries LEFT ANTI JOIN aborts USING (topic, partition, producer_id, marker_offset)

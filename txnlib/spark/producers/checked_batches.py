@@ -1,9 +1,10 @@
 """`checked_batches`: CRC checks of odd batches and of evidence for verdicts.
 
-For batches above a page, the readers read only the headers (docs/decisions/0001). So one flipped bit could invent an orphaned
-transaction, or hide one. Before a transaction may be reported as hanging, its first and last batch, and the producer's batch before
-them, are read again completely. So is each batch that does not fit what its producer wrote before. These are few rows at known
-positions. Source: docs/rules/abort.md#open-now; Kafka: `DefaultRecordBatch.isValid`.
+For batches above a page, the readers read only the headers (docs/decisions/0001). So one flipped bit could invent an
+orphaned transaction, or hide one. Before a transaction may be reported as hanging, its first and last batch, and the
+producer's batch before them, are read again completely. So is each batch that does not fit what its producer wrote
+before. These are few rows at known positions. Source: docs/rules/abort.md#open-now; Kafka:
+`DefaultRecordBatch.isValid`.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
 ODD_CHECKED: Final = 1_000
 
 
-def checked_batches(record_batches: DataFrame, producer_spans: DataFrame, coverage: DataFrame, segments: DataFrame) -> DataFrame:
+def checked_batches(
+    record_batches: DataFrame, producer_spans: DataFrame, coverage: DataFrame, segments: DataFrame
+) -> DataFrame:
     """One row per batch and transaction that depends on it. Columns: CHECKED_BATCHES."""
     judged = broadcast(coverage.where("is_judged").select(*COPY))
     opened = producer_spans.where(IS_OPEN).join(judged, on=list(TOPIC_PARTITION))
     opened = opened.select(*COPY, "producer_id", F.col("first_offset").alias("start_offset"))
     data = record_batches.where("NOT is_control")
     written = data.join(broadcast(opened), on=[*COPY, "producer_id"])
-    # Numbers alone are cheap to compare; the few rows that have the wanted batches are looked up again, with all columns.
+    # Numbers alone are cheap to compare; the few rows that have the wanted batches are looked up again, with all
+    # columns.
     nearest = written.groupBy(*COPY, "producer_id", "start_offset").agg(*map(F.expr, _NEAREST))
     own = data.join(broadcast(nearest), on=[*COPY, "producer_id"]).where(_MAY_BE_NEAREST)
     # Of each row, the first and the last batch: the lowest and the highest of some batches are among them.
@@ -70,9 +74,11 @@ _NEAREST: Final = (
     "min(base_offset) FILTER (WHERE base_offset >= start_offset) AS first",
     f"max({LAST_BATCH_OFFSET}) FILTER (WHERE {LAST_BATCH_OFFSET} >= start_offset) AS last",
 )
-_MAY_BE_NEAREST: Final = f"{is_divided_at('start_offset')} OR {LAST_BATCH_OFFSET} IN (before, last) OR base_offset = first"
-#: The batches that do not fit the producer's state, each with the batch that left that state. Also the last batch of each producer
-#: that wrote outside of transactions after a marker, as no client does.
+_MAY_BE_NEAREST: Final = (
+    f"{is_divided_at('start_offset')} OR {LAST_BATCH_OFFSET} IN (before, last) OR base_offset = first"
+)
+#: The batches that do not fit the producer's state, each with the batch that left that state. Also the last batch of
+#: each producer that wrote outside of transactions after a marker, as no client does.
 _ODD: Final = f"""
 SELECT DISTINCT topic, partition, producer_id, explode(array_compact(array(
     suspect.batch.base_offset, suspect.before.last_offset - suspect.before.offset_delta,

@@ -15,7 +15,8 @@ def partition_transactions(producer_spans: DataFrame) -> DataFrame:
 
     Markers that ended nothing are no transactions (2.8 and later). Kafka: `ProducerAppendInfo.appendEndTxnMarker`.
     """
-    # A separate part, written by its own tasks: an incremental run carries over files in which every transaction has ended.
+    # A separate part, written by its own tasks: an incremental run carries over files in which every transaction has
+    # ended.
     ended = producer_spans.where("marker_offset IS NOT NULL")
     rows = ended.unionByName(producer_spans.where(f"{IS_NEWEST} AND marker_offset IS NULL"))
     text = f"""

@@ -1,7 +1,7 @@
 """`producer_spans`: each producer's batches on a partition between two of its markers.
 
-One pass of windows over all batches. Several tables read the result, so it is stored. A span ends with a marker, or is the newest
-one. The windows at its last batch cover the whole span, so no grouping is needed.
+One pass of windows over all batches. Several tables read the result, so it is stored. A span ends with a marker, or is
+the newest one. The windows at its last batch cover the whole span, so no grouping is needed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from pyspark.sql import functions as F
 
 from txnlib.core.findings.producer_findings import SUSPECTS_KEPT
 from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
-from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, LAST_BATCH_OFFSET, is_divided_at, packed, single_batches
+from txnlib.spark.batch_runs import (
+    BATCHES,
+    FIRST_TIMESTAMP_MS,
+    LAST_BATCH_OFFSET,
+    is_divided_at,
+    packed,
+    single_batches,
+)
 from txnlib.spark.coverage import BEGINS_AT_SNAPSHOT, survives
 from txnlib.spark.joins import broadcast, select, with_columns
 from txnlib.spark.producers.producer_steps import earlier_of, now, state, sum_until_now, with_states
@@ -37,12 +44,13 @@ def producer_spans(
 def with_snapshot(coverage: DataFrame, producer_snapshots: DataFrame) -> DataFrame:
     """The judged copies, each with the snapshot for the part of the log before its first captured offset.
 
-    This is the oldest snapshot at or above the first offset: it contains the transactions that were open before and still are. A
-    snapshot below the first offset is followed by a hole, in which these transactions may have ended. The answer of a
-    leader is such a snapshot, too, if it shows a transaction that began before. Source: docs/rules/copies.md#snapshots-and-holes.
+    This is the oldest snapshot at or above the first offset: it contains the transactions that were open before and
+    still are. A snapshot below the first offset is followed by a hole, in which these transactions may have ended. The
+    answer of a leader is such a snapshot, too, if it shows a transaction that began before. Source:
+    docs/rules/copies.md#snapshots-and-holes.
 
-    begins_at: the offset below which nothing was read. deleted_until: the log start, if batches below it are left. shown: the first
-    snapshot from there on, and what it has open.
+    begins_at: the offset below which nothing was read. deleted_until: the log start, if batches below it are left.
+    shown: the first snapshot from there on, and what it has open.
     """
     return select(_WITH_SNAPSHOT, coverage=coverage, snapshots=producer_snapshots)
 
@@ -76,13 +84,14 @@ FROM judged LEFT JOIN (
 
 
 def batches_of(record_batches: DataFrame, producer_snapshots: DataFrame, judged: DataFrame) -> DataFrame:
-    """The input of the windows: one row per batch of a producer in these judged copies, and per producer of their snapshots."""
+    """The input of the windows: one row per batch of a producer in these judged copies, and per producer of their
+    snapshots."""
     seeds = select(_SEEDS, snapshots=producer_snapshots, judged=judged)
     return seeds.unionByName(read_batches_of(record_batches, judged))
 
 
-#: One synthetic batch per producer of the snapshot before the log. Appending it results in the snapshot's state. An answer is of a
-#: state behind any batch.
+#: One synthetic batch per producer of the snapshot before the log. Appending it results in the snapshot's state. An
+#: answer is of a state behind any batch.
 _SEEDS: Final = f"""
 SELECT /*+ BROADCAST(judged) */ topic, partition, producer_id, begins_at - 1 AS base_offset, last_offset, producer_epoch,
   last_sequence AS base_sequence, last_sequence, last_timestamp_ms AS max_timestamp_ms,
@@ -99,8 +108,8 @@ WHERE producer_id IS NOT NULL AND is_answer <=> is_answered AND {_MAY_SEED}
 def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
     """The batches of producers: not those without a producer id, and not control batches without a marker.
 
-    A row is a run of batches, if `record_batches` has runs. Runs are divided where a newer leader truncated a part of them, and
-    where segments overlap: there, the same batch may be in two runs, and only single batches show that.
+    A row is a run of batches, if `record_batches` has runs. Runs are divided where a newer leader truncated a part of
+    them, and where segments overlap: there, the same batch may be in two runs, and only single batches show that.
     """
     has_marker = "control_type IS NOT NULL OR (source NOT LIKE 'raw:%' AND coalesce(records_count, 1) > 0)"
     own = record_batches.where(f"producer_id IS NOT NULL AND (NOT is_control OR {has_marker})")
@@ -128,17 +137,19 @@ FROM {{batches}} WHERE {survives("partition_leader_epoch", "base_offset")}
 def located_spans(spans: DataFrame, judged: DataFrame) -> DataFrame:
     """The spans, each with whether its start offset is exact. Columns: PRODUCER_SPANS.
 
-    What began below the log start is not open if the next snapshot does not have it: the broker has started since, and read
-    nothing below the log start. Kafka: `UnifiedLog.rebuildProducerState`.
+    What began below the log start is not open if the next snapshot does not have it: the broker has started since, and
+    read nothing below the log start. Kafka: `UnifiedLog.rebuildProducerState`.
     """
     located = select(_LOCATED, spans=spans, judged=judged)
     kept = with_columns(located, {name: f"if(is_forgotten, NULL, {name})" for name in _OF_DATA})
     start = F.expr("if(is_forgotten, NULL, state.current_txn_first_offset)")
-    return conform(kept.withColumn("state", F.col("state").withField("current_txn_first_offset", start)), TABLES["producer_spans"])
+    return conform(
+        kept.withColumn("state", F.col("state").withField("current_txn_first_offset", start)), TABLES["producer_spans"]
+    )
 
 
-#: A log that was captured from its middle may hide where a transaction began. But what began before the copy and is still open was
-#: open when the leader said that nothing below its last stable offset was.
+#: A log that was captured from its middle may hide where a transaction began. But what began before the copy and is
+#: still open was open when the leader said that nothing below its last stable offset was.
 _LOCATED: Final = """
 SELECT /*+ BROADCAST(judged) */ spans.*,
   span > 0 OR NOT coalesce(begins_at > 0 AND snapshot_offset IS NULL, FALSE)
@@ -149,8 +160,8 @@ FROM {spans} AS spans LEFT JOIN {judged} AS judged USING (topic, partition)
 """
 
 
-#: Whether a span is the newest of its producer, and whether, besides, no marker has ended its transaction. SQL. The first condition
-#: lets Delta skip the files of all other spans; older versions wrote only the second column.
+#: Whether a span is the newest of its producer, and whether, besides, no marker has ended its transaction. SQL. The
+#: first condition lets Delta skip the files of all other spans; older versions wrote only the second column.
 IS_NEWEST: Final = "coalesce(is_newest, TRUE) AND state IS NOT NULL"
 IS_OPEN: Final = f"{IS_NEWEST} AND first_offset IS NOT NULL AND marker_offset IS NULL"
 
@@ -164,7 +175,9 @@ def spans_of(steps: DataFrame) -> DataFrame:
         {f"{name}_at_marker": f"last(if(is_marker, {sum_until_now(name)}, NULL), TRUE) {so_far}" for name in SUMS}
         | {
             "marker_before": f"coalesce(last(if(is_marker, {_MARKER}, NULL), TRUE) {so_far}, {earlier('marker')})",
-            "suspects_until_now": f"sum(suspects) OVER ({BATCHES_OF_PRODUCER} {UNTIL_NOW}) + coalesce({earlier('suspects')}, 0)",
+            "suspects_until_now": (
+                f"sum(suspects) OVER ({BATCHES_OF_PRODUCER} {UNTIL_NOW}) + coalesce({earlier('suspects')}, 0)"
+            ),
         },
     )
     is_shown = f"is_suspect AND suspect_number <= {SUSPECTS_KEPT}"
@@ -187,12 +200,16 @@ _MARKER: Final = (
 
 
 def _with_single_suspects(rows: DataFrame) -> DataFrame:
-    """The rows, with the single batches of runs that have a suspect batch, and `suspect_number`. Only the last one can end a span.
+    """The rows, with the single batches of runs that have a suspect batch, and `suspect_number`. Only the last one can
+    end a span.
 
     The state before a batch, other than the first, is that before the run, but for what the batch before it changed.
     """
     each = with_columns(rows, {"index": f"explode(sequence(0, if({_IS_RUN}, batches - 1, 0)))"})
-    number = {"suspect_number": "suspects_until_now - suspects + index + 1", "is_suspect": "is_suspect AND index < suspects"}
+    number = {
+        "suspect_number": "suspects_until_now - suspects + index + 1",
+        "is_suspect": "is_suspect AND index < suspects",
+    }
     is_last = f"index = if({_IS_RUN}, batches - 1, 0)"
     ends = {name: f"{name} AND {is_last}" for name in ("is_end", "is_newest")}
     own = {name: f"CASE WHEN {_IS_RUN} THEN {value} ELSE {name} END" for name, value in _OF_BATCH.items()}
@@ -231,7 +248,15 @@ END_OF_SPAN: Final = tuple(
     if field not in (*PRODUCER, "span", "is_start_exact", "state", "suspect", "is_newest", "suspects_count")
 )
 #: Columns that describe the transaction of a span.
-_OF_DATA: Final = ("first_offset", "last_offset", "records", "bytes", "first_timestamp_ms", "last_timestamp_ms", "is_broker_clock")
+_OF_DATA: Final = (
+    "first_offset",
+    "last_offset",
+    "records",
+    "bytes",
+    "first_timestamp_ms",
+    "last_timestamp_ms",
+    "is_broker_clock",
+)
 #: Sums over a span: the running sum at its end, less the one at the marker before.
 SUMS: Final = ("batches", "records", "uncounted", "bytes", "client_clocks")
 _OF_SPAN: Final = {name: f"({sum_until_now(name)} - coalesce({name}_at_marker, 0))" for name in SUMS}

@@ -13,8 +13,8 @@ from txnlib.spark.schemas import TABLES, conform
 def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_expiration_ms: int) -> DataFrame:
     """One row per producer of a partition that its broker still has in memory. Columns: PRODUCER_STATES.
 
-    A broker removes a producer without an open transaction `producer_id_expiration_ms` after its last write. It never removes one
-    with an open transaction. Kafka: `ProducerStateManager.removeExpiredProducers`.
+    A broker removes a producer without an open transaction `producer_id_expiration_ms` after its last write. It never
+    removes one with an open transaction. Kafka: `ProducerStateManager.removeExpiredProducers`.
     """
     # A difference beyond int64 overflows in a broker, so that such a producer is younger than any limit.
     text = f"""

@@ -1,7 +1,7 @@
 """Producer state before and after each batch, by windows.
 
-Two passes over one sort: first the neighbours of each batch, then the state so far. Each expression is a running `last`, `sum` or
-`lag` of a plain number: structs in windows, and windows over windows, cost several times as much.
+Two passes over one sort: first the neighbours of each batch, then the state so far. Each expression is a running
+`last`, `sum` or `lag` of a plain number: structs in windows, and windows over windows, cost several times as much.
 
 | field after a batch | changed by |
 | --- | --- |
@@ -10,8 +10,8 @@ Two passes over one sort: first the neighbours of each batch, then the state so 
 | coordinator_epoch | a marker; reset when the producer is forgotten |
 | current_txn_first_offset | transactional data while nothing is open; reset by a marker |
 
-Kafka: `ProducerAppendInfo`. The same steps in Python are `core.kafka.producer_state.append`; a property test compares them row by
-row.
+Kafka: `ProducerAppendInfo`. The same steps in Python are `core.kafka.producer_state.append`; a property test compares
+them row by row.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, WHOLE
 #: In a `_change` column: from here on there is no value. A running `last` skips NULL, which means no change.
 RESET: Final = -1
 #: The fields with such a change.
-RESETTABLE: Final = frozenset({"sequence", "data_offset", "coordinator", "start", "first_timestamp", "newest_timestamp"})
-#: Column of batches after those of an earlier run: what that run remembered of their producer (`incremental.resumed_spans.memory`).
+RESETTABLE: Final = frozenset(
+    {"sequence", "data_offset", "coordinator", "start", "first_timestamp", "newest_timestamp"}
+)
+#: Column of batches after those of an earlier run: what that run remembered of their producer
+#: (`incremental.resumed_spans.memory`).
 EARLIER: Final = "earlier"
 _SO_FAR: Final = f"OVER ({BATCHES_OF_PRODUCER} {BEFORE})"
 
@@ -51,15 +54,17 @@ def sum_until_now(name: str) -> str:
 
 
 def earlier_of(rows: DataFrame) -> Callable[[str], str]:
-    """Function from a name to what an earlier run remembered of the row's producer under that name; NULL if it knew none."""
+    """Function from a name to what an earlier run remembered of the row's producer under that name; NULL if it knew
+    none."""
     return lambda name: f"{EARLIER}.{name}" if EARLIER in rows.columns else "NULL"
 
 
 def with_states(batches: DataFrame, *, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> DataFrame:
     """Each batch with the state before and after it, the sums of its span, and whether the core should check it.
 
-    A row may be a run of batches (`spark.batch_runs`). The windows need no single batches: a run continues one state, and changes
-    it as its last batch does. `suspects`: how many of its batches, from the first on, the core should check.
+    A row may be a run of batches (`spark.batch_runs`). The windows need no single batches: a run continues one state,
+    and changes it as its last batch does. `suspects`: how many of its batches, from the first on, the core should
+    check.
     """
     stepped = _remembered(_neighboured(batches, producer_id_expiration_ms)).where("is_batch")
     suspects = f"CASE WHEN {_IS_OUTSIDE} THEN batches WHEN {_IS_SUSPECT} THEN 1 ELSE 0 END"
@@ -67,8 +72,8 @@ def with_states(batches: DataFrame, *, producer_id_expiration_ms: int = PRODUCER
     return with_columns(stepped, steps | {"is_suspect": f"{suspects} > 0"})
 
 
-#: A snapshot above the first offset gives the state there only for producers without a batch in between. For all others, it shows
-#: at most one thing: which transaction had begun before and was still open.
+#: A snapshot above the first offset gives the state there only for producers without a batch in between. For all
+#: others, it shows at most one thing: which transaction had begun before and was still open.
 _IS_WEAK: Final = "coalesce(first_batch < seeded_until, FALSE)"
 _IS_VOID: Final = f"({_IS_WEAK} AND coalesce(seeded_start >= first_batch, TRUE))"
 _FOLLOWS_WEAK: Final = f"({_IS_WEAK} AND is_seed_before)"
@@ -149,7 +154,9 @@ _CHANGES: Final = {
     "start": f"CASE WHEN is_marker THEN {RESET} WHEN opens THEN opens_at END",
     "first_epoch": "if(begins_span, producer_epoch, NULL)",
     "first_timestamp": f"if(opens, coalesce(first_timestamp_ms, {RESET}), NULL)",
-    "newest_timestamp": f"if({_IN_TRANSACTION} OR opens, if(opens, coalesce(max_timestamp_ms, {RESET}), max_timestamp_ms), NULL)",
+    "newest_timestamp": (
+        f"if({_IN_TRANSACTION} OR opens, if(opens, coalesce(max_timestamp_ms, {RESET}), max_timestamp_ms), NULL)"
+    ),
     "newest_offset": f"if({_IS_COUNTED}, last_offset, NULL)",
 }
 _AMOUNTS: Final = {
@@ -163,7 +170,8 @@ _AMOUNTS: Final = {
 
 
 def _remembered(batches: DataFrame) -> DataFrame:
-    """Each batch with what it changes (`_change`) or adds (`_here`), and the totals of all batches before it (`_before`)."""
+    """Each batch with what it changes (`_change`) or adds (`_here`), and the totals of all batches before it
+    (`_before`)."""
     earlier = earlier_of(batches)
     changed = with_columns(
         batches,
@@ -189,14 +197,16 @@ _AFTER: Final = state(
 
 #: Whether a row is data outside of the transaction of its producer. All batches of a run are, or none.
 _IS_OUTSIDE: Final = (
-    "(has_before AND NOT is_seed AND coalesce(start_before IS NOT NULL AND NOT is_transactional AND NOT is_marker, FALSE))"
+    "(has_before AND NOT is_seed AND coalesce(start_before IS NOT NULL AND NOT is_transactional AND NOT is_marker,"
+    " FALSE))"
 )
 _EXPECTED: Final = (
     "CASE WHEN producer_epoch != epoch_before OR sequence_before IS NULL THEN 0 "
     f"ELSE (CAST(sequence_before AS BIGINT) + 1) & {MAX_SEQUENCE} END"
 )
-#: Whether a batch, or the first of a run, could have a finding for any other reason. The core decides about these; a property test
-#: shows that all others have none. All other batches of a run have the epoch of the batch before them, and the next sequence.
+#: Whether a batch, or the first of a run, could have a finding for any other reason. The core decides about these; a
+#: property test shows that all others have none. All other batches of a run have the epoch of the batch before them,
+#: and the next sequence.
 _IS_SUSPECT: Final = f"""(has_before AND NOT is_seed AND coalesce(
   producer_epoch < epoch_before
   OR (is_marker AND coordinator_epoch < coordinator_before)

@@ -30,9 +30,9 @@ def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bo
 
     These are between the log start and the high watermark.
 
-    One pass over the batches sums up ranges of offsets, each split at these batches; then only few rows are sorted. Sorting all
-    batches of a partition would take one task, and most of the time of a report. A range with points is a block, which has few of
-    them however many the partition has; any other is a bucket.
+    One pass over the batches sums up ranges of offsets, each split at these batches; then only few rows are sorted.
+    Sorting all batches of a partition would take one task, and most of the time of a report. A range with points is a
+    block, which has few of them however many the partition has; any other is a bucket.
     """
     points = select(_POINTS, located=located)
     around = _around_points(points, located, record_batches, is_small=is_small)
@@ -63,7 +63,8 @@ GROUP BY topic, partition, producer_id, start_offset
 
 
 def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFrame, *, is_small: bool) -> DataFrame:
-    """For each point of a log and each leader epoch: the newest stamp before, the oldest behind, and the bytes from there."""
+    """For each point of a log and each leader epoch: the newest stamp before, the oldest behind, and the bytes from
+    there."""
     near = f"SELECT DISTINCT topic, partition, {bucket_of('at')} AS bucket, TRUE AS is_near FROM {{points}}"
     read = f"""
     SELECT /*+ BROADCAST(copies, near) */ *
@@ -74,10 +75,13 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
     """
     rows = select(read, is_small=is_small, batches=record_batches, located=located, points=points)
     # A run is in one bucket, so no other point can divide it. Where no point is, a bucket needs no blocks.
-    single = single_batches(rows, f"(is_near OR {is_divided_at('log_start_offset')} OR {is_divided_at('high_watermark')})")
+    single = single_batches(
+        rows, f"(is_near OR {is_divided_at('log_start_offset')} OR {is_divided_at('high_watermark')})"
+    )
     in_blocks = points.selectExpr("topic", "partition", f"{block_of('at')} AS block", "at")
     cuts = in_blocks.groupBy("topic", "partition", "block").agg(F.expr("sort_array(collect_set(at)) AS cuts"))
-    # The CRC of larger data batches was not checked, so their times prove nothing. Those of a run are all larger, or none is.
+    # The CRC of larger data batches was not checked, so their times prove nothing. Those of a run are all larger, or
+    # none is.
     size_of_batch = f"if({BATCHES} > 1, {packed('size', 0)}, size)"
     is_marker = "is_control AND producer_id IS NOT NULL"
     is_stamped = f"(({is_marker}) OR (timestamp_type = 'LOG_APPEND_TIME' AND {size_of_batch} <= {PAGE}))"
@@ -98,8 +102,9 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
     return select(_AROUND, is_small=is_small, sums=sums, cuts=cuts)
 
 
-#: The pieces of one leader epoch of a partition: ranges of offsets, split at points. What follows a row precedes it in descending
-#: order. Spark scans a frame that ends in UNBOUNDED FOLLOWING again for every row, which takes quadratic time.
+#: The pieces of one leader epoch of a partition: ranges of offsets, split at points. What follows a row precedes it in
+#: descending order. Spark scans a frame that ends in UNBOUNDED FOLLOWING again for every row, which takes quadratic
+#: time.
 _PIECES: Final = "PARTITION BY topic, partition, leader_epoch ORDER BY"
 _FROM_HERE: Final = f"OVER ({_PIECES} block DESC, cut DESC {UNTIL_NOW})"
 _AROUND: Final = f"""
@@ -125,7 +130,9 @@ WHERE at IS NOT NULL
 """
 
 
-def truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow], *, is_small: bool) -> DataFrame:
+def truncated_markers(
+    opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow], *, is_small: bool
+) -> DataFrame:
     """The markers of the producers in what a newer leader truncated, above each start, in any copy."""
     rows = [
         (copy.topic, copy.partition, copy.source, copy.broker, [plain(each) for each in copy.truncated])

@@ -1,6 +1,8 @@
-"""The dossiers of all producer ids with an open transaction: one row each, with the fields of `core.verdicts.dossier.Dossier`.
+"""The dossiers of all producer ids with an open transaction: one row each, with the fields of
+`core.verdicts.dossier.Dossier`.
 
-Here is only what selects rows and sums them up, because logs are large. What follows from the facts is decided in the core.
+Here is only what selects rows and sums them up, because logs are large. What follows from the facts is decided in the
+core.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ from txnlib.spark.tables.batch_evidence import stamps_around, truncated_markers
 
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
-    "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at timestamp, "
-    "topic_id string, first_batch_crc long"
+    "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at"
+    " timestamp, topic_id string, first_batch_crc long"
 )
 
 
@@ -58,7 +60,8 @@ def dossiers(
     *,
     is_small: bool,
 ) -> DataFrame:
-    """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster show.
+    """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster
+    show.
 
     `earlier`: the stored `open_transactions` of other runs of the cluster. `is_small`: whether what belongs to the open
     transactions may be sent whole to every task.

@@ -1,7 +1,7 @@
 """`open_transactions`: the open transactions, who would end each, and the verdict.
 
-Spark gathers a dossier for each producer id (`dossiers`), the core judges it (`core.verdicts.judged`): on the driver while there
-are few, else in Python tasks. Both run the same function.
+Spark gathers a dossier for each producer id (`dossiers`), the core judges it (`core.verdicts.judged`): on the driver
+while there are few, else in Python tasks. Both run the same function.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def open_transactions(
 ) -> DataFrame | pa.Table:
     """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS. A frame only if they are many.
 
-    `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were taken.
-    Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
+    `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were
+    taken. Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
     is_small = producer_spans.where(IS_OPEN).limit(MOST_TOGETHER + 1).count() <= MOST_TOGETHER
     gathered = dossiers(
@@ -132,7 +132,8 @@ def judged_rows(
     return pa.Table.from_batches(judge(iter(gathered.toArrow().to_batches())), none.schema)
 
 
-#: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the next audit.
+#: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the
+#: next audit.
 MOST_IN_PLAN: Final = 100_000
 #: Verdicts on which nobody acts before the next audit.
 _NO_ACTION: Final = (Verdict.OPEN.value, Verdict.SUSPECT.value, Verdict.UNKNOWN.value)
@@ -141,8 +142,8 @@ _NO_ACTION: Final = (Verdict.OPEN.value, Verdict.SUSPECT.value, Verdict.UNKNOWN.
 def foremost(open_transactions: DataFrame, *, most: int = MOST_IN_PLAN) -> DataFrame:
     """Of more open transactions than a driver should judge together, those that count. Columns: OPEN_TRANSACTIONS.
 
-    These are the first two of each partition, which determine its last stable offset, and at most `most` others: those with a
-    verdict on which somebody acts come first, then those that block most.
+    These are the first two of each partition, which determine its last stable offset, and at most `most` others: those
+    with a verdict on which somebody acts come first, then those that block most.
     """
     in_order = "PARTITION BY topic, partition ORDER BY start_offset, producer_id, transactional_id"
     ranked = with_columns(open_transactions, {"rank": f"row_number() OVER ({in_order})"})

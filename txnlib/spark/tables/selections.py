@@ -1,4 +1,5 @@
-"""What the core's reports need from tables of the log: rows that can matter, and answers to questions about few places."""
+"""What the core's reports need from tables of the log: rows that can matter, and answers to questions about few
+places."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
 def read_ends(ends: DataFrame, producer_spans: DataFrame, record_batches: DataFrame) -> DataFrame:
     """The offset after the last record that consumers receive. Columns: topic, partition, read_end.
 
-    `ends`: topic, partition, source, last_stable_offset. For a committed transaction that ends below that offset, its span has the
-    last record. For one that extends beyond it, its batches are read; each producer has at most one. A marker whose type is not
-    printed may be a COMMIT.
+    `ends`: topic, partition, source, last_stable_offset. For a committed transaction that ends below that offset, its
+    span has the last record. For one that extends beyond it, its batches are read; each producer has at most one. A
+    marker whose type is not printed may be a COMMIT.
     """
     text = """
     SELECT /*+ BROADCAST(ends) */ topic, partition, producer_id, first_offset AS begins_at, last_offset,
@@ -76,8 +77,8 @@ def unstable_batches(ranges: DataFrame, record_batches: DataFrame) -> DataFrame:
 def marker_delays(transactions: DataFrame) -> DataFrame:
     """For each coordinator partition and partition, how soon markers followed decisions.
 
-    Columns: those of `core.tables.brokers.MarkerDelays`. Of each producer and partition, only the newest completed decision
-    counts: the present leaders stamped it, unless they have moved since.
+    Columns: those of `core.tables.brokers.MarkerDelays`. Of each producer and partition, only the newest completed
+    decision counts: the present leaders stamped it, unless they have moved since.
     """
     took_ms = f"{clock_ms('newest.marker_ms')} - newest.at_ms"
     text = f"""
@@ -98,7 +99,8 @@ def marker_delays(transactions: DataFrame) -> DataFrame:
 
 
 def whole_transactions(ids: DataFrame, transaction_outcomes: DataFrame) -> DataFrame:
-    """The transactions of ids that hold some partition. Columns: those of `core.verdicts.abort_plan.WholeTransaction`."""
+    """The transactions of ids that hold some partition. Columns: those of
+    `core.verdicts.abort_plan.WholeTransaction`."""
     text = """
     SELECT /*+ BROADCAST(ids) */ transactional_id, coordinator_partition, transaction_number,
       count_if(outcome = 'OPEN') AS held_partitions, sum(records) FILTER (WHERE outcome = 'OPEN') AS held_records,
@@ -155,13 +157,15 @@ def last_records(records: DataFrame, transaction_log: DataFrame) -> DataFrame:
 
 
 def held_data(transactions: DataFrame, transaction_outcomes: DataFrame) -> DataFrame:
-    """Records and bytes of some transactions on all their partitions. Columns: those of `transactions`, records, bytes."""
+    """Records and bytes of some transactions on all their partitions. Columns: those of `transactions`, records,
+    bytes."""
     written = transaction_outcomes.join(broadcast(transactions), on=transactions.columns, how="left_semi")
     return written.groupBy(*transactions.columns).agg(F.sum("records").alias("records"), F.sum("bytes").alias("bytes"))
 
 
 def spans_of_producers(records: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """The newest span of each producer, and those within bounds. Columns: those of `core.tables.marker_repairs.SpanOfProducer`.
+    """The newest span of each producer, and those within bounds. Columns: those of
+    `core.tables.marker_repairs.SpanOfProducer`.
 
     `records`: PRODUCER, began_by_ms, ended_after_ms.
     """
@@ -197,20 +201,23 @@ def copies_with_markers(markers: DataFrame, record_batches: DataFrame) -> DataFr
 
 
 def coordinator_epochs(coordinators: DataFrame, coordinator_states: DataFrame) -> DataFrame:
-    """The newest coordinator epoch in the records of coordinator partitions. Columns: coordinator_partition, coordinator_epoch."""
+    """The newest coordinator epoch in the records of coordinator partitions. Columns: coordinator_partition,
+    coordinator_epoch."""
     records = coordinator_states.join(broadcast(coordinators), on="coordinator_partition", how="left_semi")
     return records.groupBy("coordinator_partition").agg(F.max("coordinator_epoch").alias("coordinator_epoch"))
 
 
-def group_positions(places: DataFrame, committed_offsets: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+def group_positions(
+    places: DataFrame, committed_offsets: DataFrame, producer_spans: DataFrame, coverage: DataFrame
+) -> DataFrame:
     """One row per group and partition: group_id, topic, partition, committed_offset, commit_timestamp_ms.
 
     `places`: the partitions (topic, partition) that are asked about.
 
-    A commit takes effect when it is written. A commit inside a transaction takes effect with the COMMIT marker that follows it in
-    its own partition of `__consumer_offsets`, and then counts as of its own offset, not the marker's. Pending and aborted commits
-    have no effect. A tombstone removes, immediately, everything written before it. Judged copies only.
-    Kafka: `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
+    A commit takes effect when it is written. A commit inside a transaction takes effect with the COMMIT marker that
+    follows it in its own partition of `__consumer_offsets`, and then counts as of its own offset, not the marker's.
+    Pending and aborted commits have no effect. A tombstone removes, immediately, everything written before it. Judged
+    copies only. Kafka: `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
     """
     text = f"""
     WITH judged AS (

@@ -1,8 +1,8 @@
 """`transaction_outcomes`: each transaction on each of its partitions, with its marker.
 
-The rows of a transaction come from its coordinator's list of partitions, and from the markers that `transactions` matched with the
-decision. What only a log shows has a row, too, because compaction removes what coordinators wrote. State and sentence of each
-marker are looked up in `core.verdicts.transaction_outcome`.
+The rows of a transaction come from its coordinator's list of partitions, and from the markers that `transactions`
+matched with the decision. What only a log shows has a row, too, because compaction removes what coordinators wrote.
+State and sentence of each marker are looked up in `core.verdicts.transaction_outcome`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from pyspark.sql import DataFrame
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.marker_acceptance import MOST_RAISED
 from txnlib.core.schema.rows_of_runs import quoted, quoted_list
-from txnlib.core.verdicts.transaction_outcome import HIDDEN_BY, MARKER_STATES, SENTENCES, DecisionState, MarkerEvidence, MarkerState
+from txnlib.core.verdicts.transaction_outcome import (
+    HIDDEN_BY,
+    MARKER_STATES,
+    SENTENCES,
+    DecisionState,
+    MarkerEvidence,
+    MarkerState,
+)
 from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
@@ -39,7 +46,9 @@ def transaction_outcomes(
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
     placed = settled(select(PLACED, transactions=transactions, producer_spans=producer_spans))
     lost = lost_markers(transactions, producer_spans, coverage)
-    found = settled(select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost))
+    found = settled(
+        select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost)
+    )
     told = select(TOLD, found=found, producer_spans=producer_spans, producer_id_owners=producer_id_owners)
     return conform(with_columns(told, {"as_of": instant(f"{as_of_ms}L")}), TABLES["transaction_outcomes"])
 
@@ -59,8 +68,8 @@ _KEY: Final = "transactional_id, coordinator_partition, transaction_number"
 _PRODUCER: Final = "topic, partition, producer_id"
 _OF_SPAN: Final = "first_offset, records, bytes, marker_type, marker_epoch, marker_coordinator_epoch, marker_ms"
 _ROW: Final = (
-    f"{_KEY}, {_PRODUCER}, producer_epoch, known_from, is_two_phase_commit, decided_outcome, decision_state, decided_ms, evidence, "
-    f"hidden_by, marker_offset, {_OF_SPAN}"
+    f"{_KEY}, {_PRODUCER}, producer_epoch, known_from, is_two_phase_commit, decided_outcome, decision_state,"
+    f" decided_ms, evidence, hidden_by, marker_offset, {_OF_SPAN}"
 )
 _UNDECIDED: Final = quoted_list((DecisionState.OPEN, DecisionState.TWO_PHASE))
 _SPLIT, _EARLY = quoted(Finding.SPLIT_OUTCOME.name), quoted(Finding.ABORTED_WHILE_ONGOING.name)
@@ -87,9 +96,9 @@ _EVIDENCE: Final = _case(
 #: An undecided transaction may have any of these epochs.
 _MOST_RAISED: Final = f"CASE outcome WHEN 'COMMIT' THEN {MOST_RAISED['COMMIT']} ELSE {MOST_RAISED['ABORT']} END"
 
-#: Each transaction on each partition that its coordinator lists, or where its marker is, with what the coordinator's records say.
-#: A transaction whose Prepare record is lost has the markers of its producer between its start and its completion. If only its
-#: Complete record is left, its partitions are lost, too. Then its markers tell them.
+#: Each transaction on each partition that its coordinator lists, or where its marker is, with what the coordinator's
+#: records say. A transaction whose Prepare record is lost has the markers of its producer between its start and its
+#: completion. If only its Complete record is left, its partitions are lost, too. Then its markers tell them.
 PLACED: Final = f"""
 WITH decided AS (
   SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome, {_DECISION_STATE} AS decision_state,
@@ -133,8 +142,9 @@ _SPANS: Final = f"""spans AS (
 )"""
 
 #: Open records can only be of a transaction with an epoch that they have: `core.kafka.producer_state.record_epochs`.
-#: The same rows with what the copies show of each marker, or why they show nothing, and with what the transaction wrote: the span
-#: that its marker ended, else the open one. If the transaction is complete, the open records may be of a later one.
+#: The same rows with what the copies show of each marker, or why they show nothing, and with what the transaction
+#: wrote: the span that its marker ended, else the open one. If the transaction is complete, the open records may be of
+#: a later one.
 FOUND: Final = f"""
 WITH {_SPANS},
 -- Markers that ended records of a transaction against its decision, or before it, each with the nearest transaction.
