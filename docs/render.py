@@ -1,4 +1,4 @@
-"""Renders the reference pages and the pictures from the code.
+"""Renders the reference pages from the code.
 
 python docs/render.py          # rewrites them; a test fails while they are stale
 """
@@ -22,8 +22,6 @@ from configuration import configuration, settings_file  # noqa: E402
 from log_lines import log_lines  # noqa: E402
 from markdown_table import table  # noqa: E402
 from schema_pages import tables, workings  # noqa: E402
-from state_picture import state_picture  # noqa: E402
-from timelines import two_sides, what_is_missing  # noqa: E402
 
 import txnlib  # noqa: E402
 from txnlib import settings  # noqa: E402
@@ -416,12 +414,6 @@ PAGES = {
     "notices.md": notices,
 }
 
-PICTURES = {
-    "pictures/states.svg": state_picture,
-    "pictures/two-sides.svg": two_sides,
-    "pictures/what-is-missing.svg": what_is_missing,
-}
-
 if __name__ == "__main__":
-    for page, render in (PAGES | PICTURES).items():
+    for page, render in PAGES.items():
         (DOCS / page).write_text(render())
