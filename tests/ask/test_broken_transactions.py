@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import html5lib
-
+from tests.support.html import parsed
 from tests.support.pages import AS_OF, broken, page
 from txnlib.ask.report_entries import SHOWN
 from txnlib.ask.report_text import render
@@ -18,8 +17,7 @@ def summary(*transactions):
 
 
 def card(html):
-    parsed = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(html)
-    (article,) = [each for each in parsed.iter("article") if each.get("id", "").startswith("split:")]
+    (article,) = [each for each in parsed(html).iter("article") if each.get("id", "").startswith("split:")]
     return article.get("id"), " ".join("".join(article.itertext()).split())
 
 

@@ -1,4 +1,4 @@
-"""The commands of Kafka's tool, to the byte. Group A of docs/scenarios.md#groups."""
+"""The commands of Kafka's tool, to the byte. Group A restates Kafka's `TransactionsCommandTest`."""
 
 from __future__ import annotations
 

@@ -89,9 +89,3 @@ def test_a_dead_citation_is_found(repository, line, count):
 def test_the_page_about_aborts_has_every_statement(repository):
     page = (repository / "docs" / "rules" / "abort.md").read_text()
     assert [name for name, says in STATEMENTS.items() if f"`{name}`: {says}" not in page] == []
-
-
-def test_a_heading_of_the_rules_is_short(repository):
-    """Its anchor is cited."""
-    for page in (repository / "docs" / "rules").glob("*.md"):
-        assert [found for found in anchors(page) if len(found.split("-")) > 12] == [], page.name

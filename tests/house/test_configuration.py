@@ -1,8 +1,6 @@
 """Settings as docs/configuration.md describes them: precedence, defaults, completeness."""
 
 import re
-import subprocess
-import sys
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -14,7 +12,7 @@ from tests.house.test_docs import ROOT
 from txnlib.pipeline import run
 from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.readers.capture import Capture
-from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
+from txnlib.readers.capture_notes import CaptureNotes
 from txnlib.settings import NUMBERS, SETTINGS, GivenNumbers, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
 
@@ -66,57 +64,6 @@ def test_option_over_settings_file_over_capture_json_over_default(name):
 )
 def test_producers_of_old_brokers_expire_after_what_transactional_ids_do(notes, expected):
     assert decided("producer_id_expiration_ms", option={}, file={}, capture_json=notes) == expected
-
-
-def test_every_field_says_what_it_is():
-    fields = [each for model in (Settings, CaptureNotes, PartitionNotes) for each in model.model_fields.items()]
-    said = {name: field.description for name, field in fields}
-    said |= {name: each.decides for name, each in SETTINGS.items()}
-    assert [name for name, about in said.items() if not (about or "").endswith(".")] == []
-
-
-@pytest.mark.parametrize("model", [CaptureNotes, PartitionNotes], ids=lambda model: model.__name__)
-def test_every_field_of_capture_json_says_what_is_done_without_it(model):
-    assert [
-        name for name, field in model.model_fields.items() if not field.json_schema_extra["without"].endswith(".")
-    ] == []
-
-
-#: A setting that there is not, and what follows from its declaration alone.
-PATIENCE = """
-    patience_ms: Annotated[
-        int,
-        Setting(key="thresholds.patience_minutes", decides="Told.", option="--patience", about="{default}", noted="Noted."),
-    ] = 120_000
-"""
-DERIVED = """
-import sys
-from types import ModuleType
-
-import txnlib.errors
-
-settings = sys.modules["txnlib.settings"] = ModuleType("txnlib.settings")
-exec(sys.argv[1], vars(settings))
-sys.path.append("docs")
-from configuration import configuration, settings_file
-from txnlib.jobs.options import parse, request_of
-from txnlib.readers.capture_notes import CaptureNotes
-
-request = request_of(parse("audit", "", ["--input", "i", "--output", "o", "--patience", "3"]))
-given, empty = settings.SettingsFile(thresholds={"patience_minutes": 4}), settings.SettingsFile()
-notes = CaptureNotes(patience_ms=5)
-said = ((request.settings, given, notes), ({}, given, notes), ({}, empty, notes))
-print([settings.decide(*each)["patience_ms"] for each in said])
-print(settings.Settings.model_fields["patience_ms"].default, "# patience_minutes = 2" in settings_file())
-print([word in configuration() for word in ("`patience_minutes`", "`patience_ms`", "--patience")])
-"""
-
-
-def test_a_setting_is_declared_in_one_file(repository):
-    before, last, after = (ROOT / "txnlib" / "settings.py").read_text().partition("    ] = ()\n")
-    code = [sys.executable, "-c", DERIVED, f"{before}{last}{PATIENCE}{after}"]
-    done = subprocess.run(code, cwd=repository, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["[180000, 240000, 5]", "120000 True", "[True, True, True]"], done.stderr
 
 
 def test_the_library_takes_the_numbers_of_all_options():

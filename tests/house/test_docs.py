@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import capture_guide, rollout_commands
+from tests.support import capture_guide
 from tests.support.delta_tables import write, write_run
 from txnlib.ask import main as txn_audit
 from txnlib.ask.commands import COMMANDS, Reads
@@ -24,7 +24,7 @@ from txnlib.jobs import options
 from txnlib.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"```(?P<kind>\w*)\n(?P<text>.*?)```", re.DOTALL)
 
 
@@ -98,14 +98,14 @@ def test_every_command_shown_is_one_that_exists(command, tmp_path):
     if words[:2] == [".venv/bin/pip", "wheel"]:
         return  # tests/house/test_packaging.py builds and installs it
     if words[0] == "git":
-        assert words[1] in ("status", "tag", "push"), "docs/contributing.md, about releases"
+        assert words[1] in ("status", "tag", "push"), "CONTRIBUTING.md, about releases"
         assert words[1] != "tag" or words[2:] == ["-a", f"v{__version__}", "-m", f"txnlib {__version__}"]
         return
     if words[0] == "scripts/check_wheel.sh":
         assert words[1:] == [f"dist/txnlib-{__version__}-py3-none-any.whl"]
         return  # tests/house/test_fresh_machine.py carries it out
     if words[0] in ("docker", "kubectl", "databricks"):
-        rollout_commands.understand(ROOT, words)
+        assert all((ROOT / word).exists() for word in words if word.startswith("deploy/"))
         return
     if words[0] == "scp":
         assert words[1:] == ["-r", "broker1:/backup/text/.", "capture/"], "what the command before it prints"

@@ -14,7 +14,6 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-import yaml
 
 from tests.support.delta_tables import READ_BY_COMMANDS, write, write_run
 from txnlib import __version__
@@ -231,33 +230,3 @@ def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
     assert imported(repository, charts) == needs["charts"]
     audits = imported(repository, files - answers - charts - wire) - needs[""] - needs["charts"]
     assert audits == needs["audit"] | needs["spark"] - NOT_IMPORTED
-
-
-def test_the_cost_of_each_extra_is_in_the_docs(repository):
-    page = (repository / "docs" / "operations.md").read_text()
-    rows = re.findall(r"^`txnlib(?:\[(\w+)\])?` \| (\d+) \| (.+)$", page, re.MULTILINE)
-    assert {extra for extra, _, _ in rows} == declared(repository).keys()
-    sizes = {extra: int(size) for extra, size, _ in rows}
-    assert sizes[""] < sizes["charts"] < sizes["capture"] < sizes["sql"] < sizes["audit"] < sizes["spark"]
-    assert f"dist/txnlib-{__version__}-py3-none-any.whl" in page
-
-
-def test_every_dependency_has_its_notice(repository):
-    rows = re.findall(
-        r"^\[`([\w.-]+)`\]\((http.+)\) \| (.+)$", (repository / "docs" / "notices.md").read_text(), re.MULTILINE
-    )
-    assert {name for name, _, _ in rows} == set.union(*declared(repository).values()), "run python docs/render.py"
-    assert all(licence.strip() for _, _, licence in rows)
-
-
-def test_a_fork_runs_the_commands_of_the_readme_on_every_python(repository):
-    workflow = yaml.safe_load((repository / ".github/workflows/ci.yml").read_text())
-    tests = workflow["jobs"]["tests"]
-    classifiers = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["classifiers"]
-    pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
-    assert tests["strategy"]["matrix"]["python"] == pythons
-    commands = [step["run"] for step in tests["steps"] if "run" in step]
-    readme = (repository / "README.md").read_text()
-    assert [line.split("#")[0].strip() for line in readme.splitlines() if line.startswith("./") and "#" in line][
-        :2
-    ] == commands

@@ -9,10 +9,10 @@ from hashlib import sha256
 from itertools import pairwise
 from xml.etree.ElementTree import Element
 
-import html5lib
 import pytest
 
 from tests.support.crowded_pages import big_page, crowded_page
+from tests.support.html import parsed
 from tests.support.pages import AS_OF, full_page, held, page, tainted, transaction
 from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.headline import answer
@@ -24,12 +24,6 @@ from txnlib.page.page_rows import MOST_ROWS
 from txnlib.page.report_page import render_page, shown
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e\u2028\x00\ud800</title></style>{{7*7}}{%"
-
-
-def parsed(html: str) -> Element:
-    """The document. Raises html5lib's ParseError where it is not well-formed HTML."""
-    tree: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(html)
-    return tree
 
 
 def words(element: Element) -> str:
@@ -91,7 +85,7 @@ def test_the_first_line_counts_what_is_wrong(verdicts, headline, level):
     html = render_page(page(*[transaction(verdict=verdict, start_offset=i) for i, verdict in enumerate(verdicts)]))
     assert headings(html)[0] == headline
     assert by_id(html, "answer").get("class") == f"answer {level}"
-    assert words(found(html, "title")).startswith(headline)
+    assert words(parsed(html).find("head/title")).startswith(headline)
 
 
 def test_since_when_and_what_to_do_stand_beside_it():

@@ -1,4 +1,4 @@
-"""Ids and oddities of a coordinator's log, from its bytes. Group F of docs/scenarios.md#groups."""
+"""Ids and oddities of a coordinator's log, from its bytes. Group F restates Kafka's `TransactionStateManagerTest`."""
 
 from __future__ import annotations
 

@@ -326,7 +326,7 @@ def _environment(others: str, **settings: str) -> Iterator[None]:
 def _program(name: str, variable: str, remedy: str) -> str:
     program = os.environ.get(variable) or shutil.which(name)
     if program is None:
-        pytest.skip(f"no {name} on PATH, and none in {variable}: `{remedy}` (docs/contributing.md)")
+        pytest.skip(f"no {name} on PATH, and none in {variable}: `{remedy}` (CONTRIBUTING.md)")
     return program
 
 

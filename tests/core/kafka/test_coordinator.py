@@ -1,4 +1,4 @@
-"""Steps between two records of an id. Groups E and M of docs/scenarios.md#groups."""
+"""Steps between two records of an id. Group E restates Kafka's `TransactionMetadataTest`, M its coordinator."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The brokers' gauge `PartitionsWithLateTransactionsCount`. Group D of docs/scenarios.md#groups."""
+"""The brokers' gauge `PartitionsWithLateTransactionsCount`. Group D restates Kafka's `ProducerStateManagerTest`."""
 
 import pytest
 

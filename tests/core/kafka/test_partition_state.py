@@ -1,4 +1,4 @@
-"""The last stable offset of a partition. Groups B and C of docs/scenarios.md#groups."""
+"""The last stable offset of a partition. Groups B and C restate Kafka's `ProducerStateManagerTest`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Producer snapshots read as the state they were written from. Group B of docs/scenarios.md#groups."""
+"""Producer snapshots read as the state they were written from. Group B restates Kafka's `ProducerStateManagerTest`."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""The effect of one batch on a producer. Group B of docs/scenarios.md#groups."""
+"""The effect of one batch on a producer. Group B restates Kafka's `ProducerStateManagerTest`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The replay of whole logs. Group L of docs/scenarios.md#groups."""
+"""The replay of whole logs. Group L restates Kafka's `UnifiedLogTest`, `LogLoaderTest`."""
 
 import pytest
 

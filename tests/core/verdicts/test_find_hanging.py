@@ -1,4 +1,4 @@
-"""What the live tool searches and prints. Group A of docs/scenarios.md#groups."""
+"""What the live tool searches and prints. Group A restates Kafka's `TransactionsCommandTest`."""
 
 from __future__ import annotations
 
