@@ -80,23 +80,6 @@ def tables(tmp_path):
         outcome(1, "lost", 0, "MISSING", outcome="OPEN", records=None, transactional_id="4711"),
         outcome(None, "orders", 2, "FOUND", marker_offset=31, outcome="ABORT", first_offset=30, known_from="PARTITION"),
     )
-    write(
-        tmp_path,
-        "marker_repairs",
-        {
-            **OWN,
-            "transaction_number": 2,
-            "topic": "orders",
-            "partition": 1,
-            "marker": "PENDING",
-            "tool": "its coordinator",
-        }
-        | {
-            "copies": [{"broker": "3", "source": "raw:3", "offset": 77}],
-            "request": '{"markers": []}',
-            "consumers_saw": "they wait",
-        },
-    )
     return tmp_path
 
 
@@ -111,14 +94,6 @@ def test_the_newest_transaction_is_shown_whole(tables):
     assert "still open   4 records on 1 partition; 1 partition already ended with COMMIT" in text
 
 
-def test_what_a_repair_needs_is_below(tables):
-    text = shown(ID, tables=tables)
-    repair = text[text.index("TO REPAIR") :]
-    assert "broker 3 at offset 77" in repair
-    assert '{"markers": []}' in repair
-    assert "never writes to a cluster" in repair
-
-
 def test_what_no_record_explains_is_kept_apart(tables):
     text = shown(ID, tables=tables)
     assert "orders-2 from offset 30: ABORT marker at offset 31" in text[text.index("NOT EXPLAINED") :]
@@ -128,7 +103,6 @@ def test_what_no_record_explains_is_kept_apart(tables):
 def test_an_earlier_transaction_is_named_by_its_number(tables):
     text = shown(ID, "--number", "1", tables=tables)
     assert "COMPLETE  marked on every partition; decided: " in text
-    assert "TO REPAIR" not in text
 
 
 def test_a_producer_id_leads_to_its_transaction_unless_an_id_has_that_name(tables):
@@ -138,13 +112,12 @@ def test_a_producer_id_leads_to_its_transaction_unless_an_id_has_that_name(table
     assert "still open   no captured record on 1 partition\n" in text
 
 
-def test_programs_get_partitions_records_and_repairs(tables):
+def test_programs_get_partitions_and_records(tables):
     whole = json.loads(shown(ID, "--format", "json", tables=tables))
     assert (whole["outcome"], whole["number"], whole["numbers"]) == ("HALF_MARKED", 2, [2, 1])
     assert [(row["partition"], row["marker"]) for row in whole["partitions"]] == [(1, "PENDING"), (0, "FOUND")]
     assert whole["partitions"][1]["marked"] == "2024-03-11T01:19:01.000Z"
     assert [row["state"] for row in whole["records"]] == ["Ongoing", "PrepareCommit"]
-    assert whole["repairs"][0]["tool"] == "its coordinator"
 
 
 def test_a_transaction_is_data_that_prints_as_the_command_does(tables):
@@ -163,7 +136,6 @@ def test_a_hostile_id_forges_no_line(tmp_path):
     hostile = "a\nSPLIT  \x1b[31mb"
     write(tmp_path, "transactions", OWN | {"transactional_id": hostile, "transaction_number": 1, "outcome": "OPEN"})
     write(tmp_path, "coordinator_states")
-    write(tmp_path, "marker_repairs")
     write(
         tmp_path,
         "transaction_outcomes",

@@ -413,24 +413,6 @@ def test_the_command_for_details_names_the_program_that_is_there(monkeypatch, tm
     assert program() == "txn-audit"
 
 
-@pytest.mark.parametrize(
-    ("offset_ms", "says"),
-    [(47_000, "clocks: broker 2 is 47 s ahead of broker 1"), (-125_000, "clocks: broker 1 is 2 min ahead of broker 2")],
-)
-def test_clocks_that_differ_are_named_with_a_bound(offset_ms, says):
-    row = {
-        "broker": "1",
-        "other_broker": "2",
-        "offset_ms": offset_ms,
-        "error_ms": 2_000,
-        "samples": 3,
-        "samples_back": 1,
-    }
-    text = render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}, clocks=(row,)))
-    assert f"{says} (± 2 s, by 4 markers)" in " ".join(text.split())
-    assert "clocks:" not in render(Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}))
-
-
 @pytest.mark.parametrize("width", [80, 120, 132, 200])
 def test_a_command_wider_than_its_terminal_is_broken_where_a_shell_goes_on(width):
     command = force_terminate("a --b " * 6)

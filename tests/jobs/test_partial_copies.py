@@ -389,12 +389,6 @@ MARKERS = {
     "old_disk_of_a_dead_broker": {0: "UNKNOWN"},
     "aborted_by_hand_while_ongoing": {0: "UNDECIDED", 1: "EARLY"},
 }
-#: schedule -> who can send the lost marker of partition 0, and the copies that have it.
-REPAIRS = {
-    "lost_commit_marker": ("no shipped tool", None),
-    "lost_commit_marker_that_an_old_leader_has": ("no shipped tool", [("2", 3)]),
-    "lost_abort_marker": ("kafka-transactions.sh abort", None),
-}
 
 
 def test_every_partition_of_a_transaction_shows_its_marker(audit_of_schedules):
@@ -405,19 +399,6 @@ def test_every_partition_of_a_transaction_shows_its_marker(audit_of_schedules):
             found.setdefault(row["topic"], {})[row["partition"]] = row["marker"]
     expected = {told[name][0]: markers for name, markers in MARKERS.items() if name in told}
     assert {topic: found[topic] for topic in expected} == expected
-
-
-def test_a_lost_marker_says_who_has_it_and_who_can_send_it(audit_of_schedules):
-    tables, told = audit_of_schedules
-    rows = {(row["topic"], row["partition"]): row for row in tables.rows("marker_repairs")}
-    for name, (tool, copies) in REPAIRS.items():
-        if name in told:
-            row = rows[told[name][0], 0]
-            assert (row["marker"], row["fate"], row["is_accepted"]) == ("MISSING", "OPEN", "ACCEPTED"), name
-            assert row["tool"].startswith(tool), name
-            assert row["copies"] == (
-                copies and [{"broker": b, "source": f"raw:{b}", "offset": at} for b, at in copies]
-            ), name
 
 
 def test_a_refuted_batch_is_in_quarantine(audit_of_schedules):

@@ -95,8 +95,8 @@ def write_run(
 READ_BY_COMMANDS = (
     "coverage", "open_transactions", "producer_states", "record_batches", "transactional_ids", "coordinator_states",
     "partition_transactions", "transaction_log", "late_transactions", "partitions", "findings", "abort_plan", "blocked_groups",
-    "ended_transactions", "producer_spans", "producer_id_owners", "transactions", "transaction_outcomes", "marker_repairs",
-    "in_doubt_transactions", "broker_clocks", "brokers", "quarantine",
+    "ended_transactions", "producer_spans", "producer_id_owners", "transactions", "transaction_outcomes",
+    "in_doubt_transactions", "brokers", "quarantine",
 )  # fmt: skip
 
 

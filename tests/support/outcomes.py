@@ -36,7 +36,6 @@ def results() -> Results:
     return Results(
         summary=summary,
         brokers=[{"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}],
-        clocks=[{"broker": "1", "other_broker": "3", "offset_ms": -47_000, "error_ms": 12}],
         lags=[lag()],
         lag={"partitions": 1, "offsets": 187, "ms": 1_380_000},
         partitions={"COMPLETE": 2, "PARTIAL": 1, "MISSING": 1},

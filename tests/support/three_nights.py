@@ -132,15 +132,6 @@ def _night(root: Path, night: int, run_id: str) -> None:
         "brokers",
         *[{"as_of": as_of, "broker": broker, "partitions_led": 2} | told for broker, told in of_broker.items()],
     )
-    clocks = {
-        "as_of": as_of,
-        "broker": "1",
-        "other_broker": "2",
-        "offset_ms": 47_000,
-        "error_ms": 12,
-        "basis": "TWO_WAY",
-    }
-    add("broker_clocks", clocks | {"samples": 9, "samples_back": 8, "is_far": True})
     plan = {key: BILLING[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
     add(
         "abort_plan",
@@ -153,10 +144,6 @@ def _night(root: Path, night: int, run_id: str) -> None:
     add("transactions", *_ended())
     add("coordinator_states", *_records())
     add("transaction_outcomes", *_outcomes(night))
-    add(
-        "marker_repairs",
-        _outcomes(night)[1] | {"request": "{}", "fate": "OPEN", "tool": "no shipped tool", "marker_epoch": 0},
-    )
     ledger = {key: LEDGER[key] for key in ("transactional_id", "producer_id", "application")}
     ledger |= {"as_of": as_of, "producer_epoch": 0}
     ledger |= {

@@ -43,12 +43,11 @@ class TransactionOnPartitions:
     producer_epoch: int | None
     outcome: WholeOutcome | None
     decided_outcome: str | None
-    #: Rows with the columns RECORD, OUTCOME, and those of marker_repairs.
+    #: Rows with the columns RECORD, and OUTCOME.
     records: Sequence[Row]
     partitions: Sequence[Row]
     #: Numbers of all transactions of the id, newest first; empty if no record of its coordinator survives.
     numbers: Sequence[int] = ()
-    repairs: Sequence[Row] = ()
     #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns
     #: OUTCOME.
     unexplained: Sequence[Row] = ()

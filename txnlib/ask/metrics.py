@@ -118,16 +118,6 @@ METRICS: Final[Mapping[str, Metric]] = {
         },
         "state",
     ),
-    "txnlib_broker_clock_offset_seconds": _more(
-        f"How far the clock of the other broker is ahead of the broker's. At most {SHOWN_BROKERS:,} pairs.",
-        lambda results: {(row["broker"], row["other_broker"]): seconds(row["offset_ms"]) for row in results.clocks},
-        *("broker", "other"),
-    ),
-    "txnlib_broker_clock_offset_error_seconds": _more(
-        "How far the true offset may be from that.",
-        lambda results: {(row["broker"], row["other_broker"]): seconds(row["error_ms"]) for row in results.clocks},
-        *("broker", "other"),
-    ),
     "txnlib_lso_lag_max_offsets": _found(
         "Largest distance from a last stable offset to its high watermark.", lambda found: found.lag.max_offsets
     ),

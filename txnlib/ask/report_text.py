@@ -27,13 +27,12 @@ from txnlib.ask.report_entries import (
 from txnlib.ask.rows import Row
 from txnlib.ask.summary import PREPARED, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
 from txnlib.core.copies import LeaderBasis
-from txnlib.core.display import counted, duration, elapsed, not_before, printable, size, utc_time
+from txnlib.core.display import counted, elapsed, not_before, printable, size, utc_time
 from txnlib.core.kafka_commands import refusal
 
 #: How a line points to the command that shows more, which stands whole at the end of the report.
 _POINTER: Final = re.compile(r"[( ](open --verdict \w+|diff|coverage|collect-plan)\)")
 SHOWN_ENDED: Final = 5
-SHOWN_CLOCKS: Final = 3
 #: Reasons, and applications, to name where a section has more transactions than fit.
 SHOWN_IN_ALL: Final = 5
 #: Number of transactions (for LATE and PREPARED: owners) of a section to describe in full: by default, and for sections
@@ -132,7 +131,6 @@ def _read(summary: Summary) -> list[Line]:
         lines.append((f"  not captured: {uncopied_coordinators(summary)} (what to copy: collect-plan)", 4))
     if summary.metadata_ms is not None and (unproven := UNPROVEN.get(summary.metadata_basis)) is not None:
         lines.append((f"  the cluster's metadata log ends at {utc_time(summary.metadata_ms)}: {unproven}", 4))
-    lines += [(clocks_line(row), 4) for row in summary.clocks[:SHOWN_CLOCKS]]
     if not DECISIVE.isdisjoint(summary.assumed):
         lines.append(
             (
@@ -167,16 +165,6 @@ def uncopied_coordinators(summary: Summary) -> str:
 def unreadable(summary: Summary) -> str:
     """How many bytes could not be read."""
     return f"{size(summary.unreadable_bytes) if summary.unreadable_bytes else 'nothing'} unreadable"
-
-
-def clocks_line(row: Row) -> str:
-    """The difference of two brokers' clocks, with its bound."""
-    one, other, offset = row["broker"], row["other_broker"], row["offset_ms"]
-    ahead, behind = (other, one) if offset > 0 else (one, other)
-    samples, error = row["samples"] + row["samples_back"], row["error_ms"]
-    bound = duration(error) if error >= 1_000 else f"{error} ms"
-    said = f"  clocks: broker {printable(ahead)} is {duration(abs(offset))} ahead of broker {printable(behind)}"
-    return f"{said} (± {bound}, by {counted(samples, 'marker')}); ages are proven by each broker's own clock"
 
 
 #: Settings on which verdicts depend: if none of them is assumed, the report does not name any.

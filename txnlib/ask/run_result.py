@@ -41,8 +41,6 @@ class Results:
     summary: Summary
     #: Rows of `brokers`.
     brokers: Sequence[Row] = ()
-    #: Rows of `broker_clocks`.
-    clocks: Sequence[Row] = ()
     #: Rows of `partitions` whose last stable offset is below the high watermark, longest lag first.
     lags: Sequence[Row] = ()
     #: Number of lagging partitions and their largest lags: partitions, offsets, ms.
@@ -74,13 +72,10 @@ def results_of(run: StoredRun, summary: Summary) -> Results:
     """The results of a run whose tables are complete."""
     statuses = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
     judged = {status: statuses.get((status,), 0) for status in STATUSES}
-    is_behind, by_broker = [("lag_offsets", ">", 0)], '"broker", "other_broker"'
+    is_behind = [("lag_offsets", ">", 0)]
     return Results(
         summary=summary,
         brokers=run.rows("brokers", shown("summary: brokers"), order='"broker"', limit=SHOWN_BROKERS),
-        clocks=run.rows(
-            "broker_clocks", shown("summary: clocks"), order=by_broker, limit=SHOWN_BROKERS, is_optional=True
-        ),
         lags=run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
         lag=run.one("partitions", _HIGHEST, is_behind),
         partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},

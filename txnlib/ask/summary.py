@@ -42,8 +42,6 @@ MOST_PARTITIONS: Final = 10_000
 _OPEN: Final = shown("report")
 _INSTANTS: Final = ("transaction_start", "last_timestamp", "blocks_since", "first_seen", "safe_from")
 _PLAN: Final = shown("report: plan")
-_CLOCKS: Final = ("broker", "other_broker", "offset_ms", "error_ms", "samples", "samples_back")
-_FURTHEST: Final = 'abs("offset_ms") DESC, "broker", "other_broker"'
 _BEHIND: Final = shown("report: partition")
 #: Orders of rows: those that block most first, and partitions that lag longest first.
 MOST_BLOCKING: Final = '"blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id", "start_offset"'
@@ -122,8 +120,6 @@ class Summary:
     ended_known: int = 0
     #: Transactions that are split or half-marked.
     broken: Sequence[TransactionOnPartitions] = ()
-    #: Rows of broker_clocks: brokers whose clocks certainly differ, the largest difference first.
-    clocks: Sequence[Row] = ()
     #: Copies that are not COMPLETE.
     incomplete: Sequence[Row] = ()
     #: Broker settings for which Kafka's defaults are assumed.
@@ -199,10 +195,6 @@ def summarise(
         ),
         ended_known=run.number("ended_transactions", "count(*)") or 0,
         broken=broken_transactions(run, shown),
-        # The pairs of brokers whose clocks differ by more than comparisons allow for.
-        clocks=run.rows(
-            "broker_clocks", _CLOCKS, [("is_far", "=", True)], order=_FURTHEST, limit=SHOWN, is_optional=True
-        ),
         **covered,
     )
 

@@ -17,7 +17,6 @@ from txnlib.ask.grid import WIDTH, folded, instant_json
 from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.ask.subject import check_captured, equal, known_subject, open_place, place_in, readings
 from txnlib.core.display import counted, precise_time, printable, utc_time
-from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import MarkerState, whole_outcome
 from txnlib.errors import UsageError
 
@@ -67,7 +66,6 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
     of: list[Filter] = [(column, "=", chosen[column]) for column in KEY]
     partitions = outcomes(run, of, _BY_PLACE, PARTITIONS) if own else []
     records = run.rows("coordinator_states", RECORD, of, order='"offset"', limit=RECORDS) if own else []
-    repairs = run.rows("marker_repairs", shown("transaction: repairs"), of, order='"topic", "partition"') if own else []
     whole = ExplainedTransaction(
         chosen["transactional_id"],
         chosen["coordinator_partition"],
@@ -79,7 +77,6 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
         records,
         partitions,
         [row["transaction_number"] for row in own],
-        repairs,
         unexplained,
     )
     return Episode(run.cluster, run.run_id, run.as_of_ms, _events(whole), whole)
@@ -179,11 +176,6 @@ def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
             out += _wrapped(width, f"{row['topic']}-{row['partition']}", row["says"])
     out += _effects(whole, width)
     out = ["", *out] if out else []
-    if whole.repairs:
-        title = "TO REPAIR  what would write the missing markers; txn-audit itself never writes to a cluster"
-        out += ["", *folded(title, width)]
-        for repair in whole.repairs:
-            out += _repair(repair, width)
     if whole.unexplained and whole.partitions:
         out += ["", f"NOT EXPLAINED by any record of its coordinator, newest first: {len(whole.unexplained)}"]
         for row in whole.unexplained:
@@ -215,19 +207,6 @@ def _effects(whole: TransactionOnPartitions, width: int) -> list[str]:
         if number:
             says += f"; {counted(number, 'partition')} already ended with {outcome}"
     return _wrapped(width, "still open", says)
-
-
-def _repair(repair: Row, width: int) -> list[str]:
-    copies = ", ".join(f"broker {copy['broker']} at offset {copy['offset']}" for copy in repair["copies"] or ())
-    lines = [
-        f"  {printable(repair['topic'])}-{repair['partition']}   {repair['marker']}",
-        *_wrapped(width, "  consumers", repair["consumers_saw"]),
-        *_wrapped(width, "  marker in", copies or "no captured copy"),
-        *_wrapped(width, "  sent by", repair["tool"]),
-    ]
-    return (
-        lines if repair["request"] is None else [*lines, f"    {'request':<{_LABEL - 2}}{printable(repair['request'])}"]
-    )
 
 
 def _plain(row: Row) -> Row:

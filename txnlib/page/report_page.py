@@ -205,8 +205,7 @@ def explain_command(page: Page, row: Row) -> str:
 
 
 def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | None:
-    """The command that shows one transaction whole, with what a repair needs; None if it cannot be written on a command
-    line."""
+    """The command that shows one transaction whole; None if it cannot be written on a command line."""
     own = str(broken.transactional_id)
     if page.tables is None or refusal(own) is not None:
         return None

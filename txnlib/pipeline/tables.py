@@ -24,11 +24,9 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.tables.abort_plan import abort_plan
 from txnlib.core.tables.blocked_groups import blocked_groups
-from txnlib.core.tables.broker_clocks import broker_clocks
 from txnlib.core.tables.brokers import brokers
 from txnlib.core.tables.ended_transactions import BY_HAND, NOT_CAPTURED, ended_transactions
 from txnlib.core.tables.in_doubt_transactions import in_doubt_transactions
-from txnlib.core.tables.marker_repairs import LACKING, marker_repairs
 from txnlib.core.tables.partitions import partitions
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.errors import MissingTableError
@@ -65,16 +63,12 @@ from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.dossiers import judged_copies
 from txnlib.spark.tables.open_transactions import foremost, open_transactions
 from txnlib.spark.tables.selections import (
-    coordinator_epochs,
-    copies_with_markers,
     decided_markers,
     first_markers,
     group_positions,
     held_data,
     last_records,
-    marker_delays,
     read_ends,
-    spans_of_producers,
     unstable_batches,
     unstable_offsets,
     whole_transactions,
@@ -248,16 +242,7 @@ REPORT: Final[tuple[Step, ...]] = (
         unstable_batches=answered(unstable_batches),
     ),
     table_of(brokers),
-    table_of(broker_clocks, marker_delays=selected(marker_delays)),
     table_of(transaction_outcomes),
-    table_of(
-        marker_repairs,
-        transaction_outcomes=having("transaction_outcomes", marker=LACKING),
-        transactions=looked_up("transactions"),
-        spans_of_producers=answered(spans_of_producers),
-        copies_with_markers=answered(copies_with_markers),
-        coordinator_epochs=answered(coordinator_epochs),
-    ),
     table_of(
         in_doubt_transactions,
         transactions=having("transactions", is_two_phase_commit=[True], outcome=["OPEN"]),

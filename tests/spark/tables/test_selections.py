@@ -1,15 +1,14 @@
-"""Selections for reports: markers that ended and were decided, how soon they came, where groups stand."""
+"""Selections for reports: markers that ended and were decided, where groups stand."""
 
 from random import Random
 
 import pyarrow as pa
 import pytest
 
-from tests.support.delta_tables import at
 from tests.support.frames import assert_rows, frame
 from txnlib.readers import arrow_schemas
 from txnlib.spark.schemas import TABLES
-from txnlib.spark.tables.selections import decided_markers, first_markers, group_positions, marker_delays
+from txnlib.spark.tables.selections import decided_markers, first_markers, group_positions
 
 PLACE = {"topic": "orders", "partition": 0, "producer_id": 1}
 
@@ -43,32 +42,6 @@ def test_a_marker_that_a_decision_explains_is_decided(spark):
         "topic string, partition long, producer_id long, marker_offset long",
     )
     assert_rows(decided_markers(markers, transactions), [("orders", 0, 1, 201)])
-
-
-DECIDED = 1_000_000
-
-
-def decision(producer_id, took_ms, decided_ms=DECIDED, applied_ms=0):
-    marker = {"topic": "orders", "partition": 1, "marker_offset": 9, "clock_offset_ms": applied_ms}
-    marker |= {"marker_ms": None if took_ms is None else decided_ms + took_ms}
-    fields = TABLES["transactions"]["markers"].dataType.elementType
-    return {
-        "transactional_id": f"id-{producer_id}", "coordinator_partition": 0, "producer_id": producer_id,
-        "start": at(decided_ms - 100), "time_to_decide_ms": 100, "completed": at(decided_ms + 10),
-        "markers": [tuple(marker.get(field.name) for field in fields)],
-    }  # fmt: skip
-
-
-def test_the_newest_decision_of_each_producer_counts(spark):
-    transactions = [
-        decision(1, 12, applied_ms=-7),
-        decision(2, 90, applied_ms=5),
-        # An older decision of a producer counts no more: a leader may have moved since.
-        decision(2, -500, decided_ms=DECIDED - 50_000),
-        decision(3, None),
-        {**decision(4, 1), "completed": None},
-    ]
-    assert_rows(marker_delays(frame(spark, TABLES["transactions"], *transactions)), [(0, "orders", 1, 2, 12, -7)])
 
 
 TOPIC = "__consumer_offsets"

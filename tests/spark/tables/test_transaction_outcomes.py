@@ -1,6 +1,5 @@
 """Whole transactions: the marker on each partition, what a lost one needs, and what is in doubt."""
 
-import json
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +9,6 @@ from tests.support.memory_audits import made_of
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.settings import Settings
 from txnlib.spark.schemas import TABLES
-from txnlib.spark.tables.selections import spans_of_producers
 from txnlib.spark.tables.transaction_outcomes import transaction_outcomes
 
 AS_OF = 9_000_000
@@ -297,65 +295,6 @@ def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
 
 
 SETTINGS = Settings(cluster="test", as_of_ms=AS_OF, as_of_basis="given", kafka_version="3.9.1")
-
-
-def test_every_lost_marker_says_what_would_write_it(spark, told, outcomes):
-    marker = {
-        "topic": "orders",
-        "partition": 1,
-        "source": "raw:2",
-        "base_offset": 33,
-        "producer_id": LOST,
-        "producer_epoch": 0,
-    }
-    marker |= {"control_type": "COMMIT", "is_control": True, "max_timestamp_ms": DECIDED + 5}
-    others = [
-        {**marker, "producer_epoch": 1},
-        {**marker, "control_type": "ABORT"},
-        {**marker, "max_timestamp_ms": BEGAN},
-    ]
-    epochs = [{"coordinator_partition": 3, "coordinator_epoch": epoch} for epoch in (7, 4)]
-    found = made_of(
-        spark, "marker_repairs", SETTINGS, transaction_outcomes=outcomes[0],
-        record_batches=frame(spark, TABLES["record_batches"], marker, *others),
-        coordinator_states=frame(spark, TABLES["coordinator_states"], *epochs), **told,
-    )  # fmt: skip
-    rows = {(row["producer_id"], row["partition"]): row for row in found}
-    assert {key: (row["marker"], row["fate"]) for key, row in rows.items()} == {
-        (LOST, 1): ("MISSING", "OPEN"),
-        (PENDING, 1): ("PENDING", "OPEN"),
-        (SPLIT, 0): ("CONTRADICTING", "ABORT"),
-    }
-    lost = rows[LOST, 1]
-    assert lost["copies"] == [{"broker": "2", "source": "raw:2", "offset": 33}]
-    assert rows[PENDING, 1]["copies"] is None
-    assert (lost["seen_epoch"], lost["coordinator_epoch"]) == (0, 7)
-    (sent,) = json.loads(lost["request"])["markers"]
-    assert (sent["producerEpoch"], sent["coordinatorEpoch"], sent["transactionResult"]) == (0, 7, True)
-    assert rows[SPLIT, 0]["request"] is None
-
-
-def test_records_that_a_later_marker_ended_are_found(spark, told):
-    base = {"topic": "orders", "partition": 1, "producer_id": LOST, "state": None, "is_newest": False}
-    later = [
-        # first offset, time of it, marker, its time
-        (20, BEGAN + 10, 30, COMPLETED + 500),
-        (20, BEGAN + 10, 25, DECIDED),
-        (40, COMPLETED + 1, 50, COMPLETED + 600),
-    ]
-    names = ("first_offset", "first_timestamp_ms", "marker_offset", "marker_ms")
-    spans = frame(spark, TABLES["producer_spans"], *[base | dict(zip(names, each, strict=True)) for each in later])
-    asked = spark.createDataFrame(
-        [("orders", 1, LOST, COMPLETED, DECIDED)],
-        "topic string, partition long, producer_id long, began_by_ms long, ended_after_ms long",
-    )
-    (row,) = spans_of_producers(asked, spans).collect()
-    assert (row["marker_offset"], row["began_ms"], row["ended_ms"], row["is_last"]) == (
-        30,
-        BEGAN + 10,
-        COMPLETED + 500,
-        False,
-    )
 
 
 def test_a_prepared_transaction_is_in_doubt(spark, told, outcomes):

@@ -13,12 +13,10 @@ from txnlib.core.schema.columns import (
     PARTITION_LIST,
     STRING,
     TIMESTAMP,
-    Array,
     Column,
     Table,
     are_present,
     is_one_of,
-    struct,
 )
 from txnlib.core.verdicts.transaction_outcome import MarkerState
 
@@ -71,48 +69,6 @@ TRANSACTION_OUTCOMES: Final = Table(
             " decided is_two_phase_commit says"
         )
     },
-)
-
-#: A copy that has a marker.
-COPY_OF_MARKER: Final = struct(broker=STRING, source=STRING, offset=LONG)
-
-MARKER_REPAIRS: Final = Table(
-    comment="What each partition needs that lacks the marker of a decision.",
-    columns=(
-        AS_OF,
-        *(column for column in TRANSACTION_COLUMNS if column.name != "producer_epoch"),
-        *PARTITION_COLUMNS,
-        Column("decided_outcome", STRING, "Decision: COMMIT or ABORT."),
-        Column("decided", TIMESTAMP, "When it was decided, by the coordinator's clock."),
-        Column("marker", STRING, "MISSING, PENDING or CONTRADICTING, as in `transaction_outcomes`."),
-        Column("copies", Array(COPY_OF_MARKER), "Copies that have the marker, such as an old leader's; NULL if none."),
-        Column("marker_epoch", INT, "Producer epoch of the decision."),
-        Column("coordinator_epoch", INT, "Newest epoch of the decision's coordinator."),
-        Column("transaction_version", INT, "Transaction version, if a record or a feature shows it."),
-        Column("seen_epoch", INT, "Producer epoch that the partition has seen; NULL if forgotten."),
-        Column("seen_coordinator_epoch", INT, "Coordinator epoch that the partition has seen; NULL if forgotten."),
-        Column(
-            "is_accepted",
-            STRING,
-            "Whether the partition accepts these epochs: ACCEPTED, REFUSED or DEPENDS_ON_VERSION.",
-        ),
-        Column(
-            "request",
-            STRING,
-            "Body of the WriteTxnMarkers request that would write it, with the lowest accepted epochs; NULL if another"
-            " marker did.",
-        ),
-        Column("tool", STRING, "Who can send the request, or why no shipped tool can."),
-        Column(
-            "fate",
-            STRING,
-            "What became of the records: OPEN; COMMIT or ABORT, by another marker; or NONE, if there are none.",
-        ),
-        Column("first_offset", LONG, "Offset of the first of these records; NULL if there are none."),
-        Column("ended_at_offset", LONG, "Offset of the marker that ended these records; NULL if none did."),
-        Column("consumers_saw", STRING, "What consumers have seen meanwhile, as a sentence."),
-    ),
-    shown={"transaction: repairs": "topic partition marker copies request is_accepted tool fate consumers_saw"},
 )
 
 IN_DOUBT_TRANSACTIONS: Final = Table(

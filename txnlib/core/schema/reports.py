@@ -255,34 +255,6 @@ BROKERS: Final = Table(
     },
 )
 
-BROKER_CLOCKS: Final = Table(
-    comment="How far the clocks of two brokers differ, by decisions and the markers that followed.",
-    columns=(
-        AS_OF,
-        Column("broker", STRING, "Broker, by its id."),
-        Column("other_broker", STRING, "The other broker, by its id."),
-        Column("offset_ms", LONG, "The other broker's clock minus the broker's."),
-        Column("error_ms", LONG, "How far the true offset may be from offset_ms."),
-        Column("lower_ms", LONG, "Lowest possible offset: no marker is older than its decision."),
-        Column("upper_ms", LONG, "Highest possible offset."),
-        Column(
-            "basis",
-            STRING,
-            "TWO_WAY (markers in both directions enclose it), ONE_WAY (the fastest marker is assumed to take at most a"
-            " second) or CONTRADICTORY (a clock was set, or a leader moved).",
-        ),
-        Column("samples", LONG, "Decisions of the broker that the other one marked."),
-        Column("samples_back", LONG, "Decisions of the other broker that this one marked."),
-        Column(
-            "applied_ms",
-            LONG,
-            "The offset that was applied to match markers; 0 if clocks are near or too few samples agree.",
-        ),
-        Column("is_far", BOOLEAN, "Whether the clocks certainly differ by more than a second."),
-    ),
-    shown={"summary: clocks": "broker other_broker offset_ms error_ms"},
-)
-
 PARTITIONS: Final = Table(
     comment="The last stable offset of each partition, and what blocks it.",
     columns=(

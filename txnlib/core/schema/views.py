@@ -13,7 +13,6 @@ from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState
 #: The tables of reports, of which the newest rows are what most questions are about.
 OF_REPORT: Final = (
     "transaction_outcomes",
-    "marker_repairs",
     "in_doubt_transactions",
     "open_transactions",
     "hanging_transactions",
@@ -24,7 +23,6 @@ OF_REPORT: Final = (
     "blocked_groups",
     "ended_transactions",
     "brokers",
-    "broker_clocks",
     "coverage",
 )
 

@@ -365,8 +365,9 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
             ),
             (
                 f"a marker would need type COMMIT, producer id {transaction.producer_id}, producer epoch"
-                f" {transaction.producer_epoch} or higher, and a coordinator epoch of"
-                f" {transaction.coordinator_epoch or 0} or higher"
+                f" {transaction.producer_epoch} or higher (higher, if the request names transaction version 2), and a"
+                f" coordinator epoch of {transaction.coordinator_epoch or 0} or higher; only its coordinator, or a"
+                " WriteTxnMarkers request of your own, can send it"
             ),
         ]
     elif transaction.reason == Reason.EPOCH_AHEAD_OF_COORDINATOR:

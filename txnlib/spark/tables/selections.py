@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.spark.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at, single_batches
-from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
@@ -74,30 +73,6 @@ def unstable_batches(ranges: DataFrame, record_batches: DataFrame) -> DataFrame:
     )
 
 
-def marker_delays(transactions: DataFrame) -> DataFrame:
-    """For each coordinator partition and partition, how soon markers followed decisions.
-
-    Columns: those of `core.tables.brokers.MarkerDelays`. Of each producer and partition, only the newest completed
-    decision counts: the present leaders stamped it, unless they have moved since.
-    """
-    took_ms = f"{clock_ms('newest.marker_ms')} - newest.at_ms"
-    text = f"""
-    SELECT newest.coordinator_partition, topic, partition, count({took_ms}) AS samples, min({took_ms}) AS least_ms,
-      max_by(newest.clock_offset_ms, abs(newest.clock_offset_ms)) AS applied_ms
-    FROM (
-      SELECT topic, partition, max_by(struct(coordinator_partition, at_ms, marker_ms, clock_offset_ms), at_ms) AS newest
-      FROM (
-        SELECT producer_id, coordinator_partition, {DECIDED_MS} AS at_ms, inline(markers)
-        FROM {{transactions}} WHERE completed IS NOT NULL
-      )
-      WHERE marker_offset IS NOT NULL AND at_ms IS NOT NULL
-      GROUP BY topic, partition, producer_id
-    )
-    GROUP BY newest.coordinator_partition, topic, partition
-    """
-    return select(text, transactions=transactions)
-
-
 def whole_transactions(ids: DataFrame, transaction_outcomes: DataFrame) -> DataFrame:
     """The transactions of ids that hold some partition. Columns: those of
     `core.verdicts.abort_plan.WholeTransaction`."""
@@ -161,50 +136,6 @@ def held_data(transactions: DataFrame, transaction_outcomes: DataFrame) -> DataF
     bytes."""
     written = transaction_outcomes.join(broadcast(transactions), on=transactions.columns, how="left_semi")
     return written.groupBy(*transactions.columns).agg(F.sum("records").alias("records"), F.sum("bytes").alias("bytes"))
-
-
-def spans_of_producers(records: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """The newest span of each producer, and those within bounds. Columns: those of
-    `core.tables.marker_repairs.SpanOfProducer`.
-
-    `records`: PRODUCER, began_by_ms, ended_after_ms.
-    """
-    text = f"""
-    SELECT *
-    FROM (
-      SELECT /*+ BROADCAST(bounds) */ topic, partition, producer_id, first_offset, marker_offset, marker_type,
-        {clock_ms("first_timestamp_ms")} AS began_ms, {clock_ms("marker_ms")} AS ended_ms, began_by_ms, ended_after_ms,
-        coalesce(is_newest, TRUE) AND state IS NOT NULL AS is_last, state.producer_epoch AS seen_epoch,
-        state.coordinator_epoch AS seen_coordinator_epoch, producer_epoch AS first_epoch, marker_epoch
-      FROM {{spans}} JOIN (
-        SELECT topic, partition, producer_id, max(began_by_ms) AS began_by_ms, min(ended_after_ms) AS ended_after_ms
-        FROM {{records}} GROUP BY topic, partition, producer_id
-      ) AS bounds USING (topic, partition, producer_id)
-    )
-    WHERE is_last OR (began_ms <= began_by_ms AND ended_ms > ended_after_ms)
-    """
-    return select(text, records=records, spans=producer_spans)
-
-
-def copies_with_markers(markers: DataFrame, record_batches: DataFrame) -> DataFrame:
-    """The copies that have certain markers. Columns: due (those of `markers`), copy (source, offset).
-
-    `markers`: PRODUCER, producer_epoch, control_type, since_ms.
-    """
-    text = f"""
-    SELECT /*+ BROADCAST(asked) */ due, struct(source, base_offset AS offset) AS copy
-    FROM {{batches}}
-    JOIN (SELECT *, struct(*) AS due FROM {{markers}}) AS asked USING (topic, partition, producer_id, producer_epoch, control_type)
-    WHERE {clock_ms("max_timestamp_ms")} >= since_ms
-    """
-    return select(text, markers=markers, batches=record_batches)
-
-
-def coordinator_epochs(coordinators: DataFrame, coordinator_states: DataFrame) -> DataFrame:
-    """The newest coordinator epoch in the records of coordinator partitions. Columns: coordinator_partition,
-    coordinator_epoch."""
-    records = coordinator_states.join(broadcast(coordinators), on="coordinator_partition", how="left_semi")
-    return records.groupBy("coordinator_partition").agg(F.max("coordinator_epoch").alias("coordinator_epoch"))
 
 
 def group_positions(
