@@ -23,15 +23,12 @@ from schema_pages import tables, workings  # noqa: E402
 
 import txnlib  # noqa: E402
 from txnlib import settings  # noqa: E402
-from txnlib.ask.acknowledgements import Acknowledgement  # noqa: E402
-from txnlib.ask.metrics import METRICS  # noqa: E402
-from txnlib.ask.summary_json import Numbers  # noqa: E402
+from txnlib.ask.run_result import METRICS, SHOWN_TRANSACTIONS  # noqa: E402
 from txnlib.core.copies import ROLES, End, Role, is_current  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.coordinator_partition import CountBasis  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
-from txnlib.core.schema import TABLES as CATALOGUE  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402
     DOUBTS,
     LATE_BY,
@@ -261,87 +258,41 @@ def _advice_of(topic: Topic) -> str:
     return "\n".join(lines)
 
 
+NUMBERS = """# Numbers
+
+What `audit` and `report_transactions` write for programs. A run that fails has the gauges that begin with
+`txnlib_audit_`, as far as they are known, and JSON with `error` in place of `found`.
+
+## `--metrics FILE.prom`
+
+Gauges for node_exporter's textfile collector, each also with the label `cluster`.
+"""
+JSON = """## `--summary FILE.json`
+
+One JSON object; `-` writes it to stdout, in place of the report. Instants are ISO-8601. `found` has the results; its
+`verdicts` count a transaction on each of its partitions, `transactions_by_verdict` once. Fields that are no gauge:
+"""
+FIELDS = {
+    "schema_version": "Changes if a field is renamed or removed, or changes its meaning.",
+    "as_of_basis": "Source of `as_of`.",
+    "tables": "Location of the tables.",
+    "answer": "The first lines of the report.",
+    "transactions": f"The {SHOWN_TRANSACTIONS} most urgent [rows](tables.md#open_transactions), with `acknowledged_by`.",
+    "transactions_left_out": "Number of the others.",
+    "ended": "The first [ended_transactions](workings.md#ended_transactions).",
+    "acknowledged": "[Entries](configuration.md#acknowledgements): how many rows each `matches`, and whether it `is_over`.",
+    "named_findings": "Findings above INFO, by name.",
+}
+
+
 def numbers() -> str:
-    return "\n".join(
-        [
-            NOTE,
-            "# Numbers\n",
-            "The output of `audit` and `report_transactions` for programs.\n",
-            *_metrics(),
-            *_summary(),
-        ]
-    )
-
-
-def _metrics() -> list[str]:
-    rows = [(f"`{name}{_labels(each.labels)}`", each.about) for name, each in METRICS.items()]
-    return [
-        "## `--metrics FILE.prom`\n",
-        (
-            "Gauges for node_exporter's textfile collector, each also with the label `cluster`. A failed run has only"
-            " those"
-        ),
-        "that begin with `txnlib_audit_`, as far as they are known.\n",
-        *table(("gauge and its labels", "meaning"), rows),
-    ]
+    gauges = [(f"`{name}{_labels(each.labels)}`", each.about) for name, each in METRICS.items()]
+    fields = [(f"`{name}`", about) for name, about in FIELDS.items()]
+    return "\n".join([NOTE, NUMBERS, *table(("gauge", "meaning"), gauges), JSON, *table(("field", "meaning"), fields)])
 
 
 def _labels(names: Collection[str]) -> str:
     return f"{{{','.join(names)}}}" if names else ""
-
-
-#: Object of the summary -> where the fields with the names of these columns or keys are described.
-DESCRIBED: dict[str, tuple[Collection[str], str]] = {
-    "OpenTransactionEntry": (CATALOGUE["open_transactions"].names, "[open_transactions](tables.md#open_transactions)"),
-    "EndedTransactionEntry": (
-        CATALOGUE["ended_transactions"].names,
-        "[ended_transactions](workings.md#ended_transactions)",
-    ),
-    "LaggingPartition": (CATALOGUE["partitions"].names, "[partitions](tables.md#partitions)"),
-    "Known": (Acknowledgement.model_fields, "[acknowledgements](configuration.md#acknowledgements)"),
-}
-
-
-SUMMARY_HEAD = """\
-One JSON object, in UTF-8. If FILE is `-`, it goes to stdout in place of the report. `txnlib.ask.summary_json.Numbers` has its JSON
-schema.
-"""
-
-
-def _summary() -> list[str]:
-    """The fields of each object of the JSON file, as its JSON schema has them."""
-    schema = Numbers.model_json_schema()
-    lines = ["## `--summary FILE.json`\n", SUMMARY_HEAD]
-    for name, model in {"": schema, **schema["$defs"]}.items():
-        elsewhere, where = DESCRIBED.get(name, ((), ""))
-        lines += [f"### {name}\n", f"{model['description'].partition(chr(10))[0]}\n"] if name else []
-        if as_there := [f"`{field}`" for field in model["properties"] if field in elsewhere]:
-            lines.append(f"As in {where}; times are ISO-8601: {', '.join(as_there)}.\n")
-        rows = [
-            (f"`{field}`", f"{said['description']}{_composed(said)}")
-            for field, said in model["properties"].items()
-            if field not in elsewhere
-        ]
-        lines += table(("field", "meaning"), rows) if rows else []
-    return lines
-
-
-def _composed(said: dict) -> str:
-    """The type of a field, unless it is a number, a text or a boolean."""
-    kind = _kind(said).removesuffix(" or null")
-    return "" if kind in ("string", "integer", "number", "boolean") else f" *{kind}*"
-
-
-def _kind(said: dict) -> str:
-    if "anyOf" in said:
-        return " or ".join(_kind(each) for each in said["anyOf"])
-    if "$ref" in said:
-        return said["$ref"].rpartition("/")[2]
-    if "items" in said:
-        return f"list of {_kind(said['items'])}"
-    if isinstance(said.get("additionalProperties"), dict):
-        return f"object: name to {_kind(said['additionalProperties'])}"
-    return f"`{said['const']}`" if "const" in said else said["type"]
 
 
 PAGES = {

@@ -12,9 +12,10 @@ from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, txn_audit, wri
 from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.rows import StoredRun
+from txnlib.ask.run_result import is_failure
 from txnlib.ask.summary import summarise
 from txnlib.errors import ConfigError
-from txnlib.jobs.options import is_failure, parse_fail_on
+from txnlib.jobs.options import parse_fail_on
 
 SAID = 'by = "ada"\nwhy = "its owner looks"\n'
 LATER, EARLIER = at(NOW + 1).isoformat(), at(NOW).isoformat()

@@ -12,8 +12,7 @@ import yaml
 from tests.house.test_docs import anchors
 from txnlib import __version__
 from txnlib.ask.extents import LOOKS_LATE
-from txnlib.ask.metrics import METRICS
-from txnlib.ask.run_result import SEVERITIES, URGENCY
+from txnlib.ask.run_result import METRICS, SEVERITIES, URGENCY
 from txnlib.jobs import options
 
 #: Values of the labels that have a closed list of them.

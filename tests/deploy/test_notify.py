@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.house.test_docs import ROOT, commands
-from tests.support.outcomes import outcome, results
+from tests.support.outcomes import TRANSACTION, outcome
 from tests.support.receiver import Receiver, receiving
-from txnlib.ask.summary_json import render_numbers
+from txnlib.ask.run_result import render_numbers
 
 NOW_MS = int(datetime.now(UTC).timestamp() * 1000)
 #: A name that would call everybody, end a JSON string, and make a link.
@@ -27,12 +27,11 @@ def summary(
     folder: Path, *, code: int = 0, hours: float = 1, error: str | None = None, name: str | None = None
 ) -> Path:
     """A summary as an audit writes it, which ended so many hours ago."""
-    found = results()
-    found = replace(found, transactions=[{**found.transactions[0], "transactional_id": name}])
     ended = NOW_MS - int(hours * 3_600_000)
-    run = replace(outcome(found), exit_code=code, started_ms=ended - 1000, finished_ms=ended)
+    run = outcome(open_transactions=[{**TRANSACTION, "transactional_id": name}])
+    run = replace(run, exit_code=code, started_ms=ended - 1000, finished_ms=ended)
     file = folder / "blue.json"
-    file.write_text(render_numbers(replace(run, error=error, results=None) if error else run))
+    file.write_text(render_numbers(replace(run, error=error, found=None) if error else run))
     return file
 
 

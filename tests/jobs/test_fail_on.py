@@ -2,8 +2,9 @@
 
 import pytest
 
+from txnlib.ask.run_result import is_failure
 from txnlib.errors import UsageError
-from txnlib.jobs.options import is_failure, parse_fail_on
+from txnlib.jobs.options import parse_fail_on
 
 NOTHING = {
     "alarms": {"OPEN": 3},

@@ -87,14 +87,19 @@ def test_what_is_told_one_by_one_is_bounded_and_begins_with_what_is_urgent(tmp_p
         "coverage",
         *({"topic": "a", "partition": 1, "status": status, "is_judged": of} for status, of in judged),
     )
-    summary = Summary("test", 0, "given", "out", counts={"verdicts": verdicts}, partitions_known=5, partitions_read=2)
+    summary = Summary(
+        "test", 0, "given", "out", counts={"verdicts": verdicts, "findings": {}}, partitions_known=5, partitions_read=2
+    )
 
-    results = results_of(open_run(open_tables(str(tmp_path))), summary)
+    found = results_of(open_run(open_tables(str(tmp_path))), summary)
 
-    assert len(results.transactions) == SHOWN_TRANSACTIONS
-    assert [row["verdict"] for row in results.transactions][:4] == ["HANGING", "HANGING", "STUCK", "OPEN"]
-    assert [row["partition"] for row in results.transactions][:2] == [more - 1, more - 2], "those that block most first"
-    assert results.transactions[0]["blocks_since"] == 5
-    assert [row["partition"] for row in results.lags] == [*range(SHOWN_LAGS + 9, 9, -1)]
-    assert results.lag == {"partitions": SHOWN_LAGS + 9, "offsets": 187, "ms": SHOWN_LAGS + 9}
-    assert results.partitions == {"COMPLETE": 1, "PARTIAL": 1, "DAMAGED": 0, "MISSING": 3}
+    listed = found["transactions"]
+    assert len(listed) == SHOWN_TRANSACTIONS
+    assert found["transactions_left_out"] == more - SHOWN_TRANSACTIONS
+    assert [row["verdict"] for row in listed][:4] == ["HANGING", "HANGING", "STUCK", "OPEN"]
+    assert [row["partition"] for row in listed][:2] == [more - 1, more - 2], "those that block most first"
+    assert listed[0]["blocks_since"] == at(5)
+    lag_of_all = found["lag"]
+    assert [row["partition"] for row in lag_of_all.pop("longest")] == [*range(SHOWN_LAGS + 9, 9, -1)]
+    assert lag_of_all == {"partitions": SHOWN_LAGS + 9, "max_offsets": 187, "max_seconds": (SHOWN_LAGS + 9) / 1000}
+    assert found["coverage"]["partitions"] == {"COMPLETE": 1, "PARTIAL": 1, "DAMAGED": 0, "MISSING": 3}

@@ -1,13 +1,49 @@
-"""Results of a run in which two transactions hang; each part can be replaced."""
+"""Outcome of a run in which two transactions hang; each part can be replaced."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from txnlib.ask.run_result import Outcome, Results, Written
+from txnlib.ask.rows import Filter, Row, Rows
+from txnlib.ask.run_result import Outcome, Written, results_of
 from txnlib.ask.summary import FindingPlaces, Summary
 
 AS_OF = 1_795_246_961_899
+ENDED = AS_OF + 7_200_000
+TRANSACTION = {
+    "topic": "payments",
+    "partition": 0,
+    "producer_id": 1,
+    "producer_epoch": 0,
+    "start_offset": 24,
+    "transactional_id": None,
+    "verdict": "HANGING",
+    "reason": "PRODUCER_ID_ROTATED",
+    "blocks_since": datetime.fromtimestamp(AS_OF / 1000, UTC),
+    "blocked_offsets": 187,
+    "blocked_bytes": None,
+    "safe_to_abort": True,
+    "runs_seen": 1,
+    "application": None,
+    "explanation": "it is so",
+    "safe_from": None,
+}
+SUMMARY = Summary(
+    "blue",
+    AS_OF,
+    "given",
+    "out",
+    counts={"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}, "in_doubt": {"OVERDUE": 1}},
+    captured_to_ms=AS_OF,
+    partitions_read=3,
+    partitions_known=4,
+    coordinators_read=1,
+    coordinators_known=1,
+    findings=(FindingPlaces("COPIES_DISAGREE", "WARNING", 1, "they do"),),
+    ended=({**TRANSACTION, "says": "aborted by hand"},),
+)
 
 
 def lag(**fields: Any) -> dict[str, Any]:
@@ -16,36 +52,38 @@ def lag(**fields: Any) -> dict[str, Any]:
     return row | {"blocking_producer_id": 1, "blocking_transactional_id": None, "blocking_verdict": "HANGING"} | fields
 
 
-def results() -> Results:
-    transaction = {"topic": "payments", "partition": 0, "producer_id": 1, "producer_epoch": 0, "start_offset": 24}
-    transaction |= {
-        "transactional_id": None,
-        "verdict": "HANGING",
-        "reason": "PRODUCER_ID_ROTATED",
-        "blocks_since": AS_OF - 1,
-    }
-    transaction |= {"blocked_offsets": 187, "blocked_bytes": None, "safe_to_abort": True, "runs_seen": 1}
-    transaction |= {"application": None, "explanation": "it is so", "safe_from": None}
-    counts = {"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}, "in_doubt": {"OVERDUE": 1}}
-    read = {"partitions_read": 3, "partitions_known": 4, "coordinators_read": 1, "coordinators_known": 1}
-    found = (FindingPlaces("COPIES_DISAGREE", "WARNING", 1, "they do"),)
-    ended = ({**transaction, "says": "aborted by hand"},)
-    summary = Summary(
-        "blue", AS_OF, "given", "out", counts=counts, captured_to_ms=AS_OF, **read, findings=found, ended=ended
-    )
-    return Results(
-        summary=summary,
-        brokers=[{"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}],
-        lags=[lag()],
-        lag={"partitions": 1, "offsets": 187, "ms": 1_380_000},
-        partitions={"COMPLETE": 2, "PARTIAL": 1, "MISSING": 1},
-        transactions=[transaction],
-    )
+class Stored(Rows):
+    """A run with these rows; aggregates are always the same."""
+
+    root = "out"
+
+    def __init__(self, rows: Mapping[str, list[Row]]) -> None:
+        self.of = rows
+
+    def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
+        equal = [(column, value) for column, comparison, value in where if comparison == "="]
+        return [row for row in self.of[name] if all(row[column] == value for column, value in equal)]
+
+    def one(self, name: str, expressions: Mapping[str, str], where: Sequence[Filter] = ()) -> Row:
+        return {"partitions": 1, "offsets": 187, "ms": 1_380_000}
+
+    def grouped(
+        self, name: str, keys: Sequence[str], expression: str, where: Sequence[Filter] = ()
+    ) -> dict[tuple[Any, ...], int]:
+        return {("COMPLETE",): 2, ("PARTIAL",): 1}
 
 
-def outcome(given: Results | None = None) -> Outcome:
-    ended = AS_OF + 7_200_000
+def outcome(summary: Summary = SUMMARY, **rows: list[Row]) -> Outcome:
+    broker = {"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}
+    stored = {"open_transactions": [TRANSACTION], "partitions": [lag()], "brokers": [broker], **rows}
     return Outcome(
-        cluster="blue", version="1.0", exit_code=0, started_ms=ended - 90_000, finished_ms=ended, run_id="blue-1",
-        written={"segments": Written(23, 1.5)}, results=given or results(),
-    )  # fmt: skip
+        cluster="blue",
+        version="1.0",
+        exit_code=0,
+        started_ms=ENDED - 90_000,
+        finished_ms=ENDED,
+        run_id="blue-1",
+        written={"segments": Written(23, 1.5)},
+        found=results_of(Stored(stored), summary, ENDED),  # type: ignore[arg-type]
+        in_doubt={"OVERDUE": 1},
+    )

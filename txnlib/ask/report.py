@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from txnlib.ask.atomic_file import check_whole_file, write_whole_file
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.grid import STYLES, WIDTH, text_width
+from txnlib.ask.grid import STYLES, WIDTH, plain, text_width
 from txnlib.ask.headline import CALM
 from txnlib.ask.headline import answer as answer_of
 from txnlib.ask.own_command import program
@@ -23,11 +23,10 @@ _COLUMNS: Final = column_names(
 )
 
 
-def _results(run: StoredRun, summary: Summary) -> dict[str, Any]:
-    from txnlib.ask.run_result import results_of
-    from txnlib.ask.summary_json import found  # imported here, because text needs no pydantic
+def _results(run: StoredRun, summary: Summary) -> Any:
+    from txnlib.ask.run_result import results_of  # imported here, because text needs no gauges
 
-    return found(results_of(run, summary)).model_dump(mode="json")
+    return plain(results_of(run, summary))
 
 
 # ---- The report on a terminal: fitted to its width, with coloured verdicts. Piped, it is plain text
@@ -82,7 +81,7 @@ def _styled(text: str, level: str) -> str:
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The report of the run, and with --html a page. Programs get its results (`summary_json.Findings`), or its
+    """The report of the run, and with --html a page. Programs get its results (`run_result.results_of`), or its
     transactions."""
     if options.html is not None:
         check_whole_file(options.html)

@@ -1,14 +1,30 @@
-"""The result of a run, in numbers for programs. A run that failed has one, too."""
+"""The result of a run for programs: its JSON, its gauges, and what `--fail-on` names. A run that failed has one, too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.rows import Row, StoredRun, ms
-from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, STATUSES, Summary
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from txnlib.ask.extents import LOOKS_LATE
+from txnlib.ask.grid import json_text, plain
+from txnlib.ask.headline import answer
+from txnlib.ask.rows import Row, StoredRun, in_transactions
+from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, Summary
+from txnlib.core.display import printable
 from txnlib.core.schema import shown
+
+if TYPE_CHECKING:
+    from txnlib.ask.acknowledgements import Acknowledged
+
+#: Changes if a field is renamed or removed, or changes its meaning. A later version may add fields.
+SCHEMA_VERSION: Final = 1
 
 #: Most rows to list; counts include all. The limit matters because each partition is a time series.
 SHOWN_LAGS: Final = 50
@@ -18,8 +34,6 @@ SHOWN_BROKERS: Final = 1_000
 #: Verdicts in the order in which transactions are shown, most urgent first.
 URGENCY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN", "OPEN")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
-
-_HIGHEST: Final = {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +49,6 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
-    """The results of a run: its summary and further rows of tables. Instants in epoch ms."""
-
-    summary: Summary
-    #: Rows of `brokers`.
-    brokers: Sequence[Row] = ()
-    #: Rows of `partitions` whose last stable offset is below the high watermark, longest lag first.
-    lags: Sequence[Row] = ()
-    #: Number of lagging partitions and their largest lags: partitions, offsets, ms.
-    lag: Mapping[str, int | None] = field(default_factory=dict)
-    #: Status of the judged copy (MISSING if there is none) -> number of partitions.
-    partitions: Mapping[str, int] = field(default_factory=dict)
-    #: Rows of `open_transactions`, by `URGENCY`, then those that block most first.
-    transactions: Sequence[Row] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """How a run ended. Times are epoch ms of the machine that ran it."""
 
@@ -64,23 +61,86 @@ class Outcome:
     #: Error message of a failed run, else None.
     error: str | None = None
     written: Mapping[str, Written] = field(default_factory=dict)
-    #: None if the run failed.
-    results: Results | None = None
+    #: What it found, as `results_of` returns it; None if the run failed.
+    found: Mapping[str, Any] | None = None
+    #: Undecided two-phase commits by state. The JSON has no field for these.
+    in_doubt: Mapping[str, int] = field(default_factory=dict)
 
 
-def results_of(run: StoredRun, summary: Summary) -> Results:
-    """The results of a run whose tables are complete."""
-    statuses = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
-    judged = {status: statuses.get((status,), 0) for status in STATUSES}
-    is_behind = [("lag_offsets", ">", 0)]
-    return Results(
-        summary=summary,
-        brokers=run.rows("brokers", shown("summary: brokers"), order='"broker"', limit=SHOWN_BROKERS),
-        lags=run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS),
-        lag=run.one("partitions", _HIGHEST, is_behind),
-        partitions={**judged, "MISSING": summary.partitions_known - summary.partitions_read},
-        transactions=_transactions(run, summary),
+# ---- JSON
+
+
+def render_numbers(outcome: Outcome) -> str:
+    """The run as JSON text that ends with a line feed."""
+    content = {
+        "schema_version": SCHEMA_VERSION,
+        "success": outcome.error is None,
+        "exit_code": outcome.exit_code,
+        "error": outcome.error,
+        "cluster": outcome.cluster,
+        "run_id": outcome.run_id,
+        "version": outcome.version,
+        "started": _instant(outcome.started_ms),
+        "finished": _instant(outcome.finished_ms),
+        "duration_seconds": (outcome.finished_ms - outcome.started_ms) / 1000,
+        "written": {
+            name: {"rows": each.rows, "seconds": round(each.seconds, 3)}
+            for name, each in sorted(outcome.written.items())
+        },
+        "found": outcome.found,
+    }
+    return json_text(plain(content))
+
+
+def results_of(run: StoredRun, summary: Summary, finished_ms: int | None = None) -> dict[str, Any]:
+    """What a run found, as fields of the JSON. `finished_ms`: when the audit ended, if it is known."""
+    newest_ms, is_behind = summary.captured_to_ms, [("lag_offsets", ">", 0)]
+    highest = run.one(
+        "partitions", {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}, is_behind
     )
+    lags = run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS)
+    brokers = run.rows("brokers", shown("summary: brokers"), order='"broker"', limit=SHOWN_BROKERS)
+    judged = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
+    statuses = {status: judged.get((status,), 0) for status in STATUSES}
+    verdicts, transactions = _all_of(URGENCY, summary.counts["verdicts"]), _transactions(run, summary)
+    return {
+        "as_of": _instant(summary.as_of_ms),
+        "as_of_basis": summary.as_of_basis,
+        "newest_capture": None if newest_ms is None else _instant(newest_ms),
+        "newest_capture_age_seconds": (
+            None if newest_ms is None or finished_ms is None else (finished_ms - newest_ms) / 1000
+        ),
+        "tables": summary.output,
+        "answer": answer(summary).lines,
+        "verdicts": verdicts,
+        "transactions_by_verdict": _all_of((*URGENCY, LOOKS_LATE), in_transactions(summary.counts)),
+        "transactions": transactions,
+        "transactions_left_out": sum(verdicts.values()) - len(transactions),
+        "ended": summary.ended[:SHOWN],
+        "acknowledged": [] if summary.known is None else _known(summary.known),
+        "lag": {
+            "partitions": highest["partitions"] or 0,
+            "max_offsets": highest["offsets"] or 0,
+            "max_seconds": None if highest["ms"] is None else highest["ms"] / 1000,
+            "longest": [_in_seconds(row) for row in lags],
+        },
+        "brokers": [_in_seconds(row) for row in brokers],
+        "coverage": {
+            "partitions_known": summary.partitions_known,
+            "partitions_quiet": summary.partitions_quiet,
+            "partitions_read": summary.partitions_read,
+            "coordinators_known": summary.coordinators_known,
+            "coordinators_read": summary.coordinators_read,
+            "partitions": statuses | {"MISSING": summary.partitions_known - summary.partitions_read},
+            "unreadable_bytes": summary.unreadable_bytes,
+        },
+        "findings": _all_of(SEVERITIES, summary.counts["findings"]),
+        "named_findings": [
+            {"name": each.name, "severity": each.severity, "count": each.count}
+            for each in summary.findings
+            if each.severity != "INFO"
+        ],
+    }
 
 
 def _transactions(run: StoredRun, summary: Summary) -> list[Row]:
@@ -91,4 +151,224 @@ def _transactions(run: StoredRun, summary: Summary) -> list[Row]:
             rows += run.rows(
                 "open_transactions", shown("summary"), [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=left
             )
-    return [{**row, **{name: ms(row[name]) for name in ("blocks_since", "safe_from")}} for row in rows]
+    entries = [None if summary.known is None else summary.known.entry_of(row) for row in rows]
+    return [
+        {**row, "acknowledged_by": None if entry is None else entry.by}
+        for row, entry in zip(rows, entries, strict=True)
+    ]
+
+
+def _known(known: Acknowledged) -> list[Row]:
+    """The entries that match something, and those that match nothing."""
+    active = Counter(id(entry) for _, entry in known.transactions.values())
+    entries = {id(entry): entry for _, entry in known.transactions.values()}
+    counted = [
+        *((entry, active[key], False) for key, entry in entries.items()),
+        *((entry, number, False) for entry, number in known.findings),
+        *((entry, 0, True) for entry in known.ended),
+        *((entry, 0, False) for entry in known.idle),
+    ]
+    return [{**entry.model_dump(), "matches": number, "is_over": is_over} for entry, number, is_over in counted]
+
+
+def _instant(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _all_of(names: Iterable[str], counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: counts.get(name, 0) for name in names}
+
+
+def _in_seconds(row: Row) -> Row:
+    """The row with seconds in place of milliseconds."""
+    return {
+        name.replace("_ms", "_seconds"): value / 1000 if name.endswith("_ms") and value is not None else value
+        for name, value in row.items()
+    }
+
+
+# ---- Gauges
+
+#: One value, or one for each combination of values of the labels other than `cluster`. None is unknown and not written.
+Value = float | int | None
+Values = Value | Mapping[Any, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A gauge: its help text, its labels other than `cluster`, and its values.
+
+    There are only gauges, without quotes in their help texts, so that their text is valid both as OpenMetrics and in
+    the older text format, which node_exporter's textfile collector reads.
+    """
+
+    about: str
+    labels: tuple[str, ...]
+    values: Callable[[Outcome], Values]
+
+
+def _of_run(about: str, values: Callable[[Outcome], Values], *labels: str) -> Metric:
+    return Metric(about, labels, values)
+
+
+def _found(about: str, values: Callable[[Mapping[str, Any]], Values], *labels: str) -> Metric:
+    """A number of the JSON. A run that failed has none: its result is unknown, and 0 would be good news."""
+    return Metric(about, labels, lambda run: None if run.found is None else values(run.found))
+
+
+#: Every gauge, in the order of the file. docs/numbers.md is rendered from this.
+METRICS: Final[Mapping[str, Metric]] = {
+    "txnlib_audit_success": _of_run(
+        "1 if the audit completed, whatever it found; 0 if it failed.", lambda run: int(run.error is None)
+    ),
+    "txnlib_audit_exit_code": _of_run(
+        "Exit code: 0 done, 1 failed, 2 bad usage or no readable input, 3 --fail-on matched.", lambda run: run.exit_code
+    ),
+    "txnlib_audit_info": _of_run(
+        "Always 1. The label is the version of txnlib.", lambda run: {run.version: 1}, "version"
+    ),
+    "txnlib_audit_started_timestamp_seconds": _of_run(
+        "When the audit began, by the clock of the machine that ran it.", lambda run: run.started_ms / 1000
+    ),
+    "txnlib_audit_finished_timestamp_seconds": _of_run(
+        "When the audit ended, by the same clock.", lambda run: run.finished_ms / 1000
+    ),
+    "txnlib_audit_duration_seconds": _of_run(
+        "Duration of the audit, excluding the start of Python.", lambda run: (run.finished_ms - run.started_ms) / 1000
+    ),
+    "txnlib_audit_as_of_timestamp_seconds": _found(
+        "Instant of the audit: ages and verdicts are as of then.", lambda found: found["as_of"].timestamp()
+    ),
+    "txnlib_audit_newest_capture_timestamp_seconds": _found(
+        "When the newest copy was taken; absent if not noted.",
+        lambda found: found["newest_capture"] and found["newest_capture"].timestamp(),
+    ),
+    "txnlib_audit_newest_capture_age_seconds": _found(
+        "Age of that copy when the audit ended.", lambda found: found["newest_capture_age_seconds"]
+    ),
+    "txnlib_audit_table_rows": _of_run(
+        "Number of rows that the audit wrote to a table.",
+        lambda run: {name: each.rows for name, each in sorted(run.written.items())},
+        "table",
+    ),
+    "txnlib_audit_table_seconds": _of_run(
+        "Seconds to compute and write a table. They overlap.",
+        lambda run: {name: each.seconds for name, each in sorted(run.written.items())},
+        "table",
+    ),
+    "txnlib_open_transactions": _found(
+        "Number of open transactions on partitions, by verdict: one on three partitions counts three times.",
+        lambda found: found["verdicts"],
+        "verdict",
+    ),
+    "txnlib_transactions": _found(
+        "Number of open transactions, by verdict. LOOKS_LATE: LATE only by old timestamps of clients, not counted as"
+        " LATE here.",
+        lambda found: found["transactions_by_verdict"],
+        "verdict",
+    ),
+    "txnlib_partitions_with_late_transactions": _found(
+        f"PartitionsWithLateTransactionsCount of the broker at as_of. At most {SHOWN_BROKERS:,} brokers.",
+        lambda found: {row["broker"]: row["partitions_with_late_transactions"] for row in found["brokers"]},
+        "broker",
+    ),
+    "txnlib_active_transaction_open_time_max_seconds": _found(
+        "Age of the oldest Ongoing transaction of its coordinators at as_of.",
+        lambda found: {row["broker"]: row["active_transaction_open_time_max_seconds"] for row in found["brokers"]},
+        "broker",
+    ),
+    "txnlib_in_doubt_transactions": _of_run(
+        "Number of undecided two-phase commits: OVERDUE (open for longer than in_doubt_after_minutes) or IN_TIME.",
+        lambda run: None if run.found is None else _all_of(("OVERDUE", "IN_TIME"), run.in_doubt),
+        "state",
+    ),
+    "txnlib_lso_lag_max_offsets": _found(
+        "Largest distance from a last stable offset to its high watermark.", lambda found: found["lag"]["max_offsets"]
+    ),
+    "txnlib_lso_lag_max_seconds": _found(
+        "Largest age of the record at such a last stable offset.", lambda found: found["lag"]["max_seconds"] or 0.0
+    ),
+    "txnlib_lso_lag_partitions": _found(
+        "Number of partitions whose last stable offset is below their high watermark.",
+        lambda found: found["lag"]["partitions"],
+    ),
+    "txnlib_lso_lag_offsets": _found(
+        f"Distance from the last stable offset to the high watermark of each of the {SHOWN_LAGS} partitions that lag"
+        " longest.",
+        lambda found: {(row["topic"], row["partition"]): row["lag_offsets"] for row in found["lag"]["longest"]},
+        *("topic", "partition"),
+    ),
+    "txnlib_lso_lag_seconds": _found(
+        "The same age for each of these partitions.",
+        lambda found: {(row["topic"], row["partition"]): row["lag_seconds"] for row in found["lag"]["longest"]},
+        *("topic", "partition"),
+    ),
+    "txnlib_coverage_ratio": _found(
+        "Share of the partitions known to exist of which a copy was read.",
+        lambda found: _share(found["coverage"], "partitions"),
+    ),
+    "txnlib_coordinator_coverage_ratio": _found(
+        "The same for the partitions of __transaction_state.", lambda found: _share(found["coverage"], "coordinators")
+    ),
+    "txnlib_partitions": _found(
+        "Number of partitions, by the status of their judged copy.",
+        lambda found: found["coverage"]["partitions"],
+        "status",
+    ),
+    "txnlib_unreadable_bytes": _found(
+        "Bytes of copies that could not be read.", lambda found: found["coverage"]["unreadable_bytes"]
+    ),
+    "txnlib_findings": _found("Number of findings, by severity.", lambda found: found["findings"], "severity"),
+}
+
+
+def _share(coverage: Mapping[str, int], what: str) -> float | None:
+    known = coverage[f"{what}_known"]
+    return coverage[f"{what}_read"] / known if known else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Gauges:
+    """A collector for prometheus_client: each gauge with a sample for each known value."""
+
+    outcome: Outcome
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for name, metric in METRICS.items():
+            gauge = GaugeMetricFamily(name, metric.about, labels=("cluster", *metric.labels))
+            values = metric.values(self.outcome)
+            samples: Iterable[tuple[Any, Value]] = values.items() if isinstance(values, Mapping) else [((), values)]
+            for labels, value in samples:
+                if value is not None:
+                    of = labels if isinstance(labels, tuple) else (labels,)
+                    gauge.add_metric(tuple(map(printable, (self.outcome.cluster, *of))), value)
+            if gauge.samples:
+                yield gauge
+
+
+def render_metrics(outcome: Outcome) -> str:
+    """The gauges of a run as text."""
+    registry = CollectorRegistry()
+    registry.register(_Gauges(outcome))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+# ---- What `--fail-on` may name
+
+_ALARMS: Final = tuple(name for name in URGENCY if name != "OPEN")
+#: Condition -> the counts of a run (`Summary.counts`) that meet it: their kind, and names.
+CONDITIONS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    **{name.lower(): ("alarms", (name,)) for name in _ALARMS},
+    "new": ("new", _ALARMS),
+    **{f"new-{name.lower()}": ("new", (name,)) for name in _ALARMS},
+    "in-doubt": ("in_doubt", ("OVERDUE",)),
+    "critical": ("findings", ("CRITICAL",)),
+    "coverage": ("coverage", ("PARTIAL", "DAMAGED", "MISSING")),
+}
+
+
+def is_failure(conditions: Iterable[str], counts: Mapping[str, Any]) -> bool:
+    """Whether a run has anything of any of the conditions."""
+    wanted = (CONDITIONS[condition] for condition in conditions)
+    return any(counts.get(kind, {}).get(name, 0) for kind, names in wanted for name in names)

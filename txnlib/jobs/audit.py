@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from txnlib.ask.report import terminal_report
+from txnlib.ask.run_result import is_failure
 from txnlib.delta.retention import forget_runs
 from txnlib.errors import ExitCode
 from txnlib.jobs import options
@@ -83,6 +84,6 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
         gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - given.keep_days * MS_PER_DAY)
         say(f"deleted {len(gone)} audits more than {given.keep_days} days older than this one")
     remaining = summary.counts if summary.known is None else summary.known.remaining(summary.counts)
-    code = ExitCode.MATCHED if options.is_failure(given.fail_on, remaining) else ExitCode.DONE
+    code = ExitCode.MATCHED if is_failure(given.fail_on, remaining) else ExitCode.DONE
     files.write(code, summary)
     return code

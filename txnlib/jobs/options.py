@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any, Final, NoReturn
 
 from txnlib.ask.acknowledgements import read_acknowledgements
 from txnlib.ask.atomic_file import check_whole_file
-from txnlib.ask.run_result import URGENCY
+from txnlib.ask.run_result import CONDITIONS
 from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
@@ -22,24 +22,6 @@ from txnlib.readers.file_splits import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
 from txnlib.settings import NUMBERS
 
-#: All but OPEN, which needs no attention.
-_ALARMS: Final = tuple(name for name in URGENCY if name != "OPEN")
-
-
-def _has(kind: str, *names: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda counts: any(counts.get(kind, {}).get(name, 0) for name in names)
-
-
-#: What `--fail-on` may name -> whether the counts of a run (`Summary.counts`) have any of it.
-CONDITIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
-    **{name.lower(): _has("alarms", name) for name in _ALARMS},
-    "new": _has("new", *_ALARMS),
-    **{f"new-{name.lower()}": _has("new", name) for name in _ALARMS},
-    "in-doubt": _has("in_doubt", "OVERDUE"),
-    "critical": _has("findings", "CRITICAL"),
-    "coverage": _has("coverage", "PARTIAL", "DAMAGED", "MISSING"),
-}
-
 
 def parse_fail_on(given: str | None) -> frozenset[str]:
     """The conditions that are named, separated by commas. Raises UsageError for others."""
@@ -48,11 +30,6 @@ def parse_fail_on(given: str | None) -> frozenset[str]:
     if unknown:
         raise UsageError(f"--fail-on {','.join(unknown)}: expected some of {', '.join(CONDITIONS)}")
     return frozenset(names)
-
-
-def is_failure(conditions: frozenset[str], counts: Mapping[str, Any]) -> bool:
-    """Whether any of the conditions holds."""
-    return any(CONDITIONS[name](counts) for name in conditions)
 
 
 # ---- Options of the command line

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
 from txnlib.ask.acknowledgements import Acknowledged
 from txnlib.ask.atomic_file import write_whole_file
-from txnlib.ask.metrics import render_metrics
-from txnlib.ask.run_result import Outcome, Results, results_of
+from txnlib.ask.run_result import Outcome, render_metrics, render_numbers, results_of
 from txnlib.ask.summary import Summary
-from txnlib.ask.summary_json import render_numbers
 from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
 from txnlib.jobs.progress import LINES
@@ -59,10 +57,12 @@ class ResultFiles:
     def write(self, code: int, summary: Summary) -> None:
         """Writes the results of a complete run."""
         if self.run is not None and (self.metrics or self.summary):
-            self._write(code, results=results_of(query_run(self.run), summary))
+            ended = _now_ms()
+            found = results_of(query_run(self.run), summary, ended)
+            self._write(exit_code=code, finished_ms=ended, found=found, in_doubt=summary.counts["in_doubt"])
 
-    def _write(self, code: int, *, error: str | None = None, results: Results | None = None) -> None:
-        outcome = replace(self.outcome, exit_code=code, finished_ms=_now_ms(), error=error, results=results)
+    def _write(self, **ended: Any) -> None:
+        outcome = replace(self.outcome, **ended)
         if self.run is not None:
             settings, written = self.run.settings, dict(self.run.written)
             outcome = replace(outcome, cluster=settings.cluster, run_id=settings.run_id, written=written)
@@ -89,7 +89,7 @@ def result_files(given: Namespace) -> Iterator[ResultFiles]:
     except Exception as error:
         try:
             code, text = failure(error)
-            files._write(code, error=text)
+            files._write(exit_code=code, finished_ms=_now_ms(), error=text)
         except Exception as second:  # the first failure is the one to raise
             LINES.error(f"txnlib: {second}")
         raise
