@@ -17,7 +17,6 @@ DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
 from configuration import configuration, settings_file  # noqa: E402
-from log_lines import log_lines  # noqa: E402
 from markdown_table import table  # noqa: E402
 from schema_pages import tables, workings  # noqa: E402
 
@@ -304,7 +303,6 @@ PAGES = {
     "numbers.md": numbers,
     "rules/reference.md": rules,
     "runbook.md": runbook,
-    "log-lines.md": lambda: f"{NOTE}\n{log_lines()}",
 }
 
 if __name__ == "__main__":

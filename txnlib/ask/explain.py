@@ -15,8 +15,6 @@ from txnlib.ask.log_rows import RECORD, leader_changes
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.subject import check_captured, equal, holders_of, holds, open_place
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
-from txnlib.core.broker_logs.kafka_lines import logs_of_cause
-from txnlib.core.broker_logs.log_line import grep_commands
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
@@ -71,15 +69,11 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
     records = logs.records(_start_ms(start_offset, batches, stamps))
     events = story_events(logs.verdict, batches, stamps, records, logs.changes(batches, records))
     holders = holders_of(run, [logs.verdict])
-    likely = next(iter(logs.verdict["causes"] or ()), None)
-    told = None if likely is None else logs_of_cause(likely["cause"], logs.verdict)
     outcome = Explained(
         logs.verdict,
         left_out=[*left_out, *logs.earlier(records)],
         evidence=[{**each, "printed": logs.printed(each)} for each in logs.verdict["evidence"] or ()],
         copies=logs.copies(),
-        searches=() if told is None else grep_commands(told, logs.verdict, run.settings.get("kafka_version")),
-        not_logged=None if told is None else told.silent_because,
         others=logs.others(),
         tables=run.tables.root,
         holder=next((each for each in holders.values() if not holds(logs.verdict, holders)), None),

@@ -18,7 +18,6 @@ from txnlib.ask.grid import WIDTH, command_lines, folded, instant_json
 from txnlib.ask.own_command import own_command
 from txnlib.ask.report_entries import AS_DECIDED, INDENT, PLACES, behind_holder, by_hand, last_write, since
 from txnlib.ask.rows import Row
-from txnlib.core.broker_logs.log_line import GrepCommand
 from txnlib.core.copies import End, Role
 from txnlib.core.display import counted, duration, precise_time, printable, size, told, utc_time
 
@@ -38,10 +37,6 @@ class Explained:
     evidence: Sequence[Row] = ()
     #: Rows of coverage that the verdict depends on; instants as epoch ms.
     copies: Sequence[Row] = ()
-    #: Commands that find the most likely cause in the logs of brokers.
-    searches: Sequence[GrepCommand] = ()
-    #: Why the logs do not show the cause itself.
-    not_logged: str | None = None
     #: Where else the transaction is open: topic, partition and start_offset.
     others: Sequence[Row] = ()
     #: The folder of the tables, or the URI of one.
@@ -156,7 +151,6 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
     out += _others(explained, width)
     out += _remedy(explained, width)
     out += [line for text in (*_copies(explained), *_safety(row)) for line in folded(text, width)]
-    out += _searches(explained, width)
     out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if explained.evidence else []
     for each in explained.evidence:
         place = f"{printable(each['topic'])}-{each['partition']}"
@@ -201,16 +195,6 @@ def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
         "also_open": list(explained.others),
         "evidence": [dict(each) for each in explained.evidence],
         "copies": [_with_instants(each) for each in explained.copies],
-        "broker_logs": [
-            {
-                "log_of": each.line.writer.value,
-                "file": each.line.file.value,
-                "shows": each.line.shows,
-                "command": each.command,
-            }
-            for each in explained.searches
-        ],
-        "not_logged": explained.not_logged,
     }
 
 
@@ -264,19 +248,6 @@ def _safety(row: Row) -> list[str]:
     for proof in row["safety"]:
         out.append(f"  [{'x' if proof['holds'] else '!'}] {told(proof['says'])}")
         out += [f"        {told(witness)}" for witness in proof["witnesses"] or ()]
-    return out
-
-
-def _searches(explained: Explained, width: int) -> list[str]:
-    """What to search in the logs for the most likely cause. Commands are in one piece."""
-    if not explained.searches and explained.not_logged is None:
-        return []
-    out = ["", "IN THE BROKERS' LOGS, about the likeliest cause (LOGS: their folder)"]
-    if explained.not_logged is not None:
-        out += _wrapped(width, "note", explained.not_logged)
-    for each in explained.searches:
-        out += folded(f"  {each.line.writer}, {each.line.file}: {each.line.shows}", width)
-        out.append(f"    {each.command}")
     return out
 
 

@@ -10,7 +10,6 @@ In reading order:
 * `verdicts`: what an open transaction is, why, and whether an abort is safe
 * `findings`: what can be odd in a log; `finding_catalogue` lists it
 * `tables`: the other tables that grow with the cluster, one module each
-* `broker_logs`: what brokers log about causes and findings
 * `application`, `ended_by`: whose a transactional id is, and who ended a transaction
 * `batch_runs`, `chains`: rows of batches that follow one another, and nights that continue one another
 * `instants`, `display`, `kafka_commands`: times as clocks show them; text that is safe to print; commands of Kafka's
