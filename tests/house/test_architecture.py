@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -145,16 +145,6 @@ def test_a_class_name_has_one_meaning(repository):
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in found.items() if count > 1] == []
-
-
-@pytest.mark.parametrize("package", ["core", "spark"])
-def test_the_test_of_a_module_stands_in_the_folder_of_its_name(repository, package):
-    folders = defaultdict(set)
-    for path in (repository / "txnlib" / package).glob("*/*.py"):
-        folders[path.stem].add(path.parent.name)
-    for path in (repository / "tests" / package).rglob("test_*.py"):
-        found = folders.get(path.stem.removeprefix("test_"))
-        assert found is None or path.parent.name in found, path
 
 
 @pytest.mark.parametrize("package", sorted(Path("txnlib").rglob("__init__.py")), ids=lambda path: path.parent.name)
