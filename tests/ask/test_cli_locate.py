@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from argparse import Namespace
 
 import pytest
 
 from txnlib import __version__
+from txnlib.ask.collect_plan import locate
 from txnlib.ask.commands import COMMANDS
-from txnlib.ask.locate import coordinator_files, coordinator_files_output
 from txnlib.ask.main import answer_of, main
 from txnlib.core.kafka.coordinator_partition import partition_for
 
@@ -41,7 +42,8 @@ def test_several_ids_make_one_list_of_what_to_copy(capsys):
 
 
 def test_what_to_copy_is_wrapped_and_commands_are_not():
-    text = coordinator_files_output(coordinator_files([str(number) for number in range(9)], 50)).text("table", width=80)
+    output = locate(Namespace(ids=[str(number) for number in range(9)], transactional_id=[], partitions=50))
+    text = output.text("table", width=80)
     assert [
         line
         for line in text.splitlines()

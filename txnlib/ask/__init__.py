@@ -8,7 +8,7 @@ command:
 * `episode` with `events`: what both logs show in order of time, and its outcome; the answer of the three that follow
 * `explain` with `explain_text`: the story of one open transaction
 * `transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories
-* `abort_plan`, `collect_plan`, `locate`: what to do, and what else to copy
+* `abort_plan`, `collect_plan`: what to do, and what else to copy
 * `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool
 * `capture`, `completion`: logs over the wire, and completion in a shell; `runs` has the names for that

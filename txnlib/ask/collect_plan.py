@@ -1,4 +1,5 @@
-"""The plan to collect more copies: what was not captured, and what stayed undecided for lack of it."""
+"""What else to copy: what was not captured, what would decide an undecided transaction, where the records of an id
+are."""
 
 from __future__ import annotations
 
@@ -6,17 +7,21 @@ import re
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
+from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.episode import wrapped
+from txnlib.ask.grid import command_lines
 from txnlib.ask.rows import Row, StoredRun, column_names
 from txnlib.core.copies import CoverageRow
-from txnlib.core.display import counted, printable
+from txnlib.core.display import BOOTSTRAP, counted, printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka_commands import option, refusal
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.reason import Reason
+from txnlib.errors import UsageError
 
 Place = tuple[str, int]
 
@@ -42,6 +47,18 @@ _COVERAGE: Final = (
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
+def answer(run: StoredRun, options: Namespace) -> CommandOutput:
+    """What to copy, most useful first, and the command for each broker."""
+    columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
+    undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])
+    listed: Counter[Place] = Counter()
+    for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):
+        listed.update((each["topic"], each["partition"]) for each in row["partitions"] or ())
+    opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
+    places = {(topic, partition) for topic, partition in opened}
+    return collect_plan_output(to_collect(run.rows("coverage", _COVERAGE), undecided, listed, places))
+
+
 def to_collect(
     coverage: Sequence[Row], undecided: Sequence[Row], listed: Mapping[Place, int], opened: set[Place]
 ) -> list[Row]:
@@ -52,31 +69,23 @@ def to_collect(
     """
     copies = grouped(coverage, lambda row: (row["topic"], row["partition"]))
     waiting = _waiting(undecided, copies)
-    needs: list[tuple[str, tuple[str | None, int | None], str | None, int, str]] = []
+    found: list[Row] = []
     for place, rows in copies.items():
-        need, detail = _need(place, rows, waiting, listed, opened)
-        if need is not None:
-            leader = next(
-                (row["leader"] for row in rows if row["leader"] is not None), None
-            )  # if capture.json names it
-            needs.append((need, place, leader, waiting.get(place, 0), detail))
-    needs += [
-        ("CHECKPOINTS", (None, None), broker, 0, NEEDS["CHECKPOINTS"]) for broker in _without_checkpoints(coverage)
-    ]
+        need, why = _need(place, rows, waiting.get(place, 0), listed.get(place, 0), place in opened)
+        if need:
+            leaders = [row["leader"] for row in rows if row["leader"] is not None]  # if capture.json names it
+            what = {"need": need, "topic": place[0], "partition": place[1], "broker": next(iter(leaders), None)}
+            found.append({**what, "undecided": waiting.get(place, 0), "why": why})
+    for broker in _without_checkpoints(coverage):
+        what = {"need": "CHECKPOINTS", "topic": None, "partition": None, "broker": broker}
+        found.append({**what, "undecided": 0, "why": NEEDS["CHECKPOINTS"]})
     order = list(NEEDS)
-    needs.sort(key=lambda each: (-each[3], order.index(each[0]), each[1][0] or "", each[1][1] or 0, each[2] or ""))
-    return [
-        {
-            "number": n,
-            "need": need,
-            "topic": topic,
-            "partition": partition,
-            "broker": broker,
-            "undecided": waits,
-            "why": why,
-        }
-        for n, (need, (topic, partition), broker, waits, why) in enumerate(needs, start=1)
-    ]
+
+    def use(row: Row) -> tuple[int, int, str, int, str]:
+        place = row["topic"] or "", row["partition"] or 0, row["broker"] or ""
+        return -row["undecided"], order.index(row["need"]), *place
+
+    return [{"number": number, **row} for number, row in enumerate(sorted(found, key=use), start=1)]
 
 
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
@@ -86,44 +95,37 @@ def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dic
     ]
     waiting: Counter[Place] = Counter()
     for row in undecided:
-        match wanted_for(row):
-            case Wanted.PARTITION:
-                waiting[row["topic"], row["partition"]] += 1
-            case Wanted.COORDINATOR:
-                waiting[TRANSACTION_STATE_TOPIC, row["coordinator_partition"]] += 1
-            case Wanted.EVERY_COORDINATOR:
-                waiting.update(unclear)
+        number = row["coordinator_partition"]
+        if row["reason"] in _OF_PARTITION:
+            waiting[row["topic"], row["partition"]] += 1
+        elif row["reason"] in _OF_COORDINATOR:
+            waiting.update(unclear if number is None else [(TRANSACTION_STATE_TOPIC, number)])
     return waiting
 
 
-def _need(
-    place: Place, rows: Sequence[Row], waiting: Mapping[Place, int], listed: Mapping[Place, int], opened: set[Place]
-) -> tuple[str | None, str]:
-    """The need of one partition, if any, and why."""
+def _need(place: Place, rows: Sequence[Row], waiting: int, listed: int, is_open: bool) -> tuple[str, str]:
+    """The need of one partition, and why; empty if there is none."""
     is_missing = all(row["status"] == "MISSING" for row in rows)
     judged = next((row for row in rows if row["is_judged"]), rows[0])
-    detail = judged["detail"] or judged["status"].lower()
+    detail, need = "", ""
     if place[0] == TRANSACTION_STATE_TOPIC:
         if is_missing:
-            return "COORDINATOR_MISSING", NEEDS["COORDINATOR_MISSING"]
-        if not shows_absence(rows):
-            return "COORDINATOR_UNCLEAR", f"{NEEDS['COORDINATOR_UNCLEAR']}: {detail}"
-        return ("COORDINATOR_AGAIN", NEEDS["COORDINATOR_AGAIN"]) if waiting.get(place) else (None, "")
-    if is_missing:
-        if any(row.get("is_nothing_open") for row in rows) and not listed.get(place):
-            return None, ""
-        if place[0] == GROUPS_TOPIC and not listed.get(place):
-            return "GROUPS", NEEDS["GROUPS"]
-        number = listed.get(place, 0)
-        who = (
-            f"listed by {counted(number, 'unfinished transaction')}" if number else "no unfinished transaction lists it"
-        )
-        return "PARTITION_NAMED", f"{NEEDS['PARTITION_NAMED']}; {who}"
-    if judged["status"] != "COMPLETE" or waiting.get(place):
-        return "COPY_NOT_WHOLE", f"{NEEDS['COPY_NOT_WHOLE']}: {detail}"
-    if place in opened and judged["is_leader"] is False:
-        return "NOT_THE_LEADERS", NEEDS["NOT_THE_LEADERS"]
-    return None, ""
+            need = "COORDINATOR_MISSING"
+        elif not shows_absence(rows):
+            need, detail = "COORDINATOR_UNCLEAR", f": {judged['detail'] or judged['status'].lower()}"
+        elif waiting:
+            need = "COORDINATOR_AGAIN"
+    elif is_missing:
+        if listed:
+            need, detail = "PARTITION_NAMED", f"; listed by {counted(listed, 'unfinished transaction')}"
+        elif not any(row.get("is_nothing_open") for row in rows):
+            is_groups = place[0] == GROUPS_TOPIC
+            need, detail = ("GROUPS", "") if is_groups else ("PARTITION_NAMED", "; no unfinished transaction lists it")
+    elif judged["status"] != "COMPLETE" or waiting:
+        need, detail = "COPY_NOT_WHOLE", f": {judged['detail'] or judged['status'].lower()}"
+    elif is_open and judged["is_leader"] is False:
+        need = "NOT_THE_LEADERS"
+    return need, NEEDS.get(need, "") + detail
 
 
 def shows_absence(rows: Iterable[Row]) -> bool:
@@ -133,68 +135,54 @@ def shows_absence(rows: Iterable[Row]) -> bool:
 
 def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:
     """Brokers from which segments but no high watermarks were captured."""
-    marked: dict[str, bool] = {}
-    for row in coverage:
-        if row["status"] != "MISSING" and row["broker"] is not None and row["source"].startswith("raw:"):
-            marked[row["broker"]] = marked.get(row["broker"], False) or row["high_watermark"] is not None
-    return sorted(broker for broker, is_marked in marked.items() if not is_marked)
+    read = [row for row in coverage if row["status"] != "MISSING" and row["broker"] is not None]
+    segments = [row for row in read if row["source"].startswith("raw:")]
+    marked = {row["broker"] for row in segments if row["high_watermark"] is not None}
+    return sorted({row["broker"] for row in segments} - marked)
 
 
 # ---- The copy that would settle an undecided transaction, by its reason. See `txn-audit collect-plan`
 
 
-class Wanted(Enum):
-    """What to copy, or to note in capture.json."""
-
-    PARTITION = "PARTITION"
-    COORDINATOR = "COORDINATOR"
-    EVERY_COORDINATOR = "EVERY_COORDINATOR"
-    METADATA = "METADATA"
-    NOTES = "NOTES"
-
-
-#: Reason of an UNKNOWN -> what would settle it.
-WANTED: Final[Mapping[str, Wanted]] = {
-    Reason.PARTITION_LOG_INCOMPLETE: Wanted.PARTITION,
-    Reason.PARTITION_COPY_NOT_CURRENT: Wanted.PARTITION,
-    Reason.COORDINATOR_RECORDS_COMPACTED: Wanted.PARTITION,
-    Reason.COPIES_DISAGREE: Wanted.PARTITION,
-    Reason.CORRUPT_MESSAGE: Wanted.PARTITION,
-    Reason.BROKER_ANSWERED_OTHERWISE: Wanted.PARTITION,
-    Reason.COORDINATOR_PARTITION_NOT_CAPTURED: Wanted.EVERY_COORDINATOR,
-    Reason.COORDINATOR_LOG_DAMAGED: Wanted.COORDINATOR,
-    Reason.COORDINATOR_COPY_NOT_CURRENT: Wanted.COORDINATOR,
-    Reason.CAPTURE_SKEW: Wanted.COORDINATOR,
-    Reason.METADATA_LOG_DAMAGED: Wanted.METADATA,
-    Reason.BROKER_VERSION_UNKNOWN: Wanted.NOTES,
+#: Reasons of an UNKNOWN that another copy of its partition would settle, and those that one of its coordinator would.
+_OF_PARTITION: Final = frozenset(
+    {
+        Reason.PARTITION_LOG_INCOMPLETE,
+        Reason.PARTITION_COPY_NOT_CURRENT,
+        Reason.COORDINATOR_RECORDS_COMPACTED,
+        Reason.COPIES_DISAGREE,
+        Reason.CORRUPT_MESSAGE,
+        Reason.BROKER_ANSWERED_OTHERWISE,
+    }
+)
+_OF_COORDINATOR: Final = frozenset(
+    {
+        Reason.COORDINATOR_PARTITION_NOT_CAPTURED,
+        Reason.COORDINATOR_LOG_DAMAGED,
+        Reason.COORDINATOR_COPY_NOT_CURRENT,
+        Reason.CAPTURE_SKEW,
+    }
+)
+#: What settles the others.
+_OTHERS: Final[Mapping[str, str]] = {
+    Reason.METADATA_LOG_DAMAGED: f"{CLUSTER_METADATA_TOPIC}-0 of another broker",
+    Reason.BROKER_VERSION_UNKNOWN: "note kafka_version in capture.json",
 }
-
-
-def wanted_for(row: Row) -> Wanted | None:
-    """What would settle an open transaction; None if it is judged. An unknown owner may be at any coordinator."""
-    wanted = WANTED.get(row["reason"]) if row["verdict"] == "UNKNOWN" else None
-    if wanted not in (Wanted.COORDINATOR, Wanted.EVERY_COORDINATOR):
-        return wanted
-    return Wanted.EVERY_COORDINATOR if row["coordinator_partition"] is None else Wanted.COORDINATOR
 
 
 def needed_for(row: Row) -> str:
     """The line of `collect-plan` that would settle an open transaction; empty if it is judged."""
-    wanted = wanted_for(row)
-    if wanted is None:
+    if row["verdict"] != "UNKNOWN":
         return ""
-    if wanted is Wanted.NOTES:
-        return "note kafka_version in capture.json"
-    if wanted is Wanted.METADATA:
-        return f"{CLUSTER_METADATA_TOPIC}-0 of another broker"
-    what = {
-        Wanted.PARTITION: f"{row['topic']}-{row['partition']} from its leader",
-        Wanted.COORDINATOR: (
-            f"{TRANSACTION_STATE_TOPIC}-{row['coordinator_partition']} from its leader, after the partitions"
-        ),
-        Wanted.EVERY_COORDINATOR: f"every partition of {TRANSACTION_STATE_TOPIC} from its leader, after the partitions",
-    }[wanted]
-    return f"{what} (collect-plan)"
+    if row["reason"] in _OF_PARTITION:
+        return f"{row['topic']}-{row['partition']} from its leader (collect-plan)"
+    if row["reason"] in _OF_COORDINATOR:
+        number = row["coordinator_partition"]  # an unknown owner may be at any coordinator
+        where = (
+            f"every partition of {TRANSACTION_STATE_TOPIC}" if number is None else f"{TRANSACTION_STATE_TOPIC}-{number}"
+        )
+        return f"{where} from its leader, after the partitions (collect-plan)"
+    return _OTHERS.get(row["reason"], "")
 
 
 # ---- The plan to collect more copies as text: its most useful rows, and a command for each broker
@@ -247,13 +235,48 @@ def _selection(rows: Sequence[Row]) -> str:
     return option("--topics", "|".join(sorted({re.escape(topic) for topic, _ in places})))
 
 
-def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """What to copy, most useful first, and the command for each broker."""
-    columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
-    undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])
-    listed: Counter[Place] = Counter()
-    for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):
-        listed.update((each["topic"], each["partition"]) for each in row["partitions"] or ())
-    opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
-    places = {(topic, partition) for topic, partition in opened}
-    return collect_plan_output(to_collect(run.rows("coverage", _COVERAGE), undecided, listed, places))
+# ---- The partition of __transaction_state of a transactional id. Needs no tables
+
+
+LOCATED: Final = ("transactional_id", "coordinator_partition", "folder", "files")
+#: Files in the folder of a partition, without indexes, which are not read; and in the root of the log directory.
+FILES: Final = ("*.log", "*.snapshot", "leader-epoch-checkpoint")
+CHECKPOINTS: Final = ("replication-offset-checkpoint", "log-start-offset-checkpoint")
+
+
+def locate(options: Namespace) -> CommandOutput:
+    """The coordinator partition of each id, its folder, and the files to copy. Raises UsageError without ids or
+    partitions."""
+    ids = [*options.ids, *options.transactional_id]
+    if not ids:
+        raise UsageError("locate needs a transactional id")
+    if options.partitions < 1:
+        raise UsageError(
+            f"--partitions {options.partitions}: expected 1 or more (transaction.state.log.num.partitions)"
+        )
+    rows = [_located(name, partition_for(name, options.partitions)) for name in ids]
+    folders = sorted({(row["coordinator_partition"], row["folder"]) for row in rows})
+    tail = partial(_what_to_copy, [folder for _, folder in folders])
+    return CommandOutput(LOCATED, rows, shown=LOCATED[:3], tail=tail)
+
+
+def _located(name: str, partition: int) -> Row:
+    folder = f"{TRANSACTION_STATE_TOPIC}-{partition}"
+    files = [*(f"{folder}/{file}" for file in FILES), *CHECKPOINTS]
+    return {"transactional_id": name, "coordinator_partition": partition, "folder": folder, "files": files}
+
+
+def _what_to_copy(folders: Sequence[str], width: int) -> str:
+    named = ", ".join(f"{folder}/" for folder in folders)
+    what = f"{' '.join(FILES)} of {named} and {' '.join(CHECKPOINTS)} from the root of the log directory"
+    whence = "the leader of the partition, else any broker that has the folder, on its disk if it is down"
+    leader = f"  leader   kafka-topics.sh {BOOTSTRAP} --describe --topic {TRANSACTION_STATE_TOPIC}"
+    other = "scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has"
+    lines = [
+        "",
+        *wrapped(width, "copy", what, 9),
+        *wrapped(width, "from", whence, 9),
+        *command_lines(leader, width, 11),
+        f"  or       {other}",
+    ]
+    return "".join(f"{line}\n" for line in lines)

@@ -214,7 +214,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "collect-plan": Command("List what else to copy, from which broker, and why", "ask.collect_plan:answer"),
     "locate": Command(
         "Find the partition of __transaction_state of a transactional id, and what to copy. Needs no tables",
-        "ask.locate:answer",
+        "ask.collect_plan:locate",
         Reads.NOTHING,
         {
             "ids": {"nargs": "*", "metavar": "ID", "help": "The transactional ids"},
