@@ -244,9 +244,9 @@ def helped(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
-def test_the_help_groups_the_commands_and_hides_what_only_a_shell_asks(capsys):
+def test_the_help_groups_the_commands(capsys):
     shown = helped(capsys)
-    assert [name for names in GROUPS.values() for name in names] == [name for name in COMMANDS if name != "names"]
+    assert [name for names in GROUPS.values() for name in names] == [*COMMANDS]
     for heading, names in GROUPS.items():
         section = shown.partition(f"\n{heading}:\n")[2].partition("\n\n")[0]
         assert re.findall(r"^  ([\w-]+)", section, re.MULTILINE) == list(names)
@@ -254,7 +254,7 @@ def test_the_help_groups_the_commands_and_hides_what_only_a_shell_asks(capsys):
 
 #: Option -> commands in whose help it does not stand.
 MEANINGLESS = {
-    "--wide": ["report", "names", "completion", "describe"],
+    "--wide": ["report", "completion", "describe"],
     "--format": ["completion"],
     "--run": ["sql", "locate", "capture", "completion"],
     "--as-of": ["sql", "locate", "capture", "completion"],

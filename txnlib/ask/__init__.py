@@ -11,7 +11,7 @@ command:
 * `abort_plan`, `collect_plan`: what to do, and what else to copy
 * `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool
-* `capture`, `completion`: logs over the wire, and completion in a shell; `runs` has the names for that
+* `capture`, `completion`: logs over the wire, and completion in a shell
 * `run_result`: a run for programs; `atomic_file` writes files
 
 `subject` reads the words of a command that name a partition or an id; `own_command` prints commands that can be pasted

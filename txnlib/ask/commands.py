@@ -43,7 +43,7 @@ class Command:
     without: tuple[str, ...] = ()
 
 
-#: Headings of `--help`, in their order -> commands. What stands under none is for programs.
+#: Headings of `--help`, in their order -> commands.
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Look": ("report", "open", "find-late", "findings", "groups", "sql"),
     "Explain": ("explain", "transaction", "timeline"),
@@ -85,8 +85,6 @@ _ACTIONS: Final = (
     "CAPTURE_MORE",
     "CHECK_TIMESTAMPS",
 )
-#: What `names` lists.
-NAMES: Final = ("runs", "topics", "ids")
 _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 _OF_VERDICT: Final = "Only transactions with this verdict; LOOKS_LATE: LATE only by old timestamps of their clients"
 _ONLY_VERDICT: Final = {"type": _constant, "choices": _VERDICTS, "help": _OF_VERDICT}
@@ -363,14 +361,6 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "bash",
         without=("--format", "--wide"),
     ),
-    "names": Command(
-        "List the runs, topics or transactional ids in the tables, one to a line. Completion in a shell asks for them",
-        "ask.runs:answer_names",
-        Reads.TABLES,
-        {"kinds": {"nargs": "+", "choices": NAMES, "metavar": "KIND", "help": f"What to list: {', '.join(NAMES)}"}},
-        "topics",
-        without=("--wide",),
-    ),
 }
 
 
@@ -411,16 +401,14 @@ def parser() -> ArgumentParser:
     whole = _WholeParser(prog=PROGRAM, description=_ABOUT, epilog=more, usage=f"{PROGRAM} COMMAND [options]")
     whole.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=_CommandParser, prog=PROGRAM)
-    public = {name for names in GROUPS.values() for name in names}
     for name, command in COMMANDS.items():
-        shown: dict[str, Any] = {"help": command.about} if name in public else {}
         added = commands.add_parser(
             name,
             description=f"{command.about}.",
             epilog=f"Example: {' '.join([PROGRAM, name, command.example]).rstrip()}\n\n{EXIT_CODES}",
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
-            **shown,
+            help=command.about,
         )
         added.set_defaults(format=TABLE, wide=False, run=None, as_of=None)
         for option, how in command.options.items():
