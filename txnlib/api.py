@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -31,8 +31,8 @@ from txnlib.delta.store import Store
 from txnlib.delta.tuning import settings_kept
 from txnlib.delta.views import create_temporary_views
 from txnlib.errors import UsageError
-from txnlib.page.page_rows import Page, page_rows_of, story_at
-from txnlib.page.report_page import picture, render_page
+from txnlib.page.page_rows import page_rows_of
+from txnlib.page.report_page import render_page
 from txnlib.pipeline.audit import carry_out_steps, close
 from txnlib.pipeline.audit_request import FULL, AuditRequest, check_number
 from txnlib.pipeline.query_run import query_run
@@ -43,9 +43,6 @@ from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.readers.file_splits import BEGINNING
 from txnlib.settings import NUMBERS, GivenNumbers, GivenThresholds, Settings, SettingsFile, decide
 from txnlib.spark.schemas import TABLES
-
-if TYPE_CHECKING:
-    import altair as alt
 
 
 class RunTables:
@@ -61,16 +58,6 @@ class RunTables:
 
     def __dir__(self) -> list[str]:
         return sorted(TABLES)
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An SVG, which notebooks show."""
-
-    svg: str = field(repr=False)
-
-    def _repr_svg_(self) -> str:
-        return self.svg
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,40 +168,6 @@ class Audit:
     def html(self) -> str:
         """The report as an HTML page, complete in itself."""
         return render_page(page_rows_of(query_run(self._run), tables=self._run.tables.store.output))
-
-    def timeline_chart(self, *where: object, last: int = 10) -> alt.LayerChart:
-        """The same history as a chart: transactions as bars, the records of both logs as points.
-
-        Arguments and errors as for `timeline`. Raises MissingExtraError without Altair, as the other charts do.
-        """
-        from txnlib import charts
-
-        return charts.timeline_chart(self.timeline(*where, last=last))
-
-    def picture(self, topic: str, partition: int, start_offset: int) -> Picture:
-        """One open transaction as the report page draws it: its coordinator, its partition, and offsets, over time.
-
-        Raises UsageError if none begins at that offset.
-        """
-        at = _whole("partition", partition), _whole("start_offset", start_offset)
-        return Picture(picture(story_at(query_run(self._run), topic, *at)))
-
-    def lag_chart(self) -> alt.HConcatChart:
-        """The partitions whose last stable offset lags most, in minutes and in offsets, and what blocks each."""
-        from txnlib import charts
-
-        page = self._page()
-        return charts.lag_chart(page.lags, page.lagging)
-
-    def verdict_chart(self) -> alt.Chart:
-        """The numbers of HANGING, STUCK, LATE, SUSPECT and UNKNOWN in the finished runs up to this one."""
-        from txnlib import charts
-
-        return charts.verdict_chart(self._page().runs)
-
-    def _page(self) -> Page:
-        """The rows of the page, without its stories: each takes a dozen queries."""
-        return page_rows_of(query_run(self._run), tables=None, stories={})
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the report."""
@@ -335,9 +288,9 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Epis
     """The story of one open transaction: what producer and coordinator wrote, in order, and the verdict on it.
 
     `start_offset` is the first offset of the transaction, as in `open_transactions`. `print` prints it as `txn-audit
-    explain` (docs/cli.md) does; its `rows` are the events, for instance for `pandas.DataFrame`, and its
-    `outcome.verdict` is the verdict. Times are the brokers', in UTC; instants of rows are epoch milliseconds. Tables in
-    a catalog work as well.
+    explain` (docs/cli.md) does; a notebook shows its picture, too. Its `rows` are the events, for instance for
+    `pandas.DataFrame`, and its `outcome.verdict` is the verdict. Times are the brokers', in UTC; instants of rows are
+    epoch milliseconds. Tables in a catalog work as well.
 
     Raises UsageError if no open transaction begins at that offset.
     """

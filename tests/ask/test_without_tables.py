@@ -22,7 +22,7 @@ def test_text_is_made_without_anything_that_opens_a_table(repository):
         if path.stem not in WITH_TABLES
     ]
     names = sorted(f"txnlib.{path.parent.name}.{path.stem}" for path in rooms if path.stem != "capture")
-    assert "txnlib.page.page_timeline" in names
+    assert "txnlib.page.report_page" in names
     code = f"import sys; from importlib import import_module; [import_module(name) for name in {names!r}]; "
     code += f"print([name for name in {OPENS_TABLES!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
@@ -39,5 +39,5 @@ def test_a_public_function_that_is_given_tables_returns_no_text(repository):
             given += bool(kinds & READERS)
             if kinds & READERS and node.returns is not None and ast.unparse(node.returns) in TEXT:
                 wrong.append(f"{path.name}: {node.name}")
-    assert given > 50
+    assert given > 40
     assert wrong == []

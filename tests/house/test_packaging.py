@@ -170,9 +170,8 @@ NOT_DECLARED = {"py4j"}  # comes with PySpark
 NOT_IMPORTED = {"pandas", "delta-spark", "botocore"}
 #: What `txn-audit` consists of.
 ANSWERS = ("ask", "core", "page")
-CHARTS = "txnlib/charts.py"
 WIRE = "txnlib/wire_capture"
-EXTRAS = ("audit", "spark", "sql", "charts", "capture")
+EXTRAS = ("audit", "spark", "sql", "capture")
 
 
 def declared(repository: Path) -> dict[str, set[str]]:
@@ -226,7 +225,5 @@ def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
     assert imported(repository, files) | NOT_IMPORTED == set.union(*needs.values())
     wire = set((repository / WIRE).rglob("*.py"))
     assert imported(repository, wire) == needs["capture"] - NOT_IMPORTED
-    charts = {repository / CHARTS}
-    assert imported(repository, charts) == needs["charts"]
-    audits = imported(repository, files - answers - charts - wire) - needs[""] - needs["charts"]
+    audits = imported(repository, files - answers - wire) - needs[""]
     assert audits == needs["audit"] | needs["spark"] - NOT_IMPORTED

@@ -17,7 +17,7 @@ from txnlib.page.report_page import render_page
 UNFOLD = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
 PAGES = {
     "full": full_page,
-    "empty": lambda: page(lags=[], brokers=[], covered=[], topics={}, runs=[], plan=[]),
+    "empty": lambda: page(lags=[], brokers=[], harmed=[], topics={}, runs=[], plan=[]),
     "hostile": lambda: tainted(full_page(), EVIL),
     "long": lambda: big_page(249, 20),
     "crowded": crowded_page,

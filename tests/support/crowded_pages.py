@@ -51,8 +51,5 @@ def big_page(length: int = 24, count: int = MOST_ROWS) -> Page:
     plan = [planned({**row, "number": i, "command": f"abort {i}", "places": None}) for i, row in enumerate(opened)]
     counts = {"verdicts": dict.fromkeys(VERDICTS, 10_000)}
     small = page(*rows, plan=plan, opened=opened, summary={"actions": {"ABORT": 60_000}, "counts": counts})
-    covered = [
-        {"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING")[i % 2]}
-        for i in range(min(count, 5_000))
-    ]
-    return replace(small, covered=covered)
+    harmed = [{"topic": "payments", "partition": 2 * i, "status": "MISSING"} for i in range(min(count, 5_000) // 2)]
+    return replace(small, harmed=harmed)

@@ -10,14 +10,14 @@ from typing import Any
 
 from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
 from txnlib.ask.broken_transactions import TransactionOnPartitions
-from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, story_events
+from txnlib.ask.explain import Story
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.summary import PREPARED, FindingPlaces, Summary
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.transaction_outcome import WholeOutcome
-from txnlib.page.page_rows import Page, Story
+from txnlib.page.page_rows import Page
 
 AS_OF = 1_795_246_961_899
 START = AS_OF - 1_380_000
@@ -112,9 +112,7 @@ def story(row: Mapping[str, Any]) -> Story:
     evidence = [
         {**each, "printed": [f"baseOffset: {each['offset']} lastOffset: {each['offset']}"]} for each in row["evidence"]
     ]
-    told = Episode("quickstart", "run-1", AS_OF, events, Explained(dict(row), ["3 earlier records of it"], evidence))
-    growth = [{"base_offset": start + 10 * i, "max_timestamp_ms": START + 60_000 * i} for i in range(1, 20)]
-    return Story(told, growth, {"last_stable_offset": start, "high_watermark": start + 187})
+    return Story("quickstart", "run-1", AS_OF, events, Explained(dict(row), ["3 earlier records of it"], evidence))
 
 
 def broken() -> TransactionOnPartitions:
@@ -165,9 +163,8 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
     shown = replace(
         shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {})
     )
-    covered = [{"topic": "__transaction_state", "partition": i, "status": "COMPLETE"} for i in range(5)]
-    covered += [
-        {"topic": "payments", "partition": i, "status": ("COMPLETE", "MISSING", "DAMAGED")[i % 3]} for i in range(7)
+    harmed = [
+        {"topic": "payments", "partition": i, "status": ("", "MISSING", "DAMAGED")[i % 3]} for i in range(7) if i % 3
     ]
     lag = {
         **HERE,
@@ -184,7 +181,8 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
     }
     broker = {"broker": "1", "partitions_led": 7, "partitions_with_late_transactions": 1, "coordinators_led": 2}
     run = {"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": verdicts, "lag_ms": 1_384_000}
-    known: dict[str, Any] = {"run_id": "run-1", "tables": "out", "inputs": "/data/capture", "covered": covered}
+    known: dict[str, Any] = {"run_id": "run-1", "tables": "out", "inputs": "/data/capture", "harmed": harmed}
+    known |= {"coordinators_complete": 5}
     known |= {"settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []}}
     known |= {"opened": rows, "plan": [planned(row) for row in rows], "lags": [lag], "lagging": 1}
     known |= {"brokers": [{**broker, "active_transaction_open_time_max_ms": None}]}

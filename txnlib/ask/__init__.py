@@ -6,7 +6,7 @@ command:
 * `report` with `headline`, `report_text` and `report_entries`: what is wrong, and what to do; `summary` and `extents`
   gather it
 * `episode` with `events`: what both logs show in order of time, and its outcome; the answer of the three that follow
-* `explain` with `explain_text`: the story of one open transaction
+* `explain` with `explain_text` and `picture`: the story of one open transaction
 * `transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories
 * `abort_plan`, `collect_plan`: what to do, and what else to copy
 * `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known

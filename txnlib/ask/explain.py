@@ -12,6 +12,7 @@ from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, gone_batch, is_stamped, story_events
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.log_rows import RECORD, leader_changes
+from txnlib.ask.picture import image
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.subject import check_captured, equal, holders_of, holds, open_place
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
@@ -61,6 +62,15 @@ _LOGGED: Final = column_names(
 )
 
 
+class Story(Episode[Explained]):
+    """The story of an open transaction. A notebook shows its picture, too."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return image(self) + Episode._repr_html_(self)
+
+
 def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
     """The story of an open transaction, from the tables of a run. Raises UsageError if no transaction is open there."""
     logs = _logs(run, topic, partition, start_offset)
@@ -78,7 +88,7 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
         tables=run.tables.root,
         holder=next((each for each in holders.values() if not holds(logs.verdict, holders)), None),
     )
-    return Episode(run.cluster, run.run_id, run.as_of_ms, events, outcome)
+    return Story(run.cluster, run.run_id, run.as_of_ms, events, outcome)
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:

@@ -1,4 +1,4 @@
 """The report as an HTML page: `page_rows` reads what it shows; `report_page` fills the templates.
 
-In reading order: `report_page`, `page_head` (the answer, navigation, and the plan), `page_timeline`, `page_charts`.
+In reading order: `report_page`, `page_head` (the answer, navigation, the plan, and coverage).
 """

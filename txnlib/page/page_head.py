@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,8 @@ _PHRASES: Final = {
     "LATE": ("1 is late", "{} are late"),
     "SUSPECT": ("1 may be hanging", "{} may be hanging"),
 }
+#: Verdicts of transactions that need somebody.
+NEED_SOMEBODY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
 #: Action of the plan -> phrase for what to do, in order, and the sections that explain it.
 TO_DO: Final = {
     "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
@@ -214,6 +216,50 @@ def _unseen(page: Page) -> list[str]:
     if summary.is_instant_assumed:
         unseen.append("capture instants assumed from the newest records")
     return unseen
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredTopic:
+    """One topic: its partitions, and how many of them are COMPLETE."""
+
+    topic: str
+    partitions: int
+    complete: int
+    #: Status that is not COMPLETE -> its partitions in words, such as `partitions 0 to 3, 7`.
+    harmed: Mapping[str, str]
+
+    @property
+    def is_whole(self) -> bool:
+        return self.complete == self.partitions
+
+
+def covered_topics(page: Page) -> list[CoveredTopic]:
+    """The topics in their order."""
+    harmed = harmed_partitions(page)
+    return [
+        CoveredTopic(topic, sum(counts.values()), counts.get("COMPLETE", 0), harmed.get(topic, {}))
+        for topic, counts in page.topics.items()
+    ]
+
+
+def harmed_partitions(page: Page) -> dict[str, dict[str, str]]:
+    """Topic -> status that is not COMPLETE -> its partitions in words."""
+    found: dict[str, dict[str, str]] = {}
+    for (topic, status), rows in grouped(page.harmed, lambda row: (row["topic"], row["status"])).items():
+        found.setdefault(topic, {})[status] = _numbered([row["partition"] for row in rows])
+    return found
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    """Numbers of partitions in words. Neighbours are a range."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    said = ", ".join(f"{each[0]} to {each[-1]}" if len(each) > 2 else ", ".join(map(str, each)) for each in ranges)
+    return f"partition{'' if len(numbers) == 1 else 's'} {said}"
 
 
 def heading(section: str, page: Page) -> str:

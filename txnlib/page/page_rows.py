@@ -28,7 +28,7 @@ MOST_ROWS: Final = 10_000
 SHOWN_CARDS: Final = 200
 SHOWN_INCOMPLETE: Final = 1_000
 SHOWN_TOPICS: Final = 1_000
-#: Most partitions in the coverage map. If there are more, topics are only counted.
+#: Most partitions that are damaged or partial, and most that are missing, by number.
 SHOWN_PARTITIONS: Final = 10_000
 SHOWN_RUNS: Final = 30
 SHOWN_ENDINGS: Final = 1_000
@@ -42,23 +42,10 @@ _WORST_FIRST: Final = (
     + " ".join(f"WHEN '{verdict}' THEN {rank}" for rank, verdict in enumerate((*SECTIONS, "OPEN")))
     + f" ELSE {len(SECTIONS) + 1} END, {MOST_BLOCKING}"
 )
-#: Filter for the row of a partition in the coverage map: its judged copy, or MISSING.
+#: Filters for the row of a partition: its judged copy, or MISSING.
 _JUDGED: Final[tuple[Filter, ...]] = (("is_judged", "=", True), ("status", "=", "MISSING"))
-#: Number of broker-stamped batches after a start to load, from each end of the range.
-GROWTH: Final = 100
 #: Number of runs to search for the newest finished ones of the cluster.
 RUNS_READ: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """One open transaction from both sides, and the growth of the log after its start."""
-
-    episode: Episode[Explained]
-    #: Broker-stamped batches from its start on: base_offset, max_timestamp_ms.
-    growth: Sequence[Row] = ()
-    #: Row of `partitions`: last_stable_offset, high_watermark.
-    partition: Row = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +63,19 @@ class Page:
     tables: str | None = None
     #: Every open transaction in few columns, the worst verdict first.
     opened: Sequence[Row] = ()
-    stories: Mapping[Key, Story] = field(default_factory=dict)
+    stories: Mapping[Key, Episode[Explained]] = field(default_factory=dict)
     #: Rows of abort_plan in order.
     plan: Sequence[Row] = ()
     #: Rows of partitions whose last stable offset lags, and their number.
     lags: Sequence[Row] = ()
     lagging: int = 0
     brokers: Sequence[Row] = ()
-    #: Topic, partition and status of judged copies and of missing partitions, only for `topics`.
-    covered: Sequence[Row] = ()
     #: Topic -> status -> number of partitions, without coordinators; and the number of topics.
     topics: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     topics_known: int = 0
+    coordinators_complete: int = 0
+    #: Topic, partition and status of judged copies that are not complete, and of missing partitions.
+    harmed: Sequence[Row] = ()
     quarantined: int = 0
     #: Open transactions of two-phase commits, oldest first, and their number.
     two_phase: Sequence[Row] = ()
@@ -144,72 +132,33 @@ def _with_ms(rows: list[Row], *names: str) -> list[Row]:
     return rows
 
 
-def _stories(run: StoredRun, summary: Summary, numbers: Mapping[str, int]) -> dict[Key, Story]:
+def _stories(run: StoredRun, summary: Summary, numbers: Mapping[str, int]) -> dict[Key, Episode[Explained]]:
     """The stories of the first transaction of each of the first cards."""
-    stories: dict[Key, Story] = {}
+    stories: dict[Key, Episode[Explained]] = {}
     for section, most in numbers.items():
         for row, *_ in cards(section, summary.transactions.get(section, []))[:most]:
-            stories[key_of(row)] = story_at(run, row["topic"], row["partition"], row["start_offset"])
+            stories[key_of(row)] = explain(run, row["topic"], row["partition"], row["start_offset"])
     return stories
 
 
-def story_at(run: StoredRun, topic: str, partition: int, start_offset: int) -> Story:
-    """The story of one open transaction. Raises UsageError if none begins there."""
-    here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition)]
-    copy = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
-    stamped: list[Filter] = [*here, *(("source", "=", row["source"]) for row in copy)]
-    stamped += [("base_offset", ">=", start_offset), ("is_control", "=", True), ("producer_id", "IS NOT", None)]
-    wanted = ("base_offset", "max_timestamp_ms")
-    ends = [
-        run.rows("record_batches", wanted, stamped, order=f'"base_offset"{way}', limit=GROWTH) for way in ("", " DESC")
-    ]
-    growth = {row["base_offset"]: row for rows in ends for row in rows}
-    lag = run.rows("partitions", ("last_stable_offset", "high_watermark"), here, limit=1)
-    return Story(
-        explain(run, topic, partition, start_offset),
-        [growth[offset] for offset in sorted(growth)],
-        lag[0] if lag else {},
-    )
-
-
 def _coverage(run: StoredRun) -> dict[str, Any]:
-    """Topics, those with incomplete partitions first, and their partitions."""
-    is_data: Filter = ("topic", "<>", TRANSACTION_STATE_TOPIC)
-    # An upper bound on the partitions of the shown topics. If one topic is larger, fewer are shown.
-    named = [
-        *_statuses(run, [is_data, ("status", "<>", "COMPLETE")]),
-        *_statuses(run, [is_data, ("status", "=", "COMPLETE")]),
-    ]
-    chosen = list(dict.fromkeys(row["topic"] for row in named))[:SHOWN_TOPICS]
-    topics: dict[str, dict[str, int]] = {topic: {} for topic in chosen}
-    for which in _JUDGED if chosen else ():
-        where = [("topic", "IN", chosen), which]
-        for (topic, status), count in run.grouped("coverage", ("topic", "status"), "count(*)", where).items():
-            topics[topic][status] = count
+    """Topics, those with incomplete partitions first, and their incomplete partitions."""
+    topics: dict[str, dict[str, int]] = {}
+    harmed: list[Row] = []
+    by_place = '"topic", "partition"'
+    for which in _JUDGED:
+        for (topic, status), count in run.grouped("coverage", ("topic", "status"), "count(*)", [which]).items():
+            topics.setdefault(topic, {})[status] = count
+        where = [which, ("status", "<>", "COMPLETE")]
+        harmed += run.rows("coverage", ("topic", "partition", "status"), where, order=by_place, limit=SHOWN_PARTITIONS)
+    coordinators = topics.pop(TRANSACTION_STATE_TOPIC, {})
+    order = sorted(topics, key=lambda topic: (topics[topic].keys() == {"COMPLETE"}, topic))
     return {
-        "topics": topics,
-        "topics_known": run.number("coverage", 'count(DISTINCT "topic")', [is_data]) or 0,
-        "covered": [
-            *_statuses(run, [("topic", "=", TRANSACTION_STATE_TOPIC)]),
-            *(_statuses(run, [("topic", "IN", chosen)]) if chosen else []),
-        ],
+        "topics": {topic: topics[topic] for topic in order[:SHOWN_TOPICS]},
+        "topics_known": len(topics),
+        "coordinators_complete": coordinators.get("COMPLETE", 0),
+        "harmed": harmed,
     }
-
-
-def _statuses(run: StoredRun, where: list[Filter]) -> list[Row]:
-    """Status of the judged copy of each of the first partitions, or MISSING."""
-    rows = [
-        row
-        for which in _JUDGED
-        for row in run.rows(
-            "coverage",
-            ("topic", "partition", "status"),
-            [*where, which],
-            order='"topic", "partition"',
-            limit=SHOWN_PARTITIONS,
-        )
-    ]
-    return sorted(rows, key=lambda row: (row["topic"], row["partition"]))[:SHOWN_PARTITIONS]
 
 
 def _runs(run: StoredRun) -> tuple[list[Row], Row]:

@@ -17,9 +17,11 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from txnlib.ask import explain_text, report_entries
+from txnlib.ask import explain_text, picture, report_entries
 from txnlib.ask.abort_plan import abort_plan_script
 from txnlib.ask.broken_transactions import TransactionOnPartitions
+from txnlib.ask.episode import Episode
+from txnlib.ask.explain_text import Explained
 from txnlib.ask.headline import captured, sections_of
 from txnlib.ask.own_command import program
 from txnlib.ask.report_text import section_title, unreadable
@@ -27,9 +29,9 @@ from txnlib.ask.rows import Row, in_transactions, key_of
 from txnlib.ask.summary import cards
 from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
 from txnlib.core.kafka_commands import option, refusal, with_places
-from txnlib.page import page_charts, page_head, page_rows, page_timeline
+from txnlib.page import page_head, page_rows
 from txnlib.page.page_head import is_offered
-from txnlib.page.page_rows import Page, Story
+from txnlib.page.page_rows import Page
 
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is
 #: quoted text.
@@ -44,7 +46,6 @@ _PIECE: Final = re.compile(
 _TIME: Final = Markup('<time datetime="{0}T{1}">{0} {1}</time>')
 _HYPHENED: Final = re.compile(r"--[^ ]+ (?!-)[^ ]+|[^ ]*-[^ ]*")
 _NAME: Final = re.compile(r"\S*-\S*")
-_COLOUR: Final = re.compile(r"--([\w-]+): (#\w+);")
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -141,7 +142,7 @@ ROWS: Final = 15
 
 def render_page(page: Page) -> str:
     """The page as one HTML document in UTF-8, including style and script."""
-    style, script = _source("page.css"), _source("page.js")
+    style, script = _source("page.css") + picture.STYLE, _source("page.js")
     template = _environment().get_template("page.html")
     return template.render(
         page=page,
@@ -159,14 +160,11 @@ def render_page(page: Page) -> str:
     )
 
 
-def picture(story: Story) -> str:
-    """The timeline of a card as an SVG of its own, in the colours of a light page: for notebooks."""
-    style = _source("page.css")
-    light = dict(_COLOUR.findall(style[: style.index("@media")]))
-    rules = style[style.index("/* What is drawn") : style.index("/* The end of that")]
-    drawn = str(_environment().get_template("timeline.html").module.drawing(story, "timeline", "wide"))  # type: ignore[attr-defined]
-    coloured = re.sub(r"var\(--([\w-]+)\)", lambda match: light[match[1]], rules)
-    return drawn.strip().replace(">", f' xmlns="http://www.w3.org/2000/svg"><style>{coloured}</style>', 1)
+def drawing(story: Episode[Explained], name: str) -> Markup:
+    """The picture of a story, wide for screens and paper and narrow for phones: the style shows one of them."""
+    return Markup("\n").join(
+        Markup(picture.drawing(story, width, f"{name}-{width}")) for width in (picture.WIDE, picture.NARROW)
+    )
 
 
 def shown(value: object) -> object:
@@ -254,14 +252,13 @@ _GLOBALS: Final[dict[str, Any]] = {
     "LISTED": LISTED,
     "abort_script": abort_script,
     "limits": page_rows,
-    "chart": page_charts,
-    "widths": {"wide": page_timeline.WIDE, "narrow": page_timeline.NARROW},
     "advice": advice,
     "anchor": transaction_anchor,
     "broken_anchor": broken_anchor,
     "cards": cards,
     "command_of": command_of,
     "captured": captured,
+    "drawing": drawing,
     "duration": elapsed,
     "encoded": encoded,
     "explain_command": explain_command,
@@ -273,9 +270,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "key_of": key_of,
     "name": name,
     "partition_anchor": partition_anchor,
-    "plot": page_timeline.plot,
     "size": size,
-    "stacked": page_charts.STACKED,
     "timed": timed,
     "transaction_command": transaction_command,
     "utc_time": utc_time,
