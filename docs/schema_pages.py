@@ -1,4 +1,4 @@
-"""The pages about tables: those to query first, with the views, and all others."""
+"""Columns and views, for the pages about tables: those to query first, and all others."""
 
 from __future__ import annotations
 
@@ -50,56 +50,14 @@ HANDED_ON = (
 )
 
 
-def tables() -> str:
-    return "\n".join(
-        [
-            "# Tables\n",
-            TABLES_HEAD,
-            *[line for name in QUERIED_FIRST for line in _table(name, "")],
-            "## Columns of several tables\n",
-            *_columns([*RUN_COLUMNS, *_common().values()]),
-            "## Views\n",
-            VIEWS_HEAD,
-            *table(("view", "rows"), _views()),
-        ]
-    )
+def _tables(names: Iterable[str], page: str) -> list[str]:
+    return [line for name in names for line in _table(name, page)]
 
 
-def workings() -> str:
-    names = [name for name in TABLES if name not in (*QUERIED_FIRST, *HANDED_ON)]
-    handed_on = [(f"`{name}`", f"{CATALOGUE[name].comment}{_of_log(name)}") for name in HANDED_ON]
-    return "\n".join(
-        [
-            "# Workings\n",
-            WORKINGS_HEAD,
-            *[line for name in names for line in _table(name, "tables.md")],
-            "## Tables that only others are made from\n",
-            "`DESCRIBE TABLE` shows their columns with comments; they are in `txnlib/core/schema`, too.\n",
-            *table(("table", "rows"), handed_on),
-        ]
-    )
+def _handed_on() -> list[str]:
+    return table(("table", "rows"), [(f"`{name}`", f"{CATALOGUE[name].comment}{_of_log(name)}") for name in HANDED_ON])
 
 
-TABLES_HEAD = """\
-The nine tables that people query first: what is open, what it blocks, what to do, what is odd, and what was captured.
-[Workings](workings.md) has the tables that they are made from, [Questions in SQL](sql.md) examples.
-
-Every table is a Delta table under `--output`, with the rows of all runs, partitioned by `run_id`. `cluster` and `run_id` are in
-every table. `is_*` is boolean, epochs and partitions are int, ids, offsets and numbers bigint; `*_ms` has epoch milliseconds or a
-duration. Lists have their types here. NULL is what is not known, or does not apply.
-"""
-WORKINGS_HEAD = """\
-The tables that the [nine to query first](tables.md) are made from, in the order in which an audit makes them. Ask them for
-the history of a transaction, or for why a verdict is what it is.
-"""
-VIEWS_HEAD = """\
-`--schema` creates the views beside the tables; for a folder, see [Questions in SQL](sql.md#where-to-ask). Their SQL is in
-`txnlib/core/schema/views.py`.
-
-Rows belong to the run that wrote them. Only rows of the log are not written again by an incremental run: it has those that earlier
-runs of its chain wrote, as far as `coverage` says (`batches_since`, `batches_from`, `spans_since`). The views `*_of_runs` show what
-each run has.
-"""
 #: How many tables share a column that is described once.
 SHARED_BY = 3
 
@@ -149,7 +107,7 @@ def _of_log(name: str) -> str:
     return f" {which} belong to the log: ask [`{name}_of_runs`](tables.md#views) for those of a run."
 
 
-def _views() -> list[tuple[str, str]]:
+def _views() -> list[str]:
     """Views of the newest rows of a table are one row."""
     latest = [f"`{name}`" for name in VIEWS if name.startswith("latest_") and name != "latest_runs"]
     others = [
@@ -161,7 +119,16 @@ def _views() -> list[tuple[str, str]]:
         ", ".join(f"`{name}`" for name in ALL_OF_RUNS),
         "What each run has: its own rows, and those of earlier runs that still count.",
     )
-    return [*others, of_runs, (", ".join(latest), "The same rows, of the newest finished run of each cluster.")]
+    newest = (", ".join(latest), "The same rows, of the newest finished run of each cluster.")
+    return table(("view", "rows"), [*others, of_runs, newest])
 
 
 ALL_OF_RUNS = tuple(f"{name}_of_runs" for name in OF_LOG)
+
+BLOCKS = {
+    "tables": lambda: _tables(QUERIED_FIRST, ""),
+    "shared-columns": lambda: _columns([*RUN_COLUMNS, *_common().values()]),
+    "views": _views,
+    "workings": lambda: _tables((name for name in TABLES if name not in (*QUERIED_FIRST, *HANDED_ON)), "tables.md"),
+    "handed-on": _handed_on,
+}

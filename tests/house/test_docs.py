@@ -51,12 +51,21 @@ RENDERED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("page", [*RENDERED, "../conf/audit.toml"])
-def test_a_rendered_page_is_what_the_code_says(page):
+def renderer():
     spec = spec_from_file_location("render", ROOT / "docs" / "render.py")
     render = module_from_spec(spec)
     spec.loader.exec_module(render)
-    assert (ROOT / "docs" / page).read_text() == render.PAGES[page](), "run python docs/render.py"
+    return render
+
+
+@pytest.mark.parametrize("page", [*RENDERED, "../conf/audit.toml"])
+def test_a_rendered_page_is_what_the_code_says(page):
+    assert (ROOT / "docs" / page).read_text() == renderer().PAGES[page](), "run python docs/render.py"
+
+
+def test_what_is_rendered_has_its_place_in_one_page():
+    places = re.findall(r"<!-- rendered: ([\w-]+) -->", "".join(page.read_text() for page in PAGES))
+    assert sorted(places) == sorted(renderer().BLOCKS)
 
 
 def test_every_link_leads_somewhere():
