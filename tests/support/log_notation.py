@@ -13,6 +13,7 @@ log_bytes.py turns them into what a broker writes.
 from collections.abc import Iterable
 from typing import Any
 
+from txnlib.core.kafka.coordinator import CoordinatorRecord
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
@@ -100,3 +101,16 @@ def rec(
 def topic_partition(name: str) -> TopicPartition:
     topic, _, partition = name.rpartition("-")
     return TopicPartition(topic, int(partition))
+
+
+def judged(entry: TransactionLogEntry | None, coordinator_epoch: int | None = 3) -> CoordinatorRecord:
+    """What a step depends on, of a coordinator's record; None is a tombstone."""
+    return CoordinatorRecord(
+        state_name=None if entry is None else entry.transaction_state.kafka_name,
+        producer_id=None if entry is None else entry.producer_id,
+        producer_epoch=None if entry is None else entry.producer_epoch,
+        next_producer_id=None if entry is None else entry.next_producer_id,
+        start_ms=None if entry is None else entry.start_timestamp_ms,
+        lists_partitions=entry is not None and bool(entry.transaction_partitions),
+        coordinator_epoch=coordinator_epoch,
+    )

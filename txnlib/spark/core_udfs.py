@@ -1,7 +1,4 @@
-"""The core inside Spark: its tables as map literals, its steps as Arrow UDFs. The only module with `F.udf`.
-
-UDFs see few rows: those that a native predicate could not clear, and those that are open at the end.
-"""
+"""The core inside Spark: its tables as map literals, its functions as Arrow UDFs. The only module with `F.udf`."""
 
 from __future__ import annotations
 
@@ -11,16 +8,14 @@ from typing import Any
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, StringType
+from pyspark.sql.types import BooleanType, DataType, IntegerType, StringType
 
 from txnlib.core.application import application_of as application_in
 from txnlib.core.application import compiled
 from txnlib.core.ended_by import Ending
 from txnlib.core.ended_by import ended_by as by_records
-from txnlib.core.kafka.coordinator import CoordinatorRecord, transition
 from txnlib.core.kafka.coordinator_partition import partition_for
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
-from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, STEPS
+from txnlib.core.kafka.transaction_state import STEPS
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
@@ -83,40 +78,6 @@ def application_of(own_patterns: tuple[str, ...]) -> Any:
         return None if transactional_id is None else application_in(transactional_id, patterns)
 
     return _udf(application, StringType())
-
-
-@lru_cache
-def transition_findings() -> Any:
-    """UDF (before, after, is_consecutive) -> names of the findings about a coordinator record, or about the step to
-    it."""
-
-    def findings(before: Row | None, after: Row, is_consecutive: bool) -> list[str]:
-        earlier = None if before is None else _record(before)
-        return [f.name for f in transition(earlier, _record(after), is_consecutive=is_consecutive).findings]
-
-    return _udf(findings, ArrayType(StringType()))
-
-
-def _record(row: Row) -> CoordinatorRecord:
-    entry = None
-    if not row["is_tombstone"]:
-        partitions = row["partitions"]
-        entry = TransactionLogEntry(
-            transactional_id="",
-            producer_id=row["producer_id"],
-            producer_epoch=row["producer_epoch"],
-            transaction_timeout_ms=row["transaction_timeout_ms"],
-            transaction_state=BY_KAFKA_NAME[row["state"]],
-            transaction_partitions=(
-                None if partitions is None else tuple(TopicPartition(p["topic"], p["partition"]) for p in partitions)
-            ),
-            last_update_timestamp_ms=row["last_update_ms"],
-            start_timestamp_ms=row["start_ms"],
-            version=row["value_version"],
-            next_producer_id=row["next_producer_id"],
-            next_producer_epoch=row["next_producer_epoch"],
-        )
-    return CoordinatorRecord(entry, row["coordinator_epoch"])
 
 
 @lru_cache

@@ -5,32 +5,29 @@ from itertools import pairwise
 
 import pytest
 
-from tests.support.log_notation import TS, rec
+from tests.support.log_notation import TS, judged, rec
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.coordinator import CoordinatorRecord, Transition, transition
+from txnlib.core.kafka.coordinator import SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.core.kafka.transaction_state import STEPS, Step
 
 P, Q = 40, 9893
 T1, A = {"topic1-0"}, {"a-0"}
 BACK = TS - 1
 
-LEGAL = Transition(Step.LEGAL, ())
+
+def step(
+    before: TransactionLogEntry | None, after: TransactionLogEntry | None, *, is_consecutive: bool = True
+) -> list[str]:
+    """What no coordinator does in the step between two records of one leader."""
+    found = list(oddities(SuspectStep(judged(before), judged(after), is_consecutive)))
+    assert {finding for finding, _ in found} <= {Finding.ILLEGAL_TRANSITION}
+    return [says for _, says in found]
 
 
-def step(before: TransactionLogEntry | None, after: TransactionLogEntry | None) -> Transition:
-    """The step between two consecutive records of one leader."""
-    return transition(CoordinatorRecord(before, 3), CoordinatorRecord(after, 3), is_consecutive=True)
-
-
-def history(*records: TransactionLogEntry) -> list[Transition]:
-    """All steps of an id from its first record on."""
-    steps = [transition(None, CoordinatorRecord(records[0], 3), is_consecutive=True)]
-    return steps + [step(before, after) for before, after in pairwise(records)]
-
-
-def legal(count: int) -> list[Transition]:
-    return [Transition(None, ())] + [LEGAL] * (count - 1)
+def history(*records: TransactionLogEntry | None) -> list[list[str]]:
+    """The same of all steps of an id from its first record on."""
+    first = [says for _, says in oddities(SuspectStep(None, judged(records[0]), True))]
+    return [first, *(step(before, after) for before, after in pairwise(records))]
 
 
 #: id -> history in which nothing is odd.
@@ -109,81 +106,57 @@ LEGAL_HISTORIES = {
 @pytest.mark.parametrize("name", LEGAL_HISTORIES)
 def test_nothing_is_odd_about_what_a_coordinator_does(name: str) -> None:
     records = LEGAL_HISTORIES[name]
-    assert history(*records) == legal(len(records))
-
-
-def test_M09_an_abort_of_nothing_is_a_step_of_transactions_v2() -> None:
-    steps = history(rec("E", P, 3), rec("PA", P, 4), rec("CA", P, 4))
-    assert steps == [Transition(None, ()), Transition(Step.TRANSACTIONS_V2, ()), LEGAL]
-
-
-def test_M12_an_append_that_timed_out_looks_like_a_phantom() -> None:
-    steps = history(rec("E", P, 3), rec("O", P, 3, A), rec("O", P, 3, {"b-0"}), rec("PC", P, 3, {"b-0"}))
-    assert steps[2] == Transition(Step.LEGAL, (Finding.SUSPICIOUS_PHANTOM_APPEND,))
-    assert [*steps[:2], *steps[3:]] == legal(3)
+    assert history(*records) == [[]] * len(records)
 
 
 def test_M13_compaction_explains_what_would_be_illegal() -> None:
-    prepared, completed = CoordinatorRecord(rec("PC", P, 3, A), 3), CoordinatorRecord(rec("CC", P, 9), 3)
-    later = CoordinatorRecord(rec("PC", P, 9, A), 3)
-    assert transition(prepared, completed, is_consecutive=False) == Transition(None, ())
-    assert transition(completed, later, is_consecutive=False) == Transition(None, ())
-    assert transition(completed, later, is_consecutive=True).step is Step.ILLEGAL
+    prepared, completed, later = rec("PC", P, 3, A), rec("CC", P, 9), rec("PC", P, 9, A)
+    assert step(prepared, completed, is_consecutive=False) == step(completed, later, is_consecutive=False) == []
+    assert step(completed, later) == [STEP]
 
 
 AB = {"a-0", "b-0"}
 ONGOING, PREPARED, COMPLETED = rec("O", P, 3, AB), rec("PC", P, 3, AB), rec("CC", P, 3)
+EMPTY, ABORTED = rec("E", P, 3), rec("CA", P, 3)
 EXHAUSTED = replace(PREPARED, producer_epoch=32767)
+STEP, OTHER_ID, EPOCH_BACK = (
+    "no coordinator takes this step", f"producer id {P} to {Q}", "producer epoch 3 to 2",
+)  # fmt: skip
 
 #: id and reason -> records before and after, what is odd about the step.
 ODD_STEPS = {
-    "E17 rotated while Ongoing": (ONGOING, replace(ONGOING, producer_id=Q), [Finding.PRODUCER_ID_CHANGED]),
-    "E17 rotated at Prepare": (ONGOING, replace(PREPARED, producer_id=Q), [Finding.PRODUCER_ID_CHANGED]),
-    "E17 rotated at Complete": (PREPARED, rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
-    "exhausted, but above epoch 0": (EXHAUSTED, rec("CC", Q, 1), [Finding.PRODUCER_ID_CHANGED]),
-    "not yet exhausted": (replace(PREPARED, producer_epoch=32766), rec("CC", Q, 0), [Finding.PRODUCER_ID_CHANGED]),
-    "not the announced one": (
-        replace(EXHAUSTED, next_producer_id=Q + 1),
-        rec("CC", Q, 0),
-        [Finding.PRODUCER_ID_CHANGED],
-    ),
-    "E25 shrinks: phantom first": (ONGOING, rec("O", P, 3, A), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
-    "E25 one more at Prepare": (rec("O", P, 3, A), PREPARED, [Finding.PARTITIONS_CHANGED]),
-    "E25 one less at Prepare: phantom first": (ONGOING, rec("PC", P, 3, A), [Finding.SUSPICIOUS_PHANTOM_APPEND]),
-    "E25 another one at Prepare": (ONGOING, rec("PC", P, 3, {"c-0"}), [Finding.PARTITIONS_CHANGED]),
-    "E25 timeout while Ongoing": (ONGOING, replace(ONGOING, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
-    "E25 timeout at Prepare": (ONGOING, replace(PREPARED, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
-    "E25 timeout at Complete": (PREPARED, replace(COMPLETED, transaction_timeout_ms=1), [Finding.TIMEOUT_CHANGED]),
-    "M05 double bump of 4.0.0": (ONGOING, rec("PA", P, 5, AB), [Finding.EPOCH_DOUBLE_BUMP]),
-    "no double bump of another id": (ONGOING, rec("PA", Q, 5, AB), [Finding.PRODUCER_ID_CHANGED]),
-    "the epoch goes back": (ONGOING, replace(PREPARED, producer_epoch=2), [Finding.PRODUCER_EPOCH_WENT_BACK]),
-    "E17 rotated while prepared is no retry": (
-        PREPARED,
-        replace(PREPARED, producer_id=Q),
-        [Finding.PRODUCER_ID_CHANGED],
-    ),
-    "a Prepare of another timeout is no retry": (
-        PREPARED,
-        replace(PREPARED, transaction_timeout_ms=1),
-        [Finding.TIMEOUT_CHANGED],
-    ),
-    "a Prepare of another set is no retry": (PREPARED, rec("PC", P, 3, A), [Finding.PARTITIONS_CHANGED]),
-    "two things at once": (
-        ONGOING,
-        replace(PREPARED, producer_id=Q, transaction_timeout_ms=1),
-        [Finding.PRODUCER_ID_CHANGED, Finding.TIMEOUT_CHANGED],
-    ),
+    "E17 rotated while Ongoing": (ONGOING, replace(ONGOING, producer_id=Q), [OTHER_ID]),
+    "E17 rotated at Prepare": (ONGOING, replace(PREPARED, producer_id=Q), [OTHER_ID]),
+    "E17 rotated at Complete": (PREPARED, rec("CC", Q, 0), [OTHER_ID]),
+    "exhausted, but above epoch 0": (EXHAUSTED, rec("CC", Q, 1), [OTHER_ID]),
+    "not yet exhausted": (replace(PREPARED, producer_epoch=32766), rec("CC", Q, 0), [OTHER_ID]),
+    "not the announced one": (replace(EXHAUSTED, next_producer_id=Q + 1), rec("CC", Q, 0), [OTHER_ID]),
+    "the announced one": (replace(EXHAUSTED, next_producer_id=Q), rec("CC", Q, 0), []),
+    "E17 rotated while prepared is no retry": (PREPARED, replace(PREPARED, producer_id=Q), [OTHER_ID]),
+    "a retried Complete of another producer id": (COMPLETED, rec("CC", Q, 3), [OTHER_ID]),
+    "a transaction begins with another producer id": (EMPTY, rec("O", Q, 3, AB), [OTHER_ID]),
+    "an abort of nothing keeps the producer id": (EMPTY, rec("PA", Q, 4), [OTHER_ID]),
+    "the epoch goes back": (ONGOING, replace(PREPARED, producer_epoch=2), [EPOCH_BACK]),
+    "a Complete takes no epoch back": (PREPARED, rec("CC", P, 2), [EPOCH_BACK]),
+    "an Empty takes no epoch back": (COMPLETED, rec("E", P, 2), [EPOCH_BACK]),
+    "an illegal step to an older epoch": (COMPLETED, rec("PC", P, 2, AB), [f"{STEP}, {EPOCH_BACK}"]),
 }
 
 
 @pytest.mark.parametrize("name", ODD_STEPS)
 def test_a_step_to_a_value_that_no_coordinator_writes_is_a_finding(name: str) -> None:
-    before, after, findings = ODD_STEPS[name]
-    assert step(before, after) == Transition(STEPS[before.transaction_state, after.transaction_state], tuple(findings))
+    before, after, expected = ODD_STEPS[name]
+    assert step(before, after) == expected
 
 
-#: A step, and whether it differs from the last one in a way that only a phantom explains.
-PHANTOMS = [
+def test_over_a_hole_only_an_epoch_that_went_back_is_odd() -> None:
+    for before, after, expected in ODD_STEPS.values():
+        went_back = [EPOCH_BACK] if any(EPOCH_BACK in says for says in expected) else []
+        assert step(before, after, is_consecutive=False) == went_back
+
+
+#: An illegal step, and whether an append that timed out explains it (docs/rules/transactions.md#phantom-appends).
+TAKEN_BACK = [
     (PREPARED, ONGOING, True),
     (PREPARED, rec("PA", P, 4, AB), True),  # a commit timed out, then the transaction did
     (rec("PA", P, 3, A), rec("PC", P, 3, A), True),
@@ -203,21 +176,82 @@ PHANTOMS = [
     (replace(ONGOING, producer_epoch=32766), rec("E", Q, 0), True),  # anew, with a new producer id
     (ONGOING, None, False),  # an Ongoing id never expires, whatever was taken back in memory
     (None, ONGOING, False),
+    (rec("PA", P, 4), rec("O", P, 4, AB, start_timestamp_ms=TS + 9), True),  # the abort of an empty transaction
+    (rec("PA", P, 4), rec("E", P, 4), True),
+    (rec("PA", P, 4), None, True),
 ]
 
 
-@pytest.mark.parametrize(("before", "after", "is_phantom"), PHANTOMS)
-def test_an_illegal_step_is_called_a_phantom_where_one_explains_it(before, after, is_phantom):
-    finding = Finding.SUSPICIOUS_PHANTOM_APPEND if is_phantom else Finding.ILLEGAL_TRANSITION
-    assert step(before, after) == Transition(Step.ILLEGAL, (finding,))
+@pytest.mark.parametrize(("before", "after", "is_explained"), TAKEN_BACK)
+def test_an_illegal_step_is_no_finding_where_an_append_that_timed_out_explains_it(before, after, is_explained):
+    assert step(before, after) == ([] if is_explained else [STEP])
+
+
+NEXT_ID = rec("E", Q, 0)
+#: A record that was taken back, what follows at an older epoch or with the previous producer id, what is odd.
+GOES_ON = {
+    "an initialisation, and the old client goes on": (rec("E", P, 4), ONGOING, []),
+    "... and aborts nothing": (rec("E", P, 4), rec("PA", P, 4), []),
+    "... and is two epochs old": (rec("E", P, 5), ONGOING, ["producer epoch 5 to 3"]),
+    "... at the end of epochs": (NEXT_ID, rec("O", P, 32766, AB), []),
+    "... and was not at the end of its epochs": (NEXT_ID, ONGOING, [f"producer id {Q} to {P}"]),
+    "a commit of transactions v2, and its transaction goes on": (rec("PC", P, 4, AB), ONGOING, []),
+    "... two epochs back": (rec("PC", P, 5, AB), ONGOING, ["producer epoch 5 to 3"]),
+    "a timeout, and the client's abort": (rec("PA", P, 4, AB), rec("PA", P, 3, AB), []),
+}
+
+
+@pytest.mark.parametrize("name", GOES_ON)
+def test_a_client_goes_on_where_its_coordinator_took_a_step_back(name: str) -> None:
+    before, after, expected = GOES_ON[name]
+    assert step(before, after) == expected
 
 
 @pytest.mark.parametrize("record", [PREPARED, rec("PA", P, 3, A), COMPLETED, rec("CA", P, 3)])
 def test_F26_a_record_written_twice_is_a_retry(record: TransactionLogEntry) -> None:
-    later = replace(record, last_update_timestamp_ms=TS + 5)
-    assert step(record, record) == step(record, later) == Transition(Step.RETRY, ())
+    assert step(record, record) == step(record, replace(record, last_update_timestamp_ms=TS + 5)) == []
 
 
-@pytest.mark.parametrize("last", [rec("E", P, 3), COMPLETED, rec("CA", P, 3), None])
+@pytest.mark.parametrize("last", [EMPTY, COMPLETED, ABORTED, None])
 def test_F13_an_id_expires_and_begins_again_with_another_producer_id(last: TransactionLogEntry | None) -> None:
-    assert [step(last, None), step(None, rec("E", Q, 0))] == [LEGAL, LEGAL]
+    assert [step(last, None), step(None, rec("E", Q, 0))] == [[], []]
+
+
+#: What a step may change without being illegal: an excess of an epoch, a timeout, a start, partitions.
+HARMLESS = [
+    (ONGOING, rec("PA", P, 5, AB)),  # M05, the double bump of 4.0.0
+    (ONGOING, rec("O", P, 3, A)),  # M12, an append of another partition timed out
+    (ONGOING, replace(PREPARED, transaction_timeout_ms=1)),
+    (PREPARED, rec("CC", P, 3, start_timestamp_ms=None)),
+    (EMPTY, rec("PA", P, 4, start_timestamp_ms=TS)),  # M09, an abort of nothing
+]
+
+
+@pytest.mark.parametrize(("before", "after"), HARMLESS)
+def test_a_change_that_nobody_acts_on_is_no_finding(before: TransactionLogEntry, after: TransactionLogEntry) -> None:
+    assert step(before, after) == []
+
+
+#: id and reason -> a record that is odd by itself.
+ODD_RECORDS = {
+    "E03 handed out at the last epoch": (rec("E", P, 32767), [Finding.EPOCH_BEYOND_EXHAUSTION]),
+    "E13 Ongoing at an epoch that cannot be fenced": (rec("O", P, 32767, A), [Finding.EPOCH_BEYOND_EXHAUSTION]),
+    "a state of the memory": (rec("DEAD", P, 3), [Finding.ILLEGAL_TRANSITION]),
+    "the other one": (rec("FENCE", P, 3), [Finding.ILLEGAL_TRANSITION]),
+    "the highest epoch a client may hold": (rec("O", P, 32766), []),
+    "the epoch of a marker at exhaustion": (rec("PA", P, 32767), []),
+    "E25 Complete without a start": (rec("CC", P, 3, start_timestamp_ms=None), []),
+}
+
+
+@pytest.mark.parametrize("name", ODD_RECORDS)
+def test_a_record_can_be_odd_by_itself(name: str) -> None:
+    record, findings = ODD_RECORDS[name]
+    assert [finding for finding, _ in oddities(SuspectStep(None, judged(record), False))] == findings
+
+
+@pytest.mark.parametrize("is_consecutive", [False, True])
+@pytest.mark.parametrize(("before", "after", "went_back"), [(3, 3, False), (3, 4, False), (4, 3, True)])
+def test_leader_epochs_never_decrease_in_a_log(before: int, after: int, went_back: bool, is_consecutive: bool) -> None:
+    seen = list(oddities(SuspectStep(judged(ONGOING, before), judged(ONGOING, after), is_consecutive)))
+    assert seen == ([(Finding.COORDINATOR_EPOCH_WENT_BACK, "coordinator epoch 4 to 3")] if went_back else [])

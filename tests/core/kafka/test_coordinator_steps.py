@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.log_notation import judged, rec
 from txnlib.core.findings.coordinator_findings import (
     ClaimedProducerId,
     LoggedId,
@@ -14,6 +15,7 @@ from txnlib.core.findings.coordinator_findings import (
     of_owners,
     of_records,
 )
+from txnlib.core.kafka.coordinator import SuspectStep
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 
@@ -72,16 +74,19 @@ def test_a_transaction_that_lists_a_deleted_topic_is_found_while_it_has_not_ende
     assert found(replace(ID, state="CompleteAbort"), gone=TS + 1) == []
 
 
-def test_each_finding_of_a_record_is_a_row() -> None:
-    odd = OddRecord("pay", 3, 9, "Ongoing → Empty", 7, 2, ("ILLEGAL_TRANSITION", "TIMEOUT_CHANGED"))
-    rows = list(of_records([odd, replace(odd, transition=None, findings=("PARTITIONS_CHANGED",))]))
+def test_each_finding_of_a_record_is_a_row_with_what_is_odd() -> None:
+    step = SuspectStep(judged(rec("O", 7, 3), 5), judged(rec("CC", 7, 2), 4), is_consecutive=True)
+    rows = list(of_records([OddRecord("pay", 3, 9, 7, "Ongoing → CompleteCommit", step)]))
     assert [(row.name, row.severity, row.evidence) for row in rows] == [
-        ("ILLEGAL_TRANSITION", "ERROR", "Ongoing → Empty producer epoch 2"),
-        ("TIMEOUT_CHANGED", "WARNING", "Ongoing → Empty producer epoch 2"),
-        ("PARTITIONS_CHANGED", "WARNING", "producer epoch 2"),
+        ("COORDINATOR_EPOCH_WENT_BACK", "ERROR", "Ongoing → CompleteCommit: coordinator epoch 5 to 4"),
+        (
+            "ILLEGAL_TRANSITION",
+            "ERROR",
+            "Ongoing → CompleteCommit: no coordinator takes this step, producer epoch 3 to 2",
+        ),
     ]
-    assert {(row.topic, row.partition, row.offset, row.transactional_id) for row in rows} == {
-        ("__transaction_state", 3, 9, "pay")
+    assert {(row.topic, row.partition, row.offset, row.producer_id, row.transactional_id) for row in rows} == {
+        ("__transaction_state", 3, 9, 7, "pay")
     }
 
 

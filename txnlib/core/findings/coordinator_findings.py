@@ -14,6 +14,7 @@ from txnlib.core.findings.finding_row import FindingRow, found, unshown
 from txnlib.core.findings.metadata_findings import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.core.kafka.coordinator import SuspectStep, oddities
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
@@ -25,23 +26,20 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class OddRecord:
-    """A row of `coordinator_states` with findings."""
+    """A row of `coordinator_states` with a suspect step."""
 
     transactional_id: str
     coordinator_partition: int
     offset: int
-    transition: str | None
     producer_id: int | None
-    producer_epoch: int | None
-    findings: tuple[str, ...]
+    transition: str
+    suspect: SuspectStep
 
 
 def of_records(records: Iterable[OddRecord]) -> Iterator[FindingRow]:
-    """A finding for each name that `core.kafka.coordinator.transition` gave a record."""
+    """The findings about each record, and about the step to it."""
     for each in records:
-        epoch = None if each.producer_epoch is None else f"producer epoch {each.producer_epoch}"
-        shown = " ".join(filter(None, (each.transition, epoch)))
-        yield from (found(Finding[name], shown, each) for name in each.findings)
+        yield from (found(finding, f"{each.transition}: {says}", each) for finding, says in oddities(each.suspect))
 
 
 @dataclass(frozen=True, slots=True)

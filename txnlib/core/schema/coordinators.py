@@ -22,6 +22,17 @@ _ID_COLUMNS: Final = (
     Column("coordinator_partition", INT, "Partition of __transaction_state with the records of the id."),
 )
 
+#: What the core needs of a record to judge it.
+_JUDGED_FIELDS: Final = struct(
+    state_name=STRING,
+    producer_id=LONG,
+    producer_epoch=INT,
+    next_producer_id=LONG,
+    start_ms=LONG,
+    lists_partitions=BOOLEAN,
+    coordinator_epoch=INT,
+)
+
 COORDINATOR_STATES: Final = Table(
     comment="Each coordinator record, with the state before it and whether the step is legal.",
     columns=(
@@ -59,7 +70,11 @@ COORDINATOR_STATES: Final = Table(
         Column("is_superseded", BOOLEAN, "Whether the current copy reaches beyond the record and lacks it."),
         Column("hole_ms", LONG, "Time of the newest record, up to this one, after a hole."),
         Column("hole_offset", LONG, "Offset of the newest record, up to this one, after a hole."),
-        Column("findings", Array(STRING), "Names of the findings about the record."),
+        Column(
+            "suspect",
+            struct(before=_JUDGED_FIELDS, after=_JUDGED_FIELDS, is_consecutive=BOOLEAN),
+            "What the core needs to judge a record that may be odd, and the step to it; NULL for all others.",
+        ),
     ),
 )
 

@@ -13,9 +13,12 @@ from pyspark.sql import functions as F
 
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.coordinator import CoordinatorRecord, SuspectStep
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, NEVER_WRITTEN_STATES, PREPARED_STATES
 from txnlib.core.schema.rows_of_runs import quoted_list
-from txnlib.spark.core_udfs import legality, transition_findings
+from txnlib.readers.typed_rows import hints_of
+from txnlib.spark.core_rows import struct
+from txnlib.spark.core_udfs import legality
 from txnlib.spark.coverage import survives
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select, with_columns
@@ -84,14 +87,11 @@ def coordinator_states(
         "legality",
         F.when(F.col("is_consecutive"), legality(F.col("state_before"), F.col("state"))).otherwise("UNKNOWN"),
     )
-    checked = transition_findings()("before", F.expr(f"struct({_REMEMBERED})"), "is_consecutive")
-    judged = numbered.withColumns(
-        {
-            "findings": F.when(F.expr(_IS_CLEAN), F.array().cast("array<string>")).otherwise(checked),
-            "start_ms": F.expr(f"coalesce(start_ms, {_DERIVED_START})"),
-        }
-    )
-    return conform(judged, TABLES["coordinator_states"])
+    derived = {
+        "suspect": f"if({_IS_CLEAN}, NULL, {_SUSPECT})",
+        "start_ms": f"coalesce(start_ms, {_DERIVED_START})",
+    }
+    return conform(with_columns(numbered, derived), TABLES["coordinator_states"])
 
 
 _SO_FAR: Final = f"{RECORDS_OF_ID} {UNTIL_NOW}"
@@ -113,8 +113,7 @@ _OF_HOLES: Final = {
     for name, value in {"hole_ms": _WRITTEN_BY, "hole_offset": "offset"}.items()
 }
 _REMEMBERED: Final = (
-    "is_tombstone, state, producer_id, next_producer_id, producer_epoch, next_producer_epoch, transaction_timeout_ms,"
-    " partitions, last_update_ms, start_ms, value_version, coordinator_epoch, dense, offset"
+    "is_tombstone, state, producer_id, next_producer_id, producer_epoch, partitions, start_ms, coordinator_epoch, dense"
 )
 _PREPARED, _ACTIVE, _NEVER_WRITTEN = (
     quoted_list(state.kafka_name for state in states)
@@ -151,34 +150,23 @@ _OF_STEP: Final = {
 _BEGUN: Final = "if(begins = 1, struct(if(state = 'Ongoing', last_update_ms, NULL) AS ms), NULL)"
 _DERIVED_START: Final = f"if(value_version IS NULL AND belongs, (last({_BEGUN}, TRUE) OVER ({_SO_FAR})).ms, NULL)"
 
-_IS_ACTIVE: Final = f"coalesce(before.state IN {_ACTIVE}, FALSE)"
-_RISE: Final = "producer_epoch - before.producer_epoch"
-_IS_SAME_ID: Final = "producer_id = before.producer_id"
-_KEEPS: Final = (
-    f"{_IS_SAME_ID} AND transaction_timeout_ms = before.transaction_timeout_ms "
-    f"AND (NOT {_IS_ACTIVE} OR before.start_ms <=> start_ms)"
-)
-_LISTED_BEFORE: Final = f"if({_IS_ACTIVE}, coalesce(before.partitions, array()), array())"
-_LISTED: Final = "coalesce(partitions, array())"
-_KEEPS_LISTED: Final = f"size(array_except({_LISTED_BEFORE}, {_LISTED})) = 0"
-#: Whether a legal step keeps the required fields: the common rows of the core's STEP_CHECKS, without their exceptions.
-_IS_PLAIN_STEP: Final = f"""CASE
-  WHEN is_tombstone OR before.is_tombstone THEN TRUE
-  WHEN state = 'Empty' THEN if({_IS_SAME_ID}, {_RISE} <= 1, producer_epoch = 0)
-  WHEN state = 'Ongoing' THEN {_KEEPS} AND {_RISE} = 0 AND {_KEEPS_LISTED}
-  WHEN state IN {_PREPARED} THEN {_KEEPS} AND if({_IS_ACTIVE}, {_RISE} <= 1, {_RISE} = 1)
-    AND {_KEEPS_LISTED} AND size({_LISTED}) = size({_LISTED_BEFORE})
-  ELSE {_KEEPS} AND {_RISE} = 0 AND coalesce(before.next_producer_epoch < 0, TRUE)
-END"""
-#: Whether a record cannot have a finding; the core checks all others.
+#: Whether neither the record nor the step to it can be odd; the core judges all others.
 _IS_CLEAN: Final = f"""(
-  coalesce(state NOT IN {_NEVER_WRITTEN}, TRUE)
-  AND coalesce(state != 'Empty' OR (partitions IS NULL AND start_ms IS NULL), TRUE)
-  AND coalesce(state = 'Empty' OR start_ms IS NOT NULL OR value_version IS NULL, TRUE)
-  AND coalesce(producer_epoch <= {EXHAUSTED_EPOCH}, TRUE)
-  AND (before IS NULL OR (
-    coalesce(coordinator_epoch >= before.coordinator_epoch, FALSE)
-    AND coalesce(producer_epoch >= before.producer_epoch, is_tombstone OR before.is_tombstone)
-    AND (NOT is_consecutive OR (legality IN ('LEGAL', 'TRANSACTIONS_V2') AND coalesce({_IS_PLAIN_STEP}, FALSE)))
-  ))
+  (is_tombstone OR coalesce(state NOT IN {_NEVER_WRITTEN} AND producer_epoch <= {EXHAUSTED_EPOCH}, FALSE))
+  AND legality != 'ILLEGAL'
+  AND coalesce(coordinator_epoch >= before.coordinator_epoch, TRUE)
+  AND (before IS NULL OR is_tombstone OR before.is_tombstone OR coalesce(
+    if(producer_id = before.producer_id, producer_epoch >= before.producer_epoch, state = 'Empty'), FALSE))
 )"""
+_RECORD: Final = {"state_name": "state", "lists_partitions": "coalesce(size(partitions) > 0, FALSE)"}
+_BEFORE_RECORD: Final = {name: f"before.{name}" for name in hints_of(CoordinatorRecord)} | {
+    "state_name": "before.state",
+    "lists_partitions": "coalesce(size(before.partitions) > 0, FALSE)",
+}
+_SUSPECT: Final = struct(
+    SuspectStep,
+    {
+        "before": f"if(before IS NULL, NULL, {struct(CoordinatorRecord, _BEFORE_RECORD)})",
+        "after": struct(CoordinatorRecord, _RECORD),
+    },
+)

@@ -35,8 +35,8 @@ _ACTIVE: Final = quoted_list(state.kafka_name for state in ACTIVE_STATES)
 
 
 def odd_records(coordinator_states: DataFrame) -> DataFrame:
-    """The records with findings."""
-    return coordinator_states.where("size(findings) > 0")
+    """The records that may be odd, or that a step leads to which may be."""
+    return coordinator_states.where("suspect IS NOT NULL")
 
 
 def id_findings(
