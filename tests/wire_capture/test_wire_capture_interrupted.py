@@ -25,7 +25,7 @@ from txnlib.wire_capture.partition_copy import Progress
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
 SIZE = 48 * MIB
-#: More than the note that a capture keeps of how far it is (`capture._NOTE_BYTES`), and less than all.
+#: More than the note that a capture keeps of how far it is (`partition_copy._NOTE_BYTES`), and less than all.
 ENOUGH = 24 * MIB
 
 

@@ -247,7 +247,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--output": {
                 "required": True,
                 "metavar": "CAPTURE",
-                "help": "Folder of the capture; the same folder again goes on",
+                "help": "Folder for the capture. If it has part of one, that capture is continued",
             },
             "--topics": {"metavar": "REGEX", "help": "Only topics whose whole name matches, and coordinators"},
             "--scope": {

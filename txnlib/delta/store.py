@@ -261,7 +261,10 @@ class RunStore:
         return self._stamped(self.read(name), name)
 
     def count_earlier_rows(self, name: str, copies: DataFrame) -> None:
-        """Says which rows of earlier runs count, before `coverage` does. `copies`: the columns of it that do."""
+        """From now on, rows of earlier runs count in a table, as `coverage` will say once it is written.
+
+        `copies`: its columns that say which rows count.
+        """
         self._copies[name] = copies
         self._changes[name] += 1
 

@@ -43,7 +43,7 @@ def resumed_spans(
     PRODUCER_SPANS.
 
     `new_batches`: the rows of `record_batches` that are not in the earlier run, and possibly others. `appended`: the
-    partitions to which batches were only appended (`appended_partitions.APPENDED`).
+    partitions to which batches were only appended (APPENDED).
     """
     copies = broadcast(appended)
     judged = with_snapshot(coverage, producer_snapshots)
@@ -145,7 +145,7 @@ def appended_partitions(
     """One row per partition whose judged copy has all batches of the earlier run and new ones only after them. Columns:
     APPENDED.
 
-    `resumed`: the segments of which only appended bytes are read (`resumed_segments.RESUMED`).
+    `resumed`: the segments of which only appended bytes are read (`earlier_run.RESUMED`).
     """
     complete = _complete_copies(earlier_segments, resumed)
     appended = _only_appended(segments, earlier_segments, complete)

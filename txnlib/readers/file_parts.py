@@ -138,7 +138,7 @@ def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _unreadable(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The unreadable ranges of all parts, with only the first undecodable commit of the segment (as in
-    `segment.read_segments`).
+    `segment.SegmentRow`).
 
     The row of a part that was lost as a whole does not contain the offset of the batch after it; the row of the next
     part does.

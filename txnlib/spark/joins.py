@@ -27,7 +27,10 @@ def broadcast(frame: DataFrame, *, is_small: bool = True) -> DataFrame:
 
 
 def select(text: str, *, is_small: bool = True, **relations: DataFrame) -> DataFrame:
-    """The rows of a query over frames, which it names in braces. Its hints have an effect where `broadcast` has one."""
+    """The rows of a query over frames, which it names in braces.
+
+    In a session without broadcasts, and if the frames are not small, its BROADCAST hints are left out.
+    """
     spark, named = next(iter(relations.values())).sparkSession, dict[str, Any](relations)
     return spark.sql(text if is_small and not _is_stopped(spark) else _HINT.sub("", text), **named)
 

@@ -70,11 +70,10 @@ def local_relation(spark: SparkSession, rows: pa.Table, schema: StructType) -> D
 
 
 def settled(frame: DataFrame) -> DataFrame:
-    """The frame. In a session that is tuned for few rows, they are computed now, and once, however often later steps
-    use them.
+    """The frame with its rows already computed, in a session that is tuned for few rows; elsewhere the frame itself.
 
-    A plan contains each frame as often as it uses it, and Spark optimises all of them. For few rows, that takes longer
-    than all else. In other sessions, the frame is not changed.
+    A plan contains a frame as often as later steps use it, and Spark optimises each of these copies. For few rows, that
+    takes longer than computing them.
     """
     if setting(frame.sparkSession, ADAPTIVE) != "false":
         return frame

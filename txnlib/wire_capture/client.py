@@ -291,8 +291,8 @@ class Client:
     def ask(self, request: Any, broker: int | None = None, *, is_optional: bool = False) -> Any:
         """The answer of a broker, or of any. Tries again while the connection fails.
 
-        `is_optional`: a capture is whole without the answer, so it is not waited for long, and the broker is not given
-        up. Raises MovedError when time is up, and StoppedError once `stop` was called.
+        `is_optional`: the capture is whole without this answer. Then the broker has less time to answer, and other
+        requests to it are still sent if it does not. Raises MovedError when time is up, and StoppedError once `stop` was called.
         """
         assert request.name.removesuffix("Request") in READ_ONLY, f"{request.name} is not a request that only reads"
         if broker is None:

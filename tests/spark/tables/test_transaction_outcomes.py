@@ -269,7 +269,7 @@ EPOCHS = {
 
 
 def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
-    """`core.kafka.producer_state.record_epochs`; a leader that was elected uncleanly lost the records of the others."""
+    """`core.kafka.marker_acceptance.record_epochs`; a leader that was elected uncleanly lost the records of the others."""
     rows, spans = [], []
     for number, (epoch, version) in enumerate(EPOCHS, 100):
         names = {

@@ -14,7 +14,7 @@ from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 
 
 class Conclusion(StrEnum):
-    """What an audit concludes from the metadata log."""
+    """A kind of conclusion from the metadata log; `holds` says whether it may be drawn."""
 
     LEADER = "LEADER"
     LEADER_NOT_NAMED = "LEADER_NOT_NAMED"

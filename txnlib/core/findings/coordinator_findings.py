@@ -123,7 +123,7 @@ def of_owners(
 ) -> Iterator[FindingRow]:
     """Producer ids that more than one transactional id claims, and those that the cluster never handed out.
 
-    `highest`: as `core.findings.copy_findings.highest_producer_id` gives it.
+    `highest`: as `core.findings.metadata_findings.highest_producer_id` gives it.
     """
     for each in producer_ids:
         names = sorted({claim.transactional_id for claim in each.claims})

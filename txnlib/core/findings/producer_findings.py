@@ -79,7 +79,7 @@ class ProducerChecks:
     clock_tolerance_ms: int
     producer_id_expiration_ms: int
     whole_metadata_ms: int | None = None
-    #: As `core.findings.copy_findings.highest_producer_id` gives it.
+    #: As `core.findings.metadata_findings.highest_producer_id` gives it.
     highest: int | None = None
     answers: Mapping[tuple[str, int], LiveAnswer] = field(default_factory=dict)
 

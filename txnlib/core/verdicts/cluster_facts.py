@@ -146,7 +146,6 @@ class ClusterFacts:
     is_metadata_confirmed: bool = False
     #: Whether elections may be lost in the metadata log.
     hides_elections: bool = False
-    #: Whether most copies have their leader epoch checkpoint, so that one without it has lost it.
     coordinators: tuple[CoordinatorPartition, ...] = ()
     fenced: tuple[FencedBroker, ...] = ()
     lowered: tuple[LoweredFeature, ...] = ()

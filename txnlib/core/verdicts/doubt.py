@@ -95,7 +95,7 @@ def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy |
 # ---- Doubts
 
 
-#: Standings that mean that no coordinator will end the transaction. They become a verdict only if there is no doubt.
+#: Reasons that mean that no coordinator will end the transaction. They become a verdict only if there is no doubt.
 NOBODY_ENDS_IT: Final = frozenset(
     {
         Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
@@ -106,9 +106,9 @@ NOBODY_ENDS_IT: Final = frozenset(
         Reason.EPOCH_AHEAD_OF_COORDINATOR,
     }
 )
-#: Standings that mean that the coordinator will end the transaction.
+#: Reasons that mean that the coordinator will end the transaction.
 EXPECTED: Final = frozenset({Reason.EXPECTED, Reason.TWO_PHASE_COMMIT})
-#: Standings that mean that the coordinator has decided, and the marker is missing here.
+#: Reasons that mean that the coordinator has decided, and the marker is missing here.
 DECIDED: Final = frozenset({Reason.MARKER_PENDING, Reason.MARKER_REFUSED})
 
 Doubt = Callable[[Evidence, Reason, Thresholds], bool]

@@ -136,7 +136,6 @@ class PartitionSide:
     first_leader_epoch: int | None = None
     newest_leader_epoch: int | None = None
     checkpoint_leader_epoch: int | None = None
-    #: Whether most copies of the capture have their leader epoch checkpoint, and this one has none.
     #: Whether the first batch is gone: only a producer snapshot, or the answer of the leader, shows where the
     #: transaction began.
     is_begin_gone: bool = False

@@ -282,9 +282,10 @@ def history_of(
 ) -> History:
     """The decisions that may include the open records, and whether others may be lost to compaction.
 
-    If the copy has all markers of the producer, as many markers as decisions are those of the decisions, whatever the
-    clocks say. But a marker that ended nothing may be another one that was sent again, so only its time shows that it
-    is of a decision. `has_all_decisions`: whether older decisions of the producer were not left out of the dossier.
+    If the copy has all markers of the producer, and as many as there are decisions, then each decision has its marker,
+    whatever the clocks say: of two decisions and two markers, the first marker is of the first decision. Only a marker
+    that ended nothing is not counted in this way: it may be an older marker that was sent again, unless its time shows
+    that it is of a decision. `has_all_decisions`: whether the dossier has every decision of the producer.
     """
     before = surely_before_ms(span, partition, clocks)
     last_own = max((number for number, match in enumerate(matches) if match.fit is Fit.EXACT), default=-1)

@@ -2,7 +2,7 @@
 
 Decisions and markers are joined by time and epoch: in transactions v0 and v1, many transactions share an epoch, and the
 markers follow a decision within moments. The times of markers are first converted to the coordinator's clock
-(`clock_differences`). A running `last` in both directions keeps the join linear, however often a producer commits.
+(`_CLOCKS`). A running `last` in both directions keeps the join linear, however often a producer commits.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ _SPANS: Final = f"""spans AS (
   FROM {{producer_spans}} WHERE marker_offset IS NOT NULL OR ({IS_OPEN})
 )"""
 
-#: Open records can only be of a transaction with an epoch that they have: `core.kafka.producer_state.record_epochs`.
+#: Open records can only be of a transaction with an epoch that they have: `core.kafka.marker_acceptance.record_epochs`.
 #: The same rows with what the copies show of each marker, or why they show nothing, and with what the transaction
 #: wrote: the span that its marker ended, else the open one. If the transaction is complete, the open records may be of
 #: a later one.
