@@ -48,8 +48,6 @@ def test_what_a_leader_refuses_is_named_as_its_error_and_is_no_mere_information(
 
 #: finding -> severity, where a scenario or an incident depends on it.
 SEVERITIES = {
-    Finding.EPOCH_DOUBLE_BUMP: Severity.INFO,  # M05: harmless alone
-    Finding.SUSPICIOUS_PHANTOM_APPEND: Severity.INFO,  # legal without any bug in the broker
     Finding.SPLIT_OUTCOME: Severity.CRITICAL,  # M20: atomicity is broken
     Finding.PRODUCER_ID_OWNED_TWICE: Severity.CRITICAL,  # M22: corruption
 }

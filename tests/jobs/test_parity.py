@@ -108,5 +108,5 @@ LESS_BY_TEXT: dict[str, dict[tuple[str, int, int], str | None]] = {
 
 def test_copies_and_transaction_indexes_agree(audit):
     _, _, tables = audit
-    names = {"COPIES_DISAGREE", "ABORT_NOT_INDEXED", "INDEXED_ABORT_NOT_IN_LOG"}
+    names = {"COPIES_DISAGREE", "TRANSACTION_INDEX_DISAGREES"}
     assert [row for row in tables.rows("findings") if row["name"] in names] == []

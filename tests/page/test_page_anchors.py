@@ -85,7 +85,7 @@ def test_findings_and_partitions_have_anchors():
     ids = {each.get("id") for each in parsed(render_page(full_page())).iter()}
     assert ids >= {
         "finding:SPLIT_OUTCOME",
-        "finding:DUPLICATE_MARKER",
+        "finding:COPY_OF_DELETED_TOPIC",
         "lag:payments-0",
         "coverage:payments",
         "plan:payments-0-24",

@@ -9,7 +9,7 @@ from txnlib.ask.summary import finding_places
 
 def test_forecasts_and_what_is_above_info_have_places(tmp_path) -> None:
     write_run(tmp_path)
-    severities = {"DUPLICATE_MARKER": "INFO", "MARKER_MISSING": "CRITICAL", "PRODUCER_EPOCHS_RUN_OUT": "INFO"}
+    severities = {"COPY_OF_DELETED_TOPIC": "INFO", "MARKER_MISSING": "CRITICAL", "PRODUCER_EPOCHS_RUN_OUT": "INFO"}
     write(
         tmp_path,
         "findings",
@@ -18,6 +18,6 @@ def test_forecasts_and_what_is_above_info_have_places(tmp_path) -> None:
     found = finding_places(open_run(open_tables(str(tmp_path))), 9)
     assert [(each.name, len(each.places)) for each in found] == [
         ("MARKER_MISSING", 1),
-        ("DUPLICATE_MARKER", 0),
+        ("COPY_OF_DELETED_TOPIC", 0),
         ("PRODUCER_EPOCHS_RUN_OUT", 1),
     ]

@@ -249,7 +249,7 @@ def findings() -> list[FindingPlaces]:
     split = FINDINGS[Finding.SPLIT_OUTCOME]
     return [
         FindingPlaces("SPLIT_OUTCOME", "CRITICAL", 2, split.meaning, split.advice, places),
-        FindingPlaces("DUPLICATE_MARKER", "INFO", 5, "A marker is repeated.", "nothing to do."),
+        FindingPlaces("COPY_OF_DELETED_TOPIC", "INFO", 5, "A topic was deleted.", "nothing to do."),
     ]
 
 

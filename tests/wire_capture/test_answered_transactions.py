@@ -147,7 +147,7 @@ def test_one_that_a_marker_ended_since_is_no_row_and_no_finding(tables: MemoryTa
 def test_what_the_leader_answered_and_nothing_shows_is_said(tables: MemoryTables) -> None:
     found = {(row["topic"], row["name"], row["offset"]) for row in tables.rows("findings")}
     assert found == {
-        ("overtaken", "LIVE_PRODUCER_DISAGREES", START),
+        ("overtaken", "LIVE_ANSWER_DISAGREES", START),
         ("overtaken", "LIVE_STABLE_OFFSET_DISAGREES", LOG_START),
         ("not.described", "LIVE_STABLE_OFFSET_DISAGREES", LOG_START),
     }

@@ -193,8 +193,8 @@ def test_a_log_that_disagrees_with_its_brokers_is_found(spark: SparkSession, nig
         _changed(path, "producer_epoch", lambda epoch: epoch + 1)
     found = _disagreements(spark, folder)
     assert {(name, topic) for name, topic, _ in found} == {
-        ("LIVE_PRODUCER_DISAGREES", "orders"),
-        ("LIVE_PRODUCER_DISAGREES", "stuck"),
-        ("LIVE_STATE_DISAGREES", "__transaction_state"),
+        ("LIVE_ANSWER_DISAGREES", "orders"),
+        ("LIVE_ANSWER_DISAGREES", "stuck"),
+        ("LIVE_ANSWER_DISAGREES", "__transaction_state"),
     }
-    assert ("LIVE_PRODUCER_DISAGREES", "stuck", 0) in found
+    assert ("LIVE_ANSWER_DISAGREES", "stuck", 0) in found

@@ -57,10 +57,6 @@ _CAPTURE_AGAIN: Final = (
     "abort nothing on the strength of this log. Capture again. If the two still disagree, restart or move the leader,"
     " so that it loads its state from the log, and report the problem to Apache Kafka with both captures."
 )
-_EXPLAINS_WHAT_FOLLOWS: Final = "nothing to do. They explain the records that follow."
-_SELDOM_HARMFUL: Final = (
-    "odd, but seldom harmful by themselves. If a transaction of the same id hangs, they help to explain it."
-)
 _REUSE_IDS: Final = (
     "an application creates a new id for each use. Make it reuse its ids, because brokers keep every id in memory until"
     " it expires."
@@ -161,91 +157,11 @@ class Finding(Enum):
     ILLEGAL_TRANSITION = FindingRule(
         severity=Severity.ERROR,
         topic=Topic.RECORDS,
-        meaning="Two consecutive records of a transactional id form a step that the coordinator never takes.",
-        advice=_WRITTEN_BY_NO_COORDINATOR,
-    )
-    SUSPICIOUS_PHANTOM_APPEND = FindingRule(
-        severity=Severity.INFO,
-        topic=Topic.RECORDS,
         meaning=(
-            "A record looks like an append that timed out: the coordinator rolled it back in memory, but not in the"
-            " log."
-        ),
-        advice=_EXPLAINS_WHAT_FOLLOWS,
-    )
-    STATE_NEVER_WRITTEN = FindingRule(
-        severity=Severity.ERROR,
-        topic=Topic.RECORDS,
-        meaning="A record contains a state that exists only in the coordinator's memory.",
-        advice=_WRITTEN_BY_NO_COORDINATOR,
-    )
-    PARTITIONS_CHANGED = FindingRule(
-        severity=Severity.WARNING,
-        topic=Topic.RECORDS,
-        meaning=(
-            "A transaction lost partitions, or its Prepare record lists other partitions than the record before it."
-        ),
-        advice=_SELDOM_HARMFUL,
-    )
-    TIMEOUT_CHANGED = FindingRule(
-        severity=Severity.WARNING,
-        topic=Topic.RECORDS,
-        meaning="The timeout changed at a step other than an initialisation.",
-        advice=_SELDOM_HARMFUL,
-    )
-    START_TIMESTAMP_MISSING = FindingRule(
-        severity=Severity.WARNING,
-        topic=Topic.RECORDS,
-        meaning="A record of a transaction that has begun has no start time.",
-        advice=_SELDOM_HARMFUL,
-    )
-    START_TIMESTAMP_IN_EMPTY = FindingRule(
-        severity=Severity.WARNING,
-        topic=Topic.RECORDS,
-        meaning="A record in state Empty has the start time of a transaction.",
-        advice=_SELDOM_HARMFUL,
-    )
-    START_TIMESTAMP_CHANGED = FindingRule(
-        severity=Severity.WARNING,
-        topic=Topic.RECORDS,
-        meaning="The start time changed between two records of one transaction.",
-        advice=_SELDOM_HARMFUL,
-    )
-    PARTITIONS_IN_EMPTY = FindingRule(
-        severity=Severity.WARNING,
-        topic=Topic.RECORDS,
-        meaning="A record in state Empty lists partitions.",
-        advice=_SELDOM_HARMFUL,
-    )
-    PRODUCER_ID_CHANGED = FindingRule(
-        severity=Severity.ERROR,
-        topic=Topic.RECORDS,
-        meaning=(
-            "The producer id changed at a step that is neither an initialisation nor a completion with exhausted"
-            " epochs."
+            "A record of a transactional id has a state, a producer id or a producer epoch that no coordinator writes"
+            " after the record before it."
         ),
         advice=_WRITTEN_BY_NO_COORDINATOR,
-    )
-    PRODUCER_EPOCH_WENT_BACK = FindingRule(
-        severity=Severity.ERROR,
-        topic=Topic.RECORDS,
-        meaning="The epoch of a producer id decreased between two records.",
-        advice=_WRITTEN_BY_NO_COORDINATOR,
-    )
-    UNEXPECTED_PRODUCER_EPOCH = FindingRule(
-        severity=Severity.WARNING,
-        topic=Topic.RECORDS,
-        meaning=(
-            "A step ends with an epoch that the coordinator would not assign: it raises an epoch only by 1, when it"
-            " initialises an id or ends a transaction."
-        ),
-        advice=_SELDOM_HARMFUL,
-    )
-    EPOCH_DOUBLE_BUMP = FindingRule(
-        severity=Severity.INFO,
-        topic=Topic.RECORDS,
-        meaning="A coordinator's abort raised the epoch by two (KAFKA-19367, Kafka 4.0.0). Harmless on its own.",
-        advice=_EXPLAINS_WHAT_FOLLOWS,
     )
     COORDINATOR_EPOCH_WENT_BACK = FindingRule(
         severity=Severity.ERROR,
@@ -342,12 +258,6 @@ class Finding(Enum):
             "someone aborted one partition of a transaction that is still open. Stop its application before it commits."
             " The coordinator then aborts the other partitions at the timeout, and the outcome is not split."
         ),
-    )
-    DUPLICATE_MARKER = FindingRule(
-        severity=Severity.INFO,
-        topic=Topic.OUTCOME,
-        meaning="A marker was written twice, which happens after a failover of its coordinator. Harmless.",
-        advice="nothing to do.",
     )
     WRITTEN_BEFORE_TRANSACTION = FindingRule(
         severity=Severity.ERROR,
@@ -457,25 +367,22 @@ class Finding(Enum):
             " from the log of the leader."
         ),
     )
-    ABORT_NOT_INDEXED = FindingRule(
-        severity=Severity.ERROR,
-        topic=Topic.FILES,
-        meaning="An aborted transaction is not in the transaction index: read_committed consumers read its records.",
-        advice=_REBUILD_THE_INDEX,
-    )
-    INDEXED_ABORT_NOT_IN_LOG = FindingRule(
+    TRANSACTION_INDEX_DISAGREES = FindingRule(
         severity=Severity.ERROR,
         topic=Topic.FILES,
         meaning=(
-            "The transaction index lists an abort whose marker is not in the log: consumers skip records that were not"
-            " aborted."
+            "A log and its transaction index disagree about an abort: read_committed consumers read records that were"
+            " aborted, or skip records that were not."
         ),
         advice=_REBUILD_THE_INDEX,
     )
-    LIVE_PRODUCER_DISAGREES = FindingRule(
+    LIVE_ANSWER_DISAGREES = FindingRule(
         severity=Severity.ERROR,
         topic=Topic.FILES,
-        meaning="The leader and its log disagree about the open transaction of a producer.",
+        meaning=(
+            "A broker and its log disagree: a leader about the open transaction of a producer, or a coordinator about"
+            " the state of a transactional id."
+        ),
         advice=_CAPTURE_AGAIN,
     )
     LIVE_STABLE_OFFSET_DISAGREES = FindingRule(
@@ -485,12 +392,6 @@ class Finding(Enum):
             "The leader answered a last stable offset below its high watermark, and the log shows no transaction that"
             " was open there."
         ),
-        advice=_CAPTURE_AGAIN,
-    )
-    LIVE_STATE_DISAGREES = FindingRule(
-        severity=Severity.ERROR,
-        topic=Topic.FILES,
-        meaning="The coordinator and its log disagree about the state of a transactional id.",
         advice=_CAPTURE_AGAIN,
     )
     LIVE_OWNER_UNKNOWN = FindingRule(

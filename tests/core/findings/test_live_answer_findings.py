@@ -71,7 +71,7 @@ def told(name: str, copy: CoverageRow = COPY) -> list[tuple[int | None, str | No
         for state in [ProducerState(epoch, 4, last, 0, None, None if marker else first)]
     ]
     found = [*lost_transactions(answers, spans), *of_producers(producers, checks)]
-    assert {each.name for each in found} <= {"LIVE_PRODUCER_DISAGREES"}
+    assert {each.name for each in found} <= {"LIVE_ANSWER_DISAGREES"}
     return sorted((each.offset, each.evidence) for each in found)
 
 
@@ -150,13 +150,13 @@ def described(
 @pytest.mark.parametrize("name", IDS)
 def test_coordinators_and_logs_that_disagree(name: str) -> None:
     record, _, is_found = IDS[name]
-    found = described(name).get("LIVE_STATE_DISAGREES")
+    found = described(name).get("LIVE_ANSWER_DISAGREES")
     assert (found and found[0]) == (record[3] if is_found and record else None)
 
 
 @pytest.mark.parametrize("nothing", [{"copy": replace(COORDINATOR, damaged_offset=7)}, {"log_end": None}])
 def test_of_a_coordinator_without_a_sound_copy_nothing_is_said(nothing: dict[str, object]) -> None:
-    assert not any("LIVE_STATE_DISAGREES" in described(name, **nothing) for name in IDS)
+    assert not any("LIVE_ANSWER_DISAGREES" in described(name, **nothing) for name in IDS)
 
 
 def test_an_owner_that_no_record_names_is_found() -> None:
@@ -165,7 +165,7 @@ def test_an_owner_that_no_record_names_is_found() -> None:
 
 
 def test_the_evidence_about_an_id_says_both() -> None:
-    assert described("expired in the log")["LIVE_STATE_DISAGREES"][1] == (
+    assert described("expired in the log")["LIVE_ANSWER_DISAGREES"][1] == (
         "the log: no state, producer id 7, producer epoch 3; the coordinator: Empty, producer id 7, producer epoch 3"
     )
     assert described("only the coordinator has it")["LIVE_OWNER_UNKNOWN"][1] == (

@@ -48,11 +48,12 @@ def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
         first_offset=12,
         marker=replace(MARKER, type="ABORT", ends_data=True, before=None, after=DECISION, ms=TS - 900),
     )
-    duplicate, split = of_markers([odd, replace(odd, marker=replace(MARKER, is_first=True)), ended])
+    alone = replace(odd, marker=replace(MARKER, epoch=9, complete_since_ms=0, known_until_ms=TS + 5_000_000))
+    unexplained, split = of_markers([alone, odd, replace(odd, marker=replace(MARKER, is_first=True)), ended])
     decision = f'{{"type":"COMMIT","epoch":3,"start_ms":{TS - 5_000},"decided_ms":{TS},"completed_ms":{TS + 20}}}'
-    assert (duplicate.name, duplicate.evidence) == (
-        "DUPLICATE_MARKER",
-        f"COMMIT marker of epoch 3 ended nothing; the decision before: {decision}",
+    assert (unexplained.name, unexplained.evidence) == (
+        "MARKER_WITHOUT_DECISION",
+        f"COMMIT marker of epoch 9 ended nothing; the decision before: {decision}",
     )
     assert (split.name, split.evidence) == (
         "SPLIT_OUTCOME",
@@ -161,9 +162,9 @@ def test_the_first_three_copies_of_a_batch_are_shown() -> None:
 def test_aborts_on_which_log_and_index_disagree() -> None:
     (lost,) = of_unindexed([UnindexedAbort("orders", 0, 7, 20)])
     assert (lost.name, lost.offset, lost.evidence) == (
-        "ABORT_NOT_INDEXED",
+        "TRANSACTION_INDEX_DISAGREES",
         20,
         "the index has no entry with last offset 20",
     )
     (extra,) = of_indexed([IndexedAbort("orders", 0, 7, 12, 20, 21)])
-    assert (extra.offset, extra.evidence) == (20, "first offset 12, last offset 20, LSO 21")
+    assert (extra.name, extra.offset, extra.evidence) == (lost.name, 20, "first offset 12, last offset 20, LSO 21")

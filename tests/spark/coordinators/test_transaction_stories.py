@@ -183,7 +183,7 @@ def of(both, name):
         ("M02 commit with transactions v2", "CLIENT", []),
         ("M03 timeout", "TIMEOUT", []),
         ("M04 fenced", "NEW_PRODUCER", []),
-        ("M10 failover", "CLIENT", [("DUPLICATE_MARKER", 2)]),
+        ("M10 failover", "CLIENT", []),
         ("M20 split", "CLIENT", [("SPLIT_OUTCOME", 1)]),
         ("M24 stuck", "CLIENT", []),
         ("never marked", "CLIENT", [("MARKER_MISSING", None)]),

@@ -100,7 +100,7 @@ def of_open_transaction(
         if live_start is not None and live_epoch is not None:
             says = f"open since offset {live_start}, producer epoch {live_epoch}"
         evidence = f"the log: open since offset {start}, producer epoch {known(epoch)}; the leader: {says}"
-        yield found(Finding.LIVE_PRODUCER_DISAGREES, evidence, at, offset=start)
+        yield found(Finding.LIVE_ANSWER_DISAGREES, evidence, at, offset=start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def lost_transactions(answers: Mapping[Place, LiveAnswer], spans: Sequence[ToldS
             assert producer_id is not None
             if not any(_has(span, start, answer) for span in spans_of[place, producer_id]):
                 says = f"the leader: open since offset {start}; the log: no transaction of the producer was open there"
-                yield found(Finding.LIVE_PRODUCER_DISAGREES, says, live, offset=start)
+                yield found(Finding.LIVE_ANSWER_DISAGREES, says, live, offset=start)
 
 
 def _has(span: ToldSpan, start: int, answer: LiveAnswer) -> bool:
@@ -195,7 +195,7 @@ def of_live_transactions(
             and _state(record) != _state(live)
         ):
             says = f"the log: {_state(record)}; the coordinator: {_state(live)}"
-            yield found(Finding.LIVE_STATE_DISAGREES, says, record)
+            yield found(Finding.LIVE_ANSWER_DISAGREES, says, record)
         if (
             live.producer_id is not None
             and live.producer_id >= 0

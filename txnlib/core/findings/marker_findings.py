@@ -70,17 +70,16 @@ def _carries(marker: Marker, decision: Decision) -> bool:
 def _of_carried(marker: Marker, before: Decision) -> Finding | None:
     """The finding about a marker that matches a decision.
 
-    The first such marker carries the decision out. For others, only the time distinguishes a repetition from a manual
-    marker.
+    The first such marker carries the decision out. For others, only the time distinguishes a repetition, as after a
+    failover of the coordinator, from a manual marker.
     """
     if marker.is_first:
         is_old = is_ahead(before.coordinator_epoch, marker.coordinator_epoch)
         return Finding.MARKER_OF_DEPOSED_COORDINATOR if is_old else None
-    if not marker.ends_data:
-        return Finding.DUPLICATE_MARKER
     if _is_inside_live(marker):
         return Finding.SPLIT_OUTCOME
-    return Finding.MARKER_WITHOUT_DECISION if _is_apart(marker, before) and _is_history_complete(marker) else None
+    is_alone = marker.ends_data and _is_apart(marker, before) and _is_history_complete(marker)
+    return Finding.MARKER_WITHOUT_DECISION if is_alone else None
 
 
 def _is_within(marker: Marker, decision: Decision) -> bool:

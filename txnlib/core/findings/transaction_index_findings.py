@@ -21,7 +21,7 @@ def of_unindexed(aborts: Iterable[UnindexedAbort]) -> Iterator[FindingRow]:
     """The finding about each marker, which ended a transaction with data. Kafka: `LogSegment.updateTxnIndex`."""
     for each in aborts:
         says = f"the index has no entry with last offset {each.marker_offset}"
-        yield found(Finding.ABORT_NOT_INDEXED, says, each, offset=each.marker_offset)
+        yield found(Finding.TRANSACTION_INDEX_DISAGREES, says, each, offset=each.marker_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +38,4 @@ def of_indexed(entries: Iterable[IndexedAbort]) -> Iterator[FindingRow]:
     for each in entries:
         first, stable = known(each.first_offset), known(each.last_stable_offset)
         says = f"first offset {first}, last offset {each.marker_offset}, LSO {stable}"
-        yield found(Finding.INDEXED_ABORT_NOT_IN_LOG, says, each, offset=each.marker_offset)
+        yield found(Finding.TRANSACTION_INDEX_DISAGREES, says, each, offset=each.marker_offset)
