@@ -22,7 +22,7 @@ WRITTEN = (
     "ended_transactions",
     *FORECAST.reads,
 )
-ODD = {"name": "DUPLICATE_MARKER", "severity": "INFO", "message": "…", "topic": "orders", "partition": 0}
+ODD = {"name": "COPY_OF_DELETED_TOPIC", "severity": "INFO", "message": "…", "topic": "orders", "partition": 0}
 
 
 def _night(root, night):
@@ -109,7 +109,7 @@ def test_the_third_night_forecasts(forecast, three_nights):
     shown = {name: (row["severity"], row["expected"] and f"{row['expected']:%m-%d}") for name, row in found.items()}
     assert count == 4
     assert shown == {
-        "DUPLICATE_MARKER": ("INFO", None),
+        "COPY_OF_DELETED_TOPIC": ("INFO", None),
         "LAST_STABLE_OFFSET_STANDS_STILL": ("WARNING", None),
         "PRODUCER_EPOCHS_RUN_OUT": ("INFO", "12-05"),
         "PRODUCER_IDS_FILL_MEMORY": ("INFO", "02-14"),
@@ -133,7 +133,7 @@ def test_what_is_no_longer_expected_goes(spark, tmp_path):
     write(tmp_path, "findings", {"name": "PRODUCER_EPOCHS_RUN_OUT", "severity": "INFO"}, run_id=f"test-{NIGHTS[2]}")
     write(tmp_path, "findings", ODD, run_id=f"test-{NIGHTS[2]}")
     found, count = _forecast(spark, tmp_path)
-    assert (list(found), count, run_id) == (["DUPLICATE_MARKER"], 1, f"test-{NIGHTS[0]}")
+    assert (list(found), count, run_id) == (["COPY_OF_DELETED_TOPIC"], 1, f"test-{NIGHTS[0]}")
 
 
 def test_thresholds_that_are_tried_out_forecast_nothing(spark, three_nights):

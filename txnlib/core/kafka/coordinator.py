@@ -1,4 +1,4 @@
-"""What is odd about a record of a transactional id, or about the step to it.
+"""What is odd about a coordinator's record, or the step to it.
 
 Each record has the complete state, so "after" is the record itself; the work is in judging the step. A step is judged
 only between provably consecutive records, because compaction may have removed others. And a record may stay in the log
