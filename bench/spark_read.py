@@ -22,9 +22,8 @@ from pyspark.sql import functions as F
 from txnlib.delta.session import delta_session
 from txnlib.readers.arrow_schemas import RECORD_BATCHES
 from txnlib.readers.capture import Capture, CaptureFile, list_capture
-from txnlib.readers.file_splits import bundle
 from txnlib.readers.table_readers import BATCH_RUNS_TABLE, may_hold, read_table
-from txnlib.spark.capture_source import read_capture, tasks_of
+from txnlib.spark.capture_source import bundle, read_capture, tasks_of
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import TABLES
 

@@ -40,7 +40,6 @@ from txnlib.pipeline.run import Run, open_run, reopen_run, silent
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT, REPORT
 from txnlib.pipeline.unwritten_tables import UnwrittenTables
-from txnlib.readers.file_splits import BEGINNING
 from txnlib.settings import NUMBERS, GivenNumbers, GivenThresholds, Settings, SettingsFile, decide
 from txnlib.spark.schemas import TABLES
 
@@ -185,7 +184,6 @@ def audit(
     cluster: str | None = None,
     as_of: str | int | datetime | None = None,
     conf: str | Path | None = None,
-    start: Literal["beginning", "snapshot"] = BEGINNING,
     mode: Literal["full", "incremental"] = FULL,
     detail: Literal["runs", "batches"] = DEFAULT_DETAIL,
     follow_links: bool = False,
@@ -200,8 +198,8 @@ def audit(
       temporary folder, which is deleted with the Audit.
     * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture
       instant.
-    * `cluster`, `conf`, `start`, `mode`, `detail`, `follow_links`, `take_over`, and each of `numbers`: as the options
-      of the job `audit` (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in
+    * `cluster`, `conf`, `mode`, `detail`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job
+      `audit` (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in
       minutes.
     * `progress`: called with a line per table, for instance `print`.
 
@@ -225,7 +223,6 @@ def audit(
         cluster=cluster,
         as_of_ms=_instant(as_of),
         settings=_known_numbers(numbers, GivenNumbers.__optional_keys__),
-        start=start,
         mode=mode,
         detail=detail,
         follow_links=follow_links,

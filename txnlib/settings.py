@@ -325,7 +325,6 @@ class Settings(_Section):
         ),
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
-    start: str = Field(default="beginning", description="Where reading started: `--start`.")
     detail: str = Field(default=BATCHES, description="What a row of `record_batches` is: `--detail`.")
     continues: str | None = Field(
         default=None, description="The run from which it resumed; null if everything was read."

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+from txnlib.readers.file_splits import STARTS
 
 import txnlib
 from tests.support.delta_tables import called_plainly, txn_audit
@@ -21,7 +22,6 @@ from txnlib.delta import session
 from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 from txnlib.pipeline.audit_request import MODES, AuditRequest
-from txnlib.readers.file_splits import STARTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AS_OF = datetime(2026, 11, 21, 7, 42, 41, 899_000, tzinfo=UTC)

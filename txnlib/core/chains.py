@@ -36,7 +36,7 @@ class FinishedRun:
     #: None for runs of versions without chains.
     chain: str | None
     night: int
-    #: What another run must have in common with it to continue it: version, start of reading, detail.
+    #: What another run must have in common with it to continue it: version, detail.
     made: tuple[str | None, ...]
     #: Its setting; None if not stored.
     producer_id_expiration_ms: int | None = None

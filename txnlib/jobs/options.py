@@ -18,7 +18,6 @@ from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
 from txnlib.jobs.progress import FORMATS, TEXT
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
-from txnlib.readers.file_splits import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
 from txnlib.settings import NUMBERS
 
@@ -79,7 +78,6 @@ GROUPS: Final = {
         "--transaction-max-timeout-ms",
         "--in-doubt-after",
         "--coordinator-partitions",
-        "--start",
         "--detail",
         "--follow-links",
         "--take-over",
@@ -140,13 +138,6 @@ OPTIONS: Final = (
         _REPORTS,
         "Also write the report in numbers, as JSON; '-' prints it in place of the report",
         {"metavar": "FILE.json"},
-    ),
-    Option(
-        "--start",
-        _READS,
-        "Read each log from its beginning (default), or from its newest producer snapshot: faster, with the same open "
-        "transactions, but without those that ended before",
-        {"choices": STARTS, "default": BEGINNING},
     ),
     Option(
         "--mode",

@@ -29,7 +29,6 @@ from txnlib.pipeline.run_owner import this_process
 from txnlib.pipeline.step_plans import OF_BATCHES, Scale, is_small, scale_of
 from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.file_splits import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.instants import clock_ms
@@ -138,8 +137,6 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
     capture = replace(list_capture(request.input, follow_links=request.follow_links, say=say), detail=request.detail)
-    if request.start == SNAPSHOT:
-        capture = start_at_snapshots(capture)
     spark = delta_session("txnlib")
     scale, tuning = scale_of(capture.size, capture.size_of_topics, len(capture.files)), Tuning(spark)
     tuning.tune(Plans.SMALL if scale is Scale.ALL_FIT else Plans.FEW_ROWS)
@@ -247,7 +244,6 @@ def _decide(
             "assumed": tuple(name for setting, name in BROKER_SETTINGS.items() if setting not in decided),
             "kafka_version": notes.kafka_version,
             "transaction_version": notes.transaction_version,
-            "start": request.start,
             "detail": request.detail,
             "continues": None if earlier is None else earlier.run.run_id,
         }

@@ -30,7 +30,7 @@ from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import read_located
 
 Batches = Iterator[pa.RecordBatch]
-#: The rows of `segments` for parts of a file.
+#: The rows of `segments` for segments that are resumed.
 SEGMENT_PARTS_TABLE: Final = "segment_parts"
 #: The rows of `record_batches`, with runs of batches. Text is read batch by batch: it may print a batch twice, and only
 #: single batches show that.
@@ -42,8 +42,8 @@ JOINED_BYTES: Final = 4 << 20
 
 
 def may_hold(table: str, file: CaptureFile) -> bool:
-    """Whether a file, or a part of it, may have rows of a table, by its kind and, for a segment, by its topic."""
-    not_filled = SEGMENT_PARTS_TABLE if file.part is None else "segments"
+    """Whether a file may have rows of a table, by its kind and, for a segment, by its topic."""
+    not_filled = SEGMENT_PARTS_TABLE if file.resume is None else "segments"
     if table == not_filled or table not in KINDS[file.kind][1]:
         return False
     return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
@@ -140,12 +140,9 @@ def _read_segment(file: CaptureFile, readers: Readers) -> TableBatches:
 
 
 def open_segment(file: CaptureFile, buffer: BlockBuffer) -> Segment:
-    """The segment in a file, or the part of it that `file.part` gives."""
-    topic, partition, part = file.topic or "", file.partition or 0, file.part
-    start = part.state if part is not None and part.state is not None else AT_START
-    until = None if part is None else part.stop
-    where = (file.path, file.source, topic, partition, file.offset)
-    return Segment(*where, buffer, buffer.size, buffer.forget, start, until, file.size)
+    """The segment in a file, to be read from where `file.resume` says."""
+    where = (file.path, file.source, file.topic or "", file.partition or 0, file.offset)
+    return Segment(*where, buffer, buffer.size, buffer.forget, file.resume or AT_START, file.size)
 
 
 def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches:
@@ -259,7 +256,6 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
         _read_no_content,
         {"segments": lambda file: broker_files.read_unreadable_file(file, file.problem)},
     ),
-    FileKind.SKIPPED_SEGMENT: (_read_no_content, {"segments": broker_files.read_skipped_segment}),
 }
 #: Every table that files fill, with its columns.
 SCHEMAS: Final[Mapping[str, pa.Schema]] = {
@@ -278,10 +274,9 @@ def tables_of(capture: Capture) -> tuple[str, ...]:
 
 
 def files_to_read(capture: Capture) -> Iterator[CaptureFile]:
-    """The files of a capture, each as the parts of it that are read."""
-    for file in capture.files:
-        parts = capture.parts.get(file.path)
-        yield from (file,) if parts is None else (replace(file, part=part) for part in parts)
+    """The files of a capture, each with where to resume reading it."""
+    states = {segment.path: segment.state for segment in capture.resumed}
+    return (replace(file, resume=states.get(file.path)) for file in capture.files)
 
 
 # ---- A small capture, read in one pass through its files

@@ -206,7 +206,7 @@ SEGMENTS: Final = Table(
     ),
 )
 
-#: Rows of `segments` for one part of a file. `tail` and `is_decoded` are NULL if the segment continues after the part.
+#: Rows of `segments` of a resumed segment: what an earlier run has read, without `tail` and `is_decoded`, and the rest.
 SEGMENT_PARTS: Final = Struct((*SEGMENTS.columns, Column("part_position", LONG)))
 
 PRODUCER_SNAPSHOTS: Final = Table(
