@@ -28,7 +28,7 @@ from txnlib.readers.file_parts import first_segments, put_together, read_before,
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE
 
 Row = dict[str, Any]
-MADE = ("1", "batches")
+VERSION = "1"
 BATCH = tuple(column.name for column in TABLES["record_batches"].columns)
 #: What a killed audit may leave: tables are written in this order.
 WRITTEN = ("record_batches", "segments", "coverage", "audit_runs")
@@ -164,7 +164,7 @@ class Cluster:
 
     def history(self) -> RunHistory:
         rows = self.tables.execute("SELECT run_id, as_of, finished, chain, night FROM audit_runs WHERE status = 'DONE'")
-        return RunHistory(frozenset(FinishedRun(*row, MADE) for row in rows))
+        return RunHistory(frozenset(FinishedRun(*row, VERSION) for row in rows))
 
     def audit(
         self, capture: Capture, as_of_ms: int, *, is_full: bool, history: RunHistory, until: int = len(WRITTEN)
@@ -172,7 +172,7 @@ class Cluster:
         """One audit, killed before it writes its table number `until`. Refused if another one has ended since it was
         opened."""
         run_id = f"eu-{as_of_ms}"
-        usable = [] if is_full else history.to_continue(MADE, as_of_ms)
+        usable = [] if is_full else history.to_continue(VERSION, as_of_ms)
         earlier = usable[0] if usable and not history.is_continued(usable[0], but_at=[as_of_ms]) else None
         resumed = () if earlier is None else self.resumed(capture, earlier)
         chain = history.chain(run_id, as_of_ms, *history.next_place(run_id, earlier))

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.segments import rows_of_file
-from txnlib.core.batch_runs import DETAILS
 from txnlib.readers.capture import Capture, FileKind, ResumedSegment, list_capture
 from txnlib.readers.file_parts import read_before
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE, read_small_capture
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_small_capture, read_table
 
 MUCH = {"most_rows": 1 << 40, "most_bytes": 1 << 40}
 
@@ -24,17 +23,15 @@ def capture(repository) -> Capture:
 
 
 def rows_of(capture: Capture, table: str) -> list[dict]:
-    return [row for file in capture.files for row in rows_of_file(table, file)]
+    return [row for file in capture.files for rows in read_table(table, file) for row in rows.to_pylist()]
 
 
-@pytest.mark.parametrize("detail", DETAILS)
-def test_each_table_has_the_rows_of_its_files_in_the_detail_of_the_capture(capture, detail):
-    found = read_small_capture(Capture(capture.files, capture.notes, capture.inputs, detail=detail), **MUCH)
+def test_each_table_has_the_rows_of_its_files(capture):
+    found = read_small_capture(capture, **MUCH)
     assert found is not None
-    assert not {BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE} & found.keys()
-    of_batches = BATCH_RUNS_TABLE if detail == "runs" else "record_batches"
+    assert SEGMENT_PARTS_TABLE not in found
     for table, rows in found.items():
-        assert rows.to_pylist() == rows_of(capture, of_batches if table == "record_batches" else table), table
+        assert rows.to_pylist() == rows_of(capture, table), table
 
 
 def test_each_file_is_opened_once(capture, monkeypatch):

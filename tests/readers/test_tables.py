@@ -17,7 +17,6 @@ from txnlib.readers.table_readers import READ_TABLES, may_hold, read_files, read
 #: RESUMED: a segment that an earlier run has read in part.
 FILES = """
 record_batches        SEGMENT RESUMED DUMP
-batch_runs            SEGMENT RESUMED DUMP
 transaction_log       SEGMENT(__transaction_state) RESUMED(__transaction_state) DUMP
 committed_offsets     SEGMENT(__consumer_offsets) RESUMED(__consumer_offsets)
 metadata_log          SEGMENT(__cluster_metadata) RESUMED(__cluster_metadata) DUMP METADATA_SNAPSHOT
@@ -73,7 +72,7 @@ def test_many_small_files_are_few_batches(repository):
     files = list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files
     found = [table for table, _ in read_files(READ_TABLES, files)]
     assert len(found) == len(set(found))
-    assert {"record_batches", "batch_runs", "segments", "checkpoints", "transaction_log"} <= set(found)
+    assert {"record_batches", "segments", "checkpoints", "transaction_log"} <= set(found)
 
 
 def test_one_pass_gives_every_table_its_rows_and_opens_each_file_once(repository, monkeypatch):

@@ -1,6 +1,5 @@
 """Laws of a capture that tasks or the driver read: the rows are the same."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -10,9 +9,8 @@ from tests.support.dumps import Batch, print_dump
 from tests.support.frames import assert_same
 from tests.support.log_bytes import segment
 from tests.support.log_notation import TS, C, T
-from txnlib.core.batch_runs import DETAILS
 from txnlib.readers.capture import list_capture
-from txnlib.readers.table_readers import BATCH_RUNS_TABLE, READ_TABLES, SEGMENT_PARTS_TABLE
+from txnlib.readers.table_readers import READ_TABLES, SEGMENT_PARTS_TABLE
 from txnlib.spark import capture_source
 from txnlib.spark.capture_source import CaptureSource
 
@@ -40,16 +38,13 @@ def mixed(repository, tmp_path):
 def test_the_driver_reads_the_rows_that_tasks_read(spark, repository, tmp_path, monkeypatch):
     monkeypatch.setattr(capture_source, "_ARRAY_BYTES", 1_000)  # many arrays, as in a large capture
     capture = mixed(repository, tmp_path)
-    for detail in DETAILS:
-        source, by_tasks = (
-            CaptureSource(spark, replace(capture, detail=detail), is_small) for is_small in (True, False)
-        )
-        for table in READ_TABLES:
-            if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE):
-                read = source.read(table)
-                assert not isinstance(read, DataFrame)
-                assert_same(source.frame(table), by_tasks.frame(table))
-                assert source.may_have(table) >= (read.num_rows > 0)
+    source, by_tasks = (CaptureSource(spark, capture, is_small) for is_small in (True, False))
+    for table in READ_TABLES:
+        if table != SEGMENT_PARTS_TABLE:
+            read = source.read(table)
+            assert not isinstance(read, DataFrame)
+            assert_same(source.frame(table), by_tasks.frame(table))
+            assert source.may_have(table) >= (read.num_rows > 0)
 
 
 def test_tasks_read_what_is_too_much_for_the_driver(spark, repository, tmp_path, monkeypatch):

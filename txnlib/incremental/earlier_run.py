@@ -122,22 +122,17 @@ def history_of(store: Store, cluster: str) -> RunHistory:
     rows = finished.select("run_id", *instants, "chain", "night", "version", "settings").collect()
     found = []
     for run_id, as_of_ms, finished_ms, chain, night, version, settings in rows:
-        known = json.loads(settings)
-        made = (version, known.get("detail"))
-        expiration_ms = known.get("producer_id_expiration_ms")
-        found.append(FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, made, expiration_ms))
+        expiration_ms = json.loads(settings).get("producer_id_expiration_ms")
+        found.append(FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, version, expiration_ms))
     return RunHistory(frozenset(found))
 
 
-def runs_to_continue(
-    store: Store, cluster: str, history: RunHistory, before_ms: int | None, detail: str
-) -> list[EarlierRun]:
+def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms: int | None) -> list[EarlierRun]:
     """The audits of a cluster that another one can continue, newest first.
 
-    They have the same `detail`, and were made by this version: another version may
-    read the same bytes differently.
+    They were made by this version: another version may read the same bytes differently.
     """
-    found = history.to_continue((__version__, detail), before_ms)
+    found = history.to_continue(__version__, before_ms)
     return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]
 
 

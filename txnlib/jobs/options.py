@@ -12,7 +12,6 @@ from typing import Any, Final, NoReturn
 from txnlib.ask.acknowledgements import read_acknowledgements
 from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.run_result import CONDITIONS
-from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
@@ -78,7 +77,6 @@ GROUPS: Final = {
         "--transaction-max-timeout-ms",
         "--in-doubt-after",
         "--coordinator-partitions",
-        "--detail",
         "--follow-links",
         "--take-over",
         "--log-format",
@@ -145,13 +143,6 @@ OPTIONS: Final = (
         "Read every log in full (default), or only what was appended since the cluster's last audit (incremental). The"
         " tables are the same",
         {"choices": MODES, "default": FULL},
-    ),
-    Option(
-        "--detail",
-        _READS,
-        "A row of record_batches is a run of batches that merely continue each other (runs, default), or one batch"
-        " (batches). Other tables are the same",
-        {"choices": DETAILS, "default": DEFAULT_DETAIL},
     ),
     Option(
         "--follow-links",

@@ -16,7 +16,6 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
-from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.coverage.captured_files import is_broker_id, names_of
 from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
@@ -117,8 +116,6 @@ class Capture:
     inputs: tuple[str, ...]
     #: Segments to resume: only their appended bytes are read.
     resumed: tuple[ResumedSegment, ...] = ()
-    #: What a row of `record_batches` is (`core.batch_runs.DETAILS`).
-    detail: str = DEFAULT_DETAIL
 
     @property
     def size(self) -> int:

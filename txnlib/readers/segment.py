@@ -117,10 +117,10 @@ class Segment:
 
 
 class SegmentBatchRows:
-    """The batches of a segment, one row each or one row per run. Columns: `arrow_schemas.RECORD_BATCHES`."""
+    """The batches of a segment, one row per run. Columns: `arrow_schemas.RECORD_BATCHES`."""
 
-    def __init__(self, segment: Segment, *, has_runs: bool = False) -> None:
-        self._segment, self._has_runs = segment, has_runs
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
         self._constants = {"topic": segment.topic, "partition": segment.partition, "source": segment.source}
         self._constants |= {"segment_base_offset": segment.base_offset}
 
@@ -128,7 +128,7 @@ class SegmentBatchRows:
         if not isinstance(event, Block):
             return ()
         segment = self._segment
-        return (batch_rows(self._constants, segment.buffer, segment.size, event, has_runs=self._has_runs),)
+        return (batch_rows(self._constants, segment.buffer, segment.size, event),)
 
     def end(self) -> Iterable[pa.RecordBatch]:
         return ()

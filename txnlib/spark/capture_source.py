@@ -20,19 +20,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from txnlib.core.batch_runs import RUNS
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import READ_WHOLE, Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
 from txnlib.readers.table_readers import (
-    BATCH_RUNS_TABLE,
+    READ_TABLES,
     SCHEMAS,
     SEGMENT_PARTS_TABLE,
     files_to_read,
     may_hold,
     read_files,
     read_small_capture,
-    tables_of,
 )
 from txnlib.spark.local_rows import MAX_BYTES, MAX_ROWS, local_relation, no_rows
 from txnlib.spark.python_tasks import in_tasks
@@ -46,7 +44,7 @@ _MANY_TASKS: Final = 200
 class CaptureSource:
     """The rows of a capture, by table. The driver reads a small one, tasks read any other; each file once.
 
-    The tables are those of `readers.table_readers`, with `record_batches` of the capture's detail.
+    The tables are those of `readers.table_readers`.
     """
 
     spark: SparkSession
@@ -70,9 +68,7 @@ class CaptureSource:
         rows = self._read_by_driver().get(table) if self.is_small else None
         if rows is not None:
             return rows
-        found = self._rows_by_tasks(
-            BATCH_RUNS_TABLE if table == "record_batches" and self.capture.detail == RUNS else table
-        )
+        found = self._rows_by_tasks(table)
         if table != "segments" or not self.capture.resumed:
             return found
         # One row per file, with what an earlier run has read of it.
@@ -106,7 +102,7 @@ class CaptureSource:
     def _rows_by_tasks(self, table: str) -> DataFrame:
         with self._reading:
             if self._read is None and self._is_kept:
-                self._read = read_capture(self.spark, self.capture, tables_of(self.capture))
+                self._read = read_capture(self.spark, self.capture, READ_TABLES)
                 try:
                     self._read.persist(StorageLevel.DISK_ONLY)
                 except PySparkException:
@@ -118,7 +114,6 @@ class CaptureSource:
 #: The columns of the tables that files fill.
 _SCHEMAS: Final[Mapping[str, StructType]] = {
     **TABLES,
-    BATCH_RUNS_TABLE: TABLES["record_batches"],
     SEGMENT_PARTS_TABLE: SEGMENT_PARTS,
     "console_log": TABLES["transaction_log"],
 }

@@ -55,7 +55,7 @@ RECORD_BATCHES: Final = Table(
         Column("compression_type", STRING, "none, gzip, snappy, lz4 or zstd."),
         Column("magic", INT, "Batch format: 2, or 0 or 1 for old message sets."),
         Column("crc", LONG, "Stored CRC-32C; NULL for a run."),
-        Column("batches_count", INT, "Number of batches: 1 unless it is a run (`--detail runs`)."),
+        Column("batches_count", INT, "Number of batches: 1 unless it is a run."),
         Column("last_batch_offset", LONG, "Base offset of the last batch."),
         Column("first_timestamp_ms", LONG, "Largest timestamp of the first batch."),
         Column("batches_hash", LONG, "Of a run: a hash by which copies are compared."),
