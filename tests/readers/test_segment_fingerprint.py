@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import TS, C, N, T
+from tests.support.segments import rows_of_file
 from txnlib.readers import arrow_schemas, file_parts
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together, read_before, resume_position
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def landmarks_stand_close(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(table: str, path: Path, at: ReaderState | None = None) -> list[dict[str, Any]]:
     file = CaptureFile(str(path), FileKind.SEGMENT, "raw:1", path.stat().st_size, "orders", 0, 0, at)
-    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
+    return rows_of_file(table, file)
 
 
 def batches(seed: int, count: int, at: int = 0) -> list[bytes]:
