@@ -1,4 +1,4 @@
-"""Segments of an earlier run that can be resumed, by their fingerprints, and the rows of both runs together.
+"""Segments of an earlier run that are resumed, by their fingerprints.
 
 A broker only appends to a segment, unless it truncates, compacts or deletes it. So a reader records some batches as
 landmarks: the first of every 16 MiB, and the last. If all of them are at the same position with the same size, offset,
