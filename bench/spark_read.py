@@ -22,9 +22,8 @@ from pyspark.sql import functions as F
 from txnlib.delta.session import delta_session
 from txnlib.readers.arrow_schemas import RECORD_BATCHES
 from txnlib.readers.capture import Capture, CaptureFile, list_capture
-from txnlib.readers.file_splits import bundle
-from txnlib.readers.table_readers import BATCH_RUNS_TABLE, may_hold, read_table
-from txnlib.spark.capture_source import read_capture, tasks_of
+from txnlib.readers.table_readers import may_hold, read_table
+from txnlib.spark.capture_source import bundle, read_capture, tasks_of
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import TABLES
 
@@ -80,8 +79,8 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     capture = list_capture([given.capture])
     with TemporaryDirectory() as folder:
-        read = read_capture(spark, capture, [BATCH_RUNS_TABLE])
-        rows = ready(spark, capture, folder) if given.ready else read.select(F.inline(BATCH_RUNS_TABLE))
+        read = read_capture(spark, capture, [TABLE])
+        rows = ready(spark, capture, folder) if given.ready else read.select(F.inline(TABLE))
         sink = rows.write.format("noop").mode("overwrite")
         until = time.perf_counter() + SECONDS
         while time.perf_counter() < until:

@@ -19,7 +19,7 @@ from pathlib import Path
 from pyspark import cloudpickle
 
 from txnlib.readers.capture import list_capture
-from txnlib.readers.file_splits import bundle
+from txnlib.spark.capture_source import bundle
 from txnlib.spark.python_tasks import LISTED
 
 SEGMENTS = 20

@@ -21,8 +21,8 @@
 # What to copy
 #   --topics REGEX             Copy only topics whose whole name matches this extended regular expression, and coordinators
 #   --partitions T-P[,T-P]     Copy only these partitions, as orders-0,orders-1, and coordinators
-#   --since-snapshot           Of data partitions, copy only the newest .snapshot and the segments from it on,
-#                              for audits with `--start snapshot`
+#   --since-snapshot           Of data partitions, copy only the newest .snapshot and the segments from it on:
+#                              enough to see what is open, but not what ended before
 #   --text                     Copy the text of kafka-dump-log.sh instead of the files (needs --kafka-home; compressed if there is
 #                              a gzip)
 #   --step STEP                Run only this step: coordinators, partitions or coordinators-again. Can be given more than once

@@ -26,13 +26,12 @@ from txnlib.errors import (
 from txnlib.version import __version__
 
 if TYPE_CHECKING:
-    from txnlib.api import Audit, audit, diff, explain, judge, open_audit, runs
+    from txnlib.api import Audit, audit, diff, explain, open_audit, runs
     from txnlib.ask.episode import Episode
 
 __all__ = [
     "audit",
     "open_audit",
-    "judge",
     "explain",
     "runs",
     "diff",

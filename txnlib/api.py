@@ -1,4 +1,4 @@
-"""The library for notebooks: audit a capture, open an audit, judge it again, explain a transaction."""
+"""The library for notebooks: audit a capture, open an audit, explain a transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from txnlib.ask.report_text import render
 from txnlib.ask.summary import Summary, summarise
 from txnlib.ask.timeline import Timeline, timeline_of
 from txnlib.ask.transaction import ExplainedTransaction, whole_transaction
-from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
 from txnlib.delta.session import delta_session
@@ -34,14 +33,11 @@ from txnlib.errors import UsageError
 from txnlib.page.page_rows import page_rows_of
 from txnlib.page.report_page import render_page
 from txnlib.pipeline.audit import carry_out_steps, close
-from txnlib.pipeline.audit_request import FULL, AuditRequest, check_number
+from txnlib.pipeline.audit_request import FULL, AuditRequest
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, open_run, reopen_run, silent
-from txnlib.pipeline.scheduler import carry_out
-from txnlib.pipeline.tables import AUDIT, REPORT
-from txnlib.pipeline.unwritten_tables import UnwrittenTables
-from txnlib.readers.file_splits import BEGINNING
-from txnlib.settings import NUMBERS, GivenNumbers, GivenThresholds, Settings, SettingsFile, decide
+from txnlib.pipeline.tables import AUDIT
+from txnlib.settings import GivenNumbers, Settings
 from txnlib.spark.schemas import TABLES
 
 
@@ -64,7 +60,7 @@ class RunTables:
 class Audit:
     """One run of an audit: its tables as DataFrames, and its settings.
 
-    `audit`, `open_audit` and `judge` return one. Tables and columns: docs/tables.md.
+    `audit` and `open_audit` return one. Tables and columns: docs/tables.md.
     """
 
     _run: Run = field(repr=False)
@@ -185,9 +181,7 @@ def audit(
     cluster: str | None = None,
     as_of: str | int | datetime | None = None,
     conf: str | Path | None = None,
-    start: Literal["beginning", "snapshot"] = BEGINNING,
     mode: Literal["full", "incremental"] = FULL,
-    detail: Literal["runs", "batches"] = DEFAULT_DETAIL,
     follow_links: bool = False,
     take_over: bool = False,
     progress: Callable[[str], object] | None = None,
@@ -200,8 +194,8 @@ def audit(
       temporary folder, which is deleted with the Audit.
     * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture
       instant.
-    * `cluster`, `conf`, `start`, `mode`, `detail`, `follow_links`, `take_over`, and each of `numbers`: as the options
-      of the job `audit` (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in
+    * `cluster`, `conf`, `mode`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job `audit`
+      (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in
       minutes.
     * `progress`: called with a line per table, for instance `print`.
 
@@ -225,9 +219,7 @@ def audit(
         cluster=cluster,
         as_of_ms=_instant(as_of),
         settings=_known_numbers(numbers, GivenNumbers.__optional_keys__),
-        start=start,
         mode=mode,
-        detail=detail,
         follow_links=follow_links,
     )
     with settings_kept(delta_session("txnlib")):
@@ -255,33 +247,6 @@ def open_audit(
     """
     request = AuditRequest(output=_text(output), schema=schema, cluster=cluster, as_of_ms=_instant(as_of))
     return _audit(reopen_run(request, run_id=run_id, is_finished=run_id is None and as_of is None))
-
-
-def judge(audit: Audit, *, as_of: str | int | datetime | None = None, **thresholds: Unpack[GivenThresholds]) -> Audit:
-    """Judges the open transactions of an audit again, with other thresholds. Arguments that are None keep their values.
-
-    * `as_of`: an instant, as ISO-8601, epoch milliseconds or a datetime.
-    * `thresholds`: in the units of the options of the job `audit` (docs/configuration.md).
-
-    No log is read and nothing is written. `open_transactions` and the tables that are made from it
-    (`hanging_transactions`, `late_transactions`, `partitions`, `brokers`, `abort_plan`, `blocked_groups`,
-    `ended_transactions`) are computed each time they are read; all others are those of `audit`, and so is the `run_id`.
-
-    Raises UsageError if a number is out of range. Tables: docs/tables.md. Source of the rules: docs/rules/reference.md.
-    """
-    given = _known_numbers(thresholds, GivenThresholds.__optional_keys__)
-    for name, number in given.items():
-        check_number(f"{name}=", number, NUMBERS[name].least, NUMBERS[name].most)
-    changed = decide(given, SettingsFile(), None)
-    if (as_of_ms := _instant(as_of)) is not None:
-        changed["as_of_ms"] = as_of_ms
-    before = audit._run
-    written = before.tables.written if isinstance(before.tables, UnwrittenTables) else before.tables
-    run = replace(
-        before, settings=before.settings.model_copy(update=changed), tables=UnwrittenTables(written), say=silent
-    )
-    carry_out(run, REPORT)
-    return replace(audit, _run=run, _summary=None)
 
 
 def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Episode[Explained]:

@@ -2,7 +2,7 @@
 
 A field of `Settings` with a `Setting` is the one declaration of a setting: its default, its limits, its sentences, and
 where it can be given. Derived from it: the settings file and conf/audit.toml, the options of the jobs, the fields of
-`capture.json`, and docs/configuration.md. `GivenThresholds` and `GivenNumbers` type the numbers that the library takes.
+`capture.json`, and docs/configuration.md. `GivenNumbers` types the numbers that the library takes.
 An unknown key of a settings file, a wrong type or a value out of range is a ConfigError naming file and key.
 """
 
@@ -17,7 +17,6 @@ from typing import Annotated, Any, Final, TypedDict
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from txnlib.core.application import compiled
-from txnlib.core.batch_runs import BATCHES
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.coverage.known_metadata import Conclusion, MetadataExtent, holds
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32, is_from
@@ -95,18 +94,13 @@ class Setting:
         return self.kind | None, Field(default=None, **limits, **more)
 
 
-class GivenThresholds(TypedDict, total=False):
-    """Limits for the verdicts, in the units of their options. None: not given."""
+class GivenNumbers(TypedDict, total=False):
+    """All settings that are numbers and have an option, in the units of their options. None: not given."""
 
     max_transaction_timeout: int | None
     transaction_max_timeout_ms: int | None
     stuck_after: int | None
     in_doubt_after: int | None
-
-
-class GivenNumbers(GivenThresholds, total=False):
-    """All settings that are numbers and have an option."""
-
     coordinator_partitions: int | None
 
 
@@ -325,8 +319,6 @@ class Settings(_Section):
         ),
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
-    start: str = Field(default="beginning", description="Where reading started: `--start`.")
-    detail: str = Field(default=BATCHES, description="What a row of `record_batches` is: `--detail`.")
     continues: str | None = Field(
         default=None, description="The run from which it resumed; null if everything was read."
     )

@@ -37,8 +37,10 @@ JOBS = "txnlib/jobs/"
 WIRE = "txnlib/wire_capture/"
 #: The one file of the library that may ask for the time, and who may ask it: to note when, never to judge by.
 CLOCK, ASKS_THE_CLOCK = "txnlib/pipeline/clock.py", "txnlib.pipeline"
+#: What writes tables waits for a random time after a conflict.
+WRITER = "txnlib/delta/store.py"
 #: Modules that bring a clock, chance or other processes, and the files that may import them.
-FORBIDDEN_MODULES = {"time": set(), "random": set(), "secrets": set(), "subprocess": set(), "uuid": set()}
+FORBIDDEN_MODULES = {"time": {WRITER}, "random": {WRITER}, "secrets": set(), "subprocess": set(), "uuid": set()}
 #: Who may read the environment: whatever opens files in stores, and sessions.
 READS_THE_ENVIRONMENT = {
     "txnlib/delta/session.py",

@@ -165,7 +165,7 @@ def test_what_needs_an_extra_says_which(alone, sample_tables):
     ), done
 
 
-NOT_DECLARED = {"py4j"}  # comes with PySpark
+NOT_DECLARED = {"py4j", "markupsafe"}  # come with PySpark and Jinja
 #: PySpark asks for pandas; by the version of delta-spark, its jars are fetched.
 NOT_IMPORTED = {"pandas", "delta-spark", "botocore"}
 #: What `txn-audit` consists of.

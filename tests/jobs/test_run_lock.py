@@ -6,7 +6,6 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 
-import psutil
 import pytest
 from deltalake import DeltaTable
 
@@ -16,7 +15,7 @@ from txnlib.errors import BusyError, OvertakenError
 from txnlib.incremental import history_of
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_lock import announce, claim, settle
-from txnlib.pipeline.run_owner import LEASE, is_alive, this_process
+from txnlib.pipeline.run_owner import LEASE, is_alive, start_of, this_process
 from txnlib.settings import Settings
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -38,7 +37,7 @@ def sleeper(sleepers):
 
 
 def owner_of(process):
-    return f"{socket.gethostname()} {process.pid} {psutil.Process(process.pid).create_time():.0f}"
+    return f"{socket.gethostname()} {process.pid} {start_of(process.pid)}"
 
 
 def test_a_process_is_known_by_its_host_its_id_and_its_start(sleeper):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.segments import rows_of_file
 from txnlib.readers.capture import list_capture
-from txnlib.readers.table_readers import read_table
 
 TOOLS = ("2.8.2", "3.4.1", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.1", "4.3.0")
 KEYS = {"record_batches": ("topic", "partition", "base_offset"), "transaction_log": ("partition", "offset")}
@@ -30,11 +30,9 @@ OPTIONS: dict[str, tuple[frozenset[str], frozenset[str] | None]] = {
 def rows(table: str, folder: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     found = {}
     for file in list_capture([str(folder)]).files:
-        for batch in read_table(table, file):
-            for row in batch.to_pylist():
-                found[tuple(row[name] for name in KEYS[table])] = {
-                    n: value for n, value in row.items() if n not in NOT_COMPARED
-                }
+        for row in rows_of_file(table, file):
+            key = tuple(row[name] for name in KEYS[table])
+            found[key] = {n: value for n, value in row.items() if n not in NOT_COMPARED}
     return found
 
 

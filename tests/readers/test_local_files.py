@@ -20,7 +20,6 @@ from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas
 from txnlib.readers.broker_files import MOST_BYTES
 from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.file_splits import start_at_snapshots
 from txnlib.readers.storage import files
 from txnlib.readers.storage.local_files import native, shown
 from txnlib.readers.table_readers import read_table
@@ -122,7 +121,6 @@ def test_a_pipe_and_a_socket_are_named_and_never_opened(capture, name, monkeypat
         "1/orders-0/s": "NOT_A_REGULAR_FILE: it is a socket",
     }
     assert batches_of(listed) == [("orders", 0, "raw:1", 0)]
-    assert start_at_snapshots(listed).of_kind(FileKind.SEGMENT)
 
 
 def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(capture):
@@ -295,7 +293,6 @@ def test_a_helper_file_has_a_size_that_it_may_have(capture, name):
         stream.truncate(1 << 40)
     listed = list_capture([str(capture)])
     assert quarantine(listed) == {f"1/{name}": f"CANNOT_OPEN: it has more than {MOST_BYTES} bytes"}
-    assert start_at_snapshots(listed).of_kind(FileKind.SEGMENT)
 
 
 # ---- Names

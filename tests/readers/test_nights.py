@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,13 @@ from tests.support.segments import rows_of_file
 from txnlib.core.chains import FinishedRun, RunHistory
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.rows_of_runs import replaced_rows, rows_of_runs
-from txnlib.readers.capture import Capture, CaptureFile, FileKind, Part, ResumedSegment
+from txnlib.readers.capture import Capture, CaptureFile, FileKind, ResumedSegment
 from txnlib.readers.capture_notes import CaptureNotes
 from txnlib.readers.file_parts import first_segments, put_together, read_before, resumed_copies, unchanged_until
-from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE
 
 Row = dict[str, Any]
-MADE = ("1", "beginning", "batches")
+VERSION = "1"
 BATCH = tuple(column.name for column in TABLES["record_batches"].columns)
 #: What a killed audit may leave: tables are written in this order.
 WRITTEN = ("record_batches", "segments", "coverage", "audit_runs")
@@ -165,7 +164,7 @@ class Cluster:
 
     def history(self) -> RunHistory:
         rows = self.tables.execute("SELECT run_id, as_of, finished, chain, night FROM audit_runs WHERE status = 'DONE'")
-        return RunHistory(frozenset(FinishedRun(*row, MADE) for row in rows))
+        return RunHistory(frozenset(FinishedRun(*row, VERSION) for row in rows))
 
     def audit(
         self, capture: Capture, as_of_ms: int, *, is_full: bool, history: RunHistory, until: int = len(WRITTEN)
@@ -173,7 +172,7 @@ class Cluster:
         """One audit, killed before it writes its table number `until`. Refused if another one has ended since it was
         opened."""
         run_id = f"eu-{as_of_ms}"
-        usable = [] if is_full else history.to_continue(MADE, as_of_ms)
+        usable = [] if is_full else history.to_continue(VERSION, as_of_ms)
         earlier = usable[0] if usable and not history.is_continued(usable[0], but_at=[as_of_ms]) else None
         resumed = () if earlier is None else self.resumed(capture, earlier)
         chain = history.chain(run_id, as_of_ms, *history.next_place(run_id, earlier))
@@ -268,17 +267,7 @@ class Cluster:
 def _part_of(file: CaptureFile, resumed: ResumedSegment | None) -> CaptureFile:
     if resumed is None:
         return file
-    state = ReaderState(resumed.position, resumed.last_offset, resumed.leader_epoch)
-    return CaptureFile(
-        file.path,
-        file.kind,
-        file.source,
-        file.size,
-        file.topic,
-        file.partition,
-        file.offset,
-        Part(resumed.position, None, state),
-    )
+    return replace(file, resume=resumed.state)
 
 
 def _segment(row: Row) -> tuple[Any, ...]:

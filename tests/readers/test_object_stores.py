@@ -98,7 +98,6 @@ def test_a_capture_in_a_store_has_the_same_files_and_notes(uploaded, quickstart)
     ]
     assert {file.kind for file in there.files} == set(FileKind) - {
         FileKind.CONSOLE,
-        FileKind.SKIPPED_SEGMENT,
         FileKind.REFUSED,
         FileKind.LIVE_PRODUCERS,
         FileKind.LIVE_TRANSACTIONS,
@@ -178,9 +177,7 @@ def test_a_store_that_does_not_answer_is_named(store):
     assert store.credentials in caught.value.remedy
 
 
-@pytest.mark.parametrize(
-    "kind", sorted(set(FileKind) - {FileKind.CHECKPOINT, FileKind.SKIPPED_SEGMENT, FileKind.REFUSED})
-)
+@pytest.mark.parametrize("kind", sorted(set(FileKind) - {FileKind.CHECKPOINT, FileKind.REFUSED}))
 def test_an_object_that_is_gone_is_a_row(kind, store, uploaded):
     """By a name, here, that is itself in what stores say when it is not the file's fault."""
     gone = f"{uploaded}/connect-status-0/gone"

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import TS, C, N, T
+from tests.support.segments import rows_of_file
 from txnlib.readers import arrow_schemas, file_parts
-from txnlib.readers.capture import CaptureFile, FileKind, Part
+from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together, read_before, resume_position
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_table
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +32,9 @@ def landmarks_stand_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_parts, "LANDMARK_BYTES", 300)
 
 
-def rows(table: str, path: Path, part: Part | None = None) -> list[dict[str, Any]]:
-    file = CaptureFile(str(path), FileKind.SEGMENT, "raw:1", path.stat().st_size, "orders", 0, 0, part)
-    return [row for batch in read_table(table, file) for row in batch.to_pylist()]
+def rows(table: str, path: Path, at: ReaderState | None = None) -> list[dict[str, Any]]:
+    file = CaptureFile(str(path), FileKind.SEGMENT, "raw:1", path.stat().st_size, "orders", 0, 0, at)
+    return rows_of_file(table, file)
 
 
 def batches(seed: int, count: int, at: int = 0) -> list[bytes]:
@@ -69,10 +70,9 @@ def position_in(path: Path, segment: dict[str, Any]) -> ReaderState | None:
 
 
 def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, Any], at: ReaderState) -> None:
-    part = Part(at.position, None, at)
     kept = [row for row in before if row["position"] < at.position]
-    assert kept + rows("record_batches", path, part) == rows("record_batches", path)
-    (new,) = rows(SEGMENT_PARTS_TABLE, path, part)
+    assert kept + rows("record_batches", path, at) == rows("record_batches", path)
+    (new,) = rows(SEGMENT_PARTS_TABLE, path, at)
     together = put_together([new, read_before(segment, str(path), at.position, at.last_offset)])
     assert pa.RecordBatch.from_pylist([together], schema=arrow_schemas.SEGMENTS).to_pylist() == rows("segments", path)
 

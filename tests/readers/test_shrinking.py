@@ -17,11 +17,11 @@ import pytest
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, segment, to_bytes
 from tests.support.log_notation import TS, C, T
-from tests.support.segments import rows_of_file
+from tests.support.segments import in_batches, rows_of_file
 from txnlib.core.kafka.record_batch import Record
-from txnlib.readers.capture import CaptureFile, Part, list_capture
-from txnlib.readers.file_parts import put_together
-from txnlib.readers.file_splits import Chunk, reach
+from txnlib.readers.capture import CaptureFile, list_capture
+from txnlib.readers.file_parts import put_together, read_before
+from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.segment import FILE_SHRANK
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_tables
@@ -116,60 +116,45 @@ def test_a_cut_between_two_tables_is_in_the_one_that_is_read_last(listed):
 def test_what_one_pass_read_of_a_file_that_is_cut_meanwhile_is_what_it_tells(listed, size, after):
     with cut_during_reads(listed.path, size, after):
         found = list(read_tables(("record_batches", "segments"), listed))
-    batches = [row for table, batch in found if table == "record_batches" for row in batch.to_pylist()]
+    batches = [row for table, batch in found if table == "record_batches" for row in in_batches(batch)]
     ((row,),) = [batch.to_pylist() for table, batch in found if table == "segments"]
     assert row["batches"] == len(batches) >= len(whole_batches(size))
     assert bool(lost(row)) == (len(batches) < COUNT)
 
 
-def in_three_parts(tmp_path: Path) -> tuple[CaptureFile, list[Part]]:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    path = folder / f"{0:020}.log"
-    path.write_bytes(b"".join(n.to_bytes(8, "big") + LARGE[8:] for n in range(40)))
+def resumed(tmp_path: Path) -> tuple[CaptureFile, dict[str, Any], ReaderState]:
+    """A segment of 40 large batches, what an earlier run read of its first ten, and where it ended."""
+    path = tmp_path / "orders-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    batches = [n.to_bytes(8, "big") + LARGE[8:] for n in range(40)]
+    path.write_bytes(b"".join(batches[:10]))
     (file,) = list_capture([str(tmp_path)]).files
-    first = reach(Chunk(file, 0, 100_000))
-    second = reach(Chunk(file, 1, 100_000))
-    assert first is not None
-    assert second is not None
-    parts = [
-        Part(0, first.state.position, None),
-        Part(first.state.position, second.state.position, first.state),
-        Part(second.state.position, None, second.state),
-    ]
-    return file, parts
+    (before,) = rows_of_file("segments", file)
+    path.write_bytes(b"".join(batches))
+    (file,) = list_capture([str(tmp_path)]).files
+    state = ReaderState(10 * len(LARGE), 9, -1)
+    return replace(file, resume=state), read_before(before, file.path, state.position, 9), state
 
 
-def test_of_a_cut_segment_in_parts_each_part_tells_what_it_lost(tmp_path):
-    file, parts = in_three_parts(tmp_path)
+def test_a_resumed_segment_that_is_cut_tells_what_it_lost(tmp_path):
+    file, before, _ = resumed(tmp_path)
     os.truncate(file.path, 150_000)
-    read = [row for part in parts for row in rows_of_file(SEGMENT_PARTS_TABLE, replace(file, part=part))]
-    row = put_together(read)
+    row = put_together([before, *rows_of_file(SEGMENT_PARTS_TABLE, file)])
     assert sum(length for _, length in lost(row)) == file.size - 150_000
     assert (row["tail"], row["batches"]) == ("CORRUPT", 150_000 // len(LARGE))
 
 
-@pytest.mark.parametrize("lost_part", [0, 1, 2])
 @pytest.mark.parametrize("what", ["gone", "FIFO"])
-def test_a_part_whose_file_cannot_be_opened_any_more_is_a_lost_stretch(tmp_path, lost_part, what):
-    (file, parts) = in_three_parts(tmp_path)
-    content, read = Path(file.path).read_bytes(), []
-    for number, part in enumerate(parts):
-        if number == lost_part:
-            os.unlink(file.path)
-            if what == "FIFO":
-                os.mkfifo(file.path)
-        read += rows_of_file(SEGMENT_PARTS_TABLE, replace(file, part=part))
-        if number == lost_part:
-            Path(file.path).unlink(missing_ok=True)
-            Path(file.path).write_bytes(content)
-    row = put_together(read)
-    begin, end = parts[lost_part].start, parts[lost_part].stop or file.size
+def test_what_was_appended_to_a_file_that_cannot_be_opened_any_more_is_a_lost_stretch(tmp_path, what):
+    file, before, state = resumed(tmp_path)
+    os.unlink(file.path)
+    if what == "FIFO":
+        os.mkfifo(file.path)
+    row = put_together([before, *rows_of_file(SEGMENT_PARTS_TABLE, file)])
     (stretch,) = row["unreadable"]
-    assert (stretch["position"], stretch["length"], stretch["reason"][:11]) == (begin, end - begin, "CANNOT_OPEN")
-    assert stretch["next_offset"] == (None if lost_part == 2 else end // len(LARGE))
-    assert row["batches"] == (file.size - (end - begin)) // len(LARGE)
-    assert (row["tail"], row["is_decoded"]) == ("CORRUPT" if lost_part == 2 else "CLEAN", True)
+    assert (stretch["position"], stretch["length"]) == (state.position, file.size - state.position)
+    assert (stretch["reason"][:11], stretch["next_offset"]) == ("CANNOT_OPEN", None)
+    assert (row["batches"], row["end_offset"], row["tail"], row["is_decoded"]) == (10, 10, "CORRUPT", True)
 
 
 def test_a_segment_that_grew_is_read_as_it_is_now(listed):

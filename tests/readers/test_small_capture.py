@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from tests.support.segments import rows_of_file
-from txnlib.core.batch_runs import DETAILS
-from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.file_splits import chunks_of, parts_of, reach
+from txnlib.readers.capture import Capture, FileKind, ResumedSegment, list_capture
+from txnlib.readers.file_parts import read_before
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE, read_small_capture
+from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_small_capture, read_table
 
 MUCH = {"most_rows": 1 << 40, "most_bytes": 1 << 40}
 
@@ -22,17 +23,15 @@ def capture(repository) -> Capture:
 
 
 def rows_of(capture: Capture, table: str) -> list[dict]:
-    return [row for file in capture.files for row in rows_of_file(table, file)]
+    return [row for file in capture.files for rows in read_table(table, file) for row in rows.to_pylist()]
 
 
-@pytest.mark.parametrize("detail", DETAILS)
-def test_each_table_has_the_rows_of_its_files_in_the_detail_of_the_capture(capture, detail):
-    found = read_small_capture(Capture(capture.files, capture.notes, capture.inputs, detail=detail), **MUCH)
+def test_each_table_has_the_rows_of_its_files(capture):
+    found = read_small_capture(capture, **MUCH)
     assert found is not None
-    assert not {BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE} & found.keys()
-    of_batches = BATCH_RUNS_TABLE if detail == "runs" else "record_batches"
+    assert SEGMENT_PARTS_TABLE not in found
     for table, rows in found.items():
-        assert rows.to_pylist() == rows_of(capture, of_batches if table == "record_batches" else table), table
+        assert rows.to_pylist() == rows_of(capture, table), table
 
 
 def test_each_file_is_opened_once(capture, monkeypatch):
@@ -52,19 +51,17 @@ def test_reading_ends_as_soon_as_a_table_has_too_many_rows(capture, monkeypatch,
     assert len(opened) < len(capture.files)
 
 
-def test_a_file_in_parts_has_one_row_with_what_was_read_of_it_before(capture):
+def test_a_resumed_file_has_one_row_with_what_was_read_of_it_before(capture, tmp_path):
     file = max(capture.of_kind(FileKind.SEGMENT), key=lambda file: file.size)
     (whole,) = rows_of_file("segments", file)
-    one = Capture((file,), capture.notes, capture.inputs)
-    reached = {chunk.number: found for chunk in chunks_of(one, 5_000) if (found := reach(chunk)) is not None}
-    parts = parts_of(reached)
-    assert len(parts) > 2
-    for earlier in range(len(parts)):
-        before = [
-            row for part in parts[:earlier] for row in rows_of_file(SEGMENT_PARTS_TABLE, replace(file, part=part))
-        ]
-        found = read_small_capture(
-            Capture((file,), capture.notes, capture.inputs, {file.path: parts[earlier:]}), before, **MUCH
-        )
+    batches, cut = rows_of_file("record_batches", file), tmp_path / "cut"
+    for last, following in list(pairwise(batches))[::10]:
+        at = following["position"], last["last_offset"], last["partition_leader_epoch"]
+        cut.write_bytes(Path(file.path).read_bytes()[: at[0]])
+        (read,) = rows_of_file("segments", replace(file, path=str(cut), size=at[0]))
+        before = read_before(read, file.path, *at[:2])
+        resumed = ResumedSegment(file.topic, file.partition, file.source, file.offset, file.path, *at)
+        one = Capture((file,), capture.notes, capture.inputs, (resumed,))
+        found = read_small_capture(one, [before], **MUCH)
         assert found is not None
         assert found["segments"].to_pylist() == [whole]

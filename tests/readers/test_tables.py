@@ -8,24 +8,24 @@ from itertools import product
 import pytest
 
 from txnlib.readers import table_readers
-from txnlib.readers.capture import CaptureFile, FileKind, Part, list_capture
+from txnlib.readers.capture import CaptureFile, FileKind, list_capture
+from txnlib.readers.header_columns import AT_START
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import READ_TABLES, may_hold, read_files, read_table, read_tables
 
-#: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself. PART:
-#: a part of a segment.
+#: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself.
+#: RESUMED: a segment that an earlier run has read in part.
 FILES = """
-record_batches        SEGMENT PART DUMP
-batch_runs            SEGMENT PART DUMP
-transaction_log       SEGMENT(__transaction_state) PART(__transaction_state) DUMP
-committed_offsets     SEGMENT(__consumer_offsets) PART(__consumer_offsets)
-metadata_log          SEGMENT(__cluster_metadata) PART(__cluster_metadata) DUMP METADATA_SNAPSHOT
+record_batches        SEGMENT RESUMED DUMP
+transaction_log       SEGMENT(__transaction_state) RESUMED(__transaction_state) DUMP
+committed_offsets     SEGMENT(__consumer_offsets) RESUMED(__consumer_offsets)
+metadata_log          SEGMENT(__cluster_metadata) RESUMED(__cluster_metadata) DUMP METADATA_SNAPSHOT
 console_log           CONSOLE
-segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED SKIPPED_SEGMENT
+segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED
 segments              METADATA_SNAPSHOT LIVE_PRODUCERS LIVE_TRANSACTIONS
 live_producers        LIVE_PRODUCERS
 live_transactions     LIVE_TRANSACTIONS
-segment_parts         PART
+segment_parts         RESUMED
 producer_snapshots    PRODUCER_SNAPSHOT DUMP LIVE_PRODUCERS
 aborted_transactions  TRANSACTION_INDEX
 checkpoints           CHECKPOINT
@@ -41,7 +41,7 @@ def held() -> set[tuple[str, str, str | None]]:
 
 def test_each_table_is_read_from_its_files_and_from_no_others():
     whole = {kind.name: CaptureFile("a", kind, "raw", 1) for kind in FileKind}
-    files = whole | {"PART": replace(whole["SEGMENT"], part=Part(0, None, None))}
+    files = whole | {"RESUMED": replace(whole["SEGMENT"], resume=AT_START)}
     found = {
         (table, kind, topic)
         for table, kind, topic in product(READ_TABLES, files, TOPICS)
@@ -72,7 +72,7 @@ def test_many_small_files_are_few_batches(repository):
     files = list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files
     found = [table for table, _ in read_files(READ_TABLES, files)]
     assert len(found) == len(set(found))
-    assert {"record_batches", "batch_runs", "segments", "checkpoints", "transaction_log"} <= set(found)
+    assert {"record_batches", "segments", "checkpoints", "transaction_log"} <= set(found)
 
 
 def test_one_pass_gives_every_table_its_rows_and_opens_each_file_once(repository, monkeypatch):

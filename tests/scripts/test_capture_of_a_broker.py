@@ -154,7 +154,7 @@ def test_a_broker_that_gave_two_copies_is_one_replica(spark, taken):
 def test_from_the_newest_snapshots_on_the_same_is_seen(spark, taken):
     kept = len(list(taken.short.glob("1/orders-*/*.log")))
     assert 3 <= kept < len(list(taken.raw.glob("1/orders-*/*.log")))
-    tables = audited(spark, taken.short, "--start", "snapshot")
+    tables = audited(spark, taken.short)
     assert alarms(tables) == [HANGING]
     assert OPEN in [row[:4] for row in judged(tables)]
 

@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.file_splits import HEADERS_ONLY, MOST_TASK_BYTES, MOST_TASK_FILES, TASK_BYTES, TASK_FILES, bundle
-from txnlib.spark.capture_source import tasks_of
+from txnlib.spark.capture_source import (
+    HEADERS_ONLY,
+    MOST_TASK_BYTES,
+    MOST_TASK_FILES,
+    TASK_BYTES,
+    TASK_FILES,
+    bundle,
+    tasks_of,
+)
 
 MIB = 1 << 20
 

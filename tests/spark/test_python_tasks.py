@@ -4,14 +4,15 @@ import os
 import socket
 import subprocess
 import sys
+import time
 
-import psutil
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from pyspark.serializers import UTF8Deserializer, read_int
 from pyspark.sql import functions as F
 
+from txnlib.pipeline.run_owner import start_of
 from txnlib.spark import python_tasks
 from txnlib.spark.core_udfs import coordinator_partition_of
 from txnlib.spark.python_tasks import _reader, begin_task, in_tasks
@@ -105,7 +106,8 @@ def test_a_worker_that_spark_lets_go_prints_no_traceback(repository, tmp_path, l
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(path)
             with connection.makefile("rb") as from_worker:
-                worker = psutil.Process(read_int(from_worker))
-        worker.wait()
+                worker = read_int(from_worker)
+        while start_of(worker) is not None:
+            time.sleep(0.01)
         said = daemon.communicate()[1]
     assert (b"Traceback" in said) == is_told, said.decode()

@@ -123,11 +123,11 @@ def audited(spark: SparkSession, capture: Path | list[Path], *options: str) -> M
     inputs = capture if isinstance(capture, list) else [capture]
     key = (*map(str, inputs), *options)
     if key not in _AUDITED:
-        _AUDITED[key] = _audit(spark, inputs, *options)
+        _AUDITED[key] = audited_anew(spark, inputs, *options)
     return _AUDITED[key]
 
 
-def _audit(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTables:
+def audited_anew(spark: SparkSession, inputs: list[Path], *options: str) -> MemoryTables:
     argv = [word for path in inputs for word in ("--input", str(path))]
     given = parse(AUDIT, "", [*argv, "--output", "unused", *options])
     opened = open_run(request_of(given))

@@ -5,11 +5,14 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
+import pytest
+
 from tests.support.log_bytes import encode_batch, encode_marker
 from tests.support.log_notation import TS
-from tests.support.segments import read_record_batches
+from tests.support.segments import read_runs
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
+from txnlib.readers import batch_rows
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.segment import Segment
 
@@ -78,19 +81,22 @@ class RandomLog:
 
 
 def read_rows(
-    content: bytes, *, has_runs: bool, base_offset: int = 0, source: str = "raw:1", partition: int = 0, **part: Any
+    content: bytes, *, has_runs: bool, base_offset: int = 0, source: str = "raw:1", partition: int = 0, **start: Any
 ) -> list[dict[str, Any]]:
-    """The rows of `record_batches` of a segment, or of a part of it (`start`, `until`)."""
+    """The rows of `record_batches` of a segment, or of what follows `start`; without runs, a row for each batch."""
     segment = Segment(
-        "x.log", source, "orders", partition, base_offset, content, len(content), lambda position: None, **part
+        "x.log", source, "orders", partition, base_offset, content, len(content), lambda position: None, **start
     )
-    return [row for batch in read_record_batches(segment, has_runs=has_runs) for row in batch.to_pylist()]
+    with pytest.MonkeyPatch.context() as patch:
+        if not has_runs:
+            patch.setattr(batch_rows, "find_runs", lambda block, gaps: None)
+        return [row for rows in read_runs(segment) for row in rows.to_pylist()]
 
 
 def read_in_parts(random: Random, content: bytes, **where: Any) -> list[dict[str, Any]]:
-    """The rows with runs, if the segment is read in two parts: by two tasks, or in two nights."""
+    """The rows with runs, if the segment is read in two nights."""
     batches = read_rows(content, has_runs=False, **where)
     before, after = random.choice(list(pairwise(batches)))
     state = ReaderState(after["position"], before["last_offset"], before["partition_leader_epoch"])
-    first = read_rows(content, has_runs=True, until=state.position, **where)
+    first = read_rows(content[: state.position], has_runs=True, **where)
     return first + read_rows(content, has_runs=True, start=state, **where)

@@ -13,12 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 
-#: Values of `--detail`: whether a row of `record_batches` may be a run, or is always one batch.
-RUNS: Final = "runs"
-BATCHES: Final = "batches"
-DETAILS: Final = (RUNS, BATCHES)
-DEFAULT_DETAIL: Final = RUNS
-
 #: A run does not cross a multiple of this number of offsets. So runs end at the same offsets in every copy of a
 #: partition, few rows cover any one offset, and two bytes are enough for an offset within a run.
 RUN_OFFSETS: Final = 1 << 16
@@ -48,8 +42,7 @@ PACKED: Final = struct.Struct(">HHHIIiI")
 def single_batches(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The batches of a row of `record_batches`, in order, each with the columns of the row.
 
-    They are the rows that `--detail batches` would have written. The row has `packed_batches` and the columns to which
-    its numbers are relative.
+    The row has `packed_batches` and the columns to which its numbers are relative.
     """
     if row.get("packed_batches") is None:
         yield dict(row)

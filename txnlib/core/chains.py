@@ -36,8 +36,8 @@ class FinishedRun:
     #: None for runs of versions without chains.
     chain: str | None
     night: int
-    #: What another run must have in common with it to continue it: version, start of reading, detail.
-    made: tuple[str | None, ...]
+    #: The version that made it. Another one does not continue it.
+    version: str | None
     #: Its setting; None if not stored.
     producer_id_expiration_ms: int | None = None
 
@@ -53,10 +53,10 @@ class RunHistory:
         runs = (run for run in self.runs if as_of_ms is None or run.as_of_ms < as_of_ms)
         return sorted(runs, key=lambda run: run.as_of_ms, reverse=True)
 
-    def to_continue(self, made: tuple[str | None, ...], before_ms: int | None) -> list[FinishedRun]:
-        """The runs that a run which is made like this can continue, newest first. `before_ms`: its instant, if that is
-        known."""
-        return [run for run in self.before(before_ms) if run.chain is not None and run.made == made][:_CANDIDATES]
+    def to_continue(self, version: str, before_ms: int | None) -> list[FinishedRun]:
+        """The runs that a run of this version can continue, newest first. `before_ms`: its instant, if that is known."""
+        runs = [run for run in self.before(before_ms) if run.chain is not None and run.version == version]
+        return runs[:_CANDIDATES]
 
     def is_continued(self, run: FinishedRun, *, but_at: Iterable[int | None] = ()) -> bool:
         """Whether runs come after it in its chain, except at these instants, whose runs an audit as of them

@@ -6,11 +6,14 @@ repairs it if it was interrupted, and never duplicates rows.
 
 from __future__ import annotations
 
+import random
 import re
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
 import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
@@ -19,7 +22,6 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
-from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from txnlib.core.chains import Chain
 from txnlib.core.schema import TABLES as CATALOGUE
@@ -48,13 +50,25 @@ def is_conflict(error: BaseException) -> bool:
     return isinstance(error, CommitFailedError) or any(conflict in str(error) for conflict in CONFLICTS)
 
 
-#: Decorator for a function that writes one commit: retries conflicts for up to a minute or two.
-again_after_conflicts: Final = retry(
-    retry=retry_if_exception(is_conflict),
-    wait=wait_random_exponential(0.5, max=20),
-    stop=stop_after_attempt(8),
-    reraise=True,
-)
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+
+
+def again_after_conflicts(write: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """Decorator for a function that writes one commit: tries again after conflicts, for up to a minute."""
+
+    @wraps(write)
+    def written(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
+        for longest_s in (0.5, 1, 2, 4, 8, 16, 20):
+            try:
+                return write(*args, **kwargs)
+            except Exception as error:
+                if not is_conflict(error):
+                    raise
+            time.sleep(random.uniform(0, longest_s))
+        return write(*args, **kwargs)
+
+    return written
 
 
 #: Columns with minimum and maximum per file, so that queries skip files. For all columns, as is Delta's default, these

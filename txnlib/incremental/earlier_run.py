@@ -15,10 +15,8 @@ from txnlib.core.chains import Chain, FinishedRun, RunHistory
 from txnlib.delta.store import RunStore, Store
 from txnlib.errors import MissingTableError
 from txnlib.readers import arrow_schemas
-from txnlib.readers.capture import Capture, FileKind, Part, ResumedSegment
+from txnlib.readers.capture import Capture, FileKind, ResumedSegment
 from txnlib.readers.file_parts import first_segments, read_before, resumed_copies, unchanged_until
-from txnlib.readers.file_splits import BEGINNING
-from txnlib.readers.header_columns import ReaderState
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.joins import broadcast
 from txnlib.spark.local_rows import local_rows
@@ -65,11 +63,7 @@ def resume_segments(
         ],
         first_segments(capture),
     )
-    parts = {
-        each.path: (Part(each.position, None, ReaderState(each.position, each.last_offset, each.leader_epoch)),)
-        for each in resumed
-    }
-    return replace(capture, parts={**capture.parts, **parts}, resumed=resumed)
+    return replace(capture, resumed=resumed)
 
 
 def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -128,22 +122,17 @@ def history_of(store: Store, cluster: str) -> RunHistory:
     rows = finished.select("run_id", *instants, "chain", "night", "version", "settings").collect()
     found = []
     for run_id, as_of_ms, finished_ms, chain, night, version, settings in rows:
-        known = json.loads(settings)
-        made = (version, known.get("start"), known.get("detail"))
-        expiration_ms = known.get("producer_id_expiration_ms")
-        found.append(FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, made, expiration_ms))
+        expiration_ms = json.loads(settings).get("producer_id_expiration_ms")
+        found.append(FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, version, expiration_ms))
     return RunHistory(frozenset(found))
 
 
-def runs_to_continue(
-    store: Store, cluster: str, history: RunHistory, before_ms: int | None, detail: str
-) -> list[EarlierRun]:
+def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms: int | None) -> list[EarlierRun]:
     """The audits of a cluster that another one can continue, newest first.
 
-    They have read logs from the beginning, with the same `detail`, and were made by this version: another version may
-    read the same bytes differently.
+    They were made by this version: another version may read the same bytes differently.
     """
-    found = history.to_continue((__version__, BEGINNING, detail), before_ms)
+    found = history.to_continue(__version__, before_ms)
     return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]
 
 

@@ -12,13 +12,11 @@ from typing import Any, Final, NoReturn
 from txnlib.ask.acknowledgements import read_acknowledgements
 from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.run_result import CONDITIONS
-from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.errors import UsageError
 from txnlib.jobs.progress import FORMATS, TEXT
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
-from txnlib.readers.file_splits import BEGINNING, STARTS
 from txnlib.readers.storage.local_files import shown
 from txnlib.settings import NUMBERS
 
@@ -79,8 +77,6 @@ GROUPS: Final = {
         "--transaction-max-timeout-ms",
         "--in-doubt-after",
         "--coordinator-partitions",
-        "--start",
-        "--detail",
         "--follow-links",
         "--take-over",
         "--log-format",
@@ -142,25 +138,11 @@ OPTIONS: Final = (
         {"metavar": "FILE.json"},
     ),
     Option(
-        "--start",
-        _READS,
-        "Read each log from its beginning (default), or from its newest producer snapshot: faster, with the same open "
-        "transactions, but without those that ended before",
-        {"choices": STARTS, "default": BEGINNING},
-    ),
-    Option(
         "--mode",
         _READS,
         "Read every log in full (default), or only what was appended since the cluster's last audit (incremental). The"
         " tables are the same",
         {"choices": MODES, "default": FULL},
-    ),
-    Option(
-        "--detail",
-        _READS,
-        "A row of record_batches is a run of batches that merely continue each other (runs, default), or one batch"
-        " (batches). Other tables are the same",
-        {"choices": DETAILS, "default": DEFAULT_DETAIL},
     ),
     Option(
         "--follow-links",

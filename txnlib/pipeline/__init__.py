@@ -2,6 +2,5 @@
 
 In reading order: `audit_request`, `run`, `scheduler`, `tables` (the steps), `audit` (its beginning and its end),
 `run_lock` with `run_owner`. Steps need `given_rows`, `coverage`, `inferred_settings`, `forecasts`, and `step_plans` for
-Spark's settings. For answers, `query_run` is a run that may have `unwritten_tables`. `failure` says why a run failed;
-`clock` notes when.
+Spark's settings. `query_run` is a run as questions read it. `failure` says why a run failed; `clock` notes when.
 """

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.batch_runs import DEFAULT_DETAIL, DETAILS
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.errors import UsageError
-from txnlib.readers.file_splits import BEGINNING, STARTS
 from txnlib.settings import NUMBERS
 
 FULL: Final = "full"
@@ -31,21 +29,15 @@ class AuditRequest:
     as_of_ms: int | None = None
     #: Numbers by `settings.Setting.argument`, in the units of the options.
     settings: Mapping[str, int | None] = field(default_factory=dict)
-    start: str = BEGINNING
     mode: str = FULL
-    detail: str = DEFAULT_DETAIL
     follow_links: bool = False
 
     def __post_init__(self) -> None:
         check_number("--as-of ", self.as_of_ms, 0, LAST_INSTANT_MS)
         for key, each in NUMBERS.items():
             check_number(f"{each.option} ", self.settings.get(key), each.least, each.most)
-        if self.mode == INCREMENTAL and self.start != BEGINNING:
-            raise UsageError(f"--mode {INCREMENTAL}: it resumes from the last audit, so leave out --start")
-        chosen = (("--mode", self.mode, MODES), ("--start", self.start, STARTS), ("--detail", self.detail, DETAILS))
-        for option, given, choices in chosen:
-            if given not in choices:
-                raise UsageError(f"{option} {given}: expected {' or '.join(choices)}")
+        if self.mode not in MODES:
+            raise UsageError(f"--mode {self.mode}: expected {' or '.join(MODES)}")
         if self.output and self.schema:
             raise UsageError("--output and --schema are mutually exclusive")
 

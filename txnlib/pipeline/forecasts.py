@@ -16,7 +16,6 @@ from txnlib.pipeline.clock import now
 from txnlib.pipeline.given_rows import Given, earlier_rows_of, selected
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, table_of
-from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.spark.findings import forecast_findings
 from txnlib.spark.local_rows import local_relation
 from txnlib.spark.schemas import TABLES
@@ -83,11 +82,7 @@ _FORECASTS: Final = table_of(
 def _forecast(run: Run) -> None:
     """Adds the forecasts to `findings`, in place of those of an earlier attempt. Usually there are few, and often there
     are none.
-
-    Thresholds that are only tried out change no forecast.
     """
-    if isinstance(run.tables, UnwrittenTables):
-        return
     begun, before = now(), run.written.get("findings")
     made = _FORECASTS.transform(run)
     assert isinstance(made, pa.Table)

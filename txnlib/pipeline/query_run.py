@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame
 
 from txnlib.ask import delta_rows, rows
 from txnlib.ask.rows import Filter, Row
-from txnlib.delta.store import RunStore
 from txnlib.pipeline.run import Run
 
 
@@ -45,11 +44,7 @@ def query_run(run: Run) -> rows.StoredRun:
     settings, store = run.settings, run.tables.store
     tables: rows.Rows
     # A path may exist only on the cluster's machines or in its default file system, and not on this machine.
-    if (
-        isinstance(run.tables, RunStore)
-        and store.folder is not None
-        and Path(store.folder, rows.AUDIT_RUNS, "_delta_log").is_dir()
-    ):
+    if store.folder is not None and Path(store.folder, rows.AUDIT_RUNS, "_delta_log").is_dir():
         tables = delta_rows.open_tables(store.folder)
     else:
         tables = SparkRows(store.output or str(store.schema), run.tables.read_stamped)

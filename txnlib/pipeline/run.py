@@ -27,9 +27,7 @@ from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
 from txnlib.pipeline.step_plans import OF_BATCHES, Scale, is_small, scale_of
-from txnlib.pipeline.unwritten_tables import UnwrittenTables
 from txnlib.readers.capture import Capture, FileKind, list_capture
-from txnlib.readers.file_splits import SNAPSHOT, start_at_snapshots
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.instants import clock_ms
@@ -50,7 +48,7 @@ class Run:
     """One audit: its session, tables and settings, and, while ingesting, its capture."""
 
     spark: SparkSession
-    tables: RunStore | UnwrittenTables
+    tables: RunStore
     settings: Settings
     started_at: datetime
     inputs: tuple[str, ...] = ()
@@ -137,9 +135,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
-    capture = replace(list_capture(request.input, follow_links=request.follow_links, say=say), detail=request.detail)
-    if request.start == SNAPSHOT:
-        capture = start_at_snapshots(capture)
+    capture = list_capture(request.input, follow_links=request.follow_links, say=say)
     spark = delta_session("txnlib")
     scale, tuning = scale_of(capture.size, capture.size_of_topics, len(capture.files)), Tuning(spark)
     tuning.tune(Plans.SMALL if scale is Scale.ALL_FIT else Plans.FEW_ROWS)
@@ -181,7 +177,7 @@ def _continue(
     if request.mode != INCREMENTAL:
         return whole, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
-    for earlier in runs_to_continue(store, cluster, history, known_ms, request.detail):
+    for earlier in runs_to_continue(store, cluster, history, known_ms):
         found = resume_from(store.spark, capture, earlier.tables, in_driver=whole.is_small)
         if found is None:
             continue
@@ -247,8 +243,6 @@ def _decide(
             "assumed": tuple(name for setting, name in BROKER_SETTINGS.items() if setting not in decided),
             "kafka_version": notes.kafka_version,
             "transaction_version": notes.transaction_version,
-            "start": request.start,
-            "detail": request.detail,
             "continues": None if earlier is None else earlier.run.run_id,
         }
     )
@@ -318,7 +312,6 @@ def tune_again(run: Run) -> None:
     of_topics = {row["topic"]: row["bytes"] or 0 for row in topics}
     run.segments = sum(row["segments"] for row in topics)
     run.scale, run.tuning = scale_of(sum(of_topics.values()), of_topics, run.segments), Tuning(run.spark)
-    assert isinstance(run.tables, RunStore)
     run.tables = replace(run.tables, store=_of_scale(run.tables.store, run.scale))
     if run.scale is Scale.BATCHES_DO_NOT:  # the only scale at which their number decides how steps are planned
         run.counted_batch_rows = run.tables.read("record_batches").count()

@@ -42,7 +42,6 @@ def claim(run: Run, *, take_over: bool = False) -> None:
 
 def announce(run: Run) -> None:
     """Adds the row of the run, without replacing other rows."""
-    assert isinstance(run.tables, RunStore)
     run.tables.append("audit_runs", run.noted("RUNNING"), commit_note=_note_of(run))
 
 
@@ -60,7 +59,6 @@ def settle(run: Run, passed_over: frozenset[Holder] = frozenset()) -> None:
     elif (other := _overtaken_by(run)) is not None:
         refusal = OvertakenError(run.settings.cluster, run.tables.run_id, other)
     if refusal is not None:
-        assert isinstance(run.tables, RunStore)
         run.tables.remove("audit_runs", {"owner": run.owner, "status": "RUNNING"})
         raise refusal
     if sum(row["run_id"] == run.tables.run_id for row in rows) > 1:
@@ -99,7 +97,6 @@ def _overtaken_by(run: Run) -> str | None:
 
 def _first_before(run: Run, others: Sequence[Row]) -> Row | None:
     """One of the others whose claim came before that of this run. A claim of unknown order counts as earlier."""
-    assert isinstance(run.tables, RunStore)
     later: set[str] = set()
     for note in run.tables.commit_notes("audit_runs"):
         if note == _note_of(run):

@@ -93,26 +93,20 @@ def read_blocks(
     *,
     check_all: bool,
     start: ReaderState = AT_START,
-    until: int | None = None,
-) -> Iterator[Block | UnreadableRange | SegmentTail | ReaderState]:
+) -> Iterator[Block | UnreadableRange | SegmentTail]:
     """Yields the batches of a segment in order, the unreadable ranges between them, and last how the file ends.
 
     `check_all` checks the CRC of every batch, whatever its size. After damage, reading resumes at the next batch that
-    its CRC, offset and length prove. With `until`, reading ends before the first batch at or after that position, with
-    a `ReaderState`. Passing that state as `start` resumes there, with the same result as reading on. Time is linear in
-    `size`, whatever the file contains.
+    its CRC, offset and length prove. Time is linear in `size`, whatever the file contains.
     """
-    position, last_offset = start.position, start.last_offset
-    leader_epoch, epoch_before = start.leader_epoch, start.epoch_before
+    position, last_offset, leader_epoch = start.position, start.last_offset, start.leader_epoch
+    epoch_before: int | None = None
     checks = BatchChecks(buffer, size, segment_base_offset)
     if last_offset is not None:
         checks.floor = last_offset
     most, resumed = BLOCK, None
     while True:
-        if until is not None and position >= until:
-            yield ReaderState(position, last_offset, leader_epoch, epoch_before)
-            return
-        positions, stop, is_full = _walk(buffer, position, size, most, until=until)
+        positions, stop, is_full = _walk(buffer, position, size, most)
         most = min(2 * most, BLOCK)
         good, reason = 0, ""
         if len(positions):
@@ -159,23 +153,20 @@ class _Chain:
     headers: Headers
     #: Leader epoch of the batch before the first one.
     leader_epoch: int | None
-    #: That of the batch before that one; None if it is not known.
+    #: That of the batch before that one; None if it is not known, as where reading begins.
     epoch_before: int | None
     #: Whether the first batch is the first of the file, and whether more batches follow the last.
     is_first: bool
     is_full: bool
 
 
-def _walk(
-    buffer: Buffer, position: int, size: int, most: int, span: int | None = None, until: int | None = None
-) -> tuple[Positions, int, bool]:
+def _walk(buffer: Buffer, position: int, size: int, most: int, span: int | None = None) -> tuple[Positions, int, bool]:
     """The positions of batches that the length fields chain, where the walk stopped, and whether it could have
     continued.
 
-    It could have continued if it has `most` batches, if it reached a batch at or after `until`, or if it has covered as
-    many bytes as a buffer of ranges keeps. In the last case it has at least two batches.
+    It could have continued if it has `most` batches, or if it has covered as many bytes as a buffer of ranges keeps. In
+    the latter case it has at least two batches.
     """
-    pause_at = size if until is None else until
     positions: list[int] = []
     note, start = positions.append, position
     unpack = _LENGTH.unpack_from
@@ -197,14 +188,12 @@ def _walk(
         if length < MIN_LENGTH or after > size:
             return np.array(positions, dtype=np.int64), position, False
         note(position)
-        if position >= pause_at:
-            return np.array(positions, dtype=np.int64), after, True
         position = after
     else:
         return np.array(positions, dtype=np.int64), position, True
     is_full = position <= last
     if is_full and span and len(positions) == 1:
-        return _walk(buffer, start, size, most, 2 * span, until)
+        return _walk(buffer, start, size, most, 2 * span)
     return np.array(positions, dtype=np.int64), position, is_full
 
 

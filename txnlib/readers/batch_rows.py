@@ -1,4 +1,4 @@
-"""Rows of `record_batches` from a block of headers: one row per batch, or one per run of batches."""
+"""Rows of `record_batches` from a block of headers: one row per run of batches."""
 
 from __future__ import annotations
 
@@ -293,13 +293,11 @@ def offset_gaps(block: Block) -> Any:
     return base - before - 1
 
 
-def batch_rows(
-    segment: Mapping[str, Any], buffer: Buffer, size: int, block: Block, *, has_runs: bool
-) -> pa.RecordBatch:
+def batch_rows(segment: Mapping[str, Any], buffer: Buffer, size: int, block: Block) -> pa.RecordBatch:
     """The rows of a block. `segment`: the columns that are the same in all of its rows; `size`: of the segment, in
     bytes."""
     gaps = offset_gaps(block)
-    runs = find_runs(block, gaps) if has_runs else None
+    runs = find_runs(block, gaps)
     if runs is None:
         return _rows(segment, buffer, size, block, gaps, block.last_offsets, {})
     first, last, cells = runs

@@ -109,16 +109,15 @@ def read_transaction_index_problem(file: CaptureFile, content: bytes) -> Iterato
 def read_unreadable_file(
     file: CaptureFile, reason: str, sample: bytes = b"", position: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """One row for a file, or a part of a file, of which nothing can be used.
+    """One row for a file of which nothing, or nothing more, can be used.
 
-    Columns: `arrow_schemas.SEGMENTS` for a file, `arrow_schemas.SEGMENT_PARTS` for a part. `position` is the byte that
-    shows the problem. Only a segment, or a whole partition folder, lowers the coverage of its partition.
+    Columns: `arrow_schemas.SEGMENTS`, or `arrow_schemas.SEGMENT_PARTS` for a file to resume. `position` is the byte
+    that shows the problem. Only a segment, or a whole partition folder, lowers the coverage of its partition.
     """
-    end = file.size
-    if file.part is not None:
-        position, end = file.part.start, file.part.stop or file.size
+    if file.resume is not None:
+        position = file.resume.position
     is_segment = file.kind is FileKind.SEGMENT or (file.kind is FileKind.REFUSED and file.topic is not None)
-    lost = [unreadable(position, end - position, reason, sample)]
+    lost = [unreadable(position, file.size - position, reason, sample)]
     seen = {"bytes": file.size, "tail": "CORRUPT", "is_decoded": is_segment and file.offset >= 0, "unreadable": lost}
     yield segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
 
@@ -141,17 +140,13 @@ def read_snapshot_problem(file: CaptureFile, content: bytes) -> Iterator[pa.Reco
         yield from read_unreadable_file(file, problem, content)
 
 
-def read_skipped_segment(file: CaptureFile) -> Iterator[pa.RecordBatch]:
-    """One row of `arrow_schemas.SEGMENTS` for a segment that was not read because a producer snapshot replaces it."""
-    yield segment_without_batches(file, {"bytes": 0, "tail": "SKIPPED", "is_decoded": True, "unreadable": []})
-
-
 def segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
     """The row of `segments` for a file that has no batches, with what was seen of it."""
     row = place_of(file) | {"kind": file.kind.value, "segment_base_offset": optional(file.offset), "batches": 0} | seen
-    if file.part is None:
+    if file.resume is None:
         return pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)
-    return pa.RecordBatch.from_pylist([row | {"part_position": file.part.start}], schema=arrow_schemas.SEGMENT_PARTS)
+    part = row | {"part_position": file.resume.position}
+    return pa.RecordBatch.from_pylist([part], schema=arrow_schemas.SEGMENT_PARTS)
 
 
 def read_checkpoints(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:

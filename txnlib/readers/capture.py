@@ -9,14 +9,13 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
-from txnlib.core.batch_runs import DEFAULT_DETAIL
 from txnlib.core.coverage.captured_files import is_broker_id, names_of
 from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
@@ -36,14 +35,12 @@ from txnlib.readers.storage.local_files import FolderEntry, shown
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import find_console_record, looks_like_dump, partition_in_name
 
-#: Topics whose records no producer snapshot contains; a waiting group may have committed long ago.
+#: Topics whose records are decoded. Every audit reads them in full.
 READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, CLUSTER_METADATA_TOPIC})
 
 
 class FileKind(StrEnum):
     SEGMENT = "segment"
-    #: A segment that a producer snapshot replaces; see `file_splits.py`.
-    SKIPPED_SEGMENT = "skipped"
     DUMP = "dump"
     #: Records of `__transaction_state`, as printed by a console consumer.
     CONSOLE = "console"
@@ -61,18 +58,6 @@ class FileKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The bytes from `start` to before `stop` (None: to the end of the file).
-
-    `state` is the reader's state at `start`; None at the beginning of the file.
-    """
-
-    start: int
-    stop: int | None
-    state: ReaderState | None
-
-
-@dataclass(frozen=True, slots=True)
 class CaptureFile:
     """One file to read. `path` is a path or URI. `source` identifies the copy: raw or text, and its log directory."""
 
@@ -85,8 +70,8 @@ class CaptureFile:
     #: The number in the file's name: base offset of a segment, offset of a snapshot; NO_OFFSET for a REFUSED file
     #: without a number.
     offset: int = 0
-    #: For a large file that several tasks read, the part to read (`file_splits.py`); None: the whole file.
-    part: Part | None = None
+    #: Where to resume reading a segment that an earlier run has read up to there (`file_parts.py`).
+    resume: ReaderState | None = None
     #: For a REFUSED file, why it is not opened.
     problem: str = ""
     #: Reached through a link; nobody may put one in its place later. And through one that leads out of the input: no
@@ -96,10 +81,8 @@ class CaptureFile:
 
     @property
     def extent(self) -> int:
-        """Number of bytes to read: the size of the part, or of the whole file."""
-        if self.part is None:
-            return self.size
-        return (self.size if self.part.stop is None else self.part.stop) - self.part.start
+        """Number of bytes to read."""
+        return self.size if self.resume is None else self.size - self.resume.position
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +101,11 @@ class ResumedSegment:
     last_offset: int
     leader_epoch: int | None
 
+    @property
+    def state(self) -> ReaderState:
+        """The reader's state at that position."""
+        return ReaderState(self.position, self.last_offset, self.leader_epoch)
+
 
 @dataclass(frozen=True, slots=True)
 class Capture:
@@ -126,12 +114,8 @@ class Capture:
     files: tuple[CaptureFile, ...]
     notes: CaptureNotes
     inputs: tuple[str, ...]
-    #: path -> its parts, for each large file that is read in parts.
-    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
-    #: Segments to resume: only their appended bytes are read, as `parts` says.
+    #: Segments to resume: only their appended bytes are read.
     resumed: tuple[ResumedSegment, ...] = ()
-    #: What a row of `record_batches` is (`core.batch_runs.DETAILS`).
-    detail: str = DEFAULT_DETAIL
 
     @property
     def size(self) -> int:

@@ -1,5 +1,4 @@
-"""Parts of files: which segments of an earlier run can be resumed, by their fingerprints, and how the rows of parts are
-combined.
+"""Segments of an earlier run that are resumed, by their fingerprints.
 
 A broker only appends to a segment, unless it truncates, compacts or deletes it. So a reader records some batches as
 landmarks: the first of every 16 MiB, and the last. If all of them are at the same position with the same size, offset,
@@ -24,7 +23,6 @@ import numpy as np
 from txnlib.core.copies import is_harmful
 from txnlib.core.kafka.record_batch import HEADER, LOG_OVERHEAD
 from txnlib.readers.capture import READ_WHOLE, Capture, FileKind, ResumedSegment
-from txnlib.readers.decoded_records import UNDECODABLE_COMMIT
 from txnlib.readers.header_columns import (
     NO_LEADER_EPOCH,
     Headers,
@@ -46,7 +44,7 @@ OFFSET_BYTES: Final = 8
 
 
 class Landmarks:
-    """The landmarks of a segment, or of a part of it, read front to back."""
+    """The landmarks of a segment that is read front to back."""
 
     def __init__(self) -> None:
         self._interval = -1
@@ -63,7 +61,7 @@ class Landmarks:
 
     def rows(self) -> list[dict[str, int]]:
         """The landmarks as in `arrow_schemas.SEGMENTS`."""
-        return landmarks_of((self._found, () if self._last is None else (self._last,)))
+        return landmarks_of([*self._found, *(() if self._last is None else (self._last,))])
 
 
 def _landmark(position: Any, header: Any) -> dict[str, int]:
@@ -76,10 +74,8 @@ def _landmark(position: Any, header: Any) -> dict[str, int]:
     }
 
 
-def landmarks_of(parts: Iterable[Sequence[Mapping[str, int]]]) -> list[Any]:
-    """The landmarks of a segment, from those of its parts: the first of every 16 MiB, and the last of all, by
-    position."""
-    ordered = sorted((landmark for part in parts for landmark in part), key=lambda landmark: landmark["position"])
+def landmarks_of(ordered: Sequence[Mapping[str, int]]) -> list[Any]:
+    """Of landmarks in the order of their positions: the first of every 16 MiB, and the last of all."""
     firsts: dict[int, Mapping[str, int]] = {}
     for landmark in ordered:
         firsts.setdefault(landmark["position"] // LANDMARK_BYTES, landmark)
@@ -114,50 +110,22 @@ def _is_unchanged(buffer: Buffer, landmark: Mapping[str, int]) -> bool:
     return _landmark(position, header_at(buffer, position)[0]) == dict(landmark)
 
 
-# ---- Rows of parts
+# ---- Rows of resumed segments
 
 
 def put_together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The row of `arrow_schemas.SEGMENTS` of one file, combined from its rows of `arrow_schemas.SEGMENT_PARTS`."""
-    rows = sorted(parts, key=lambda row: row["part_position"])
-    newest = [row["newest_broker_ms"] for row in rows if row["newest_broker_ms"] is not None]
+    """The row of `arrow_schemas.SEGMENTS` of a resumed segment, from its two rows of `arrow_schemas.SEGMENT_PARTS`."""
+    before, now = sorted(parts, key=lambda row: row["part_position"])
+    newest = [row["newest_broker_ms"] for row in (before, now) if row["newest_broker_ms"] is not None]
     return {
-        **rows[0],
-        "first_offset": _first(row["first_offset"] for row in rows),
-        "end_offset": _first(row["end_offset"] for row in reversed(rows)),
-        "last_gap_offset": _first(row["last_gap_offset"] for row in reversed(rows)),
-        "bytes": max(row["bytes"] for row in rows),
-        "batches": sum(row["batches"] for row in rows),
-        "tail": rows[-1]["tail"],
-        "is_decoded": rows[-1]["is_decoded"],
+        **now,
+        "first_offset": before["first_offset"],
+        "end_offset": before["end_offset"] if now["end_offset"] is None else now["end_offset"],
+        "batches": before["batches"] + now["batches"],
         "newest_broker_ms": max(newest, default=None),
-        "unreadable": _unreadable(rows),
-        "landmarks": landmarks_of(row["landmarks"] or () for row in rows),
+        "unreadable": [*before["unreadable"], *now["unreadable"]],
+        "landmarks": landmarks_of([*before["landmarks"], *(now["landmarks"] or ())]),
     }
-
-
-def _unreadable(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The unreadable ranges of all parts, with only the first undecodable commit of the segment (as in
-    `segment.SegmentRow`).
-
-    The row of a part that was lost as a whole does not contain the offset of the batch after it; the row of the next
-    part does.
-    """
-    kept: list[dict[str, Any]] = []
-    has_commit = False
-    for number, row in enumerate(rows):
-        following = _first(later["first_offset"] for later in rows[number + 1 :])
-        for unreadable in row["unreadable"]:
-            is_commit = unreadable["reason"].startswith(UNDECODABLE_COMMIT)
-            if not (is_commit and has_commit):
-                next_offset = unreadable["next_offset"]
-                kept.append({**unreadable, "next_offset": following if next_offset is None else next_offset})
-            has_commit |= is_commit
-    return kept
-
-
-def _first(values: Iterable[Any]) -> Any:
-    return next((value for value in values if value is not None), None)
 
 
 # ---- Copies that an earlier run has read

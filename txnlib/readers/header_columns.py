@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -33,14 +33,11 @@ class ReaderState:
     """The position, and the last offset and leader epoch of the batch before it.
 
     `last_offset` and `leader_epoch` are None before the first batch; `leader_epoch` is -1 if the batch has none.
-    `epoch_before`: the leader epoch of the batch before that one, -1 if there is none; None if it is not known, as
-    where a part of a file begins.
     """
 
     position: int
     last_offset: int | None
     leader_epoch: int | None = None
-    epoch_before: int | None = field(default=None, compare=False)
 
 
 AT_START: Final = ReaderState(0, None)
@@ -378,16 +375,3 @@ def _candidates(checks: BatchChecks, start: int, end: int) -> Iterator[tuple[int
         headers = gather(buffer, start + some, HEADER.size, size).view(HEADER_DTYPE).reshape(-1)
         likely = some[is_plausible(headers) & (last_offsets(headers) <= checks.ceiling)]
         yield from zip((start + likely).tolist(), after[likely].tolist(), strict=True)
-
-
-def find_boundary(buffer: Buffer, start: int, end: int, size: int, segment_base_offset: int) -> ReaderState | None:
-    """The end of the first batch in [start, end) that CRC, length and offset prove; None if there is none, or no more
-    bytes."""
-    checks = BatchChecks(buffer, size, segment_base_offset)
-    checks.begin_damage(start)
-    position = _first_believable(checks, start, end)
-    if position is None:
-        return None
-    header = header_at(buffer, position)
-    after = position + int(header["batch_length"][0]) + LOG_OVERHEAD
-    return ReaderState(after, int(last_offsets(header)[0]), int(leader_epochs(header)[0])) if after < size else None

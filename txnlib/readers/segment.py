@@ -47,12 +47,12 @@ _NAMED_PROBLEMS: Final = 100
 FILE_SHRANK: Final = "FILE_SHRANK"
 
 
-SegmentEvent = Block | UnreadableRange | SegmentTail | ReaderState
+SegmentEvent = Block | UnreadableRange | SegmentTail
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One `.log` file or a part of it: its path, its copy, and its bytes."""
+    """One `.log` file: its path, its copy, and its bytes."""
 
     path: str
     source: str
@@ -63,9 +63,8 @@ class Segment:
     size: int
     #: Releases the bytes before a position.
     forget: Callable[[int], None]
-    #: Where reading begins, and the position where it stops; None: at the end.
+    #: Where reading begins.
     start: ReaderState = AT_START
-    until: int | None = None
     #: Size in bytes when the capture was listed, if it is smaller now.
     listed_size: int | None = None
 
@@ -81,9 +80,7 @@ class Segment:
         is_decoded = self.topic in READ_WHOLE
         while True:
             try:
-                for event in read_blocks(
-                    self.buffer, size, self.base_offset, check_all=is_decoded, start=start, until=self.until
-                ):
+                for event in read_blocks(self.buffer, size, self.base_offset, check_all=is_decoded, start=start):
                     if isinstance(event, SegmentTail) and size < self.whole_size:
                         # If these bytes are not all zeros, an earlier range reports those up to the end.
                         yield from self._lost(size, event.position if event.how == "ZEROS" else size)
@@ -111,7 +108,7 @@ class Segment:
 
         It starts at `begin`, because earlier ranges already report the bytes before.
         """
-        end = self.whole_size if self.until is None else self.until
+        end = self.whole_size
         position = min(max(begin, self.start.position), end)
         yield UnreadableRange(
             position, end - position, f"{FILE_SHRANK}: it had {self.whole_size} bytes, and now {size}", None
@@ -120,10 +117,10 @@ class Segment:
 
 
 class SegmentBatchRows:
-    """The batches of a segment, one row each or one row per run. Columns: `arrow_schemas.RECORD_BATCHES`."""
+    """The batches of a segment, one row per run. Columns: `arrow_schemas.RECORD_BATCHES`."""
 
-    def __init__(self, segment: Segment, *, has_runs: bool = False) -> None:
-        self._segment, self._has_runs = segment, has_runs
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
         self._constants = {"topic": segment.topic, "partition": segment.partition, "source": segment.source}
         self._constants |= {"segment_base_offset": segment.base_offset}
 
@@ -131,7 +128,7 @@ class SegmentBatchRows:
         if not isinstance(event, Block):
             return ()
         segment = self._segment
-        return (batch_rows(self._constants, segment.buffer, segment.size, event, has_runs=self._has_runs),)
+        return (batch_rows(self._constants, segment.buffer, segment.size, event),)
 
     def end(self) -> Iterable[pa.RecordBatch]:
         return ()
@@ -177,7 +174,8 @@ def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, int, by
 class SegmentRow:
     """One row: what of the segment was read and what was not. Columns: `arrow_schemas.SEGMENTS`.
 
-    For a part of a segment, one row of `arrow_schemas.SEGMENT_PARTS`; `file_parts.put_together` combines them.
+    Of a segment that is resumed, a row of `arrow_schemas.SEGMENT_PARTS`; `file_parts.put_together` adds what was read
+    before.
     """
 
     def __init__(self, segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) -> None:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from txnlib.core.batch_runs import RUNS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped
 from txnlib.core.text.console import read_console_text
@@ -30,11 +29,8 @@ from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import read_located
 
 Batches = Iterator[pa.RecordBatch]
-#: The rows of `segments` for parts of a file.
+#: The rows of `segments` for segments that are resumed.
 SEGMENT_PARTS_TABLE: Final = "segment_parts"
-#: The rows of `record_batches`, with runs of batches. Text is read batch by batch: it may print a batch twice, and only
-#: single batches show that.
-BATCH_RUNS_TABLE: Final = "batch_runs"
 _OF_SEGMENTS: Final = ("segments", SEGMENT_PARTS_TABLE)
 #: Rows, or bytes, of small files that are enough for an Arrow batch.
 JOINED_ROWS: Final = 10_000
@@ -42,8 +38,8 @@ JOINED_BYTES: Final = 4 << 20
 
 
 def may_hold(table: str, file: CaptureFile) -> bool:
-    """Whether a file, or a part of it, may have rows of a table, by its kind and, for a segment, by its topic."""
-    not_filled = SEGMENT_PARTS_TABLE if file.part is None else "segments"
+    """Whether a file may have rows of a table, by its kind and, for a segment, by its topic."""
+    not_filled = SEGMENT_PARTS_TABLE if file.resume is None else "segments"
     if table == not_filled or table not in KINDS[file.kind][1]:
         return False
     return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
@@ -140,12 +136,9 @@ def _read_segment(file: CaptureFile, readers: Readers) -> TableBatches:
 
 
 def open_segment(file: CaptureFile, buffer: BlockBuffer) -> Segment:
-    """The segment in a file, or the part of it that `file.part` gives."""
-    topic, partition, part = file.topic or "", file.partition or 0, file.part
-    start = part.state if part is not None and part.state is not None else AT_START
-    until = None if part is None else part.stop
-    where = (file.path, file.source, topic, partition, file.offset)
-    return Segment(*where, buffer, buffer.size, buffer.forget, start, until, file.size)
+    """The segment in a file, to be read from where `file.resume` says."""
+    where = (file.path, file.source, file.topic or "", file.partition or 0, file.offset)
+    return Segment(*where, buffer, buffer.size, buffer.forget, file.resume or AT_START, file.size)
 
 
 def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches:
@@ -197,7 +190,6 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
         _read_segment,
         {
             "record_batches": segment.SegmentBatchRows,
-            BATCH_RUNS_TABLE: partial(segment.SegmentBatchRows, has_runs=True),
             "transaction_log": segment.transaction_log_rows,
             "committed_offsets": segment.committed_offsets_rows,
             "metadata_log": segment.metadata_rows,
@@ -212,8 +204,8 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
     FileKind.DUMP: (
         _read_dump,
         {
+            # Batch by batch: text may print a batch twice, and only single batches show that.
             "record_batches": lambda file: text_rows.DumpBatchRows(),
-            BATCH_RUNS_TABLE: lambda file: text_rows.DumpBatchRows(),
             "transaction_log": lambda file: text_rows.dump_transaction_log_rows(file.path),
             "metadata_log": lambda file: text_rows.dump_metadata_log_rows(file.path),
             "producer_snapshots": lambda file: text_rows.dump_snapshot_rows(file.path),
@@ -259,29 +251,20 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
         _read_no_content,
         {"segments": lambda file: broker_files.read_unreadable_file(file, file.problem)},
     ),
-    FileKind.SKIPPED_SEGMENT: (_read_no_content, {"segments": broker_files.read_skipped_segment}),
 }
 #: Every table that files fill, with its columns.
 SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     **arrow_schemas.TABLES,
-    BATCH_RUNS_TABLE: arrow_schemas.RECORD_BATCHES,
     SEGMENT_PARTS_TABLE: arrow_schemas.SEGMENT_PARTS,
     "console_log": arrow_schemas.TRANSACTION_LOG,
 }
 READ_TABLES: Final = tuple(SCHEMAS)
 
 
-def tables_of(capture: Capture) -> tuple[str, ...]:
-    """The tables that files fill, with `record_batches` of the capture's detail."""
-    not_read = "record_batches" if capture.detail == RUNS else BATCH_RUNS_TABLE
-    return tuple(table for table in READ_TABLES if table != not_read)
-
-
 def files_to_read(capture: Capture) -> Iterator[CaptureFile]:
-    """The files of a capture, each as the parts of it that are read."""
-    for file in capture.files:
-        parts = capture.parts.get(file.path)
-        yield from (file,) if parts is None else (replace(file, part=part) for part in parts)
+    """The files of a capture, each with where to resume reading it."""
+    states = {segment.path: segment.state for segment in capture.resumed}
+    return (replace(file, resume=states.get(file.path)) for file in capture.files)
 
 
 # ---- A small capture, read in one pass through its files
@@ -299,16 +282,17 @@ def read_small_capture(
     found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     rows: dict[str, int] = defaultdict(int)
     size: dict[str, int] = defaultdict(int)
-    tables = tables_of(capture)
-    for table, batch in (read for file in files_to_read(capture) for read in read_tables(tables, file)):
+    for table, batch in (read for file in files_to_read(capture) for read in read_tables(READ_TABLES, file)):
         found[table].append(batch)
         rows[table] += batch.num_rows
         size[table] += batch.nbytes
         if rows[table] > most_rows or size[table] > most_bytes:
             return None
-    found["record_batches"] += found.pop(BATCH_RUNS_TABLE, [])
     of_parts = [*earlier_parts, *(row for batch in found.pop(SEGMENT_PARTS_TABLE, []) for row in batch.to_pylist())]
     whole = [put_together(rows) for rows in grouped(of_parts, lambda part: part["path"]).values()]
     found["segments"] += pa.Table.from_pylist(whole, schema=arrow_schemas.SEGMENTS).to_batches()
-    whole_tables = [table for table in SCHEMAS if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE)]
-    return {table: pa.Table.from_batches(found[table], SCHEMAS[table]).combine_chunks() for table in whole_tables}
+    return {
+        table: pa.Table.from_batches(found[table], schema).combine_chunks()
+        for table, schema in SCHEMAS.items()
+        if table != SEGMENT_PARTS_TABLE
+    }

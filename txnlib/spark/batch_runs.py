@@ -2,7 +2,7 @@
 them.
 
 A consumer sums up runs, and takes single batches out of those few runs that an offset it looks for divides. Rows of
-tables without runs (text, `--detail batches`) have one batch each.
+text have one batch each.
 """
 
 from __future__ import annotations

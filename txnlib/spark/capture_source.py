@@ -1,16 +1,15 @@
 """The rows of a capture: read in the driver if it is small, else by tasks. Either way each file is read once, for all
 tables.
 
-Each task reads some files into Arrow batches. Spark keeps what the tasks have read on the disks of its executors, until
-every table has taken its rows. A Python DataSource would start two more Python processes per table.
+Each task reads some files into Arrow batches; no file is split between tasks. Spark keeps what the tasks have read on
+the disks of its executors, until every table has taken its rows. A Python DataSource would start two more Python
+processes per table.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
@@ -21,20 +20,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from txnlib.core.batch_runs import RUNS
 from txnlib.readers import arrow_schemas
-from txnlib.readers.capture import Capture, CaptureFile
+from txnlib.readers.capture import READ_WHOLE, Capture, CaptureFile, FileKind
 from txnlib.readers.file_parts import put_together
-from txnlib.readers.file_splits import Chunk, Reached, bundle, chunks_of, parts_of, reach
 from txnlib.readers.table_readers import (
-    BATCH_RUNS_TABLE,
+    READ_TABLES,
     SCHEMAS,
     SEGMENT_PARTS_TABLE,
     files_to_read,
     may_hold,
     read_files,
     read_small_capture,
-    tables_of,
 )
 from txnlib.spark.local_rows import MAX_BYTES, MAX_ROWS, local_relation, no_rows
 from txnlib.spark.python_tasks import in_tasks
@@ -48,11 +44,10 @@ _MANY_TASKS: Final = 200
 class CaptureSource:
     """The rows of a capture, by table. The driver reads a small one, tasks read any other; each file once.
 
-    The tables are those of `readers.table_readers`, with `record_batches` of the capture's detail.
+    The tables are those of `readers.table_readers`.
     """
 
     spark: SparkSession
-    #: Tasks add the parts of its large files.
     capture: Capture
     #: Whether the driver is to read it.
     is_small: bool = False
@@ -73,12 +68,10 @@ class CaptureSource:
         rows = self._read_by_driver().get(table) if self.is_small else None
         if rows is not None:
             return rows
-        found = self._rows_by_tasks(
-            BATCH_RUNS_TABLE if table == "record_batches" and self.capture.detail == RUNS else table
-        )
-        if table != "segments" or not self.capture.parts:
+        found = self._rows_by_tasks(table)
+        if table != "segments" or not self.capture.resumed:
             return found
-        # One row per file, however many tasks read it.
+        # One row per file, with what an earlier run has read of it.
         parts = self._rows_by_tasks(SEGMENT_PARTS_TABLE)
         parts = parts if self.earlier_parts is None else self.earlier_parts.unionByName(parts)
         return found.unionByName(parts.groupBy("path").applyInArrow(_put_together, _SCHEMAS[table]))
@@ -109,8 +102,7 @@ class CaptureSource:
     def _rows_by_tasks(self, table: str) -> DataFrame:
         with self._reading:
             if self._read is None and self._is_kept:
-                self.capture = split_large_files(self.spark, self.capture)
-                self._read = read_capture(self.spark, self.capture, tables_of(self.capture))
+                self._read = read_capture(self.spark, self.capture, READ_TABLES)
                 try:
                     self._read.persist(StorageLevel.DISK_ONLY)
                 except PySparkException:
@@ -122,7 +114,6 @@ class CaptureSource:
 #: The columns of the tables that files fill.
 _SCHEMAS: Final[Mapping[str, StructType]] = {
     **TABLES,
-    BATCH_RUNS_TABLE: TABLES["record_batches"],
     SEGMENT_PARTS_TABLE: SEGMENT_PARTS,
     "console_log": TABLES["transaction_log"],
 }
@@ -141,9 +132,7 @@ _ARRAY_BYTES: Final = 1 << 20
 def read_capture(spark: SparkSession, capture: Capture, tables: Iterable[str]) -> DataFrame:
     """What tasks read of a capture. Columns: each of these tables for which it has files, as an array of rows, or NULL.
 
-    An array for each table and not a struct, because an absent struct takes as much room in Arrow as a present one. The
-    rows of the tables do not depend on how the capture's files are split (`split_large_files`), but `segment_parts` has
-    one for each part.
+    An array for each table and not a struct, because an absent struct takes as much room in Arrow as a present one.
     """
     files = list(files_to_read(capture))
     tables = [table for table in tables if any(may_hold(table, file) for file in files)]
@@ -166,25 +155,39 @@ def _put_together(parts: pa.Table) -> pa.Table:
     return pa.Table.from_pylist([put_together(parts.to_pylist())], schema=arrow_schemas.SEGMENTS)
 
 
-_REACHED: Final = pa.schema([("chunk", pa.int64()), ("reached", pa.binary())])
+# ---- Files of one task
+
+#: Number of bytes of small files per task: enough to be worth a task, and few enough to spread.
+TASK_BYTES: Final = 32 << 20
+#: In a large capture, a task reads more, because every Python task has a startup cost.
+MOST_TASK_BYTES: Final = 256 << 20
+#: A segment whose records are not decoded costs at most 1/4 of the time per byte of any other file.
+HEADERS_ONLY: Final = 4
+#: Number of small files per task, because opening each file takes time. In a large capture, a task reads more of them,
+#: too.
+TASK_FILES: Final = 256
+MOST_TASK_FILES: Final = 2_048
 
 
-def split_large_files(spark: SparkSession, capture: Capture, split_bytes: int | None = None) -> Capture:
-    """The capture, with the parts of its files that are larger than `split_bytes`; None: larger than is good for one
-    task."""
-    chunks = chunks_of(capture, split_bytes)
-    if not chunks:
-        return capture
-    reached: dict[str, dict[int, Reached]] = defaultdict(dict)
-    for row in in_tasks(spark, list(enumerate(chunks)), _reached, "chunk long, reached binary").collect():
-        chunk = chunks[row["chunk"]]
-        reached[chunk.file.path][chunk.number] = pickle.loads(row["reached"])
-    parts = {path: parts_of(found) for path, found in reached.items()}
-    return replace(capture, parts={**capture.parts, **{path: found for path, found in parts.items() if len(found) > 1}})
+def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
+    """The files in lists of about equal work, in order: `tasks` lists, or fewer if these would be too small.
 
-
-def _reached(numbered: tuple[int, Chunk]) -> Iterator[pa.RecordBatch]:
-    number, chunk = numbered
-    found = reach(chunk)
-    if found is not None:
-        yield pa.RecordBatch.from_pylist([{"chunk": number, "reached": pickle.dumps(found)}], schema=_REACHED)
+    If there are several lists, no list mixes topics that every audit reads in full with others: each task writes its
+    own file, and an incremental audit carries over files in which all rows are unchanged.
+    """
+    works = [
+        file.extent if file.kind is not FileKind.SEGMENT or file.topic in READ_WHOLE else file.extent // HEADERS_ONLY
+        for file in files
+    ]
+    whole = max(sum(works), 1)
+    count = -(-whole // min(max(TASK_BYTES, whole // tasks), MOST_TASK_BYTES))
+    most_files = min(max(TASK_FILES, len(files) // tasks), MOST_TASK_FILES)
+    bundles: list[list[CaptureFile]] = []
+    done, last = 0, (-1, False)
+    for file, work in zip(files, works, strict=True):
+        kind = ((2 * done + work) * count // (2 * whole), count > 1 and file.topic in READ_WHOLE)
+        if kind != last or len(bundles[-1]) == most_files:
+            bundles.append([])
+        bundles[-1].append(file)
+        done, last = done + work, kind
+    return bundles

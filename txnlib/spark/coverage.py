@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame
 from txnlib.spark.batch_runs import BATCHES
 from txnlib.spark.joins import select
 
-#: Whether a copy was read only from above its log start on: by scope, or from a snapshot (`readers.file_splits`).
-BEGINS_AT_SNAPSHOT: Final = "coalesce(read_from_offset > log_start_offset, FALSE)"
+#: Whether a copy begins above its log start, by scope.
+BEGINS_BY_SCOPE: Final = "coalesce(read_from_offset > log_start_offset, FALSE)"
 #: Whether a judged copy shows every marker from where it begins, and whether that is after the start of the log.
 SHOWS_MARKERS: Final = "(gap_offset IS NULL AND damaged_offset IS NULL AND is_decoded)"
-BEGINS_LATE: Final = f"({BEGINS_AT_SNAPSHOT} OR log_start_offset > 0)"
+BEGINS_LATE: Final = f"({BEGINS_BY_SCOPE} OR log_start_offset > 0)"
 #: The copies that exist.
 LIVING: Final = "source IS NOT NULL AND NOT coalesce(is_deleted, FALSE)"
 

@@ -317,10 +317,6 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ],
         {"overlap_offset": None, "end_offset": 20, "tail": "CLEAN", "bytes": 7, "batches": 8, "gap_offset": 4},
     ),
-    "a snapshot replaces the first segment": (
-        [captured(kind="skipped", end=None, first_offset=None, tail="SKIPPED", bytes=0), captured(base=10)],
-        {"log_start_offset": 0, "read_from_offset": 10, "detail": "read from the snapshot at 10 on"},
-    ),
     "an unreadable stretch": (
         [captured(unreadable=(unreadable(7),))],
         {"damaged_offset": 7, "unreadable_bytes": 9, "status": "DAMAGED", "detail": "damaged stretches"},

@@ -107,10 +107,9 @@ def of_copies(checkpoints: Iterable[CheckpointEntry]) -> dict[CopyKey, Checkpoin
 # ---- Segments
 
 
-#: Kinds of the rows of `segments` for segments: raw files, dumps, and files that a snapshot replaces.
+#: Kinds of the rows of `segments` for segments: raw files and dumps.
 RAW: Final = "raw"
 TEXT: Final = "text"
-SKIPPED: Final = "skipped"
 #: Kind of the rows of `segments` for records of one coordinator partition that a console consumer printed.
 PRINTED: Final = "printed"
 #: Reasons for the end of a copy whose log or dump was still being written.
@@ -164,8 +163,7 @@ class Extent:
 
     first_offset: int | None
     end_offset: int | None
-    first_segment_offset: int | None
-    #: Base offset of the first segment that no snapshot replaces.
+    #: Base offset of the first segment.
     read_from_offset: int | None
     bytes: int | None
     batches: int | None
@@ -194,7 +192,7 @@ def extents(segments: Iterable[CapturedFile]) -> dict[CopyKey, Extent]:
     """What was read of each copy."""
     of_copies: dict[CopyKey, dict[int | None, list[CapturedFile]]] = defaultdict(lambda: defaultdict(list))
     for file in segments:
-        if file.copy is not None and file.kind in (RAW, TEXT, SKIPPED, PRINTED):
+        if file.copy is not None and file.kind in (RAW, TEXT, PRINTED):
             of_copies[file.copy][file.segment_base_offset].append(file)
     return {
         copy: _extent([_Segment(base, files) for base, files in by_base.items()]) for copy, by_base in of_copies.items()
@@ -216,14 +214,13 @@ class _Segment:
         self.newest_broker_ms = highest(clock_ms(file.newest_broker_ms) for file in files)
         self.unreadable = [each for file in files for each in file.unreadable or ()]
         self.is_twice = sum(file.kind == RAW for file in files) > 1
-        self.is_skipped = all(file.kind == SKIPPED for file in files)
         self.is_printed = any(file.kind == PRINTED for file in files)
         #: The first offset; None for printed records, whose offsets only give an order.
         self.begins = base_offset if self.first_offset is None else self.first_offset
         #: The base offset; of a text that does not name it, the first offset, because what was before that may be lost.
         self.named = self.begins if base_offset is None else base_offset
-        #: The offset after the last batch; of an empty segment, its base offset. None if it was not read.
-        self.ends = base_offset if self.end_offset is None and not self.is_skipped else self.end_offset
+        #: The offset after the last batch; of an empty segment, its base offset.
+        self.ends = base_offset if self.end_offset is None else self.end_offset
 
 
 def _all(flags: Iterable[bool | None]) -> bool | None:
@@ -259,8 +256,7 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
     return Extent(
         first_offset=lowest(segment.first_offset for segment in in_order),
         end_offset=highest(each.base_offset if each.end_offset is None else each.end_offset for each in in_order),
-        first_segment_offset=lowest(segment.named for segment in in_order),
-        read_from_offset=lowest(segment.named for segment in in_order if not segment.is_skipped),
+        read_from_offset=lowest(segment.named for segment in in_order),
         bytes=_sum(segment.bytes for segment in in_order),
         batches=_sum(segment.batches for segment in in_order),
         unreadable_bytes=sum(each.length for segment in in_order for each in segment.unreadable),

@@ -51,9 +51,9 @@ class CopyFacts:
         self.survives_until = epochs.survives_until if epochs.truncated else extent.end_offset
         #: Whether the copy begins above its log start because the capture chose so. Then its first segment is not the
         #: log's.
-        self.is_scoped = noted.is_scoped(extent.first_segment_offset)
+        self.is_scoped = noted.is_scoped(extent.read_from_offset)
         # The checkpoint lists a partition only if its log start is above its first segment.
-        first_offset = highest((checkpoints.log_start_offset, extent.first_segment_offset))
+        first_offset = highest((checkpoints.log_start_offset, extent.read_from_offset))
         self.log_start_offset = noted.log_start_offset if self.is_scoped else first_offset
         self._shown_from = highest((newest_snapshot, noted.answered_stable_offset))
         # A text of nothing but first lines is whole where a high watermark confirms that the log is empty.
@@ -104,10 +104,10 @@ class CopyFacts:
 
 def begin_by_choice(copy: CopyFacts) -> str | None:
     """Why the copy begins above its log start, in words; None if it does not, or not by choice."""
+    if not copy.is_scoped:
+        return None
     since = copy.extent.read_from_offset
-    if copy.is_scoped:
-        return f"fetched from offset {since} on, by scope; the log begins at {copy.log_start_offset}"
-    return f"read from the snapshot at {since} on" if is_above(since, copy.log_start_offset) else None
+    return f"fetched from offset {since} on, by scope; the log begins at {copy.log_start_offset}"
 
 
 def problems_of(copy: CopyFacts) -> Iterator[str]:

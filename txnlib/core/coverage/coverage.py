@@ -147,7 +147,7 @@ def _of_deleted(copy: CopyKey, extent: Extent, noted: Checkpoints, instants: Cap
         role=Role.OTHER,
         ends=End.TORN,
         is_current=False,
-        log_start_offset=highest((noted.log_start_offset, extent.first_segment_offset)),
+        log_start_offset=highest((noted.log_start_offset, extent.read_from_offset)),
         high_watermark=noted.high_watermark,
         captured_at_ms=instants.of_copy(source, topic, partition),
         status="PARTIAL",

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import NO_LEADER, LeaderBasis, highest_of, is_above, lowest
-from txnlib.core.coverage.captured_files import RAW, SKIPPED, TEXT, CapturedFile, Checkpoints, CopyKey, Place, broker_of
+from txnlib.core.coverage.captured_files import RAW, TEXT, CapturedFile, Checkpoints, CopyKey, Place, broker_of
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
@@ -260,9 +260,7 @@ def deleted_copies(
             and (is_metadata_confirmed or broker_of(source) in brokers_with_metadata)
         )
 
-    copies = {
-        file.copy for file in segments if file.kind in (RAW, TEXT, SKIPPED) and file.topic != CLUSTER_METADATA_TOPIC
-    }
+    copies = {file.copy for file in segments if file.kind in (RAW, TEXT) and file.topic != CLUSTER_METADATA_TOPIC}
     deleted = {copy for copy in copies if copy is not None and is_deleted(copy)}
     unsettled = {copy: topic_id for copy, topic_id in ids.items() if copy not in deleted}
     return deleted | _of_other_ids(newest_ms, unsettled, partition_notes)

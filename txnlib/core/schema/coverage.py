@@ -78,8 +78,7 @@ COVERAGE: Final = Table(
         Column(
             "read_from_offset",
             LONG,
-            "Base offset of the first segment that was read; if above the log start, a snapshot replaces what is"
-            " before.",
+            "Base offset of the first segment; above the log start if it was fetched from there on by scope.",
         ),
         Column(
             "hidden_below", LONG, "Offset from which it was read, if no snapshot or answer shows what was open there."

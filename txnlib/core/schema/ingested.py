@@ -55,7 +55,7 @@ RECORD_BATCHES: Final = Table(
         Column("compression_type", STRING, "none, gzip, snappy, lz4 or zstd."),
         Column("magic", INT, "Batch format: 2, or 0 or 1 for old message sets."),
         Column("crc", LONG, "Stored CRC-32C; NULL for a run."),
-        Column("batches_count", INT, "Number of batches: 1 unless it is a run (`--detail runs`)."),
+        Column("batches_count", INT, "Number of batches: 1 unless it is a run."),
         Column("last_batch_offset", LONG, "Base offset of the last batch."),
         Column("first_timestamp_ms", LONG, "Largest timestamp of the first batch."),
         Column("batches_hash", LONG, "Of a run: a hash by which copies are compared."),
@@ -206,7 +206,7 @@ SEGMENTS: Final = Table(
     ),
 )
 
-#: Rows of `segments` for one part of a file. `tail` and `is_decoded` are NULL if the segment continues after the part.
+#: Rows of `segments` of a resumed segment: what an earlier run has read, without `tail` and `is_decoded`, and the rest.
 SEGMENT_PARTS: Final = Struct((*SEGMENTS.columns, Column("part_position", LONG)))
 
 PRODUCER_SNAPSHOTS: Final = Table(

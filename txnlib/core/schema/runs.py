@@ -28,7 +28,7 @@ AUDIT_RUNS: Final = Table(
         Column("settings", STRING, "Settings as JSON."),
         Column("version", STRING, "Version of txnlib."),
         Column("counts", STRING, "Number of rows of every table, and per verdict, as JSON."),
-        Column("owner", STRING, "Process of the audit: host, process id, and start in epoch seconds."),
+        Column("owner", STRING, "Process of the audit: host, process id, and start in ticks since the machine booted."),
         CHAIN,
         NIGHT,
     ),

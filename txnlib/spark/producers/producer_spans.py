@@ -21,7 +21,7 @@ from txnlib.spark.batch_runs import (
     packed,
     single_batches,
 )
-from txnlib.spark.coverage import BEGINS_AT_SNAPSHOT, survives
+from txnlib.spark.coverage import BEGINS_BY_SCOPE, survives
 from txnlib.spark.joins import broadcast, select, with_columns
 from txnlib.spark.producers.producer_steps import earlier_of, now, state, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, COPY, MARKER_FIELDS, PRODUCER, TABLES, conform
@@ -60,7 +60,7 @@ _MAY_SEED: Final = "(is_answer IS NULL OR current_txn_first_offset < begins_at)"
 _WITH_SNAPSHOT: Final = f"""
 WITH judged AS (
   SELECT topic, partition, source, truncated, overlap_offset,
-    CASE WHEN {BEGINS_AT_SNAPSHOT} THEN read_from_offset ELSE least(log_start_offset, first_offset) END AS begins_at,
+    CASE WHEN {BEGINS_BY_SCOPE} THEN read_from_offset ELSE least(log_start_offset, first_offset) END AS begins_at,
     CASE WHEN log_start_offset > first_offset THEN log_start_offset END AS deleted_until,
     -- At the log start it says nothing: a leader raises it to there.
     CASE WHEN answered_stable_offset > coalesce(log_start_offset, 0) THEN answered_stable_offset END AS answered_stable_offset

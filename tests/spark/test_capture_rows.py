@@ -1,6 +1,5 @@
-"""Laws of a capture split among tasks, or read in the driver: the rows of the whole."""
+"""Laws of a capture that tasks or the driver read: the rows are the same."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -10,19 +9,17 @@ from tests.support.dumps import Batch, print_dump
 from tests.support.frames import assert_same
 from tests.support.log_bytes import segment
 from tests.support.log_notation import TS, C, T
-from txnlib.core.batch_runs import DETAILS
 from txnlib.readers.capture import list_capture
-from txnlib.readers.table_readers import BATCH_RUNS_TABLE, READ_TABLES, SEGMENT_PARTS_TABLE
+from txnlib.readers.table_readers import READ_TABLES, SEGMENT_PARTS_TABLE
 from txnlib.spark import capture_source
-from txnlib.spark.batch_runs import single_batches
-from txnlib.spark.capture_source import CaptureSource, split_large_files
+from txnlib.spark.capture_source import CaptureSource
 
 FIRST = f"{0:020d}.log"
 TABLES = ("record_batches", "segments")
 
 
 def capture_in(folder: Path) -> list[str]:
-    """A segment with a damaged place, a dump, which is never split, and a small segment."""
+    """A segment with a damaged place, a dump, and a small segment."""
     log = bytearray(segment([*(T(1, 0, n, at=n, ts=TS + n) for n in range(900)), C(1, 0, 15, at=900, ts=TS + 400)]))
     log[9_000] ^= 1
     for name, content in {f"orders-0/{FIRST}": bytes(log), f"orders-1/{FIRST}": bytes(log[:500])}.items():
@@ -30,22 +27,6 @@ def capture_in(folder: Path) -> list[str]:
         (folder / name).write_bytes(content)
     (folder / "dump.txt").write_bytes(print_dump(*[Batch()] * 200))
     return [str(folder)]
-
-
-def test_rows_are_the_same_for_every_split_size(spark, tmp_path):
-    whole = list_capture(capture_in(tmp_path))
-    split = split_large_files(spark, whole, 30_000)
-    assert {Path(path).name: len(parts) > 2 for path, parts in split.parts.items()} == {FIRST: True}
-    assert split_large_files(spark, whole).parts == {}
-    for detail in DETAILS:
-        for table in TABLES:
-            assert_same(*(_read(spark, replace(capture, detail=detail), table) for capture in (split, whole)))
-
-
-def _read(spark, capture, table):
-    """The rows of a table; of `record_batches`, the single batches, because a run ends where the reader does."""
-    rows = CaptureSource(spark, capture).frame(table)
-    return single_batches(rows, "TRUE") if table == "record_batches" else rows
 
 
 def mixed(repository, tmp_path):
@@ -57,16 +38,13 @@ def mixed(repository, tmp_path):
 def test_the_driver_reads_the_rows_that_tasks_read(spark, repository, tmp_path, monkeypatch):
     monkeypatch.setattr(capture_source, "_ARRAY_BYTES", 1_000)  # many arrays, as in a large capture
     capture = mixed(repository, tmp_path)
-    for detail in DETAILS:
-        source, by_tasks = (
-            CaptureSource(spark, replace(capture, detail=detail), is_small) for is_small in (True, False)
-        )
-        for table in READ_TABLES:
-            if table not in (BATCH_RUNS_TABLE, SEGMENT_PARTS_TABLE):
-                read = source.read(table)
-                assert not isinstance(read, DataFrame)
-                assert_same(source.frame(table), by_tasks.frame(table))
-                assert source.may_have(table) >= (read.num_rows > 0)
+    source, by_tasks = (CaptureSource(spark, capture, is_small) for is_small in (True, False))
+    for table in READ_TABLES:
+        if table != SEGMENT_PARTS_TABLE:
+            read = source.read(table)
+            assert not isinstance(read, DataFrame)
+            assert_same(source.frame(table), by_tasks.frame(table))
+            assert source.may_have(table) >= (read.num_rows > 0)
 
 
 def test_tasks_read_what_is_too_much_for_the_driver(spark, repository, tmp_path, monkeypatch):
