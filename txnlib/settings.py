@@ -246,7 +246,10 @@ class Settings(_Section):
         int,
         Setting(
             key="cluster.transactional_id_expiration_ms",
-            decides="The brokers' `transactional.id.expiration.ms`, for forecasts. No verdict depends on it.",
+            decides=(
+                "The brokers' `transactional.id.expiration.ms`; up to 3.3, their producers expire by it, too. No verdict"
+                " depends on it."
+            ),
             least=1,
             broker="transactional.id.expiration.ms",
             noted="The brokers' `transactional.id.expiration.ms`.",

@@ -85,11 +85,11 @@ def test_people_get_one_line_for_the_same_finding_of_an_application(tmp_path):
     write(tmp_path, "findings", *rows, {**rows[0], "severity": "WARNING"})
     lines = [" ".join(line.split()) for line in txn_audit(tmp_path, "findings")[1].splitlines()[1:]]
     assert lines == [
-        "ERROR N - pay: 3 times, 2 ids, first a-0 -",
-        "ERROR N - ship-1 a-3 -",
-        "ERROR N - a-4 -",
-        "ERROR N - a-5 -",
-        "WARNING N - pay-1 a-0 -",
+        "ERROR N pay: 3 times, 2 ids, first a-0 -",
+        "ERROR N ship-1 a-3 -",
+        "ERROR N a-4 -",
+        "ERROR N a-5 -",
+        "WARNING N pay-1 a-0 -",
     ]
     assert len(column(tmp_path, "name", "findings")) == len(rows) + 1, "programs get all"
     assert (

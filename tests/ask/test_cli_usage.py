@@ -20,7 +20,7 @@ from tests.support.delta_tables import NOW, RUN, at, txn_audit, write, write_run
 from txnlib.ask.collect_plan import COLUMNS, collect_plan_output
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.grid import grid, heading
-from txnlib.ask.overviews import _FINDING, _KEPT, answer_coverage
+from txnlib.ask.overviews import answer_coverage
 
 EVIL = "pay\nHANGING  all is well\x1b[2J\u202e\u2028<b>[red]"
 
@@ -233,17 +233,6 @@ def test_a_single_row_that_does_not_fit_is_a_list(monkeypatch):
     assert lines[1:3] == ["when                  07:19:36.427Z", f"transactional id      {'x' * 40}"]
     assert " ".join(" ".join(line.split()) for line in lines).count("words") == 7
     assert max(map(len, lines)) <= 62, "an id is not broken"
-
-
-@pytest.mark.parametrize(("width", "has_date"), [(80, False), (100, True), (120, False), (160, True)])
-def test_evidence_has_its_room_before_the_date_of_a_forecast(monkeypatch, width, has_date):
-    monkeypatch.setenv("NO_COLOR", "1")
-    date, evidence = "2026-11-21 07:32:42Z", "words of it " * 9
-    rows = [{"severity": "WARNING", "name": "TRANSACTIONAL_ID_EXPIRES", "where": "w" * 24, "evidence": evidence}] * 2
-    rows = [{**row, "expected": date} for row in rows]
-    lines = grid(_FINDING, rows, "table", width=width, kept=_KEPT).splitlines()
-    assert (date in "\n".join(lines), max(map(len, lines)) <= width) == (has_date, True)
-    assert max(line.count("words of it") for line in lines) > 3
 
 
 WHY = "its records above offset 7 are lost: copy another replica of it, and audit again"

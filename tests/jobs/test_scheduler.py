@@ -50,7 +50,6 @@ def test_the_jobs_write_every_table_once():
         "infer_settings",
         "find_appended_partitions",
         "lower_coverage",
-        "forecast",
     ]
     assert sorted(names) == sorted([*(TABLES.keys() - claimed), *twice, *decisions])
     audited = [step.name for step in AUDIT]

@@ -137,10 +137,9 @@ def _night(root: Path, night: int, run_id: str) -> None:
         "abort_plan",
         plan | {"as_of": as_of, "number": 1, "action": "ABORT", "command": "kafka-transactions.sh abort …"},
     )
-    ids = [("billing-0", "billing", 3), ("fraud-1", "fraud", 4), ("ledger-0", "ledger", 4)]
-    add(
-        "transactional_ids", *[{"transactional_id": i, "application": a, "coordinator_partition": c} for i, a, c in ids]
-    )
+    ids = [("billing-0", "billing", 3, 1, 32_000), ("fraud-1", "fraud", 4, 2, 3), ("ledger-0", "ledger", 4, 3, 0)]
+    names = ("transactional_id", "application", "coordinator_partition", "producer_id", "producer_epoch")
+    add("transactional_ids", *[dict(zip(names, row, strict=True)) for row in ids])
     add("transactions", *_ended())
     add("coordinator_states", *_records())
     add("transaction_outcomes", *_outcomes(night))
@@ -162,8 +161,8 @@ def _night(root: Path, night: int, run_id: str) -> None:
         "offset": 5,
         "message": "…",
     }
-    expires = {"name": "TRANSACTIONAL_ID_EXPIRES", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
-    add("findings", split, expires | {"expected": at(NIGHTS[2] + 86_400_000), "evidence": "about 2026-11-22"})
+    twice = {"name": "DUPLICATE_MARKER", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
+    add("findings", split, twice)
     bad = {
         "topic": "orders",
         "partition": 0,
@@ -210,7 +209,12 @@ def _ended() -> list[dict[str, Any]]:
         "is_two_phase_commit": False,
         "prepared": at(NIGHTS[0]),
     }
-    base |= {"transaction_timeout_ms": 60_000, "markers": [marker]}
+    base |= {
+        "transaction_timeout_ms": 60_000,
+        "markers": [marker],
+        "transaction_version": 0,
+        "completed": at(NIGHTS[0]),
+    }
     quick = base | {"outcome": "COMMIT", "ended_by": "CLIENT", "time_to_decide_ms": 100, "time_to_write_markers_ms": 4}
     slow = base | {
         "outcome": "ABORT",

@@ -129,8 +129,8 @@ class Episode(Generic[Told]):
 
     `print` prints it as `txn-audit` does. Fields: `cluster`, `run_id`, `as_of_ms`, `events`, `outcome`. The outcome of
     `explain` has `verdict` (a row of `open_transactions`), `evidence`, `copies` and `left_out`; that of `timeline` has
-    `partition` and what is left out; that of `transaction` has `outcome`, `partitions` and `records`. Instants are epoch
-    milliseconds.
+    `partition` and what is left out; that of `transaction` has `outcome`, `partitions` and `records`. Instants are
+    epoch milliseconds.
     """
 
     cluster: str

@@ -41,9 +41,8 @@ def answer_open(run: StoredRun, options: Namespace) -> CommandOutput:
     return _listed("open", [{name: row[name] for name in shown("open")} for row in rows])
 
 
-#: Columns of findings for people; a terminal has the kept ones at any width.
-_FINDING: Final = ("severity", "name", "expected", "where", "evidence")
-_KEPT: Final = ("severity", "name", "where", "evidence")
+#: Columns of findings for people, at any width.
+_FINDING: Final = ("severity", "name", "where", "evidence")
 
 
 def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -67,7 +66,7 @@ def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
     if not options.severity and not options.name:
         left_out = run.number("findings", "count(*)", equal(topic=options.topic, severity=Severity.INFO.name))
     tail = f"\nleft out: {left_out} of severity INFO (--severity INFO shows all)\n" if left_out else ""
-    return CommandOutput(shown("findings"), rows, shown=_FINDING, kept=_KEPT, people=people, tail=tail)
+    return CommandOutput(shown("findings"), rows, shown=_FINDING, kept=_FINDING, people=people, tail=tail)
 
 
 def findings_of_applications(rows: Sequence[Row], patterns: Iterable[str]) -> list[Row]:

@@ -11,7 +11,7 @@ from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_trans
 from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
 from txnlib.core.display import printable
-from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity, Topic
+from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
@@ -62,7 +62,7 @@ class FindingPlaces:
     #: The sentences of the runbook. Code is in backticks.
     meaning: str
     advice: str = ""
-    #: The first rows of `findings`; none if the severity is INFO, unless it is a forecast.
+    #: The first rows of `findings`; none if the severity is INFO.
     places: Sequence[Row] = ()
 
 
@@ -238,10 +238,12 @@ def finding_places(run: StoredRun, shown: int) -> list[FindingPlaces]:
     found = []
     for (name, severity), count in worst_first:
         rule = FINDINGS[Finding[name]]
-        # A forecast is its date and its arithmetic, whatever its severity.
-        is_context = severity == Severity.INFO.name and rule.topic is not Topic.FORECASTS
         of_severity: list[Filter] = [("name", "=", name), ("severity", "=", severity)]
-        places = [] if is_context else run.rows("findings", _PLACE, of_severity, order=_BY_PLACE, limit=shown)
+        places = (
+            []
+            if severity == Severity.INFO.name
+            else run.rows("findings", _PLACE, of_severity, order=_BY_PLACE, limit=shown)
+        )
         found.append(FindingPlaces(name, severity, count, rule.meaning, rule.advice, places))
     return found
 

@@ -28,7 +28,6 @@ class Topic(StrEnum):
     RECORDS = "Records of a coordinator"
     LEFT_BEHIND = "What is left behind"
     FILES = "Files"
-    FORECASTS = "What will go wrong next"
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,73 +400,6 @@ class Finding(Enum):
             "A coordinator described a transactional id with a producer id that no captured record of the id names."
         ),
         advice=_CAPTURE_AGAIN,
-    )
-    # Forecasts. The rules are in `core.findings.forecast_findings`; the evidence has the arithmetic, and `expected` the
-    # date.
-    PRODUCER_EPOCHS_RUN_OUT = FindingRule(
-        severity=Severity.INFO,
-        topic=Topic.FORECASTS,
-        meaning=(
-            "The producer id of a transactional id will have used all its epochs, and its coordinator then gives the id"
-            " a new producer id. The severity is WARNING in the last week, unless the id gets there every month anyway."
-        ),
-        advice=(
-            "usually nothing: Kafka rotates the producer id by itself. Before the date, upgrade brokers that have"
-            " KAFKA-20090, because at the last epoch a transaction may become impossible to fence, and make sure that"
-            " nothing outside of Kafka stores the producer id, as a two-phase commit may. If the rate surprises you,"
-            " look for an application that initialises its producer again and again. Under transactions v2, every end"
-            " of a transaction uses an epoch."
-        ),
-    )
-    TRANSACTIONAL_ID_EXPIRES = FindingRule(
-        severity=Severity.INFO,
-        topic=Topic.FORECASTS,
-        meaning=(
-            "A transactional id will expire although its producer id has an open transaction: then no coordinator knows"
-            " who wrote it. The severity is WARNING in the last two days."
-        ),
-        advice=(
-            "settle the open transaction before the date (`txn-audit explain`). Afterwards its transactional id, and"
-            " with it the application, can no longer be found in the coordinators' logs. Keep a copy of the"
-            " coordinator's partition."
-        ),
-    )
-    PRODUCER_IDS_FILL_MEMORY = FindingRule(
-        severity=Severity.INFO,
-        topic=Topic.FORECASTS,
-        meaning=(
-            "The number of producers that a broker keeps in memory grows towards a million, at about 400 bytes each."
-            " The severity is WARNING if that is less than a week away."
-        ),
-        advice=(
-            "find the clients that create a new producer for each piece of work (`PRODUCER_IDS_NOT_REUSED`), and let"
-            " them reuse it. Until then, lower `producer.id.expiration.ms`, or give the broker more memory."
-        ),
-    )
-    CLIENT_BEHIND_TRANSACTION_VERSION = FindingRule(
-        severity=Severity.INFO,
-        topic=Topic.FORECASTS,
-        meaning=(
-            "Clients of an application still use version 0 or 1 of transactions although the cluster offers version 2:"
-            " their late writes can still hang."
-        ),
-        advice=(
-            "upgrade the clients (Kafka's Java client 4.0 or later), and restart producers that were connected before"
-            " `transaction.version` was raised. Until then, a late write can hang as before (KAFKA-14402)."
-        ),
-    )
-    LAST_STABLE_OFFSET_STANDS_STILL = FindingRule(
-        severity=Severity.INFO,
-        topic=Topic.FORECASTS,
-        meaning=(
-            "The last stable offset of a partition was the same in at least three audits, although no verdict calls the"
-            " partition blocked yet. The severity is WARNING from one day on."
-        ),
-        advice=(
-            "find out why the named transaction is open for longer than one night: a prepared two-phase commit, a"
-            " timeout that is too long, or a client whose clock is ahead. `read_committed` consumers wait at that"
-            " offset."
-        ),
     )
 
 

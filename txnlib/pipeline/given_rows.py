@@ -99,15 +99,11 @@ def _of_keys(rows: DataFrame, keys: DataFrame) -> DataFrame:
     return rows.join(broadcast(keys), on=keys.columns, how="left_semi")
 
 
-def earlier_rows_of(name: str, most_runs: int | None = None) -> Callable[[Run], DataFrame | None]:
-    """The rows of a table that earlier finished runs of the cluster have, the newest of them; None if there is no such
-    run."""
+def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
+    """The rows of a table that earlier finished runs of the cluster have; None if there is no such run."""
 
     def found(run: Run) -> DataFrame | None:
-        store, earlier = (
-            run.tables.store,
-            [each.run_id for each in run.history.before(run.settings.as_of_ms)[:most_runs]],
-        )
+        store, earlier = run.tables.store, [each.run_id for each in run.history.before(run.settings.as_of_ms)]
         return store.read_all(name).where(F.col("run_id").isin(earlier)) if earlier and store.exists(name) else None
 
     return found

@@ -31,7 +31,6 @@ from txnlib.core.tables.partitions import partitions
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.errors import MissingTableError
 from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies
-from txnlib.pipeline.forecasts import FORECAST
 from txnlib.pipeline.given_rows import (
     Given,
     answered,
@@ -270,7 +269,6 @@ REPORT: Final[tuple[Step, ...]] = (
         "hanging_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.HANGING.value])
     ),
     TableStep("late_transactions", ("open_transactions",), having("open_transactions", verdict=[Verdict.LATE.value])),
-    FORECAST,
 )
 
 _LATER: Final = {step.name for step in RECONSTRUCT}

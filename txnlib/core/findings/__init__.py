@@ -2,5 +2,5 @@
 
 About what partitions show: `producer_findings`, `marker_findings`, `transaction_index_findings`, `copy_findings`. About
 coordinators and the cluster: `coordinator_findings`, `metadata_findings`, `live_answer_findings` (logs that disagree
-with brokers' answers), `forecast_findings`. `finding_row` makes a row.
+with brokers' answers). `finding_row` makes a row.
 """

@@ -27,8 +27,6 @@ class FindingRow:
     transactional_id: str | None
     message: str
     evidence: str
-    #: When a forecast comes true.
-    expected_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

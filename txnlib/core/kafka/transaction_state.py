@@ -36,8 +36,6 @@ _S = TransactionState
 ACTIVE_STATES: Final = frozenset({_S.ONGOING, _S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 PREPARED_STATES: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 COMPLETE_STATES: Final = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
-#: States in which an id may expire (Kafka: `TransactionState.isExpirationAllowed`).
-EXPIRATION_ALLOWED_STATES: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 #: States that exist only in the coordinator's memory. A record with one of them is a finding by itself.
 NEVER_WRITTEN_STATES: Final = frozenset({_S.DEAD, _S.PREPARE_EPOCH_FENCE})
 

@@ -342,15 +342,14 @@ FINDINGS: Final = Table(
         Column("producer_id", LONG, "Producer id."),
         Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
         Column("message", STRING, "Meaning of the finding."),
-        Column("evidence", STRING, "The record, with the state before it; of a forecast, its arithmetic."),
-        Column("expected", TIMESTAMP, "When a forecast comes true, if that can be said."),
+        Column("evidence", STRING, "The record, with the state before it."),
     ),
     checks={
         "severity_is_known": is_one_of("severity", *(severity.name for severity in Severity)),
         "name_is_there": are_present("name"),
     },
     shown={
-        "findings": "severity name topic partition offset transactional_id producer_id expected evidence message",
+        "findings": "severity name topic partition offset transactional_id producer_id evidence message",
         "report: findings": "name severity topic partition offset producer_id transactional_id evidence",
         "page: findings": "topic partition offset producer_id transactional_id evidence",
     },

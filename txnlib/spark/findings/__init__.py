@@ -1,7 +1,7 @@
 """What is odd in the log: Spark selects it, and the core makes findings of it.
 
 A module selects the rows for the module of its name in `core.findings`: `producer_findings`, `marker_findings`,
-`transaction_index_findings`, `copy_findings`, `coordinator_findings`, `live_answer_findings`, `forecast_findings`.
+`transaction_index_findings`, `copy_findings`, `coordinator_findings`, `live_answer_findings`.
 """
 
 from __future__ import annotations
