@@ -100,8 +100,6 @@ class Tables(Rows):
         """A table; None if there is none, because it has had no rows. Raises MissingTableError if it is always there."""
         try:
             return self._open(name)
-        except UnfinishedError:
-            raise
         except MissingTableError:
             from txnlib.core.schema import ALWAYS_THERE  # as above
 
