@@ -72,7 +72,12 @@ def _measured(place: Place, known: Generated, grown: Path, little: Path, folder:
 
 def _bytes(place: Place, tables: str) -> int:
     """Bytes of all data files of the tables."""
-    opened = [DeltaTable(f"{place.root}/{tables}/{name}", storage_options=place.options) for name in CATALOGUE]
+    folders = [f"{place.root}/{tables}/{name}" for name in CATALOGUE]
+    opened = [
+        DeltaTable(folder, storage_options=place.options)
+        for folder in folders
+        if DeltaTable.is_deltatable(folder, place.options)
+    ]
     return sum(sum(pa.table(table.get_add_actions())["size_bytes"].to_pylist()) for table in opened)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Final
 
 import pytest
 from pyarrow.parquet import ParquetFile
@@ -9,6 +10,7 @@ from pyspark.sql import functions as F
 
 from tests.support.frames import empty, frame
 from txnlib.ask.delta_rows import Tables
+from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.delta.local_tables import CONSTRAINTS, options_of
 from txnlib.delta.retention import forget_runs
@@ -169,6 +171,42 @@ def test_a_table_that_was_never_written_is_missing(either):
     with pytest.raises(MissingTableError, match="table quarantine is missing"):
         either.read_all("quarantine")
     assert not either.exists("quarantine")
+
+
+GROUPS: Final = TABLES["blocked_groups"]
+
+
+def waiting(spark, *groups):
+    return frame(spark, GROUPS, *[{"group_id": group, "topic": "orders", "partition": 0} for group in groups])
+
+
+def test_a_table_is_made_once_it_has_rows_and_reads_as_empty_until_then(spark, either):
+    monday, tuesday = RunStore(either, "eu", "eu-1"), RunStore(either, "eu", "eu-2")
+    monday.write("blocked_groups", empty(spark, GROUPS))
+    assert not either.exists("blocked_groups")
+    assert monday.commit("blocked_groups").rows == 0
+    for again in (monday, RunStore(either, "eu", "eu-1")):
+        assert again.is_empty("blocked_groups")
+        assert again.read("blocked_groups").schema == GROUPS
+    assert either.read_all("blocked_groups").columns == stored_schema("blocked_groups").names
+    assert Tables(str(either.output)).number("blocked_groups", "count(*)") == 0
+    tuesday.write("blocked_groups", waiting(spark, "invoices"))
+    assert [row["group_id"] for row in tuesday.read("blocked_groups").collect()] == ["invoices"]
+    assert RunStore(either, "eu", "eu-1").is_empty("blocked_groups")
+
+
+def test_a_run_without_rows_removes_those_of_its_earlier_attempt(spark, either):
+    RunStore(either, "eu", "eu-1").write("blocked_groups", waiting(spark, "invoices", "mailer"))
+    RunStore(either, "eu", "eu-2").write("blocked_groups", waiting(spark, "mailer"))
+    RunStore(either, "eu", "eu-1").write("blocked_groups", empty(spark, GROUPS))
+    assert RunStore(either, "eu", "eu-1").is_empty("blocked_groups")
+    assert [row["run_id"] for row in either.read_all("blocked_groups").collect()] == ["eu-2"]
+
+
+def test_the_tables_that_always_exist_are_made_without_rows(spark, either):
+    RunStore(either, "eu", "eu-1").write("quarantine", empty(spark, TABLES["quarantine"]))
+    assert either.exists("quarantine")
+    assert TABLES.keys() >= ALWAYS_THERE
 
 
 @pytest.mark.parametrize(("output", "schema"), [(None, None), ("x", "a.b"), (None, "a.b; DROP TABLE c")])

@@ -16,6 +16,7 @@ from tests.support.delta_tables import session_views, txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
 from txnlib.ask.delta_rows import open_tables
 from txnlib.ask.sql import ask
+from txnlib.core.schema import ALWAYS_THERE, TABLES
 from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 from txnlib.core.schema.views import OF_REPORT, VIEWS
 from txnlib.delta.store import Store
@@ -26,7 +27,7 @@ from txnlib.jobs.main import main
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: How docs/sql.md opens the tables in DuckDB.
-(FOR_DUCKDB,) = re.findall(r"```python\n(from pathlib.*?)```", (ROOT / "docs" / "sql.md").read_text(), re.DOTALL)
+(FOR_DUCKDB,) = re.findall(r"```python\n(from txnlib.ask.*?)```", (ROOT / "docs" / "sql.md").read_text(), re.DOTALL)
 QUERY = re.compile(r"(?:<!-- (?P<engine>\w+) -->\n)?```sql\n(?P<text>.*?)```", re.DOTALL)
 
 
@@ -213,6 +214,21 @@ def test_the_view_of_changes_is_what_txn_audit_diff_says_of_each_pair_of_nights(
         assert sorted(map(repr, seen)) == sorted(repr(tuple(row[name] for name in names)) for row in rows)
 
 
+def test_a_table_that_is_not_there_has_no_rows_and_its_columns(nights, tmp_path):
+    few = tmp_path / "few"
+    for name in ALWAYS_THERE & {folder.name for folder in nights.iterdir()}:
+        shutil.copytree(nights / name, few / name)
+    tables = open_tables(str(few))
+    for name in TABLES.keys() - ALWAYS_THERE:
+        assert (tables.rows(name, TABLES[name].names), tables.number(name, "count(*)")) == ([], 0), name
+        assert ask(tables, f"SELECT * FROM {name}").rows == []
+    query = "SELECT unnest(notes) FROM latest_abort_plan WHERE as_of < now() UNION SELECT topic FROM latest_open_transactions"
+    assert (
+        ask(tables, query).rows
+        == ask(tables, 'SELECT DISTINCT topic AS "unnest(notes)" FROM latest_open_transactions').rows
+    )
+
+
 def test_a_run_has_what_earlier_runs_of_its_chain_wrote_and_still_counts(database):
     """Batches from offset 90 on, closed spans, and of newest spans only its own."""
     told = {
@@ -227,10 +243,17 @@ def test_a_run_has_what_earlier_runs_of_its_chain_wrote_and_still_counts(databas
 
 def test_a_catalog_schema_has_the_views_beside_the_tables(spark, nights):
     spark.sql("CREATE SCHEMA night_audits")
+    later = {"abort_plan", "producer_spans"}
     for name in dict.fromkeys(("audit_runs", *OF_REPORT, *WITH_CHAIN)):
+        if name not in later:
+            spark.sql(f"CREATE TABLE night_audits.{name} USING delta LOCATION '{nights / name}'")
+    create_views(Store(spark, schema="night_audits"))
+    views = ("latest_abort_plan", "latest_producer_spans")
+    assert [spark.table(f"night_audits.{name}").isEmpty() for name in views] == [True, True]
+    for name in later:
         spark.sql(f"CREATE TABLE night_audits.{name} USING delta LOCATION '{nights / name}'")
     create_views(Store(spark, schema="night_audits"))
-    create_views(Store(spark, schema="night_audits"))
+    assert [spark.table(f"night_audits.{name}").isEmpty() for name in views] == [False, False]
     (latest,) = spark.table("night_audits.latest_runs").collect()
     assert (latest["as_of"], latest["previous_as_of"]) == (datetime(2026, 11, 21, 2), datetime(2026, 11, 20, 2))
     made = [row["viewName"] for row in spark.sql("SHOW VIEWS IN night_audits").collect() if not row["isTemporary"]]

@@ -75,11 +75,10 @@ def outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int, mo
 
 
 def broken_transactions(run: StoredRun, most: int) -> list[TransactionOnPartitions]:
-    """The first split or half-marked transactions, split ones first. None for a run of a version that did not store
-    them."""
+    """The first split or half-marked transactions, split ones first."""
     order = '"marker", "transactional_id", "transaction_number"'
     is_broken: list[Filter] = [("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None)]
-    odd = run.rows("transaction_outcomes", KEY, is_broken, order=order, limit=BROKEN_ROWS, is_optional=True)
+    odd = run.rows("transaction_outcomes", KEY, is_broken, order=order, limit=BROKEN_ROWS)
     keys = list(dict.fromkeys(tuple(row[name] for name in KEY) for row in odd))[:most]
     if not keys:
         return []

@@ -43,15 +43,26 @@ class Tables(Rows):
     _opened: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
 
     def dataset(self, name: str) -> Any:
-        """A table as a dataset of pyarrow, for other engines. Raises MissingTableError."""
-        return self._open(name).to_pyarrow_dataset()
+        """A table as a dataset of pyarrow, for other engines, or without rows if it is not there. Raises
+        MissingTableError."""
+        table = self._found(name)
+        if table is not None:
+            return table.to_pyarrow_dataset()
+        import pyarrow as pa
+
+        none = pa.table(QueryBuilder().execute(_no_rows(name)).read_all())
+        of_instants = pa.timestamp("us", "UTC")
+        types = [of_instants if pa.types.is_timestamp(field.type) else field.type for field in none.schema]
+        return none.cast(pa.schema(zip(none.column_names, types, strict=True)))
 
     def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
         query = select("rows", chosen, where, after)
-        builder = QueryBuilder()
-        rows_of_runs = self._rows_of_runs(name)
-        if rows_of_runs is None:
-            builder = builder.register("rows", self._open(name))
+        builder, found = QueryBuilder(), self._found(name)
+        rows_of_runs = None if found is None else self._rows_of_runs(name)
+        if found is None:
+            query = f"WITH rows AS ({_no_rows(name)}) {query}"
+        elif rows_of_runs is None:
+            builder = builder.register("rows", found)
         else:
             # The engine pushes filters on the run into the parts of this query.
             query = f"WITH rows AS ({rows_of_runs}) {query}"
@@ -85,6 +96,17 @@ class Tables(Rows):
             return None
         return rows_of_runs(name).format(**{table: table for table in read})
 
+    def _found(self, name: str) -> DeltaTable | None:
+        """A table; None if there is none, because it has had no rows. Raises MissingTableError if it is always there."""
+        try:
+            return self._open(name)
+        except MissingTableError:
+            from txnlib.core.schema import ALWAYS_THERE  # as above
+
+            if name in ALWAYS_THERE:
+                raise
+            return None
+
     def _open(self, name: str) -> DeltaTable:
         if name not in self._opened:
             _check_regular(f"{self.root}/{name}")
@@ -104,6 +126,12 @@ class Tables(Rows):
         began_ms = ms(newest["started_at"])
         assert began_ms is not None
         return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
+
+
+def _no_rows(name: str) -> str:
+    from txnlib.core.schema.views import no_rows  # as above
+
+    return no_rows(name)
 
 
 def _check_regular(folder: str) -> None:

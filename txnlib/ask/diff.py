@@ -104,7 +104,7 @@ def _endings(now: StoredRun, gone: set[Key]) -> dict[Key, str]:
                 f"{row['outcome'] or 'a'} marker at offset {row['marker_offset']}, {utc_time(ms(row['completed']))}"
             )
             endings[row["topic"], row["partition"], row["producer_id"], row["first_offset"]] = marker
-    ended = now.rows("ended_transactions", (*KEY, "says"), is_optional=True)
+    ended = now.rows("ended_transactions", (*KEY, "says"))
     endings |= {key_of(row): row["says"] for row in ended}
     return {key: says for key, says in endings.items() if key in gone}
 

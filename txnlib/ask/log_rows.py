@@ -29,15 +29,12 @@ _COLUMNS: Final = (
 def leader_changes(run: StoredRun, topic: str, partition: int, since_ms: int | None) -> list[Row]:
     """The states of a partition that begin with another leader or leader epoch, by offset, not before an instant.
 
-    Columns: those of partition_assignments, and at_ms. Empty without a metadata log, and for tables of earlier
-    versions.
+    Columns: those of partition_assignments, and at_ms. Empty without a metadata log.
     """
     if since_ms is None:
         return []
     here = [("topic", "=", topic), ("partition", "=", partition), ("since_offset", "IS NOT", None)]
-    newest = run.rows(
-        "partition_assignments", _COLUMNS, here, order='"since_offset" DESC', limit=STATES, is_optional=True
-    )
+    newest = run.rows("partition_assignments", _COLUMNS, here, order='"since_offset" DESC', limit=STATES)
     changed: list[Row] = []
     before: tuple[object, ...] = ()
     for row in reversed(newest):

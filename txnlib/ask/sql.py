@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.views import VIEWS, named_by
 from txnlib.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def answer(tables: Tables, options: Namespace) -> CommandOutput:
@@ -22,17 +26,9 @@ def ask(tables: Tables, query: str) -> CommandOutput:
 
     Raises UsageError for a query that DuckDB refuses, and MissingExtraError without the extra `sql`.
     """
-    try:
+    with open_database(tables, query) as database:
         import duckdb
-        import pyarrow.dataset  # noqa: F401  what DuckDB reads the tables through
-    except ImportError as error:
-        raise MissingExtraError("sql", "DuckDB", "sql") from error
-    words, views = named_by(query)
-    with duckdb.connect(config={"enable_external_access": "false"}) as database:
-        for name in TABLES.keys() & {*words}:
-            database.register(name, tables.dataset(name))
-        for name in views:
-            database.execute(f"CREATE VIEW {name} AS {VIEWS[name].named(str)}")
+
         try:
             answer = database.execute(query)
             columns = [column[0] for column in answer.description or ()]
@@ -47,3 +43,22 @@ def ask(tables: Tables, query: str) -> CommandOutput:
         seen[column] += 1
         names.append(column if seen[column] == 1 else f"{column}_{seen[column]}")
     return CommandOutput(names, [dict(zip(names, row, strict=True)) for row in values])
+
+
+def open_database(tables: Tables, query: str | None = None) -> duckdb.DuckDBPyConnection:
+    """DuckDB with the tables and views that a query names, or with all of them, and with the rows of all runs.
+
+    Raises MissingExtraError without the extra `sql`.
+    """
+    try:
+        import duckdb
+        import pyarrow.dataset  # noqa: F401  what DuckDB reads the tables through
+    except ImportError as error:
+        raise MissingExtraError("sql", "DuckDB", "sql") from error
+    words, views = (TABLES, VIEWS) if query is None else named_by(query)
+    database = duckdb.connect(config={"enable_external_access": "false"})
+    for name in TABLES.keys() & {*words}:
+        database.register(name, tables.dataset(name))
+    for name in views:
+        database.execute(f"CREATE VIEW {name} AS {VIEWS[name].named(str)}")
+    return database

@@ -16,7 +16,6 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.abort_plan import OF_WHOLE_TRANSACTION
-from txnlib.errors import MissingTableError
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
@@ -210,10 +209,7 @@ def _by_name(run: StoredRun, where: Sequence[Filter] = ()) -> dict[str, int]:
 
 def _in_doubt(run: StoredRun) -> dict[str, int]:
     """The number of undecided two-phase commits that are overdue, and that are in time."""
-    try:
-        counted = run.grouped("in_doubt_transactions", ("is_overdue",), "count(*)")
-    except MissingTableError:  # a run of an earlier version
-        return {}
+    counted = run.grouped("in_doubt_transactions", ("is_overdue",), "count(*)")
     return {name: counted[key,] for key, name in ((True, "OVERDUE"), (False, "IN_TIME")) if (key,) in counted}
 
 

@@ -54,11 +54,11 @@ def _stored_schema(name: str) -> pa.Schema:
 
 
 def exists(folder: str) -> bool:
-    """Whether there is a table in a folder."""
+    """Whether there is a table in a folder, or something that only Spark can look at."""
     try:
         return bool(DeltaTable.is_deltatable(folder))
     except ASK_SPARK:
-        return False
+        return True
 
 
 def columns(folder: str) -> set[str] | None:

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from txnlib.core.chains import Chain
+from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, earlier_rows, quoted, replaced_rows
 from txnlib.delta import local_tables
@@ -32,7 +33,7 @@ from txnlib.delta.local_tables import options_of
 from txnlib.delta.session import is_driver_local
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.joins import broadcast
-from txnlib.spark.local_rows import KEPT_ROWS, MAX_BYTES, collect, local_relation
+from txnlib.spark.local_rows import KEPT_ROWS, MAX_BYTES, arrow_table, collect, local_relation, no_rows
 from txnlib.spark.schemas import CHAIN_COLUMNS, RUN_COLUMNS, TABLES, conform
 
 #: Error conditions of Delta if another writer changed or created the table since a write began.
@@ -77,6 +78,10 @@ NOTED = ("chain", "night", "topic", "partition", "base_offset", "producer_id", "
 
 #: Tables whose transforms return a frame only if the rows are too many to collect: to try it would make them twice.
 FRAMES_IF_MANY: Final = frozenset({"open_transactions"})
+
+#: Tables made by windows and joins: to find out whether a large one has rows takes as long as to write it, so it is
+#: written.
+COSTLY: Final = frozenset({"producer_spans", "checked_batches", "transaction_outcomes"})
 
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
 
@@ -150,17 +155,22 @@ class Store:
         return True
 
     def read_all(self, name: str) -> DataFrame:
-        """A table with the rows of all runs. A column that the stored table lacks is NULL. Raises MissingTableError."""
+        """A table with the rows of all runs. A column that the stored table lacks is NULL.
+
+        A table that is not there has no rows. Raises MissingTableError for one that always is.
+        """
         if (folder := self.driver_folder_of(name)) is not None:
             if not local_tables.exists(folder):
-                raise self._missing(name)
+                return self._absent(name)
             if (rows := local_tables.read(folder, name)) is not None:
                 return local_relation(self.spark, rows, stored_schema(name))
         try:
             table = self._load(name)
             known = table.columns  # Spark Connect looks up the table only here
         except AnalysisException as error:
-            raise self._missing(name) from error
+            if not str(error.getCondition()).endswith("NOT_FOUND"):
+                raise MissingTableError(name, "audit", str(self.output or self.schema)) from error
+            return self._absent(name)
         return table.select(
             *[
                 field.name if field.name in known else F.lit(None).cast(field.dataType).alias(field.name)
@@ -168,8 +178,11 @@ class Store:
             ]
         )
 
-    def _missing(self, name: str) -> MissingTableError:
-        return MissingTableError(name, "audit", str(self.output or self.schema))
+    def _absent(self, name: str) -> DataFrame:
+        """No rows, for a table that is not there. Raises MissingTableError if it always is."""
+        if name in ALWAYS_THERE:
+            raise MissingTableError(name, "audit", str(self.output or self.schema))
+        return no_rows(self.spark, stored_schema(name))
 
     def is_older(self, name: str) -> bool:
         """Whether the table exists and lacks columns."""
@@ -305,13 +318,20 @@ class RunStore:
         return commit_notes(self.store.spark, self.store.sql_name(name), folder=self._folder_of(name))
 
     def write(self, name: str, made: DataFrame | pa.Table) -> None:
-        """Replaces the rows of this run in a table in one commit. Creates the table, with comments, if necessary."""
+        """Replaces the rows of this run in a table in one commit. Creates the table, with comments, if necessary.
+
+        A table that would have no rows of any run is not created, unless it is always there.
+        """
         self._forget(name)
         rows = self._collected(name, made) if isinstance(made, DataFrame) else made
+        if rows is None and name not in COSTLY and self._may_be_absent(name) and made.isEmpty():
+            rows = arrow_table((), TABLES[name])
         if rows is None:
             self._save(name, made, "overwrite")
         else:
-            is_committed = self._commit_rows(name, rows, self._replaced(name))
+            is_committed = (rows.num_rows == 0 and self._may_be_absent(name)) or self._commit_rows(
+                name, rows, self._replaced(name)
+            )
             if rows.num_rows <= KEPT_ROWS or not is_committed:
                 self._held[name] = local_relation(self.store.spark, rows, TABLES[name])
             if not is_committed:
@@ -320,6 +340,10 @@ class RunStore:
             if rows.nbytes <= MAX_BYTES:
                 self._rows[name] = rows
         self._changes[name] += 1
+
+    def _may_be_absent(self, name: str) -> bool:
+        """Whether a table is not there, and need not be if it has no rows."""
+        return name not in ALWAYS_THERE and not self.store.exists(name)
 
     def _replaced(self, name: str) -> str:
         """The condition on rows that a write of this run replaces."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from txnlib.core.schema.views import VIEWS, named_by
+from txnlib.core.schema.views import VIEWS, named_by, no_rows
 from txnlib.delta.store import Store
 from txnlib.spark.schemas import TABLES
 
 
 def create_views(store: Store) -> None:
-    """Creates the views in the catalog schema of the tables. A folder cannot contain views."""
+    """Creates the views in the catalog schema of the tables. A folder cannot contain views.
+
+    A later run creates them again, once tables that are not there now have rows.
+    """
     if store.schema is None:
         return
+    names = {name: f"{store.schema}.{name}" for name in (*TABLES, *VIEWS)}
+    names |= {name: f"({no_rows(name)})" for name in TABLES if not store.exists(name)}
     for name, view in VIEWS.items():
         about = view.about.replace("'", "''")
-        query = view.named(lambda table: f"{store.schema}.{table}")
+        query = view.named(names.__getitem__)
         store.spark.sql(f"CREATE OR REPLACE VIEW {store.schema}.{name} COMMENT '{about}' AS {query}")
 
 

@@ -136,17 +136,13 @@ def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms:
     return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]
 
 
-def resume_from(spark: SparkSession, capture: Capture, earlier: RunStore, *, in_driver: bool) -> Capture | None:
-    """The capture, with the segments that an earlier run has already read; None if its tables cannot be used.
+def resume_from(spark: SparkSession, capture: Capture, earlier: RunStore, *, in_driver: bool) -> Capture:
+    """The capture, with the segments that an earlier run has already read.
 
     `in_driver`: whether the driver looks at the segments, which are few; else tasks do.
     """
-    try:
-        segments = earlier.read("segments")
-    except MissingTableError:
-        return None
     few = CaptureSource(spark, replace(capture, files=capture.of_kind(FileKind.CHECKPOINT)), is_small=True)
-    found = resume_segments(spark, capture, segments, few.frame("checkpoints"), in_driver=in_driver)
+    found = resume_segments(spark, capture, earlier.read("segments"), few.frame("checkpoints"), in_driver=in_driver)
     few.forget()
     return found
 

@@ -179,8 +179,6 @@ def _continue(
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
     for earlier in runs_to_continue(store, cluster, history, known_ms):
         found = resume_from(store.spark, capture, earlier.tables, in_driver=whole.is_small)
-        if found is None:
-            continue
         is_few = is_small(found.size_to_read, len(found.files))
         source = resumed_source(store.spark, found, earlier.tables, is_small=is_few)
         newest_ms = _newest_stamp(source) if known_ms is None else None

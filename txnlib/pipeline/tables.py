@@ -29,7 +29,6 @@ from txnlib.core.tables.ended_transactions import BY_HAND, NOT_CAPTURED, ended_t
 from txnlib.core.tables.in_doubt_transactions import in_doubt_transactions
 from txnlib.core.tables.partitions import partitions
 from txnlib.core.verdicts.reason import Verdict
-from txnlib.errors import MissingTableError
 from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies
 from txnlib.pipeline.given_rows import (
     Given,
@@ -212,14 +211,10 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
 
 
 def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
-    """Where groups stand; nowhere if `__consumer_offsets` was not captured, or an older `ingest_dumps` did not read
-    it."""
+    """Where groups stand; nowhere if `__consumer_offsets` was not captured."""
 
     def found(places: DataFrame) -> DataFrame | None:
-        try:
-            is_empty = run.tables.is_empty("committed_offsets")
-        except MissingTableError:
-            is_empty = True
+        is_empty = run.tables.is_empty("committed_offsets")
         answer: DataFrame | None = None if is_empty else answered(group_positions)(run)(places)
         return answer
 

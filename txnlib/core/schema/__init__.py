@@ -74,6 +74,28 @@ TABLES: Final[Mapping[str, Table]] = {
     "findings": reports.FINDINGS,
 }
 
+#: The tables that always exist. Any other is made once it has rows, and reads as one without rows until then.
+ALWAYS_THERE: Final = frozenset(
+    {
+        "audit_runs",
+        "coverage",
+        "quarantine",
+        "record_batches",
+        "transaction_log",
+        "coordinator_states",
+        "transactional_ids",
+        "transactions",
+        "producer_states",
+        "partition_transactions",
+        "producer_id_owners",
+        "open_transactions",
+        "hanging_transactions",
+        "late_transactions",
+        "partitions",
+        "findings",
+    }
+)
+
 _SHOWN: Final = {view: columns for table in TABLES.values() for view, columns in table.shown.items()}
 
 
@@ -90,5 +112,5 @@ def row_class(table: str) -> Any:
     return make_dataclass(table, dict.fromkeys(names), frozen=True, slots=True)
 
 
-__all__ = ["TABLES", "shown", "row_class", "Table", "Column", "Type", "Scalar", "Array", "Struct"]
+__all__ = ["TABLES", "ALWAYS_THERE", "shown", "row_class", "Table", "Column", "Type", "Scalar", "Array", "Struct"]
 __all__ += ["TOPIC_PARTITION", "COPY", "PRODUCER", "OPEN_TRANSACTION"]

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
+from txnlib.core.schema import TABLES
+from txnlib.core.schema.columns import Array, Scalar, Struct, Type
+from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, rows_of_runs
+from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS
 from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState
 
 #: The tables of reports, of which the newest rows are what most questions are about.
@@ -171,3 +174,23 @@ def named_by(query: str) -> tuple[list[str], list[str]]:
         if name in words:
             words.update(re.findall(r"\{(\w+)\}", VIEWS[name].query))
     return sorted(words - VIEWS.keys()), [name for name in VIEWS if name in words]
+
+
+def no_rows(name: str) -> str:
+    """A query of Spark and DataFusion without rows, with the columns of a table as it is stored.
+
+    It stands for a table that no run has had rows for.
+    """
+    columns = (*RUN_COLUMNS, *(CHAIN_COLUMNS if name in WITH_CHAIN else ()), *TABLES[name].columns)
+    return f"SELECT {', '.join(f'CAST(NULL AS {_type(each.type)}) AS {each.name}' for each in columns)} WHERE FALSE"
+
+
+def _type(kind: Type) -> str:
+    match kind:
+        case Array(element):
+            return f"ARRAY<{_type(element)}>"
+        case Struct(fields):
+            return f"STRUCT<{', '.join(f'{each.name} {_type(each.type)}' for each in fields)}>"
+        case Scalar.LONG:
+            return "BIGINT"
+    return str(kind.value).upper()
