@@ -161,7 +161,7 @@ def _night(root: Path, night: int, run_id: str) -> None:
         "offset": 5,
         "message": "…",
     }
-    twice = {"name": "DUPLICATE_MARKER", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
+    twice = {"name": "COPY_OF_DELETED_TOPIC", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
     add("findings", split, twice)
     bad = {
         "topic": "orders",

@@ -17,7 +17,7 @@ from txnlib.ask.grid import json_text, plain
 from txnlib.ask.headline import answer
 from txnlib.ask.rows import Row, StoredRun, in_transactions
 from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, Summary
-from txnlib.core.display import printable
+from txnlib.core.display import Written, printable
 from txnlib.core.schema import shown
 
 if TYPE_CHECKING:
@@ -34,18 +34,6 @@ SHOWN_BROKERS: Final = 1_000
 #: Verdicts in the order in which transactions are shown, most urgent first.
 URGENCY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN", "OPEN")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The rows that a step wrote, if known, and its duration. Steps overlap, so seconds do not add up."""
-
-    rows: int | None
-    seconds: float
-
-    def __str__(self) -> str:
-        rows = "" if self.rows is None else f"{self.rows:,} row{'' if self.rows == 1 else 's'}, "
-        return f"{rows}{self.seconds:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)

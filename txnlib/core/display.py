@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -84,3 +85,15 @@ def told(sentence: object) -> str:
     """A stored sentence, ready to print. Instants in it, even inside JSON, look like all others on the screen."""
     text = _JSON_MS.sub(lambda found: f'"{found[1]}":"{precise_time(int(found[2]))}"', printable(sentence))
     return _ISO.sub(r"\1 \2", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The rows that a step wrote, if known, and its duration. Steps overlap, so seconds do not add up."""
+
+    rows: int | None
+    seconds: float
+
+    def __str__(self) -> str:
+        rows = "" if self.rows is None else f"{self.rows:,} row{'' if self.rows == 1 else 's'}, "
+        return f"{rows}{self.seconds:.1f} s"

@@ -13,9 +13,8 @@ from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.ask.run_result import Written
 from txnlib.core.chains import Chain, RunHistory
-from txnlib.core.display import size
+from txnlib.core.display import Written, size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.delta.session import delta_session

@@ -17,7 +17,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from txnlib.ask.run_result import Written
+from txnlib.core.display import Written
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of

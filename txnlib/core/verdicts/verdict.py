@@ -71,9 +71,10 @@ ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     "its records have an older epoch than its coordinator: a fenced producer wrote them": lambda evidence: is_ahead(
         evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch
     ),
-    "its records have an epoch one higher than its coordinator's: the partition will refuse the commit of a client without transactions v2, but not the coordinator's abort": (
-        _is_one_epoch_ahead
-    ),
+    (
+        "its records have an epoch one higher than its coordinator's: the partition will refuse the commit of a client"
+        " without transactions v2, but not the coordinator's abort"
+    ): _is_one_epoch_ahead,
 }
 
 #: Text for a last write of unknown age.
