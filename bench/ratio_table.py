@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import fill
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,6 @@ class Table:
             )
         widths = [max(len(row[column]) for row in cells) for column in range(6)]
         return "\n".join(_row(row, widths) for row in cells)
-
-    def markdown(self) -> str:
-        return f"## {self.title}\n\n{fill(self.about, 120)}\n\n```\n{self.text()}\n```\n"
 
 
 def _row(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,6 +1,6 @@
 """Benchmarks next to other tools, on the same files and cores. One command, tables of ratios.
 
-    bench/run.sh [--only PART]... [--batches N] [--audited-batches N] [--partitions N] [--keep FOLDER] [--write]
+    bench/run.sh [--only PART]... [--batches N] [--audited-batches N] [--partitions N] [--keep FOLDER]
     bench/run.sh --slopes [--partitions N] [--keep FOLDER]
 
 Measures small audits against trivial tables (small_audit.py). Makes seeded captures (generate.py), then measures
@@ -8,7 +8,7 @@ reading them against numpy's floor (raw_segments.py) and Kafka's own dump tool (
 Polars (dump_text.py), two cores against one (scaling.py), whole audits against the dump tool, and their memory
 (whole_audits.py), judging against the windows alone (judging.py), a night against a full audit, in a folder and in S3
 (nights.py), and many partitions, and many open producers, against a tenth of them (many_partitions.py,
-open_producers.py). `--slopes` measures what docs/scale.md calculates with instead (slopes.py).
+open_producers.py). `--slopes` measures what docs/performance.md calculates with instead (slopes.py).
 Ratios of one run, not seconds, are what to compare between machines and days.
 """
 
@@ -16,14 +16,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from textwrap import fill
 
 import dump_text
 import dump_tool
@@ -38,7 +34,7 @@ import small_audit
 import whole_audits
 from generate import generate
 from machine import describe
-from processes import ROOT, timed
+from processes import timed
 from ratio_table import Table
 
 #: Bytes of a batch -> batches to read, so that the whole takes some minutes.
@@ -46,21 +42,6 @@ BATCHES = {16_384: 500_000, 500: 4_000_000}
 #: Bytes of a batch -> batches to audit, with a realistic mix of producers.
 AUDITED = {500: 10_000_000, 16_384: 500_000}
 PARTS = ("small", "read", "audits", "judging", "nights", "partitions", "producers")
-FACTS = (
-    "on {machine}; generated captures of {partitions} partitions. The load average was {before:.1f} at the start "
-    "and {after:.1f} at the end: the load at the start came from other work, and distorts ratios too."
-)
-PAGE = ROOT / "docs" / "performance.md"
-HEAD = """# Performance
-
-Ratios of measurements taken in one run, on one machine, one after the other. Written on {day} by
-
-```
-{command}
-```
-
-{facts}
-"""
 
 
 def main() -> None:
@@ -79,33 +60,23 @@ def main() -> None:
     parser.add_argument(
         "--slopes", action="store_true", help="only audits of three sizes, and a night after the last: slopes.py"
     )
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     given = parser.parse_args()
     folder = given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))
     if given.slopes:
         slopes.measure(folder, given.partitions)
         return
-    tables: list[Table] = []
     before = os.getloadavg()[0]
     try:
-        seconds = timed(lambda: measure(folder, given, tables))
+        seconds = timed(lambda: measure(folder, given))
     finally:
         if given.keep is None:
             shutil.rmtree(folder)
     after = os.getloadavg()[0]
     print(f"\n{describe()}\n{seconds / 60:.1f} minutes, load average {before:.1f} before and {after:.1f} after")
-    if given.write:
-        # Where captures were kept is of no use to others.
-        given_words = [word for word in sys.argv[1:] if word not in ("--keep", str(given.keep))]
-        command = shlex.join(["bench/run.sh", *given_words])
-        day = f"{datetime.now(UTC):%Y-%m-%d}"
-        facts = FACTS.format(machine=describe(), partitions=given.partitions, before=before, after=after)
-        head = HEAD.format(day=day, command=command, facts=fill(facts, 120))
-        PAGE.write_text("\n".join([head, *(table.markdown() for table in tables)]))
 
 
-def measure(folder: Path, given: argparse.Namespace, tables: list[Table]) -> None:
-    """Prints each table as soon as it is there, and adds it to the list. A part that fails does not end the others."""
+def measure(folder: Path, given: argparse.Namespace) -> None:
+    """Prints each table as soon as it is there. A part that fails does not end the others."""
     parts = given.only or PARTS
     mixed_captures = (
         mixed(folder, given.audited_batches, given.partitions) if {*parts} & {"audits", "judging", "nights"} else []
@@ -134,8 +105,7 @@ def measure(folder: Path, given: argparse.Namespace, tables: list[Table]) -> Non
     for part in PARTS:
         try:
             for table in of_part(part) if part in parts else ():
-                print(f"\n{table.title}\n\n{table.text()}", flush=True)
-                tables.append(table)
+                print(f"\n{table.title}\n\n{table.about}\n\n{table.text()}", flush=True)
         except SystemExit as failed:
             print(f"\n{part}: {failed}", flush=True)
 

@@ -2,8 +2,7 @@
 # Measures what txnlib is held to, in one run: against numpy, Kafka's own tool and Polars, on one core and on two.
 #
 #   bench/run.sh                 about half an hour on two cores, 30 GB of disk meanwhile
-#   bench/run.sh --write         the same, and writes docs/performance.md
-#   bench/run.sh --slopes        what docs/scale.md reckons with: some minutes, 4 GB of disk
+#   bench/run.sh --slopes        how costs grow (docs/performance.md): some minutes, 4 GB of disk
 #   bench/run.sh --help          the options
 #
 # The first call brings Kafka's jars and Polars into .venv. See bench/run.py.

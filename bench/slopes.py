@@ -1,6 +1,7 @@
 """The cost of each added batch: three sizes, each four times the last, and a night that adds 1%.
 
-Prints what docs/scale.md reckons with: seconds of wall and of all cores, memory, shuffled bytes, bytes of each table.
+Prints what docs/performance.md calculates with: seconds of wall and of all cores, memory, shuffled bytes, bytes of each
+table.
 """
 
 from __future__ import annotations
