@@ -1,5 +1,4 @@
-"""Tables of configuration.md: settings, options, capture.json and environment variables, each from the one place that
-has it."""
+"""conf/audit.toml, and the tables of configuration.md: capture.json and environment variables."""
 
 from __future__ import annotations
 
@@ -11,88 +10,51 @@ from typing import Any
 from markdown_table import table
 from pydantic import BaseModel
 
-from txnlib.ask.acknowledgements import Acknowledgement
-from txnlib.jobs.options import AUDIT, INGEST, OPTIONS, RECONSTRUCT, REPORT, Option
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
-from txnlib.settings import KEYS, NUMBERS, SECTIONS, SETTINGS
+from txnlib.settings import KEYS, SECTIONS, SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
-JOBS = (AUDIT, INGEST, RECONSTRUCT, REPORT)
 SETTINGS_FILE = """\
 # Settings of an audit: `--conf conf/audit.toml`. Every key is optional. Options on the command line override this file,
-# which overrides capture.json, which overrides the defaults shown here. docs/configuration.md says more of each.
+# which overrides capture.json, which overrides the defaults shown here. Numbers are at most 2_147_483_647.
 """
 
 
 def settings_file() -> str:
-    """conf/audit.toml: every key with its default, commented out."""
+    """conf/audit.toml: every key with what it decides and its default, commented out."""
     lines = [SETTINGS_FILE]
-    for section in SECTIONS:
-        lines.append(f"[{section}]")
-        for each in (SETTINGS[name] for name in KEYS.values() if SETTINGS[name].section == section):
+    for section, about in SECTIONS.items():
+        lines.append(f"[{section}]   # {about}\n")
+        for name in (name for name in KEYS.values() if SETTINGS[name].section == section):
+            each = SETTINGS[name]
             lines += textwrap.wrap(
-                each.decides.partition(". ")[0].rstrip(".") + ".", 118, initial_indent="# ", subsequent_indent="# "
+                " ".join([each.decides, *_also(name)]),
+                118,
+                initial_indent="# ",
+                subsequent_indent="# ",
+                break_on_hyphens=False,
+                break_long_words=False,
             )
             lines += [f"# {each.name} = {each.example or f'{each.default // each.unit:_}'}", ""]
     return "\n".join(lines)
 
 
-def _keys() -> list[str]:
-    lines = []
-    for section, about in SECTIONS.items():
-        names = [name for name in KEYS.values() if SETTINGS[name].section == section]
-        lines += [f"### [{section}]\n", f"{about}\n", *table(("key", "default", "decides", "also"), map(_key, names))]
-    return lines
-
-
-def _key(name: str) -> tuple[str, str, str, str]:
+def _also(name: str) -> list[str]:
+    """What holds where nobody says anything, and where else the setting can be given."""
     each = SETTINGS[name]
     noted = name if each.noted else "broker_settings" if hasattr(CaptureNotes, name) else ""
-    return (
-        f"`{each.name}`",
-        default(name),
-        each.decides,
-        ", ".join(f"`{said}`" for said in (each.option, noted) if said),
-    )
+    places = [*filter(None, [each.option, f"`{noted}` in capture.json" if noted else ""])]
+    default = [f"Default: {each.without[0].lower()}{each.without[1:]}"] if each.noted else []
+    return [*default, *([f"Also: {', '.join(places)}."] if places else [])]
 
 
-def default(name: str) -> str:
-    """What holds where nobody says anything, in the unit of the key."""
-    each = SETTINGS[name]
-    if isinstance(each.default, int):
-        return f"`{each.default // each.unit:_}`"
-    return each.without.rstrip(".") if each.noted else "none"
+def _notes() -> list[str]:
+    """The fields of capture.json that are no settings."""
+    return _noted({name: said for name, said in _properties(CaptureNotes).items() if name not in SETTINGS})
 
 
-def _options() -> list[str]:
-    """Without the options that are settings, by the jobs that take them."""
-    settings = {each.option for each in NUMBERS.values()}
-    by_jobs: dict[frozenset[str], list[Option]] = {}
-    for option in OPTIONS:
-        if option.name not in settings:
-            by_jobs.setdefault(option.jobs, []).append(option)
-    rows = [
-        (", ".join(f"`{job}`" for job in JOBS if job in jobs), ", ".join(f"`{_called(option)}`" for option in options))
-        for jobs, options in by_jobs.items()
-    ]
-    return table(("jobs", "options"), rows)
-
-
-def _called(option: Option) -> str:
-    value = option.how.get("metavar") or "|".join(option.how.get("choices", ()))
-    return f"{option.name} {value}".strip()
-
-
-def _acknowledgements() -> list[str]:
-    fields = [(f"`{name}`", field.description) for name, field in Acknowledgement.model_fields.items()]
-    return table(("key", "meaning"), fields)
-
-
-def _noted(model: type[BaseModel]) -> list[str]:
-    rows = [
-        (f"`{name}`", f"{said['description']}{_composed(said)}", said["without"])
-        for name, said in _properties(model).items()
-    ]
+def _noted(fields: dict[str, Any]) -> list[str]:
+    rows = [(f"`{name}`", f"{said['description']}{_composed(said)}", said["without"]) for name, said in fields.items()]
     return table(("field", "meaning", "without it"), rows)
 
 
@@ -146,11 +108,8 @@ def _header(script: str, title: str, columns: int) -> list[list[str]]:
 
 
 BLOCKS = {
-    "settings": _keys,
-    "options": _options,
-    "acknowledgements": _acknowledgements,
-    "notes": lambda: _noted(CaptureNotes),
-    "partition-notes": lambda: _noted(PartitionNotes),
+    "notes": _notes,
+    "partition-notes": lambda: _noted(_properties(PartitionNotes)),
     "spark-submit": _submit,
     "bootstrap": _installs,
 }

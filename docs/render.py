@@ -50,56 +50,51 @@ NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
 
 
 def api() -> str:
-    """Signature and docstring of all that `import txnlib` offers."""
+    """What `import txnlib` offers, without types and exceptions: `help` has these."""
     head = inspect.getdoc(txnlib) or ""
     about, _, example = head.partition("\n\n")
-    parts = [NOTE, "# The library\n", f"{about}\n", f"```python\n{textwrap.dedent(example)}\n```\n"]
+    parts = [NOTE, "# The library\n", f"{about} `help(txnlib.audit)` also has types, and what is raised.\n"]
+    parts.append(f"```python\n{textwrap.dedent(example)}\n```\n")
     offered = [name for name in txnlib.__all__ if not name.startswith("_")]
     for name in filter(str.islower, offered):
-        parts += _described(f"txnlib.{name}", getattr(txnlib, name))
+        function = getattr(txnlib, name)
+        parts += [f"## txnlib.{name}\n", f"`{_call(name, function)}`\n", _prose(function)]
     for kind in (txnlib.Audit, txnlib.Episode):
-        parts += [f"## txnlib.{kind.__name__}\n", _prose(kind)]
-        for name, member in vars(kind).items():
-            if isinstance(member, property) and not name.startswith("_"):
-                returned = inspect.signature(member.fget).return_annotation
-                parts.append(f"### {name}\n\n`{name}: {returned}`: {_prose(member)}")
-            elif inspect.isfunction(member) and not name.startswith("_"):
-                parts += _described(name, member, "###")
+        rows = [
+            (f"`{_call(name, member) if inspect.isfunction(member) else name}`", _paragraphs(member)[0])
+            for name, member in vars(kind).items()
+            if (isinstance(member, property) or inspect.isfunction(member)) and not name.startswith("_")
+        ]
+        parts += [f"## txnlib.{kind.__name__}\n", _prose(kind), *table(("member", "meaning"), rows)]
     errors = [getattr(txnlib, name) for name in offered if name.endswith("Error")]
-    rows = [(f"`txnlib.{error.__name__}`", str(error.exit_code.value), _title(error)) for error in errors]
-    about = "All are a `txnlib.TxnlibError`; a `MissingExtraError` is an `ImportError`, too.\n"
+    rows = [(f"`{error.__name__}`", str(error.exit_code.value), _paragraphs(error)[0]) for error in errors]
+    about = "All are a `TxnlibError`; a `MissingExtraError` is an `ImportError`, too.\n"
     return "\n".join([*parts, "## Errors\n", about, *table(("error", "exit code of a job", "meaning"), rows)])
 
 
-def _title(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
+def _call(name: str, function: Callable[..., object]) -> str:
+    """A call with the names and defaults of all parameters; for keyword arguments that a TypedDict types, each of them."""
+    words = []
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is each.VAR_KEYWORD:
+            typed = getattr(settings, each.annotation.removeprefix("Unpack[").rstrip("]"))
+            words += [f"{key}=None" for key in get_type_hints(typed)]
+        elif each.name != "self":
+            if each.kind is each.KEYWORD_ONLY and "*" not in words:
+                words.append("*")
+            words.append(each.name if each.default is each.empty else f"{each.name}={each.default!r}")
+    return f"{name}({', '.join(words)})"
 
 
-def _described(name: str, function: Callable[..., object], heading: str = "##") -> list[str]:
-    signature = inspect.signature(function)
-    kept = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
-    lines = [line for parameter in kept for line in _parameters(parameter)]
-    first = next((place for place, parameter in enumerate(kept) if parameter.kind is parameter.KEYWORD_ONLY), None)
-    if first is not None:
-        lines.insert(first, "*")
-    called = f"({', '.join(lines)})" if len(lines) < 5 else "".join(["(", *[f"\n    {line}," for line in lines], "\n)"])
-    short = name.removeprefix("txnlib.")
-    return [f"{heading} {name}\n", f"```\n{short}{called} -> {signature.return_annotation}\n```\n", _prose(function)]
-
-
-def _parameters(parameter: inspect.Parameter) -> list[str]:
-    """A parameter with its type; for keyword arguments that a TypedDict types, each of them."""
-    if parameter.kind is parameter.VAR_KEYWORD:
-        typed = getattr(settings, parameter.annotation.removeprefix("Unpack[").rstrip("]"))
-        return [f"{name}: {kind} = None" for name, kind in get_type_hints(typed).items()]
-    default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-    return [f"{parameter.name}: {parameter.annotation}{default}"]
+def _paragraphs(thing: object) -> list[str]:
+    """Those of a docstring, with links to the pages that it names, but not what is raised."""
+    linked = re.sub(r"docs/([\w/]+\.md)", r"[\1](\1)", inspect.getdoc(thing) or "")
+    kept = [text for text in linked.split("\n\n") if not text.startswith("Raises ")]
+    return [text if "\n* " in text or text.startswith("* ") else " ".join(text.split()) for text in kept]
 
 
 def _prose(thing: object) -> str:
-    """A docstring, with links to the pages that it names."""
-    linked = re.sub(r"docs/([\w/]+\.md)", r"[\1](\1)", inspect.getdoc(thing) or "")
-    return f"{linked}\n"
+    return "\n\n".join(_paragraphs(thing)) + "\n"
 
 
 def _name(state: TransactionState | None) -> str:
@@ -239,7 +234,7 @@ PAGES = {
     "../conf/audit.toml": configuration.settings_file,
     **{
         page: partial(filled, page)
-        for page in ("tables.md", "workings.md", "configuration.md", "numbers.md", "rules/reference.md", "runbook.md")
+        for page in ("tables.md", "configuration.md", "numbers.md", "rules/reference.md", "runbook.md")
     },
 }
 

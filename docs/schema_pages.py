@@ -1,4 +1,4 @@
-"""Columns and views, for the pages about tables: those to query first, and all others."""
+"""Columns of the tables to query first, the names of all others, and views, for the page about tables."""
 
 from __future__ import annotations
 
@@ -27,35 +27,16 @@ QUERIED_FIRST = (
     "coverage",
     "audit_runs",
 )
-#: What readers and windows hand on to other tables; no question in docs/sql.md asks these.
-HANDED_ON = (
-    "segments",
-    "checkpoints",
-    "metadata_log",
-    "partition_assignments",
-    "cluster_settings",
-    "broker_sessions",
-    "producer_id_blocks",
-    "record_batches",
-    "transaction_log",
-    "committed_offsets",
-    "producer_snapshots",
-    "aborted_transactions",
-    "live_producers",
-    "live_transactions",
-    "producer_spans",
-    "checked_batches",
-    "producer_states",
-    "producer_id_owners",
-)
+#: All others, in the order in which an audit makes them.
+BEHIND = tuple(name for name in TABLES if name not in QUERIED_FIRST)
 
 
-def _tables(names: Iterable[str], page: str) -> list[str]:
-    return [line for name in names for line in _table(name, page)]
+def _tables() -> list[str]:
+    return [line for name in QUERIED_FIRST for line in _table(name)]
 
 
-def _handed_on() -> list[str]:
-    return table(("table", "rows"), [(f"`{name}`", f"{CATALOGUE[name].comment}{_of_log(name)}") for name in HANDED_ON])
+def _behind() -> list[str]:
+    return table(("table", "rows"), [(f"`{name}`", CATALOGUE[name].comment) for name in BEHIND])
 
 
 #: How many tables share a column that is described once.
@@ -66,7 +47,7 @@ def _common() -> dict[str, Column]:
     """Name -> the column that several tables have, with the same meaning."""
     own = {column.name for column in RUN_COLUMNS}
     same_as = {id(CATALOGUE[name].columns): name for name in reversed(CATALOGUE)}
-    shown = [name for name in same_as.values() if name not in HANDED_ON]
+    shown = [name for name in same_as.values() if name in QUERIED_FIRST]
     counts = Counter(column for name in shown for column in CATALOGUE[name].columns if column.name not in own)
     counts.update({column: len(WITH_CHAIN) for column in CHAIN_COLUMNS})
     # Of a name with several meanings, the most frequent is described.
@@ -87,24 +68,16 @@ def _names(columns: Iterable[Column]) -> str:
     return ", ".join(f"`{column.name}`" for column in columns)
 
 
-def _table(name: str, page: str) -> list[str]:
+def _table(name: str) -> list[str]:
     """A heading, what the table is about, the columns that it shares, and its own."""
     columns, common = CATALOGUE[name].columns, _common()
-    lines = [f"## {name}\n", f"{CATALOGUE[name].comment}{_of_log(name)}\n"]
+    lines = [f"## {name}\n", f"{CATALOGUE[name].comment}\n"]
     if columns == CATALOGUE[QUERIED_FIRST[0]].columns and name != QUERIED_FIRST[0]:
         return [*lines, f"Its columns are those of [{QUERIED_FIRST[0]}](#{QUERIED_FIRST[0]}).\n"]
     chained = CHAIN_COLUMNS if name in WITH_CHAIN else ()
     if shared := [*chained, *(column for column in columns if common.get(column.name) == column)]:
-        lines.append(f"[Shared]({page}#columns-of-several-tables): {_names(shared)}.\n")
+        lines.append(f"[Shared](#columns-of-several-tables): {_names(shared)}.\n")
     return [*lines, *_columns(column for column in columns if common.get(column.name) != column)]
-
-
-def _of_log(name: str) -> str:
-    of_log = CATALOGUE[name].of_log
-    if of_log is None:
-        return ""
-    which = "Its rows" if of_log.rows == "TRUE" else f"Rows with `{of_log.rows.replace('stored.', '')}`"
-    return f" {which} belong to the log: ask [`{name}_of_runs`](tables.md#views) for those of a run."
 
 
 def _views() -> list[str]:
@@ -126,9 +99,8 @@ def _views() -> list[str]:
 ALL_OF_RUNS = tuple(f"{name}_of_runs" for name in OF_LOG)
 
 BLOCKS = {
-    "tables": lambda: _tables(QUERIED_FIRST, ""),
+    "tables": _tables,
     "shared-columns": lambda: _columns([*RUN_COLUMNS, *_common().values()]),
     "views": _views,
-    "workings": lambda: _tables((name for name in TABLES if name not in (*QUERIED_FIRST, *HANDED_ON)), "tables.md"),
-    "handed-on": _handed_on,
+    "behind": _behind,
 }

@@ -195,8 +195,7 @@ def audit(
     * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture
       instant.
     * `cluster`, `conf`, `mode`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job `audit`
-      (docs/configuration.md). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in
-      minutes.
+      (`./spark-submit.sh audit --help`). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in minutes.
     * `progress`: called with a line per table, for instance `print`.
 
     A setting that is None is decided elsewhere. A second audit of a cluster as of the same instant replaces the rows of

@@ -2,7 +2,7 @@
 
 A field of `Settings` with a `Setting` is the one declaration of a setting: its default, its limits, its sentences, and
 where it can be given. Derived from it: the settings file and conf/audit.toml, the options of the jobs, the fields of
-`capture.json`, and docs/configuration.md. `GivenNumbers` types the numbers that the library takes.
+`capture.json`. `GivenNumbers` types the numbers that the library takes.
 An unknown key of a settings file, a wrong type or a value out of range is a ConfigError naming file and key.
 """
 

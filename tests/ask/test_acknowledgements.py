@@ -196,6 +196,6 @@ def test_an_unusable_file_is_named_with_the_entry_and_the_key(tmp_path, text, sa
 def test_the_documented_example_can_be_read(repository, tmp_path):
     page = (repository / "docs" / "configuration.md").read_text()
     (tmp_path / "known.toml").write_text(
-        page.split("### Acknowledgements", 1)[1].split("```toml\n", 1)[1].split("```", 1)[0]
+        page.split("## Acknowledgements", 1)[1].split("```toml\n", 1)[1].split("```", 1)[0]
     )
     assert [entry.finding is None for entry in read_acknowledgements(str(tmp_path / "known.toml"))] == [True, False]

@@ -47,7 +47,7 @@ def commands() -> list[str]:
 
 
 RENDERED = [
-    "tables.md", "workings.md", "rules/reference.md", "runbook.md", "api.md", "configuration.md", "numbers.md",
+    "tables.md", "rules/reference.md", "runbook.md", "api.md", "configuration.md", "numbers.md",
 ]  # fmt: skip
 
 
