@@ -49,7 +49,7 @@ _OF_RUNS: Final = (
     "base_sequence",
     "position",
     "first_timestamp_ms",
-    "packed_batches",
+    "run_batches",
 )
 #: Number of batches in rows.
 _COUNT: Final = 'sum(coalesce("batches_count", 1))'

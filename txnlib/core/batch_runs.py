@@ -1,25 +1,24 @@
 """Runs of batches, each one row of `record_batches`, and their single batches.
 
 A run loses nothing. The headers of its batches differ in a few numbers only: the row has those of the first or of the
-last batch, and `packed_batches` has those of all. So whatever needs a single batch takes it out of the run again
+last batch, and `run_batches` has those of all. So whatever needs a single batch takes it out of the run again
 (docs/decisions/0016-a-row-is-a-run-of-batches.md).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 
 #: A run does not cross a multiple of this number of offsets. So runs end at the same offsets in every copy of a
-#: partition, few rows cover any one offset, and two bytes are enough for an offset within a run.
+#: partition, and few rows cover any one offset.
 RUN_OFFSETS: Final = 1 << 16
 
 
-class PackedBatch(NamedTuple):
-    """The numbers of one batch in `packed_batches`. Relative ones are relative to those of the first batch."""
+class RunBatch(NamedTuple):
+    """The numbers of one batch in `run_batches`. Relative ones are relative to those of the first batch."""
 
     #: Base offset, relative.
     offset: int
@@ -35,24 +34,20 @@ class PackedBatch(NamedTuple):
     crc: int
 
 
-#: A `PackedBatch` in `packed_batches`: big-endian, and only the timestamp is signed.
-PACKED: Final = struct.Struct(">HHHIIiI")
-
-
 def single_batches(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The batches of a row of `record_batches`, in order, each with the columns of the row.
 
-    The row has `packed_batches` and the columns to which its numbers are relative.
+    The row has `run_batches` and the columns to which its numbers are relative.
     """
-    if row.get("packed_batches") is None:
+    if row.get("run_batches") is None:
         yield dict(row)
         return
-    for index, numbers in enumerate(PACKED.iter_unpack(row["packed_batches"])):
-        own = _columns(row, PackedBatch(*numbers), is_first=index == 0)
+    for index, numbers in enumerate(row["run_batches"]):
+        own = _columns(row, RunBatch(**numbers), is_first=index == 0)
         yield {**row, **{name: value for name, value in own.items() if name in row}}
 
 
-def _columns(row: Mapping[str, Any], batch: PackedBatch, *, is_first: bool) -> dict[str, Any]:
+def _columns(row: Mapping[str, Any], batch: RunBatch, *, is_first: bool) -> dict[str, Any]:
     """The columns in which one batch of a run differs from the row."""
     base, sequence = row["base_offset"] + batch.offset, row.get("base_sequence")
     first_sequence = None if sequence is None else (sequence + batch.sequence) & MAX_SEQUENCE
@@ -72,5 +67,5 @@ def _columns(row: Mapping[str, Any], batch: PackedBatch, *, is_first: bool) -> d
         "last_batch_offset": base,
         "first_timestamp_ms": timestamp_ms,
         "batches_hash": None,
-        "packed_batches": None,
+        "run_batches": None,
     }

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from txnlib.core.batch_runs import PACKED, RUN_OFFSETS, PackedBatch
+from txnlib.core.batch_runs import RUN_OFFSETS
 from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.constants import MAX_INT32, MAX_SEQUENCE, NO_TIMESTAMP
 from txnlib.core.kafka.record_batch import (
@@ -28,14 +28,6 @@ from txnlib.readers.decoded_records import read_markers
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.storage.block_buffer import Buffer
 
-#: `core.batch_runs.PACKED` as numpy reads and writes it.
-PACKED_DTYPE: Final = np.dtype(
-    [
-        (name, f">{kind}")
-        for name, kind in zip(PackedBatch._fields, ("u2", "u2", "u2", "u4", "u4", "i4", "u4"), strict=True)
-    ]
-)
-assert PACKED_DTYPE.itemsize == PACKED.size
 #: Attributes of batches that are never part of a run.
 _SINGLE_FLAGS: Final = CONTROL_FLAG | DELETE_HORIZON_FLAG
 
@@ -92,7 +84,7 @@ def find_runs(block: Block, gaps: Any) -> tuple[Any, Any, dict[str, Any]] | None
         "batches_count": counts,
         "last_batch_offset": fields.base_offset[last],
         "batches_hash": pa.array(hashes, mask=~is_run),
-        "packed_batches": _binary(_packed(block, fields, inside, first_inside), counts, is_run),
+        "run_batches": _run_batches(block, fields, inside, first_inside, np.where(is_run, counts, 0)),
     }
     return first, last, cells
 
@@ -141,7 +133,7 @@ def _first_of_batch(fields: _Fields) -> Any:
     first_of_batch = np.empty(len(by_producer), dtype=np.int64)
     first = by_producer[np.maximum.accumulate(np.where(continues, 0, np.arange(len(by_producer))))]
     first_of_batch[by_producer] = first
-    too_long = _first_batches_of_unpackable_runs(fields, first_of_batch)
+    too_long = _first_batches_of_far_runs(fields, first_of_batch)
     if len(too_long):
         is_single = np.isin(first_of_batch, too_long)
         first_of_batch[is_single] = np.flatnonzero(is_single)
@@ -174,8 +166,8 @@ def _continues(fields: _Fields, order: Any) -> Any:
     return continues
 
 
-def _first_batches_of_unpackable_runs(fields: _Fields, first_of_batch: Any) -> Any:
-    """The first batches of runs with a number that `PACKED` or a column of the row cannot hold. Only odd logs have
+def _first_batches_of_far_runs(fields: _Fields, first_of_batch: Any) -> Any:
+    """The first batches of runs with a number that a column of the row cannot hold. Only odd logs have
     any."""
     after_ms = fields.timestamp - fields.timestamp[first_of_batch]
     after_bytes = fields.position - fields.position[first_of_batch]
@@ -183,20 +175,30 @@ def _first_batches_of_unpackable_runs(fields: _Fields, first_of_batch: Any) -> A
     return np.unique(first_of_batch[is_far])
 
 
-def _packed(block: Block, fields: _Fields, inside: Any, first: Any) -> Any:
-    """`PACKED_DTYPE` of the batches `inside` runs, whose first batches are `first`."""
-    packed = np.empty(len(inside), dtype=PACKED_DTYPE)
-    packed["offset"] = fields.base_offset[inside] - fields.base_offset[first]
-    packed["offset_delta"] = fields.last_offset[inside] - fields.base_offset[inside]
+def _run_batches(block: Block, fields: _Fields, inside: Any, first: Any, counts: Any) -> pa.Array:
+    """The batches `inside` runs, whose first batches are `first`: `counts` of them for each row; NULL for 0."""
     has_sequence = fields.base_sequence[inside] >= 0
-    packed["sequence"] = np.where(
-        has_sequence, (fields.base_sequence[inside] - fields.base_sequence[first]) & MAX_SEQUENCE, 0
+    sequence = (fields.base_sequence[inside] - fields.base_sequence[first]) & MAX_SEQUENCE
+    # In the order of RunBatch.
+    numbers: tuple[Any, ...] = (
+        fields.base_offset[inside] - fields.base_offset[first],
+        fields.last_offset[inside] - fields.base_offset[inside],
+        np.where(has_sequence, sequence, 0),
+        fields.position[inside] - fields.position[first],
+        fields.size[inside],
+        fields.timestamp[inside] - fields.timestamp[first],
+        block.headers["crc"][inside],
     )
-    packed["position"] = fields.position[inside] - fields.position[first]
-    packed["size"] = fields.size[inside]
-    packed["timestamp"] = fields.timestamp[inside] - fields.timestamp[first]
-    packed["crc"] = block.headers["crc"][inside]
-    return packed
+    kind: Any = arrow_schemas.RECORD_BATCHES.field("run_batches").type
+    batches = pa.StructArray.from_arrays(
+        [
+            pa.array(each.astype(field.type.to_pandas_dtype()))
+            for each, field in zip(numbers, kind.value_type, strict=True)
+        ],
+        fields=list(kind.value_type),
+    )
+    ends = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
+    return pa.ListArray.from_arrays(ends, batches, type=kind, mask=pa.array(counts == 0))
 
 
 _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
@@ -263,7 +265,9 @@ def record_batches(cells: Mapping[str, Any], count: int) -> pa.RecordBatch:
     """
     base_offset, newest = cells["base_offset"], cells["max_timestamp_ms"]
     single = {"batches_count": np.ones(count, np.int32), "last_batch_offset": base_offset, "first_timestamp_ms": newest}
-    single |= {"batches_hash": pa.nulls(count, pa.int64()), "packed_batches": pa.nulls(count, pa.binary())}
+    single |= {
+        name: pa.nulls(count, arrow_schemas.RECORD_BATCHES.field(name).type) for name in ("batches_hash", "run_batches")
+    }
     cells = single | dict(cells)
     columns = [_column(field, cells[field.name]) for field in arrow_schemas.RECORD_BATCHES]
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schemas.RECORD_BATCHES)
@@ -363,13 +367,3 @@ def _rows(
     cells["first_timestamp_ms"] = cells["max_timestamp_ms"]
     cells |= {name: of_v2(values) if name in _OF_V2 else values for name, values in of_runs.items()}
     return record_batches(cells, count)
-
-
-def _binary(packed: Any, counts: Any, is_run: Any) -> pa.Array:
-    """The packed batches of each run, without copying them; null for single batches, which have none among `packed`."""
-    ends = np.cumsum(np.where(is_run, counts, 0) * packed.dtype.itemsize).astype(np.int32)
-    offsets = np.concatenate([np.zeros(1, np.int32), ends])
-    validity = pa.py_buffer(np.packbits(is_run, bitorder="little").tobytes())
-    return pa.Array.from_buffers(
-        pa.binary(), len(counts), [validity, pa.py_buffer(offsets), pa.py_buffer(packed.tobytes())]
-    )

@@ -11,14 +11,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.rows import grouped
 from txnlib.core.text.console import read_console_text
 from txnlib.core.text.lines import TextLines
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas, broker_files, segment, text_rows
 from txnlib.readers.arrow_schemas import SAMPLE_BYTES, TableBatches, one_pass
 from txnlib.readers.capture import Capture, CaptureFile, FileKind
-from txnlib.readers.file_parts import put_together
 from txnlib.readers.header_columns import AT_START
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage import files
@@ -265,34 +263,3 @@ def files_to_read(capture: Capture) -> Iterator[CaptureFile]:
     """The files of a capture, each with where to resume reading it."""
     states = {segment.path: segment.state for segment in capture.resumed}
     return (replace(file, resume=states.get(file.path)) for file in capture.files)
-
-
-# ---- A small capture, read in one pass through its files
-
-
-def read_small_capture(
-    capture: Capture, earlier_parts: Iterable[Mapping[str, Any]] = (), *, most_rows: int, most_bytes: int
-) -> dict[str, pa.Table] | None:
-    """The rows of every table that files fill, each file opened once; None as soon as a table has more rows or bytes
-    than given.
-
-    Compressed text may have many times the bytes of its file. `earlier_parts`: what an earlier run has read of files in
-    this capture, as rows of `arrow_schemas.SEGMENT_PARTS`. Raises UnreadableInputError as `read_tables` does.
-    """
-    found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
-    rows: dict[str, int] = defaultdict(int)
-    size: dict[str, int] = defaultdict(int)
-    for table, batch in (read for file in files_to_read(capture) for read in read_tables(READ_TABLES, file)):
-        found[table].append(batch)
-        rows[table] += batch.num_rows
-        size[table] += batch.nbytes
-        if rows[table] > most_rows or size[table] > most_bytes:
-            return None
-    of_parts = [*earlier_parts, *(row for batch in found.pop(SEGMENT_PARTS_TABLE, []) for row in batch.to_pylist())]
-    whole = [put_together(rows) for rows in grouped(of_parts, lambda part: part["path"]).values()]
-    found["segments"] += pa.Table.from_pylist(whole, schema=arrow_schemas.SEGMENTS).to_batches()
-    return {
-        table: pa.Table.from_batches(found[table], schema).combine_chunks()
-        for table, schema in SCHEMAS.items()
-        if table != SEGMENT_PARTS_TABLE
-    }

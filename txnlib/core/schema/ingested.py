@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from txnlib.core.schema.columns import (
-    BINARY,
     BOOLEAN,
     COPY_COLUMNS,
     INT,
@@ -23,6 +22,11 @@ from txnlib.core.schema.columns import (
     Table,
     are_present,
     struct,
+)
+
+#: The batches of a run: `core.batch_runs.RunBatch`.
+RUN_BATCHES: Final = Array(
+    struct(offset=INT, offset_delta=INT, sequence=INT, position=LONG, size=INT, timestamp=LONG, crc=LONG)
 )
 
 RECORD_BATCHES: Final = Table(
@@ -59,11 +63,13 @@ RECORD_BATCHES: Final = Table(
         Column("last_batch_offset", LONG, "Base offset of the last batch."),
         Column("first_timestamp_ms", LONG, "Largest timestamp of the first batch."),
         Column("batches_hash", LONG, "Of a run: a hash by which copies are compared."),
-        Column("packed_batches", BINARY, "Of a run: its batches, 22 bytes each (`core.batch_runs`)."),
+        Column(
+            "run_batches", RUN_BATCHES, "Of a run: its batches, by numbers relative to the first (`core.batch_runs`)."
+        ),
     ),
     checks={
         "offsets_are_in_order": "base_offset <= last_offset",
-        "run_has_its_batches": "batches_count IS NULL OR batches_count = 1 OR packed_batches IS NOT NULL",
+        "run_has_its_batches": "batches_count IS NULL OR batches_count = 1 OR run_batches IS NOT NULL",
     },
     of_log=OfLog(
         rows="TRUE",
