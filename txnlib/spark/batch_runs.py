@@ -12,16 +12,11 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.batch_runs import PACKED, PackedBatch
 from txnlib.core.kafka.constants import MAX_SEQUENCE
+from txnlib.spark.schemas import TABLES
 
-#: Bytes of each field of a packed batch, in order.
-_WIDTHS: Final = {"offset": 2, "offset_delta": 2, "sequence": 2, "position": 4, "size": 4, "timestamp": 4, "crc": 4}
-assert tuple(_WIDTHS) == PackedBatch._fields
-assert sum(_WIDTHS.values()) == PACKED.size
-#: Fields that may be negative.
-_SIGNED: Final = frozenset({"timestamp"})
-
+#: The type of the batches of a run, as SQL.
+RUN_BATCHES: Final = TABLES["record_batches"]["run_batches"].dataType.simpleString()
 
 #: The number of batches in a row, the base offset of its last one, and the timestamp of its first one. SQL.
 BATCHES: Final = "coalesce(batches_count, 1)"
@@ -43,15 +38,9 @@ BATCH_HASH: Final = f"""CASE WHEN {BATCHES} > 1 THEN batches_hash ELSE xxhash64(
 ) END"""
 
 
-def packed(field: str, index: str | int) -> str:
-    """A field of a batch of a run, as LONG, in SQL: see `PackedBatch`. The first batch has the index 0."""
-    names, width = list(_WIDTHS), _WIDTHS[field]
-    begin = sum(_WIDTHS[name] for name in names[: names.index(field)]) + 1
-    number = (
-        f"CAST(conv(hex(substring(packed_batches, ({index}) * {PACKED.size} + {begin}, {width})), 16, 10) AS BIGINT)"
-    )
-    most = 1 << (8 * width - 1)
-    return f"CASE WHEN {number} >= {most} THEN {number} - {2 * most} ELSE {number} END" if field in _SIGNED else number
+def of_run(field: str, index: str | int) -> str:
+    """A field of a batch of a run, in SQL: see `core.batch_runs.RunBatch`. The first batch has the index 0."""
+    return f"get(run_batches, {index}).{field}"
 
 
 def is_divided_at(offset: str) -> str:
@@ -80,12 +69,12 @@ def batch_at(rows: DataFrame, index: str) -> DataFrame:
 
 def _columns(index: str) -> dict[str, str]:
     """The columns in which one batch of a run differs from the row: `core.batch_runs.single_batches` in SQL."""
-    base, delta = f"base_offset + {packed('offset', index)}", packed("offset_delta", index)
-    sequence = f"(base_sequence + {packed('sequence', index)} & {MAX_SEQUENCE})"
-    timestamp_ms = f"first_timestamp_ms + {packed('timestamp', index)}"
+    base, delta = f"base_offset + {of_run('offset', index)}", of_run("offset_delta", index)
+    sequence = f"(base_sequence + {of_run('sequence', index)} & {MAX_SEQUENCE})"
+    timestamp_ms = f"first_timestamp_ms + {of_run('timestamp', index)}"
     return {
-        "position": f"position + {packed('position', index)}",
-        "size": f"CAST({packed('size', index)} AS INT)",
+        "position": f"position + {of_run('position', index)}",
+        "size": f"CAST({of_run('size', index)} AS INT)",
         "base_offset": base,
         "last_offset": f"{base} + {delta}",
         "offset_gap": f"if({index} = 0, offset_gap, 0L)",
@@ -93,10 +82,10 @@ def _columns(index: str) -> dict[str, str]:
         "base_sequence": f"CAST({sequence} AS INT)",
         "last_sequence": f"CAST({sequence} + {delta} & {MAX_SEQUENCE} AS INT)",
         "max_timestamp_ms": timestamp_ms,
-        "crc": packed("crc", index),
+        "crc": of_run("crc", index),
         "batches_count": "1",
         "last_batch_offset": base,
         "first_timestamp_ms": timestamp_ms,
         "batches_hash": "CAST(NULL AS BIGINT)",
-        "packed_batches": "CAST(NULL AS BINARY)",
+        "run_batches": f"CAST(NULL AS {RUN_BATCHES})",
     }

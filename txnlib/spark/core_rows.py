@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
-from functools import lru_cache, reduce
-from typing import Any, Final, get_args, get_origin
+from functools import lru_cache
+from typing import Any, get_args, get_origin
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
 
-from txnlib.readers.typed_rows import Typed, arrow_rows, columns_read, hints_of, of_optional, plain, typed_rows
-from txnlib.spark.local_rows import arrow_schema, local_relation, relaxed
+from txnlib.readers.typed_rows import Typed, arrow_rows, hints_of, of_optional, plain, typed_rows
+from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, nullable
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import TABLES
-
-#: Most rows of a log table's selection that the driver hands to the core, at some 20 µs each.
-MOST_ON_DRIVER: Final = 20_000
 
 
 @lru_cache
@@ -60,8 +55,8 @@ def struct(of: Any, given: Mapping[str, str] | None = None) -> str:
 
 
 def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed]:
-    """The rows of a frame or of an Arrow table as dataclasses, of which only the columns that they need are read."""
-    return typed_rows(_read_by(of, given).toArrow() if isinstance(given, DataFrame) else given, of)
+    """The rows of a frame or of an Arrow table as dataclasses, each field from the column of its name."""
+    return typed_rows(given if isinstance(given, pa.Table) else arrow_of(given), of)
 
 
 def answers(
@@ -80,7 +75,7 @@ def answers(
         if not questions:
             return []
         rows = pa.Table.from_pylist([plain(each) for each in questions], schema=arrow_schema(schema))
-        answered = transform(local_relation(spark, rows, schema))
+        answered = transform(frame_of(spark, rows, schema))
         return [] if answered is None else rows_of(answered, of)
 
     return answer
@@ -96,36 +91,8 @@ class Suspects:
     judge: Callable[[Iterable[Any]], Iterable[object]]
 
 
-def rows_by_core(
-    name: str, selected: Sequence[Suspects], *, most_on_driver: int = MOST_ON_DRIVER
-) -> list[pa.Table | DataFrame]:
-    """For each selection, the rows of a table that the core makes of it. One query selects all of them.
-
-    The driver judges them, or tasks do if a selection has more rows than `most_on_driver`.
-    """
-    frames = [_read_by(each.of, each.rows) for each in selected]
-    few, structs = [frame.limit(most_on_driver + 1) for frame in frames], [frame.schema for frame in frames]
-    together = reduce(DataFrame.union, (_as_structs(frame, number, structs) for number, frame in enumerate(few)))
-    rows = relaxed(together).toArrow()
-    made: list[pa.Table | DataFrame] = []
-    for number, each in enumerate(selected):
-        own = rows.filter(pc.field("number") == number).column(number + 1).combine_chunks()
-        if len(own) > most_on_driver:
-            made.append(_in_tasks(name, frames[number], each))
-        else:
-            made.append(arrow_rows(name, each.judge(typed_rows(pa.Table.from_struct_array(own), each.of))))
-    return made
-
-
-def _as_structs(frame: DataFrame, number: int, structs: Sequence[StructType]) -> DataFrame:
-    """The number of the frame, and a column for each frame: its row as a struct, NULL for all others."""
-    columns = [F.struct("*") if place == number else F.lit(None).cast(struct) for place, struct in enumerate(structs)]
-    return frame.select(
-        F.lit(number).alias("number"), *[each.alias(f"row_{place}") for place, each in enumerate(columns)]
-    )
-
-
-def _in_tasks(name: str, frame: DataFrame, selected: Suspects) -> DataFrame:
+def rows_by_core(name: str, selected: Suspects) -> DataFrame:
+    """The rows of a table that the core makes of a selection, in tasks."""
     of, judge = selected.of, selected.judge
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -133,9 +100,4 @@ def _in_tasks(name: str, frame: DataFrame, selected: Suspects) -> DataFrame:
         for batch in batches:
             yield from arrow_rows(name, judge(typed_rows(pa.Table.from_batches([batch]), of))).to_batches()
 
-    return frame.mapInArrow(made, TABLES[name])
-
-
-def _read_by(of: Any, selected: DataFrame) -> DataFrame:
-    """The columns of a frame that a dataclass reads."""
-    return relaxed(selected.select(*columns_read(of, selected.columns)))
+    return nullable(selected.rows).mapInArrow(made, TABLES[name])

@@ -28,7 +28,7 @@ def metadata_log(records: DataFrame) -> DataFrame:
     """
     of_log = select(_OF_LOG, records=records)
     of_snapshots = select(_OF_SNAPSHOTS, records=records)
-    return conform(of_log.unionByName(of_snapshots, allowMissingColumns=True), TABLES["metadata_log"])
+    return conform(of_log.unionByName(of_snapshots), TABLES["metadata_log"])
 
 
 def effective(metadata_log: DataFrame, types: Collection[MetadataType]) -> DataFrame:
@@ -48,6 +48,7 @@ def reach(metadata_log: DataFrame) -> MetadataReach:
     return MetadataReach() if found is None else MetadataReach(**found.asDict())
 
 
+_COLUMNS: Final = ", ".join(name for name in TABLES["metadata_log"].names if name != "is_effective")
 #: The newest snapshot that is complete; NULL if there is none.
 _NEWEST: Final = f"""newest AS (
   SELECT max(struct(snapshot_offset, path)) AS newest
@@ -61,7 +62,7 @@ _NEWEST: Final = f"""newest AS (
 )"""
 _OF_SNAPSHOTS: Final = f"""
 WITH {_NEWEST}
-SELECT /*+ BROADCAST(newest) */ * EXCEPT (is_effective), coalesce(struct(snapshot_offset, path) = newest, FALSE) AS is_effective
+SELECT /*+ BROADCAST(newest) */ {_COLUMNS}, coalesce(struct(snapshot_offset, path) = newest, FALSE) AS is_effective
 FROM {{records}} CROSS JOIN newest WHERE snapshot_offset IS NOT NULL
 """
 #: All records of the log in all copies, in offset order, the newest leader epoch first. None of them has a
@@ -102,7 +103,7 @@ WITH {_NEWEST}, survivors AS (
   )
   WHERE rank IS NOT NULL
 )
-SELECT /*+ BROADCAST(known) */ * EXCEPT (is_effective), coalesce(is_first AND run = known_run AND NOT coalesce(
+SELECT /*+ BROADCAST(known) */ {_COLUMNS}, coalesce(is_first AND run = known_run AND NOT coalesce(
     {_MARK} IS NULL AND mark_before = '{MetadataType.BEGIN_TRANSACTION.value}'
       AND NOT coalesce(mark_after = '{MetadataType.END_TRANSACTION.value}', FALSE), FALSE
   ), FALSE) AS is_effective

@@ -1,20 +1,18 @@
-"""Python tasks on Spark: how they receive work, and how their workers end without tracebacks."""
+"""Python tasks of an engine: how they receive work."""
 
 from __future__ import annotations
 
 import gc
 import pickle
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from txnlib.spark.local_rows import local_relation, no_rows
-from txnlib.spark.worker_daemon import quieten
+from txnlib.spark.frames import no_rows
 
 Work = TypeVar("Work")
 
@@ -58,27 +56,15 @@ def _reader(
 
 
 def mapped(
-    frame: DataFrame,
-    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: StructType | str,
-    *,
-    in_driver: bool,
+    frame: DataFrame, read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: StructType | str
 ) -> DataFrame:
-    """What `read` makes of the rows of a frame: in Python tasks, or in the driver, if there are few."""
+    """What `read` makes of the rows of a frame, in Python tasks."""
 
     def begin_and_read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
         yield from read(batches)
 
-    if not in_driver:
-        return frame.mapInArrow(begin_and_read, schema)
-    columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
-    rows = list(read(iter(frame.toArrow().to_batches())))
-    return (
-        local_relation(frame.sparkSession, pa.Table.from_batches(rows), columns)
-        if rows
-        else no_rows(frame.sparkSession, columns)
-    )
+    return frame.mapInArrow(begin_and_read, schema)
 
 
 @lru_cache
@@ -90,10 +76,3 @@ def begin_task() -> None:
     kept alive.
     """
     gc.freeze()
-
-
-# A worker of pyspark's own daemon loads this module with its first task of ours, before it knows whether the task has
-# any rows.
-_daemon = sys.modules["__main__"]
-if getattr(_daemon.__spec__, "name", None) == "pyspark.daemon":
-    quieten(_daemon)

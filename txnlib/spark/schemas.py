@@ -46,11 +46,14 @@ def spark_type(kind: catalogue.Type) -> DataType:
             return spark_schema(fields)
 
 
-def spark_schema(columns: Iterable[catalogue.Column]) -> StructType:
+def spark_schema(columns: Iterable[catalogue.Column], *, has_comments: bool = False) -> StructType:
+    """The Spark schema of columns. Comments belong to stored tables only: the embedded engine does not compare columns
+    that have metadata with others."""
     return StructType(
         [
             StructField(
-                each.name, spark_type(each.type), each.nullable, {"comment": each.comment} if each.comment else None
+                *(each.name, spark_type(each.type), each.nullable),
+                {"comment": each.comment} if has_comments and each.comment else None,
             )
             for each in columns
         ]
@@ -76,12 +79,13 @@ TRUNCATED: Final = spark_type(coverage.TRUNCATED)
 MARKERS: Final = spark_type(coordinators.MARKERS)
 
 
-def conform(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The frame with exactly the columns, order, types and comments of the schema.
+def named(fields: StructType, values: Iterable[str]) -> str:
+    """A struct with these fields, of one value for each. SQL."""
+    typed = zip(fields, values, strict=True)
+    pairs = (f"'{each.name}', CAST({value} AS {each.dataType.simpleString()})" for each, value in typed)
+    return f"named_struct({', '.join(pairs)})"
 
-    Raises ValueError if a column is missing: `DataFrame.to` alone would fill it with nulls.
-    """
-    missing = [field.name for field in schema if field.name not in frame.columns]
-    if missing:
-        raise ValueError(f"columns are missing: {', '.join(missing)}")
-    return frame.to(schema)
+
+def conform(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The frame with exactly the columns, order and types of the schema."""
+    return frame.select(*schema.names).to(schema)

@@ -20,9 +20,9 @@ from txnlib.readers.typed_rows import hints_of
 from txnlib.spark.core_rows import struct
 from txnlib.spark.core_udfs import legality
 from txnlib.spark.coverage import survives
+from txnlib.spark.frames import no_rows
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select, with_columns
-from txnlib.spark.local_rows import no_rows
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.spark.windows import RECORDS_OF_COORDINATOR, RECORDS_OF_ID, UNTIL_NOW, WHOLE
 

@@ -28,7 +28,7 @@ _OWNERS: Final = f"""
 WITH named AS (
   SELECT *, posexplode(array({", ".join(PRODUCER_ID_FIELDS)})) AS (place, named_id) FROM {{states}} WHERE NOT is_tombstone
 ), owners AS (
-  SELECT named_id, transactional_id, coordinator_partition, array{PRODUCER_ID_FIELDS}[min(place)] AS known_from,
+  SELECT named_id, transactional_id, coordinator_partition, get(array{PRODUCER_ID_FIELDS}, min(place)) AS known_from,
     min(offset) AS first_record_offset, max(offset) AS last_record_offset,
     {instant("min(timestamp_ms)")} AS first_seen, {instant("max(timestamp_ms)")} AS last_seen,
     max(producer_epoch) FILTER (WHERE named_id = producer_id) AS highest_epoch

@@ -7,15 +7,15 @@ markers follow a decision within moments. The times of markers are first convert
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType, StructType
 
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
-from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import MARKERS
 from txnlib.spark.windows import BEFORE, DECISIONS_AND_MARKERS, DECISIONS_AND_MARKERS_DOWNWARDS
 
@@ -28,6 +28,12 @@ _MARKER: Final = (
     *("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms"),
     *("first_offset", "first_timestamp_ms", "is_broker_clock"),
 )
+
+
+#: The type of a marker in `markers_of`, as SQL.
+MARKER_TYPE: Final = StructType(
+    [field for field in cast(StructType, cast(ArrayType, MARKERS).elementType) if field.name in _MARKER]
+).simpleString()
 
 
 def agrees(marker: str, decision: str) -> str:
@@ -96,8 +102,8 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
     and epoch must match. But if a marker before the decision is nearer to the previous decision, it belongs to that
     one: transactions may follow each other faster than the clocks differ.
     """
-    decided, written = select(_DECIDED, instances=instances), settled(markers_of(producer_spans))
-    clocks = settled(select(_CLOCKS, decided=decided, written=written, coverage=coverage))
+    decided, written = select(_DECIDED, instances=instances), markers_of(producer_spans)
+    clocks = select(_CLOCKS, decided=decided, written=written, coverage=coverage)
     return select(_MARKED, decided=decided, written=written, clocks=clocks)
 
 
@@ -122,7 +128,8 @@ _IS_AFTER: Final = (
 #: compared. Markers without a time come first, because each may be the one that is sought.
 _MARKED: Final = f"""
 WITH timed AS (
-  SELECT /*+ BROADCAST(clocks) */ producer_id, topic, partition, at_ms, NULL AS marker, decision, clock_offset_ms, clocks_differ_ms
+  SELECT /*+ BROADCAST(clocks) */ producer_id, topic, partition, at_ms, CAST(NULL AS {MARKER_TYPE}) AS marker, decision,
+    clock_offset_ms, clocks_differ_ms
   FROM {{decided}} LEFT JOIN {{clocks}} AS clocks USING (coordinator_partition, topic, partition)
   UNION ALL
   SELECT /*+ BROADCAST(offsets) */ producer_id, topic, partition, at_ms - coalesce(clock_offset_ms, 0), marker, NULL, NULL, NULL
@@ -155,7 +162,7 @@ def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: D
     Columns: transactional_id, coordinator_partition, transaction_number, producer_id, outcome, completed, topic,
     partition.
     """
-    unmarked = settled(select(_UNMARKED, transactions=transactions))
+    unmarked = select(_UNMARKED, transactions=transactions)
     return select(_LOST, unmarked=unmarked, markers=markers_of(producer_spans), coverage=coverage)
 
 

@@ -51,7 +51,8 @@ WITH prepared AS (
     AND coalesce({clock_ms("marker_ms")} >= {clock_ms("last_update_ms")} - {CLOCKS_DIFFER_MS}, TRUE)
   GROUP BY transactional_id, coordinator_partition
 )
-SELECT * EXCEPT (partitions), {instant("if(state != 'Empty', start_ms, NULL)")} AS transaction_start,
+SELECT transactional_id, coordinator_partition, producer_id, producer_epoch, state, transaction_timeout_ms, record_offset,
+  coordinator_epoch, {instant("if(state != 'Empty', start_ms, NULL)")} AS transaction_start,
   {instant("last_update_ms")} AS last_update,
   coalesce(if(state IN {_PREPARED}, unmarked, partitions), array()) AS partitions,
   {instant("record_ms")} AS record_timestamp, {IS_TWO_PHASE_COMMIT} AS is_two_phase_commit

@@ -20,7 +20,6 @@ from txnlib.spark.core_rows import struct
 from txnlib.spark.core_udfs import ended_by
 from txnlib.spark.instants import clock_ms, instant, is_shown
 from txnlib.spark.joins import select, with_columns
-from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.spark.windows import RECORDS_OF_ID
 
@@ -46,7 +45,7 @@ def transactions(
     instances = with_columns(select(_INSTANCES, states=coordinator_states), _OF_ENDING)
     level = _level_at_end(cluster_settings, transaction_version)
     decided_by = F.when(F.col("outcome") != "OPEN", ended_by()(F.expr(struct(Ending, _ENDING))))
-    ended = settled(instances.withColumns({"ended_by": decided_by, "cluster_transaction_version": F.expr(level)}))
+    ended = instances.withColumns({"ended_by": decided_by, "cluster_transaction_version": F.expr(level)})
     with_transactions = coordinator_states.where("transaction_number IS NOT NULL").select("producer_id")
     own = producer_spans.join(with_transactions, on="producer_id", how="left_semi")
     on = ["transactional_id", "coordinator_partition", "transaction_number"]

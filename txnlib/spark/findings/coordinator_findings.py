@@ -82,13 +82,16 @@ def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -
     """
     used_ms = f"if(NOT is_tombstone, {clock_ms('timestamp_ms')}, NULL)"
     text = f"""
+    SELECT application, count, from_ms, to_ms, newest.coordinator_partition, newest.offset, newest.transactional_id
+    FROM (
     SELECT application, count(*) AS count, min(first_ms) AS from_ms, max(last_ms) AS to_ms,
-      inline(array(max_by(struct(coordinator_partition, offset, transactional_id), last_ms)))
+      max_by(struct(coordinator_partition, last_offset AS offset, transactional_id), last_ms) AS newest
     FROM (
       SELECT *, max(first_ms) OVER (PARTITION BY application) AS newest_ms
       FROM (
         SELECT transactional_id, coordinator_partition, min({used_ms}) AS first_ms, max({used_ms}) AS last_ms,
-          max(offset) AS offset, count_if(state = 'Empty') AS initialisations, coalesce(max(transaction_number), 0) AS transactions,
+          max(offset) AS last_offset, count_if(state = 'Empty') AS initialisations,
+          coalesce(max(transaction_number), 0) AS transactions,
           coalesce(max_by(state IN {_ACTIVE}, offset), FALSE) AS is_active
         FROM {{states}} GROUP BY transactional_id, coordinator_partition
         HAVING min_by(state = 'Empty' AND producer_epoch = 0, offset)
@@ -97,7 +100,9 @@ def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -
       USING (transactional_id, coordinator_partition)
     )
     WHERE initialisations = 1 AND transactions <= 1 AND NOT is_active AND last_ms + {LEFT_BEHIND_AFTER_MS} <= newest_ms
-    GROUP BY application HAVING count > 1
+    GROUP BY application
+    )
+    WHERE count > 1
     """
     return select(text, states=coordinator_states, ids=transactional_ids)
 

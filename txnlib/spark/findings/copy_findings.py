@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from txnlib.core.findings.copy_findings import of_copies, of_replicas
 from txnlib.spark.batch_runs import BATCH_HASH, single_batches
 from txnlib.spark.coverage import LIVING
 from txnlib.spark.joins import broadcast, bucket_of, select
-from txnlib.spark.local_rows import settled
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 #: The fields of a batch that compaction does not change, and every tool prints.
@@ -37,7 +37,7 @@ def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFr
     records = (
         transaction_log.where("coordinator_epoch IS NOT NULL AND offset >= 0")
         .join(living, on=list(COPY), how="left_semi")
-        .selectExpr("* EXCEPT (partitions)", "sort_array(partitions) AS partitions")
+        .withColumn("partitions", F.expr("sort_array(partitions)"))
     )
     return _first_difference(records, "topic, partition, offset, coordinator_epoch", _COMPARED_RECORD)
 
@@ -49,15 +49,15 @@ def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFra
     truncated. A batch that only one copy has is no disagreement, because copies begin, end and are compacted
     independently.
     """
-    bounds = settled(select(_SEVERAL, coverage=coverage))
+    bounds = select(_SEVERAL, coverage=coverage)
     # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
     is_divided = "(base_offset < high_watermark AND last_offset >= high_watermark)"
     each = single_batches(record_batches.join(broadcast(bounds), on=list(COPY)), is_divided)
     rows = each.where("coalesce(last_offset < high_watermark, TRUE)").selectExpr(
-        *(*COPY, "base_offset", *COMPARED, "batches_count", "packed_batches"),
+        *(*COPY, "base_offset", *COMPARED, "batches_count", "run_batches"),
         *(f"{bucket_of('base_offset')} AS bucket", f"{BATCH_HASH} AS hash"),
     )
-    suspects = settled(select(_SUSPECTS, rows=rows))
+    suspects = select(_SUSPECTS, rows=rows)
     single = single_batches(rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), "TRUE")
     return _first_difference(single.withColumnRenamed("base_offset", "offset"), "topic, partition, offset", COMPARED)
 
@@ -84,14 +84,16 @@ def _first_difference(rows: DataFrame, key: str, compared: tuple[str, ...]) -> D
 
     Not all tools print all columns, and NULL is no contradiction.
     """
-    differs = " OR ".join(f"coalesce(min({name}) != max({name}), FALSE)" for name in compared)
+    # Not every engine orders arrays of structs.
+    comparable = [f"to_json({name})" if name == "partitions" else name for name in compared]
+    differs = " OR ".join(f"coalesce(min({value}) != max({value}), FALSE)" for value in comparable)
     text = f"""
     SELECT topic, partition, first.offset, first.producer_id, count,
       transform(first.copies, copy -> named_struct('source', copy.source, 'read', to_json(copy.read))) AS copies
     FROM (
-      SELECT topic, partition, min(struct(offset, producer_id, copies)) AS first, count(*) AS count
+      SELECT topic, partition, min_by(struct(offset, highest AS producer_id, copies), offset) AS first, count(*) AS count
       FROM (
-        SELECT {key}, max(producer_id) AS producer_id,
+        SELECT {key}, max(producer_id) AS highest,
           sort_array(collect_set(struct(source, struct({", ".join(compared)}) AS read))) AS copies
         FROM {{rows}} GROUP BY {key} HAVING {differs}
       )
@@ -125,7 +127,8 @@ def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, c
       JOIN leaders USING (topic, partition)
       WHERE snapshot_offset BETWEEN whole_from AND end_offset
     )
-    SELECT opened.* FROM opened LEFT ANTI JOIN (
+    SELECT opened.topic, opened.partition, opened.producer_id, broker, snapshot_offset, producer_epoch, first_offset
+    FROM opened LEFT ANTI JOIN (
       SELECT topic, partition, producer_id, marker_offset, state.current_txn_first_offset IS NOT NULL AS is_open FROM {spans}
     ) AS known
     ON opened.topic = known.topic AND opened.partition = known.partition AND opened.producer_id = known.producer_id

@@ -26,8 +26,8 @@ from txnlib.core.findings.live_answer_findings import (
 )
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import rows_of
+from txnlib.spark.frames import local_rows
 from txnlib.spark.joins import broadcast
-from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
 

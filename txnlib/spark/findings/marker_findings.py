@@ -11,11 +11,10 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.findings.marker_findings import of_early_writes, of_markers, of_undecided_aborts, of_unmarked
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.spark.coordinators.transaction_markers import CLOCK, agrees, lost_markers, markers_of
+from txnlib.spark.coordinators.transaction_markers import CLOCK, MARKER_TYPE, agrees, lost_markers, markers_of
 from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
-from txnlib.spark.local_rows import settled
 from txnlib.spark.windows import BEFORE, DECISIONS_AND_MARKERS, DECISIONS_AND_MARKERS_DOWNWARDS
 
 #: Maximum number of writes before their transaction to check per partition.
@@ -56,18 +55,22 @@ WITH {_COORDINATORS}, history AS (
 ), clocks AS (
   SELECT producer_id, topic, partition, {_CLOCKS} FROM decided GROUP BY producer_id, topic, partition
 ), timed AS (
-  SELECT producer_id, topic, partition, at_ms, owner, decision, NULL AS marker, NULL AS clocks_differ_ms FROM decided
+  SELECT producer_id, topic, partition, at_ms, owner, decision, CAST(NULL AS {MARKER_TYPE}) AS marker,
+    CAST(NULL AS BIGINT) AS clocks_differ_ms
+  FROM decided
   UNION ALL
   -- Only markers of producers with decisions can be odd. To sort all others, too, would be most of the work of a report.
   SELECT producer_id, topic, partition, at_ms - clock_offset_ms, NULL, NULL, marker, clocks_differ_ms
   FROM {{markers}} JOIN clocks USING (producer_id, topic, partition)
 ), beside AS (
-  SELECT * EXCEPT (owner), last(decision, TRUE) {_FORTH} AS before, last(decision, TRUE) {_BACK} AS after,
+  SELECT producer_id, topic, partition, at_ms, marker, clocks_differ_ms,
+    last(decision, TRUE) {_FORTH} AS before, last(decision, TRUE) {_BACK} AS after,
     coalesce(last(owner, TRUE) {_FORTH}, last(owner, TRUE) {_BACK}) AS owner,
     last(if(marker IS NOT NULL, at_ms, NULL), TRUE) {_FORTH} AS marker_before_ms
   FROM timed
 ), owned AS (
-  SELECT *, owner.*, coalesce(marker_before_ms < before.decided_ms, marker_before_ms IS NULL) AS is_first
+  SELECT *, owner.transactional_id, owner.coordinator_partition,
+    coalesce(marker_before_ms < before.decided_ms, marker_before_ms IS NULL) AS is_first
   FROM beside WHERE marker IS NOT NULL AND owner IS NOT NULL AND at_ms IS NOT NULL
 )
 SELECT /*+ BROADCAST(history) */ topic, partition, producer_id, transactional_id, marker.marker_offset AS offset,
@@ -93,7 +96,8 @@ WITH {_COORDINATORS}, clocks AS (
 ), stamped_by AS (
   SELECT topic, partition, {CLOCK} AS clock FROM {{coverage}} WHERE is_judged
 ), ongoing AS (
-  SELECT /*+ BROADCAST(coordinators, clocks, stamped_by) */ * EXCEPT (from_offset)
+  SELECT /*+ BROADCAST(coordinators, clocks, stamped_by) */ producer_id, producer_epoch, transactional_id,
+    coordinator_partition, start_ms, topic, partition, known_until_ms, coordinator_clock, clock_offset_ms, clocks_differ_ms, clock
   FROM (
     SELECT producer_id, producer_epoch, transactional_id, coordinator_partition, unix_millis(start) AS start_ms, inline(partitions)
     FROM {{transactions}} WHERE outcome = 'OPEN' AND start IS NOT NULL
@@ -115,7 +119,7 @@ WHERE marker_epoch = producer_epoch
 
 def early_writes(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
     """Records whose first batch may be older than the transaction that ended them."""
-    early = settled(select(_EARLY, transactions=transactions))
+    early = select(_EARLY, transactions=transactions)
     return select(_STAMPED, early=early, markers=markers_of(producer_spans))
 
 

@@ -28,9 +28,9 @@ from txnlib.core.findings.producer_findings import (
 )
 from txnlib.readers.typed_rows import columns_read
 from txnlib.spark.core_rows import Suspects
+from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select
-from txnlib.spark.local_rows import local_rows
 from txnlib.spark.producers.producer_spans import IS_NEWEST
 
 

@@ -13,12 +13,13 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from txnlib.readers.header_columns import PAGE
 from txnlib.spark.batch_runs import BATCHES, LAST_BATCH_OFFSET, batch_at, is_divided_at, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
+from txnlib.spark.frames import arrow_of, frame_of
 from txnlib.spark.joins import broadcast, bucket_of, select, with_columns
-from txnlib.spark.local_rows import local_relation, relaxed
 from txnlib.spark.producers.producer_spans import IS_NEWEST, IS_OPEN
 from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
 
@@ -42,9 +43,9 @@ def checked_batches(
     # Of each row, the first and the last batch: the lowest and the highest of some batches are among them.
     ends = {"end": f"explode(if({BATCHES} > 1, array(0, {BATCHES} - 1), array(0)))"}
     own = batch_at(with_columns(single_batches(own, is_divided_at("start_offset")), ends), "end")
-    # Gathered, because there are hardly ever any: then Spark need not look for them among all batches.
-    found = relaxed(select(_ODD, spans=producer_spans))
-    odd = local_relation(found.sparkSession, found.toArrow(), found.schema).join(judged, on=list(TOPIC_PARTITION))
+    # Gathered, because there are hardly ever any: then the engine need not look for them among all batches.
+    found = arrow_of(select(_ODD, spans=producer_spans))
+    odd = frame_of(producer_spans.sparkSession, found, _BATCH_KEY).join(judged, on=list(TOPIC_PARTITION))
     around = select(
         f"""
         SELECT /*+ BROADCAST(wanted) */ *
@@ -53,7 +54,10 @@ def checked_batches(
           -- Of a run, the size is that of all its batches, so that it may have one above a page.
           WHERE source LIKE 'raw:%' AND size > {PAGE} AND NOT is_control
         )
-        JOIN (SELECT * EXCEPT (base_offset), base_offset AS odd_offset, {bucket_of("base_offset")} AS bucket FROM {{odd}}) AS wanted
+        JOIN (
+          SELECT topic, partition, source, producer_id, base_offset AS odd_offset, {bucket_of("base_offset")} AS bucket
+          FROM {{odd}}
+        ) AS wanted
         USING (topic, partition, source, producer_id, bucket)
         WHERE odd_offset BETWEEN base_offset AND {LAST_BATCH_OFFSET}
         """,
@@ -87,21 +91,31 @@ FROM (SELECT *, {IS_NEWEST} AND span > 0 AND first_offset IS NULL AND marker_off
 WHERE suspect IS NOT NULL OR is_outside
 ORDER BY topic, partition, producer_id, base_offset LIMIT {ODD_CHECKED}
 """
+_BATCH_KEY: Final = StructType(
+    [TABLES["record_batches"][name] for name in (*TOPIC_PARTITION, "producer_id", "base_offset")]
+)
 _BATCH: Final = (
     "base_offset, last_offset, position, size, segment_base_offset, producer_epoch, base_sequence, last_sequence, "
     "partition_leader_epoch, crc"
 )
+_FIELDS_OF_BATCH: Final = ", ".join(f"batch.{name}" for name in _BATCH.split(", "))
 #: Both kinds of batches, each with its file.
 _LOCATED: Final = f"""
 SELECT *
 FROM (
-  SELECT topic, partition, source, producer_id, start_offset, place, batch.*
+  SELECT topic, partition, source, producer_id, start_offset, place, {_FIELDS_OF_BATCH}
   FROM (
-    SELECT topic, partition, source, producer_id, start_offset, explode(map(
-      'before', max(struct({_BATCH})) FILTER (WHERE base_offset < start_offset),
-      'first', min(struct({_BATCH})) FILTER (WHERE base_offset >= start_offset),
-      'last', max(struct({_BATCH})) FILTER (WHERE base_offset >= start_offset))) AS (place, batch)
-    FROM {{own}} GROUP BY topic, partition, source, producer_id, start_offset
+    SELECT topic, partition, source, producer_id, start_offset, inline(array(
+      named_struct('place', 'before', 'batch', before),
+      named_struct('place', 'first', 'batch', first),
+      named_struct('place', 'last', 'batch', last)))
+    FROM (
+      SELECT topic, partition, source, producer_id, start_offset,
+        max(struct({_BATCH})) FILTER (WHERE base_offset < start_offset) AS before,
+        min(struct({_BATCH})) FILTER (WHERE base_offset >= start_offset) AS first,
+        max(struct({_BATCH})) FILTER (WHERE base_offset >= start_offset) AS last
+      FROM {{own}} GROUP BY topic, partition, source, producer_id, start_offset
+    )
   )
   WHERE batch IS NOT NULL
   UNION ALL

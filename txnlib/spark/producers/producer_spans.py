@@ -17,14 +17,15 @@ from txnlib.spark.batch_runs import (
     BATCHES,
     FIRST_TIMESTAMP_MS,
     LAST_BATCH_OFFSET,
+    RUN_BATCHES,
     is_divided_at,
-    packed,
+    of_run,
     single_batches,
 )
 from txnlib.spark.coverage import BEGINS_BY_SCOPE, survives
 from txnlib.spark.joins import broadcast, select, with_columns
 from txnlib.spark.producers.producer_steps import earlier_of, now, state, sum_until_now, with_states
-from txnlib.spark.schemas import BATCH_FIELDS, COPY, MARKER_FIELDS, PRODUCER, TABLES, conform
+from txnlib.spark.schemas import BATCH_FIELDS, COPY, MARKER_FIELDS, PRODUCER, TABLES, conform, named
 from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, UNTIL_NOW
 
 
@@ -74,7 +75,8 @@ WITH judged AS (
   FROM {{snapshots}} JOIN judged USING (topic, partition, source)
   GROUP BY topic, partition, source, snapshot_offset, is_answer
 )
-SELECT * EXCEPT (seed), seed.*
+SELECT topic, partition, source, truncated, overlap_offset, begins_at, deleted_until, answered_stable_offset, shown,
+  seed.snapshot_offset, seed.is_answered
 FROM judged LEFT JOIN (
   SELECT topic, partition, source, min(CASE WHEN may_seed THEN struct(snapshot_offset, is_answer AS is_answered) END) AS seed,
     min_by(struct(snapshot_offset AS at, open), snapshot_offset) FILTER (WHERE is_behind_deleted) AS shown
@@ -99,7 +101,7 @@ SELECT /*+ BROADCAST(judged) */ topic, partition, producer_id, begins_at - 1 AS 
   coordinator_epoch, CAST(NULL AS BIGINT) AS records, CAST(NULL AS BIGINT) AS bytes, FALSE AS is_broker_clock,
   current_txn_first_offset AS opens_at, TRUE AS is_seed, if(is_answer, {MAX_INT64}, snapshot_offset) AS snapshot_offset,
   1 AS batches, begins_at - 1 AS last_batch_offset, last_timestamp_ms AS first_timestamp_ms, last_offset AS first_batch_end,
-  CAST(NULL AS BINARY) AS packed_batches
+  CAST(NULL AS {RUN_BATCHES}) AS run_batches
 FROM {{snapshots}} JOIN {{judged}} AS judged USING (topic, partition, source, snapshot_offset)
 WHERE producer_id IS NOT NULL AND is_answer <=> is_answered AND {_MAY_SEED}
 """
@@ -127,9 +129,9 @@ SELECT topic, partition, producer_id, base_offset, last_offset, producer_epoch, 
   CASE WHEN is_transactional AND NOT is_control THEN base_offset END AS opens_at, FALSE AS is_seed,
   CAST(NULL AS BIGINT) AS snapshot_offset, {BATCHES} AS batches, {LAST_BATCH_OFFSET} AS last_batch_offset,
   {FIRST_TIMESTAMP_MS} AS first_timestamp_ms,
-  CASE WHEN {BATCHES} > 1 THEN base_offset + {packed("offset_delta", 0)} ELSE last_offset END AS first_batch_end,
+  CASE WHEN {BATCHES} > 1 THEN base_offset + {of_run("offset_delta", 0)} ELSE last_offset END AS first_batch_end,
   -- Only batches outside of a transaction can all be suspect (`producer_steps`).
-  CASE WHEN NOT is_transactional THEN packed_batches END AS packed_batches
+  CASE WHEN NOT is_transactional THEN run_batches END AS run_batches
 FROM {{batches}} WHERE {survives("partition_leader_epoch", "base_offset")}
 """
 
@@ -148,15 +150,17 @@ def located_spans(spans: DataFrame, judged: DataFrame) -> DataFrame:
     )
 
 
+_COLUMNS: Final = ", ".join(name for name in TABLES["producer_spans"].names if name != "is_start_exact")
 #: A log that was captured from its middle may hide where a transaction began. But what began before the copy and is
 #: still open was open when the leader said that nothing below its last stable offset was.
-_LOCATED: Final = """
-SELECT /*+ BROADCAST(judged) */ spans.*,
+_LOCATED: Final = f"""
+SELECT /*+ BROADCAST(judged) */ {_COLUMNS},
   span > 0 OR NOT coalesce(begins_at > 0 AND snapshot_offset IS NULL, FALSE)
     OR coalesce(marker_offset IS NULL AND begins_at <= answered_stable_offset, FALSE) AS is_start_exact,
   coalesce(marker_offset IS NULL AND last_offset < deleted_until AND first_offset < shown.at
-    AND NOT array_contains(shown.open, struct(producer_id, first_offset)), FALSE) AS is_forgotten
-FROM {spans} AS spans LEFT JOIN {judged} AS judged USING (topic, partition)
+    AND NOT exists(shown.open, known -> known.producer_id = spans.producer_id AND known.first_offset = spans.first_offset),
+    FALSE) AS is_forgotten
+FROM {{spans}} AS spans LEFT JOIN {{judged}} AS judged USING (topic, partition)
 """
 
 
@@ -181,7 +185,7 @@ def spans_of(steps: DataFrame) -> DataFrame:
         },
     )
     is_shown = f"is_suspect AND suspect_number <= {SUSPECTS_KEPT}"
-    batch = f"struct({', '.join(BATCH_FIELDS.names)}) AS batch"
+    batch = f"{named(BATCH_FIELDS, BATCH_FIELDS.names)} AS batch"
     return (
         _with_single_suspects(numbered)
         .where(f"is_end OR ({is_shown})")
@@ -193,9 +197,8 @@ def spans_of(steps: DataFrame) -> DataFrame:
     )
 
 
-_MARKER: Final = (
-    "CAST(struct(base_offset, control_type, producer_epoch, coordinator_epoch, max_timestamp_ms) "
-    f"AS {MARKER_FIELDS.simpleString()})"
+_MARKER: Final = named(
+    MARKER_FIELDS, ("base_offset", "control_type", "producer_epoch", "coordinator_epoch", "max_timestamp_ms")
 )
 
 
@@ -220,25 +223,25 @@ _IS_RUN: Final = "(is_suspect AND batches > 1)"
 
 
 def _sequence(index: str) -> str:
-    return f"CAST(base_sequence AS BIGINT) + {packed('sequence', index)}"
+    return f"CAST(base_sequence AS BIGINT) + {of_run('sequence', index)}"
 
 
-_DELTA_BEFORE: Final = packed("offset_delta", "index - 1")
+_DELTA_BEFORE: Final = of_run("offset_delta", "index - 1")
 _STATE_BEFORE: Final = state(
     "producer_epoch",
     f"({_sequence('index - 1')} + {_DELTA_BEFORE}) & {MAX_SEQUENCE}",
-    f"base_offset + {packed('offset', 'index - 1')} + {_DELTA_BEFORE}",
+    f"base_offset + {of_run('offset', 'index - 1')} + {_DELTA_BEFORE}",
     _DELTA_BEFORE,
     *("coordinator_before", "start_before"),
-    f"first_timestamp_ms + {packed('timestamp', 'index - 1')}",
+    f"first_timestamp_ms + {of_run('timestamp', 'index - 1')}",
 )
-_BEGINS: Final = f"base_offset + {packed('offset', 'index')}"
+_BEGINS: Final = f"base_offset + {of_run('offset', 'index')}"
 #: Column -> its value for a batch of a run.
 _OF_BATCH: Final = {
     "base_offset": f"if(index = 0, base_offset, {_BEGINS})",
-    "last_offset": f"if(index = 0, first_batch_end, {_BEGINS} + {packed('offset_delta', 'index')})",
+    "last_offset": f"if(index = 0, first_batch_end, {_BEGINS} + {of_run('offset_delta', 'index')})",
     "base_sequence": f"if(index = 0, base_sequence, CAST(({_sequence('index')}) & {MAX_SEQUENCE} AS INT))",
-    "max_timestamp_ms": f"if(index = 0, first_timestamp_ms, first_timestamp_ms + {packed('timestamp', 'index')})",
+    "max_timestamp_ms": f"if(index = 0, first_timestamp_ms, first_timestamp_ms + {of_run('timestamp', 'index')})",
     "before": f"if(index = 0, before, {_STATE_BEFORE})",
 }
 #: Columns that are NULL in the row of a suspect that does not end a span.

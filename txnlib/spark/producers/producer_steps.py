@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
 from txnlib.spark.joins import with_columns
-from txnlib.spark.schemas import STATE_FIELDS
+from txnlib.spark.schemas import STATE_FIELDS, named
 from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, WHOLE
 
 #: In a `_change` column: from here on there is no value. A running `last` skips NULL, which means no change.
@@ -40,7 +40,7 @@ _SO_FAR: Final = f"OVER ({BATCHES_OF_PRODUCER} {BEFORE})"
 
 def state(*values: str) -> str:
     """The state of a producer, of the values of STATE_FIELDS in their order. All of these functions return SQL."""
-    return f"CAST(struct({', '.join(values)}) AS {STATE_FIELDS.simpleString()})"
+    return named(STATE_FIELDS, values)
 
 
 def now(name: str) -> str:

@@ -12,12 +12,12 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.verdicts.dossier import EpochStamps, TruncatedMarker
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.typed_rows import plain
-from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, packed, single_batches
+from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, of_run, single_batches
 from txnlib.spark.core_rows import struct
 from txnlib.spark.coverage import survives
+from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import block_of, bucket_of, first_block, select
-from txnlib.spark.local_rows import local_rows, settled
 from txnlib.spark.schemas import TRUNCATED
 from txnlib.spark.windows import BEFORE, UNTIL_NOW
 
@@ -25,7 +25,7 @@ from txnlib.spark.windows import BEFORE, UNTIL_NOW
 COPY_DDL: Final = "topic string, partition int, source string"
 
 
-def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bool = True) -> DataFrame:
+def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
     """Broker-stamped times around the first and the last batch of each span, and the bytes that wait behind the first.
 
     These are between the log start and the high watermark.
@@ -35,8 +35,8 @@ def stamps_around(located: DataFrame, record_batches: DataFrame, *, is_small: bo
     block, which has few of them however many the partition has; any other is a bucket.
     """
     points = select(_POINTS, located=located)
-    around = _around_points(points, located, record_batches, is_small=is_small)
-    return select(_STAMPS, is_small=is_small, located=located, around=around)
+    around = _around_points(points, located, record_batches)
+    return select(_STAMPS, located=located, around=around)
 
 
 _BEHIND_LAST: Final = "coalesce(last_offset, start_offset) + 1"
@@ -47,7 +47,7 @@ _STAMPS: Final = f"""
 SELECT topic, partition, producer_id, start_offset, sum(bytes) AS bytes_from_here,
   collect_list({struct(EpochStamps)}) AS stamps
 FROM (
-  SELECT /*+ BROADCAST(around) */ topic, partition, producer_id, start_offset, leader_epoch,
+  SELECT topic, partition, producer_id, start_offset, leader_epoch,
     max(before_ms) FILTER (WHERE edge = 0) AS before_ms, max(before_ms) FILTER (WHERE edge = 1) AS before_last_ms,
     max(behind_ms) FILTER (WHERE edge = 0) AS behind_ms, max(behind_ms) FILTER (WHERE edge = 1) AS behind_last_ms,
     max(bytes) FILTER (WHERE edge = 0) AS bytes
@@ -62,18 +62,18 @@ GROUP BY topic, partition, producer_id, start_offset
 """
 
 
-def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFrame, *, is_small: bool) -> DataFrame:
+def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFrame) -> DataFrame:
     """For each point of a log and each leader epoch: the newest stamp before, the oldest behind, and the bytes from
     there."""
     near = f"SELECT DISTINCT topic, partition, {bucket_of('at')} AS bucket, TRUE AS is_near FROM {{points}}"
     read = f"""
-    SELECT /*+ BROADCAST(copies, near) */ *
+    SELECT *
     FROM (SELECT *, {bucket_of("base_offset")} AS bucket FROM {{batches}})
     JOIN (SELECT DISTINCT topic, partition, source, log_start_offset, high_watermark FROM {{located}}) AS copies
       USING (topic, partition, source)
     LEFT JOIN ({near}) AS near USING (topic, partition, bucket)
     """
-    rows = select(read, is_small=is_small, batches=record_batches, located=located, points=points)
+    rows = select(read, batches=record_batches, located=located, points=points)
     # A run is in one bucket, so no other point can divide it. Where no point is, a bucket needs no blocks.
     single = single_batches(
         rows, f"(is_near OR {is_divided_at('log_start_offset')} OR {is_divided_at('high_watermark')})"
@@ -82,7 +82,7 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
     cuts = in_blocks.groupBy("topic", "partition", "block").agg(F.expr("sort_array(collect_set(at)) AS cuts"))
     # The CRC of larger data batches was not checked, so their times prove nothing. Those of a run are all larger, or
     # none is.
-    size_of_batch = f"if({BATCHES} > 1, {packed('size', 0)}, size)"
+    size_of_batch = f"if({BATCHES} > 1, {of_run('size', 0)}, size)"
     is_marker = "is_control AND producer_id IS NOT NULL"
     is_stamped = f"(({is_marker}) OR (timestamp_type = 'LOG_APPEND_TIME' AND {size_of_batch} <= {PAGE}))"
     # The times of a run do not fall.
@@ -91,15 +91,15 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
       min(if({is_stamped}, {clock_ms(FIRST_TIMESTAMP_MS)}, NULL)) AS earliest_ms,
       sum(if(coalesce(base_offset < high_watermark, TRUE) AND coalesce(last_offset >= log_start_offset, TRUE), size, 0L)) AS size
     FROM (
-      SELECT /*+ BROADCAST(cuts) */ *, coalesce(partition_leader_epoch, -1) AS leader_epoch,
+      SELECT *, coalesce(partition_leader_epoch, -1) AS leader_epoch,
         coalesce(size(filter(cuts, cut -> cut <= base_offset)), 0) AS cut
       FROM (SELECT *, if(is_near, {block_of("base_offset")}, {first_block()}) AS block FROM {{single}})
       LEFT JOIN {{cuts}} AS cuts USING (topic, partition, block)
     )
     GROUP BY topic, partition, leader_epoch, block, cut
     """
-    sums = settled(select(pieces, is_small=is_small, single=single, cuts=cuts))
-    return select(_AROUND, is_small=is_small, sums=sums, cuts=cuts)
+    sums = select(pieces, single=single, cuts=cuts)
+    return select(_AROUND, sums=sums, cuts=cuts)
 
 
 #: The pieces of one leader epoch of a partition: ranges of offsets, split at points. What follows a row precedes it in
@@ -112,7 +112,7 @@ WITH pieces AS (
   SELECT topic, partition, leader_epoch, block, cut, CAST(NULL AS BIGINT) AS at, latest_ms, earliest_ms, size FROM {{sums}}
   UNION ALL
   -- The piece that begins at each point. Its batches may be missing.
-  SELECT /*+ BROADCAST(epochs) */ topic, partition, leader_epoch, block, place + 1, at, NULL, NULL, 0
+  SELECT topic, partition, leader_epoch, block, place + 1, at, NULL, NULL, 0
   FROM (SELECT topic, partition, block, posexplode(cuts) AS (place, at) FROM {{cuts}})
   JOIN (SELECT DISTINCT topic, partition, leader_epoch FROM {{sums}}) AS epochs USING (topic, partition)
 )
@@ -130,9 +130,7 @@ WHERE at IS NOT NULL
 """
 
 
-def truncated_markers(
-    opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow], *, is_small: bool
-) -> DataFrame:
+def truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow]) -> DataFrame:
     """The markers of the producers in what a newer leader truncated, above each start, in any copy."""
     rows = [
         (copy.topic, copy.partition, copy.source, copy.broker, [plain(each) for each in copy.truncated])
@@ -140,7 +138,7 @@ def truncated_markers(
         if copy.truncated and not copy.is_deleted
     ]
     cut = local_rows(opened.sparkSession, rows, f"{COPY_DDL}, broker string, truncated {TRUNCATED.simpleString()}")
-    return select(_TRUNCATED, is_small=is_small, opened=opened, batches=record_batches, cut=cut)
+    return select(_TRUNCATED, opened=opened, batches=record_batches, cut=cut)
 
 
 _LOST: Final = {"offset": "base_offset", "type": "control_type", "epoch": "producer_epoch", "ms": "max_timestamp_ms"}
@@ -148,7 +146,7 @@ _TRUNCATED: Final = f"""
 SELECT topic, partition, producer_id, start_offset,
   sort_array(collect_set({struct(TruncatedMarker, _LOST)})) AS truncated_markers
 FROM (
-  SELECT /*+ BROADCAST(cut, spans) */ *
+  SELECT *
   FROM {{batches}} JOIN {{cut}} AS cut USING (topic, partition, source)
   JOIN (SELECT topic, partition, producer_id, start_offset FROM {{opened}}) AS spans USING (topic, partition, producer_id)
   WHERE is_control AND control_type IS NOT NULL AND base_offset > start_offset

@@ -32,9 +32,9 @@ from txnlib.core.verdicts.earlier_audits import EarlierAudit
 from txnlib.spark.coordinators.transaction_markers import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import struct
+from txnlib.spark.frames import no_rows
 from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
-from txnlib.spark.local_rows import no_rows
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import stamps_around, truncated_markers
@@ -57,24 +57,20 @@ def dossiers(
     judged_copies: DataFrame,
     coverage: Sequence[CoverageRow],
     earlier: DataFrame | None = None,
-    *,
-    is_small: bool,
 ) -> DataFrame:
     """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster
     show.
 
-    `earlier`: the stored `open_transactions` of other runs of the cluster. `is_small`: whether what belongs to the open
-    transactions may be sent whole to every task.
+    `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
     opened = select(_OPENED, spans=producer_spans)
     located = opened.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left")
     return select(
         GATHERED,
-        is_small=is_small,
-        opened=broadcast(opened, is_small=is_small),
-        located=broadcast(located, is_small=is_small),
-        stamps=stamps_around(located, record_batches, is_small=is_small),
-        truncated_markers=truncated_markers(opened, record_batches, coverage, is_small=is_small),
+        opened=opened,
+        located=located,
+        stamps=stamps_around(located, record_batches),
+        truncated_markers=truncated_markers(opened, record_batches, coverage),
         producer_spans=producer_spans,
         checked_batches=checked_batches,
         transactions=transactions,
@@ -294,7 +290,7 @@ named AS (
 ),
 
 spans AS (
-  SELECT /*+ BROADCAST(markers, checks, stamps, truncated_markers, siblings, seen, clocks, lags) */
+  SELECT 
     producer_id, collect_list({struct(OpenSpan, _OPEN)}) AS open
   FROM {{opened}}
   LEFT JOIN markers USING (topic, partition, producer_id)
@@ -309,7 +305,7 @@ spans AS (
 )
 SELECT dossier.*
 FROM (
-  SELECT /*+ BROADCAST(claims, decisions, named) */ {struct(Dossier)} AS dossier
+  SELECT {struct(Dossier)} AS dossier
   FROM spans
   LEFT JOIN claims USING (producer_id)
   LEFT JOIN decisions USING (producer_id)

@@ -1,7 +1,6 @@
 """`open_transactions`: the open transactions, who would end each, and the verdict.
 
-Spark gathers a dossier for each producer id (`dossiers`), the core judges it (`core.verdicts.judged`): on the driver
-while there are few, else in Python tasks. Both run the same function.
+Spark gathers a dossier for each producer id (`dossiers`), the core judges it in Python tasks (`core.verdicts.judged`).
 """
 
 from __future__ import annotations
@@ -25,15 +24,9 @@ from txnlib.readers.typed_rows import arrow_rows, typed
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.instants import latest_ms
 from txnlib.spark.joins import select, with_columns
-from txnlib.spark.local_rows import KEPT_ROWS
-from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION
 from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, dossiers
-
-#: Most open transactions that are sent to every task, with what belongs to each, and judged on the driver, at about
-#: a millisecond each. More, which a damaged log may leave, are shuffled, which can spill, and judged in tasks.
-MOST_TOGETHER: Final = KEPT_ROWS
 
 
 def open_transactions(
@@ -59,13 +52,12 @@ def open_transactions(
     hides_elections: bool = False,
     application_patterns: tuple[str, ...] = (),
     earlier: DataFrame | None = None,
-) -> DataFrame | pa.Table:
-    """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS. A frame only if they are many.
+) -> DataFrame:
+    """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS.
 
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were
     taken. Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
-    is_small = producer_spans.where(IS_OPEN).limit(MOST_TOGETHER + 1).count() <= MOST_TOGETHER
     gathered = dossiers(
         producer_spans,
         record_batches,
@@ -77,7 +69,6 @@ def open_transactions(
         judged_copies,
         coverage,
         earlier,
-        is_small=is_small,
     )
     alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
     known = ClusterFacts(
@@ -98,7 +89,7 @@ def open_transactions(
         cluster_settings,
         producer_id_blocks,
     )
-    return judged_rows(gathered, facts, application_patterns, is_small=is_small)
+    return judged_rows(gathered, facts, application_patterns)
 
 
 #: One row per coordinator partition with records. Columns: those of CoordinatorLog.
@@ -109,14 +100,8 @@ FROM {{states}} GROUP BY coordinator_partition
 """
 
 
-#: Tasks that judge more open transactions than the driver does, even in a session that is tuned for few rows.
-JUDGING_TASKS: Final = 16
-
-
-def judged_rows(
-    gathered: DataFrame, facts: ClusterFacts, application_patterns: tuple[str, ...] = (), *, is_small: bool = True
-) -> DataFrame | pa.Table:
-    """The dossiers, judged: on the driver if they are few, else in tasks. Columns: OPEN_TRANSACTIONS."""
+def judged_rows(gathered: DataFrame, facts: ClusterFacts, application_patterns: tuple[str, ...] = ()) -> DataFrame:
+    """The dossiers, judged in tasks. Columns: OPEN_TRANSACTIONS."""
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
@@ -126,10 +111,7 @@ def judged_rows(
             rows = [each for dossier in dossiers for each in judge_dossier(dossier, facts, patterns)]
             yield from arrow_rows("open_transactions", rows).to_batches()
 
-    if not is_small:
-        return gathered.repartition(JUDGING_TASKS).mapInArrow(judge, TABLES["open_transactions"])
-    none = arrow_rows("open_transactions", ())
-    return pa.Table.from_batches(judge(iter(gathered.toArrow().to_batches())), none.schema)
+    return gathered.mapInArrow(judge, TABLES["open_transactions"])
 
 
 #: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the

@@ -84,7 +84,7 @@ def whole_transactions(ids: DataFrame, transaction_outcomes: DataFrame) -> DataF
     FROM {outcomes} LEFT SEMI JOIN {ids} AS ids USING (transactional_id)
     WHERE transaction_number IS NOT NULL
     GROUP BY transactional_id, coordinator_partition, transaction_number
-    HAVING held_partitions > 0
+    HAVING count_if(outcome = 'OPEN') > 0
     """
     return select(text, ids=ids, outcomes=transaction_outcomes)
 
@@ -95,7 +95,7 @@ def first_markers(opened: DataFrame, producer_spans: DataFrame) -> DataFrame:
     `opened`: OPEN_TRANSACTION. Columns: those, marker_offset, marker_type, marker_ms.
     """
     text = """
-    SELECT topic, partition, producer_id, start_offset, marker.*
+    SELECT topic, partition, producer_id, start_offset, marker.marker_offset, marker.marker_type, marker.marker_ms
     FROM (
       SELECT /*+ BROADCAST(opened) */ topic, partition, producer_id, start_offset,
         min(struct(marker_offset, marker_type, marker_ms)) AS marker
@@ -172,7 +172,9 @@ def group_positions(
     ), effective AS (
       SELECT * FROM commits WHERE producer_id IS NULL OR is_tombstone
       UNION ALL
-      SELECT * EXCEPT (marker_type, ended_by) FROM ended WHERE group_id IS NOT NULL AND ended_by = 'COMMIT'
+      SELECT topic, partition, producer_id, offset, group_id, committed_topic, committed_partition, is_tombstone,
+        committed_offset, commit_timestamp_ms
+      FROM ended WHERE group_id IS NOT NULL AND ended_by = 'COMMIT'
     )
     SELECT group_id, committed_topic AS topic, committed_partition AS partition, newest.committed_offset, newest.commit_timestamp_ms
     FROM (

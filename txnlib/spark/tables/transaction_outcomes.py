@@ -29,7 +29,6 @@ from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import select, with_columns
-from txnlib.spark.local_rows import settled
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import TABLES, conform
 
@@ -44,11 +43,9 @@ def transaction_outcomes(
     as_of_ms: int,
 ) -> DataFrame:
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
-    placed = settled(select(PLACED, transactions=transactions, producer_spans=producer_spans))
+    placed = select(PLACED, transactions=transactions, producer_spans=producer_spans)
     lost = lost_markers(transactions, producer_spans, coverage)
-    found = settled(
-        select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost)
-    )
+    found = select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost)
     told = select(TOLD, found=found, producer_spans=producer_spans, producer_id_owners=producer_id_owners)
     return conform(with_columns(told, {"as_of": instant(f"{as_of_ms}L")}), TABLES["transaction_outcomes"])
 
@@ -116,7 +113,7 @@ WITH decided AS (
       'topic', p.topic, 'partition', p.partition, 'marker_offset', CAST(NULL AS BIGINT), 'is_followed', FALSE))))
   FROM decided
 ), by_time AS (
-  SELECT {_KEY}, 'MARKER_TIME', topic, partition, max(marker_offset), FALSE
+  SELECT {_KEY}, 'MARKER_TIME' AS known_from, topic, partition, max(marker_offset) AS marker_offset, FALSE AS is_followed
   FROM {{producer_spans}} JOIN (
     SELECT {_KEY}, producer_id, decided_outcome, epoch, start_ms, completed_ms
     FROM decided WHERE decision_state = {quoted(DecisionState.COMPLETE)} AND markers IS NULL
@@ -125,7 +122,8 @@ WITH decided AS (
     AND coalesce(marker_type = decided_outcome, TRUE) AND marker_epoch = epoch
   GROUP BY {_KEY}, topic, partition
 )
-SELECT * EXCEPT (markers, partitions)
+SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, decided_outcome, decision_state, records_from,
+  records_until, start_ms, decided_ms, completed_ms, epoch, topic, partition, known_from, marker_offset, is_followed
 FROM decided JOIN (
   SELECT {_KEY}, topic, partition, min(known_from) AS known_from, max(marker_offset) AS marker_offset,
     coalesce(bool_or(is_followed), FALSE) AS is_followed
@@ -151,7 +149,8 @@ WITH {_SPANS},
 odd AS (
   SELECT DISTINCT name, {_PRODUCER}, offset AS marker_offset FROM {{findings}} WHERE name IN ({_SPLIT}, {_EARLY})
 ), against AS (
-  SELECT of.*, topic, partition, max(other_offset) AS other_offset
+  SELECT of.transactional_id, of.coordinator_partition, of.transaction_number, topic, partition,
+    max(other_offset) AS other_offset
   FROM (
     SELECT {_PRODUCER}, other_offset, min_by(struct({_KEY}), abs(at_ms - coalesce(decided_ms, start_ms))) AS of
     FROM {{placed}} JOIN (
@@ -173,7 +172,9 @@ odd AS (
 ), lost AS (
   SELECT {_KEY}, topic, partition, TRUE AS is_lost FROM {{lost}}
 ), proven AS (
-  SELECT /*+ BROADCAST(of_copy, gone, lost, against) */ placed.* EXCEPT (marker_offset, producer_epoch), placed.producer_epoch,
+  SELECT /*+ BROADCAST(of_copy, gone, lost, against) */ {_KEY}, topic, partition,
+    producer_id, producer_epoch, is_two_phase_commit, decided_outcome, decision_state, records_from, records_until, start_ms,
+    decided_ms, completed_ms, epoch, known_from, is_followed,
     coalesce(other_offset, placed.marker_offset) AS marker_offset, {_EVIDENCE} AS evidence, is_gone, is_captured,
     is_captured IS NULL AS is_not_captured, gap_offset IS NOT NULL AS has_hole, damaged_offset IS NOT NULL AS is_damaged,
     NOT is_decoded AS is_not_decoded, gap_offset, damaged_offset, begins_late, from_offset,
@@ -186,7 +187,10 @@ odd AS (
   LEFT JOIN lost USING ({_KEY}, topic, partition)
   LEFT JOIN against USING ({_KEY}, topic, partition)
 ), own AS (
-  SELECT proven.*, spans.* EXCEPT ({_PRODUCER}, producer_epoch, marker_offset),
+  SELECT {_KEY}, proven.topic, proven.partition, proven.producer_id, proven.producer_epoch, is_two_phase_commit,
+    decided_outcome, decision_state, decided_ms, known_from, proven.marker_offset, evidence, is_gone, is_captured,
+    is_not_captured, has_hole, is_damaged, is_not_decoded, gap_offset, damaged_offset, begins_late, from_offset,
+    is_not_known_to_the_end, is_followed, known_until, {_OF_SPAN},
     proven.marker_offset IS NOT NULL OR (
       coalesce(newest_epoch >= records_from AND spans.producer_epoch <= records_until, TRUE)
       AND (decision_state != {quoted(DecisionState.COMPLETE)}
@@ -195,7 +199,8 @@ odd AS (
   FROM proven LEFT JOIN spans ON proven.topic = spans.topic AND proven.partition = spans.partition
     AND proven.producer_id = spans.producer_id AND proven.marker_offset <=> spans.marker_offset
 )
-SELECT * EXCEPT ({_OF_SPAN}), {", ".join(f"CASE WHEN is_own THEN {name} END AS {name}" for name in _OF_SPAN.split(", "))},
+SELECT {_KEY}, {_PRODUCER}, producer_epoch, known_from, is_two_phase_commit, decided_outcome, decision_state, decided_ms,
+  evidence, marker_offset, {", ".join(f"CASE WHEN is_own THEN {name} END AS {name}" for name in _OF_SPAN.split(", "))},
   {_case({fact: _sentence(text, _HIDDEN_BY_VALUES) for fact, text in HIDDEN_BY.items()})}
     AS hidden_by
 FROM own
@@ -226,7 +231,8 @@ owners AS (
 ), unlisted AS (
   SELECT transactional_id, coordinator_partition, CAST(NULL AS BIGINT) AS transaction_number, 'PARTITION' AS known_from,
     CAST(NULL AS BOOLEAN) AS is_two_phase_commit, CAST(NULL AS STRING) AS decided_outcome, CAST(NULL AS BIGINT) AS decided_ms,
-    {quoted(DecisionState.NOT_KNOWN)} AS decision_state, CAST(NULL AS STRING) AS hidden_by, spans.*,
+    {quoted(DecisionState.NOT_KNOWN)} AS decision_state, CAST(NULL AS STRING) AS hidden_by,
+    {_PRODUCER}, producer_epoch, marker_offset, {_OF_SPAN},
     CASE WHEN marker_offset IS NULL THEN {quoted(MarkerEvidence.ABSENT)} ELSE {quoted(MarkerEvidence.AGREES)} END AS evidence
   FROM (SELECT * FROM spans WHERE first_offset IS NOT NULL) AS spans
   LEFT ANTI JOIN (SELECT {_PRODUCER}, first_offset FROM {{found}} WHERE first_offset IS NOT NULL) USING ({_PRODUCER}, first_offset)

@@ -1,0 +1,103 @@
+"""Frames of rows in the driver, and the rows of frames as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.utils import is_remote
+
+_SCALARS: Final = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+
+def local_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: StructType | str) -> DataFrame:
+    """A frame of a few rows. `schema`: also as text (`topic string, partition int`)."""
+    columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
+    return frame_of(spark, arrow_table(rows, columns), columns)
+
+
+def arrow_table(rows: Iterable[Sequence[object]], schema: StructType) -> pa.Table:
+    """Rows with the columns of a Spark schema, in order."""
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    return pa.Table.from_pylist(named, schema=arrow_schema(schema))
+
+
+def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """Rows as a frame with the columns of a schema. Its types come from Arrow.
+
+    The embedded engine gives columns of a Spark schema metadata, and does not compare them with columns without.
+    """
+    table = rows.select(schema.names).cast(arrow_schema(schema))
+    if table.num_rows:
+        # After an empty chunk, Spark would lose the rows of all others, without a word (seen with Spark 4.2).
+        return spark.createDataFrame(table.combine_chunks())
+    columns = pa.schema([pa.field(each.name, each.type) for each in table.schema])
+    one = pa.table([pa.nulls(1, each.type) for each in columns], schema=columns)
+    return spark.createDataFrame(one).where("FALSE")  # without a row, types cannot come from Arrow
+
+
+def no_rows(spark: SparkSession, schema: StructType | str) -> DataFrame:
+    """A frame without rows."""
+    return local_rows(spark, (), schema)
+
+
+def arrow_of(frame: DataFrame) -> pa.Table:
+    """The rows of a frame, in the driver.
+
+    `toArrow` of Spark Connect asks for the schema first: then the query is analysed twice.
+    """
+    return nullable(frame).toArrow() if not is_remote() else cast(Any, frame)._to_table()[0]
+
+
+def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The rows of a frame of Spark Connect, batch by batch, as the server sends them."""
+    remote = cast(Any, frame)
+    client = remote.sparkSession.client
+    for sent in client.to_table_as_iterator(remote._plan.to_proto(client), remote._plan.observations):
+        if isinstance(sent, pa.Table):
+            yield from sent.to_batches()
+
+
+def nullable(frame: DataFrame) -> DataFrame:
+    """The frame, where every part of a value may be NULL.
+
+    Arrow, as Spark fills it, refuses a struct that is NULL if one of its fields must not be, as those of an outer join
+    may be. The embedded engine does not mind.
+    """
+    if getattr(frame.sparkSession, "is_embedded", False):
+        return frame
+    before = frame.schema
+    after = before.toNullable()
+    changed = [(old.name, new.dataType) for old, new in zip(before, after, strict=True) if old.dataType != new.dataType]
+    if not changed:
+        return frame
+    return frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed})
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a Spark schema."""
+    return pa.schema(_fields(schema))
+
+
+def _fields(schema: StructType) -> list[Any]:
+    return [pa.field(field.name, _arrow_type(field.dataType), field.nullable) for field in schema]
+
+
+def _arrow_type(data_type: DataType) -> Any:
+    match data_type:
+        case ArrayType():
+            return pa.list_(pa.field("element", _arrow_type(data_type.elementType), data_type.containsNull))
+        case StructType():
+            return pa.struct(_fields(data_type))
+    return _SCALARS[data_type.simpleString()]
