@@ -90,6 +90,15 @@ class MissingExtraError(UsageError, ImportError):
         return remedy
 
 
+class EngineError(TxnlibError):
+    """The embedded engine cannot start, or has failed."""
+
+    exit_code = ExitCode.FAILED
+
+    def says(self) -> str:
+        return f"the embedded engine: {super().says()}. To go on with Spark: --engine spark"
+
+
 class ConfigError(TxnlibError):
     """A settings file or capture.json that cannot be used."""
 

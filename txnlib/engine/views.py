@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from txnlib.core.schema.views import VIEWS, named_by, no_rows
-from txnlib.delta.store import Store
+from txnlib.engine.store import Store
 from txnlib.spark.schemas import TABLES
 
 

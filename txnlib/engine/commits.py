@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -35,28 +33,13 @@ class Commit:
         return self.files > MANY_FILES and self.bytes < self.files * SMALL_FILE_BYTES
 
 
-def newest_commit(spark: SparkSession, table: str, run_id: str, *, folder: str | None) -> Commit:
-    """The newest commit that replaced a run's rows.
-
-    `table`: its name in SQL. `folder`: its location, if that is a local folder. The log is then read without Spark
-    (0.01 s per table), otherwise with `DESCRIBE HISTORY` (a Spark job, which also works through Connect).
-    """
+def newest_commit(spark: SparkSession, table: str, run_id: str) -> Commit:
+    """The newest commit of Spark that replaced a run's rows. `table`: its name in SQL."""
     try:
-        return commit_of(run_id, _history(spark, table, folder))
-    except (DeltaError, PySparkException, OSError):  # a missing number in a line of progress must not fail the audit
+        history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {LOOKED_AT}").collect()
+    except PySparkException:  # a missing number in a line of progress must not fail the audit
         return Commit(None)
-
-
-def commit_notes(spark: SparkSession, table: str, *, folder: str | None) -> list[str]:
-    """The notes (Delta's `userMetadata`) of the newest commits, newest first. `table`, `folder`: as for
-    `newest_commit`."""
-    return [note for commit in _history(spark, table, folder) if (note := commit.get("userMetadata"))]
-
-
-def _history(spark: SparkSession, table: str, folder: str | None) -> list[Mapping[str, Any]]:
-    if folder is not None:
-        return list(DeltaTable(folder).history(LOOKED_AT))
-    return [row.asDict(recursive=True) for row in spark.sql(f"DESCRIBE HISTORY {table} LIMIT {LOOKED_AT}").collect()]
+    return commit_of(run_id, (row.asDict(recursive=True) for row in history))
 
 
 def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:

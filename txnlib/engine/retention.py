@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.schema.rows_of_runs import OF_LOG, quoted
-from txnlib.delta.store import Store, again_after_conflicts
+from txnlib.engine.store import Store, again_after_conflicts
 from txnlib.spark.schemas import TABLES
 
 
@@ -27,7 +26,7 @@ def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
         for name in sorted(TABLES, key=lambda name: name == "audit_runs"):
             if store.exists(name):
                 _remove(store, name, _of_old_runs(store, name, gone, ended))
-                _vacuum(store, name)
+                store.tables.vacuum(name)
     return gone
 
 
@@ -38,7 +37,7 @@ def _chains(runs: DataFrame) -> set[str]:
 def _of_old_runs(store: Store, name: str, run_ids: list[str], ended_chains: set[str]) -> str:
     """The condition on rows to delete. Rows of the log are deleted with the last run of their chain."""
     of_runs = f"run_id IN ({_listed(run_ids)})"
-    if name not in OF_LOG or store.is_older(name):
+    if name not in OF_LOG:
         return of_runs
     without_chain = f"{of_runs} AND chain IS NULL"
     return f"{without_chain} OR chain IN ({_listed(sorted(ended_chains))})" if ended_chains else without_chain
@@ -51,14 +50,4 @@ def _listed(values: list[str]) -> str:
 @again_after_conflicts
 def _remove(store: Store, name: str, condition: str) -> None:
     """Deletes whole files, so none is rewritten."""
-    store.spark.sql(f"DELETE FROM {store.sql_name(name)} WHERE {condition}")
-
-
-def _vacuum(store: Store, name: str) -> None:
-    """Vacuums by the log of the table, in about a second. If the log does not go back far enough, lists all files."""
-    try:
-        store.spark.sql(f"VACUUM {store.sql_name(name)} LITE")
-    except PySparkException as error:
-        if "VACUUM FULL" not in str(error):
-            raise
-        store.spark.sql(f"VACUUM {store.sql_name(name)}")
+    store.tables.delete(name, condition)

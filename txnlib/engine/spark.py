@@ -1,19 +1,75 @@
-"""Spark sessions that can write Delta. The only module that builds one."""
+"""Spark as the engine: a session that can write Delta. The only module that builds one."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from py4j.java_gateway import JavaClass, JavaMember
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
-from pyspark.sql.utils import is_remote
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
+from txnlib.engine.spark_tables import SparkTables
+from txnlib.engine.store import Store
 from txnlib.errors import MissingExtraError
+from txnlib.readers.capture import Capture
+from txnlib.spark.capture_source import CaptureSource, TaskSource
+
+#: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The
+#: sort takes half of a large write.
+WRITE: Final = {
+    "spark.sql.maxConcurrentOutputFileWriters": "3",
+    # Spark's default, INT96, stores nanoseconds, and other readers wrap values beyond their range (years after 2262).
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+
+
+class SparkEngine:
+    """Spark: the active session, or a new one. `release` restores its settings."""
+
+    name = "spark"
+
+    def __init__(self) -> None:
+        self.spark = delta_session("txnlib")
+        self._before = {key: _setting(self.spark, key) for key in WRITE}
+        _set(self.spark, WRITE)
+
+    @property
+    def version(self) -> str:
+        return f"Spark {self.spark.version}"
+
+    def store(self, output: str | None, schema: str | None) -> Store:
+        """The tables under a folder or any Hadoop URI, or in a catalog schema."""
+        return Store(self.spark, SparkTables(self.spark, output, schema), output, schema)
+
+    def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
+        return TaskSource(self.spark, capture, earlier_parts)
+
+    def release(self) -> None:
+        _set(self.spark, self._before)
+
+
+def _setting(spark: SparkSession, key: str) -> str | None:
+    """The value of a setting; None if it has none, or if the server does not tell it (serverless compute)."""
+    try:
+        value = spark.conf.get(key, None)
+    except PySparkException:
+        return None
+    return None if value is None else str(value)
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for key, value in settings.items():
+        # A shared server may refuse settings that are not per session. The audit is then slower, with the same result.
+        with suppress(PySparkException):
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
 
 
 def delta_session(name: str) -> SparkSession:
@@ -24,7 +80,6 @@ def delta_session(name: str) -> SparkSession:
     """
     active = SparkSession.getActiveSession()
     if active is not None:
-        _remember_java_classes()
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     asks_server = "SPARK_REMOTE" in os.environ
@@ -34,35 +89,7 @@ def delta_session(name: str) -> SparkSession:
     session = builder.getOrCreate()
     if asks_server:
         session.addArtifacts(*filter(None, os.environ.get("TXNLIB_PY_FILES", "").split(",")), pyfile=True)
-    _remember_java_classes()
     return session
-
-
-#: The Java classes that pyspark asks for by name at every call of a function of `pyspark.sql.functions`.
-_ASKED_FOR = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
-
-
-class _KnownClass(JavaClass):  # type: ignore[misc]
-    """A Java class whose methods are looked up once."""
-
-    def __getattr__(self, name: str) -> Any:
-        member = super().__getattr__(name)
-        if isinstance(member, JavaMember):
-            setattr(self, name, member)
-        return member
-
-
-def _remember_java_classes() -> None:
-    """Lets a classic session look up Java's classes once. Does nothing for Spark Connect, which has no Java of its own.
-
-    For each lookup of a class, Java searches its 300 jars for several names. This took a twelfth of a small audit.
-    """
-    jvm = SparkContext._jvm
-    if jvm is None:
-        return
-    for name in _ASKED_FOR:
-        if name not in vars(jvm) and isinstance(found := getattr(jvm, name), JavaClass):
-            setattr(jvm, name, _KnownClass(found._fqn, found._gateway_client))
 
 
 def _alone() -> dict[str, str]:
@@ -83,14 +110,6 @@ def _alone() -> dict[str, str]:
         raise MissingExtraError("a Spark session with Delta tables", str(error.name), "spark") from error
     packages = f"io.delta:delta-spark_{spark[0]}.{spark[1]}_2.13:{delta}"
     return {**ALONE, "spark.jars.packages": packages, "spark.jars.excludes": IN_SPARK}
-
-
-def is_driver_local(spark: SparkSession) -> bool:
-    """Whether a path without a scheme means the same file to the driver's Python and to Spark."""
-    if is_remote() or {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
-        return False
-    is_local_system = str(spark.conf.get("spark.hadoop.fs.defaultFS", "file:///")).startswith("file:")
-    return is_local_system and str(spark.conf.get("spark.master", "")).startswith("local")
 
 
 #: Settings that enable Delta tables. They belong to a server, not to one of its sessions.

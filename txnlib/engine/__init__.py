@@ -1,0 +1,10 @@
+"""The engine of an audit: what carries out its queries, and the Delta tables that it keeps.
+
+In reading order:
+
+* `engine`: which of the two runs, `embedded` or `spark`
+* `guard`: closes the port of the embedded engine to everybody else
+* `store`: the rows of a run in its tables; `tables`, `delta_rs`, `spark_tables`, `commits`: how each engine keeps them
+* `file_pool`: files read by processes, for the embedded engine
+* `views`, `retention`: SQL views of a catalog; old runs
+"""

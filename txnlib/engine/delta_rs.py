@@ -1,0 +1,112 @@
+"""Delta tables of a path, kept without a JVM: the embedded engine reads them, delta-rs commits to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+
+from txnlib.core.schema import ALWAYS_THERE, TABLES
+from txnlib.core.schema.columns import Table
+from txnlib.engine.commits import Commit
+from txnlib.engine.tables import STATISTICS, constraints_of, statistics_of, stored_columns
+from txnlib.readers.arrow_schemas import commented_schema
+from txnlib.spark.frames import batches_of
+from txnlib.spark.schemas import spark_schema
+
+#: Hours for which files without a row of any table stay, so that a reader that began before can end. Delta's default.
+_KEPT_HOURS: Final = 7 * 24
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRsTables:
+    """The tables under a folder or the URI of a store."""
+
+    spark: SparkSession
+    output: str
+    #: Tables that were seen; none of them goes away.
+    _seen: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    def exists(self, name: str) -> bool:
+        if name not in self._seen and DeltaTable.is_deltatable(self._path(name)):
+            self._seen.add(name)
+        return name in self._seen
+
+    def read(self, name: str) -> DataFrame:
+        """The rows of all runs. The schema is given because the stored one has comments: the engine takes them for a
+        difference between columns (Sail 0.7.2: "physical input schema should be the same")."""
+        return self.spark.read.schema(spark_schema(stored_columns(name))).format("delta").load(self._path(name))
+
+    def write(
+        self, name: str, made: DataFrame | pa.Table, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
+    ) -> Commit:
+        schema = commented_schema(stored_columns(name))
+        counted = _Counted(made.to_batches() if isinstance(made, pa.Table) else batches_of(made), stamps, schema)
+        how: dict[str, Any] = {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": replaced}
+        if note:
+            how["commit_properties"] = CommitProperties(custom_metadata={"userMetadata": note})
+        batches = iter(counted)
+        if name not in ALWAYS_THERE and not self.exists(name):
+            first = next((each for each in batches if each.num_rows), None)
+            if first is None:
+                return Commit(0)
+            batches = chain([first], batches)
+        write_deltalake(self._opened(name, schema), pa.RecordBatchReader.from_batches(schema, batches), **how)
+        return Commit(counted.rows)
+
+    def delete(self, name: str, condition: str) -> None:
+        DeltaTable(self._path(name)).delete(condition)
+
+    def notes(self, name: str, most: int) -> list[str]:
+        history = DeltaTable(self._path(name)).history(most)
+        return [note for commit in history if (note := commit.get("userMetadata"))]
+
+    def compact(self, name: str, run_id: str) -> None:
+        DeltaTable(self._path(name)).optimize.compact(partition_filters=[("run_id", "=", run_id)])
+
+    def vacuum(self, name: str) -> None:
+        DeltaTable(self._path(name)).vacuum(_KEPT_HOURS, dry_run=False)
+
+    def _path(self, name: str) -> str:
+        return f"{self.output}/{name}"
+
+    def _opened(self, name: str, schema: pa.Schema) -> DeltaTable:
+        """The table, created with its comments and constraints if it is not there."""
+        if self.exists(name):
+            return DeltaTable(self._path(name))
+        about: Table = TABLES[name]
+        table = DeltaTable.create(
+            self._path(name),
+            schema,
+            mode="ignore",
+            description=about.comment,
+            partition_by=["run_id", *about.partitioned_by],
+            configuration={STATISTICS: ",".join(statistics_of(name))},
+        )
+        table.alter.add_constraint(constraints_of(name))
+        self._seen.add(name)
+        return DeltaTable(self._path(name))
+
+
+class _Counted:
+    """Batches with the columns that name the run, and with the types that are stored; counts their rows."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], stamps: Mapping[str, Any], schema: pa.Schema) -> None:
+        self.rows = 0
+        self._batches, self._stamps, self._schema = batches, stamps, schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield pa.RecordBatch.from_arrays([self._column(batch, each) for each in self._schema], schema=self._schema)
+
+    def _column(self, batch: pa.RecordBatch, column: pa.Field) -> pa.Array:
+        if column.name in self._stamps:
+            return pa.repeat(pa.scalar(self._stamps[column.name], column.type), batch.num_rows)
+        values = batch.column(column.name)
+        return values if values.type == column.type else values.cast(column.type)

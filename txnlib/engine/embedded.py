@@ -1,0 +1,172 @@
+"""The embedded engine: a Spark Connect server inside this process, without a JVM.
+
+Sail (`pysail`) plans and carries out what PySpark asks for. It listens on the loopback, at a port that the system
+chooses, and `guard` closes that port as soon as our connection stands. Python functions of a query run in this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from fcntl import LOCK_EX, LOCK_NB, flock
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from txnlib.engine.delta_rs import DeltaRsTables
+from txnlib.engine.guard import can_close, close_to_others
+from txnlib.engine.pool_source import PoolSource
+from txnlib.engine.store import Store
+from txnlib.errors import EngineError, MissingExtraError, UsageError
+from txnlib.readers.capture import Capture
+from txnlib.spark.capture_source import CaptureSource
+
+#: The engine's own settings, by environment. They may change between its versions, so pyproject.toml pins it.
+SETTINGS: Final = {
+    "RUST_LOG": "error",  # else a line on stderr for each hint that it does not know
+    "SAIL_MODE": "local",
+}
+#: gRPC ends a connection after 30 minutes without a call. The port is closed, so there would be no other.
+_CHANNEL: Final = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
+#: Seconds to wait for our connection.
+_PATIENCE: Final = 30
+_FOLDERS: Final = "txnlib-engine-"
+#: Schemes that delta-rs does not write to.
+_NOT_OURS: Final = ("hdfs:", "viewfs:", "dbfs:")
+
+
+@dataclass(slots=True)
+class EmbeddedEngine:
+    """A running engine. `close` ends it."""
+
+    spark: Any
+    _server: Any
+    _folder: Path
+    _lock: int
+
+    name = "embedded"
+
+    @property
+    def version(self) -> str:
+        return f"Sail {version('pysail')}"
+
+    def store(self, output: str | None, schema: str | None) -> Store:
+        """The tables under a local folder or the URI of an object store. Raises UsageError for any other place."""
+        if output is None or output.startswith(_NOT_OURS):
+            raise UsageError(f"the embedded engine does not write to {output or schema}: --engine spark")
+        return Store(self.spark, DeltaRsTables(self.spark, output), output)
+
+    def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
+        return PoolSource(self.spark, capture, earlier_parts, folder=self._folder)
+
+    def release(self) -> None:
+        """Nothing: no audit changes a setting."""
+
+    def close(self) -> None:
+        """Ends the session, then the server, and removes their files."""
+        global _RUNNING
+        _RUNNING = None
+        with suppress(Exception):  # the client has its own opinion of a server that is gone
+            self.spark.stop()
+        self._server.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._lock)
+
+
+def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
+    """Starts the engine. Raises EngineError if it does not start, or if its port cannot be closed to other users.
+
+    `is_asked_for`: whether somebody named the engine, who then accepts an open port where none can be closed.
+    """
+    if not can_close() and not is_asked_for:
+        raise EngineError(
+            "on this system, its port cannot be closed to other users, who could run code as you while an audit runs."
+            " Where nobody else uses this machine: --engine embedded"
+        )
+    try:
+        import grpc
+        from pysail.spark import SparkConnectServer
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+        from pyspark.sql.connect.session import SparkSession
+    except ImportError as error:
+        raise MissingExtraError("the embedded engine", str(error.name), "local") from error
+
+    folder, lock = _private_folder()
+    _set_up(folder)
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # the functions of pyspark.sql build plans of Spark Connect
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    port = server.listening_address[1]
+
+    class OurChannel(DefaultChannelBuilder):
+        """The connection that stands already."""
+
+        def toChannel(self) -> Any:
+            return channel
+
+    builder = OurChannel(f"sc://127.0.0.1:{port}")
+    channel = grpc.insecure_channel(builder.endpoint, options=[*builder._channel_options, *_CHANNEL])
+    try:
+        grpc.channel_ready_future(channel).result(_PATIENCE)
+        if can_close():
+            close_to_others(port)
+        spark = SparkSession.builder.channelBuilder(builder).create()
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    except BaseException:
+        channel.close()
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+        raise
+    spark.is_embedded = True  # type: ignore[attr-defined]
+    return EmbeddedEngine(spark, server, folder, lock)
+
+
+_RUNNING: EmbeddedEngine | None = None
+
+
+def running(*, is_asked_for: bool = False) -> EmbeddedEngine:
+    """The engine of this process, which starts it once and ends it at its own end. Raises as `start` does."""
+    global _RUNNING
+    if _RUNNING is None:
+        _RUNNING = start(is_asked_for=is_asked_for)
+        atexit.register(_close)
+    return _RUNNING
+
+
+def _close() -> None:
+    if _RUNNING is not None:
+        _RUNNING.close()
+
+
+def _private_folder() -> tuple[Path, int]:
+    """A folder that only this user can read, with a lock that is held while this process lives.
+
+    Folders of processes that ended without removing theirs are removed first.
+    """
+    root = Path(tempfile.gettempdir())
+    for left in root.glob(f"{_FOLDERS}*"):
+        with suppress(OSError):
+            descriptor = os.open(left / "lock", os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                flock(descriptor, LOCK_EX | LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDERS))
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    flock(descriptor, LOCK_EX | LOCK_NB)
+    return folder, descriptor
+
+
+def _set_up(folder: Path) -> None:
+    """The environment that the engine reads when it starts. What the user has set stays."""
+    given = {**SETTINGS, "SAIL_RUNTIME__TEMPORARY_FILES__PATHS": f'["{folder}"]'}
+    for key, value in given.items():
+        os.environ.setdefault(key, value)

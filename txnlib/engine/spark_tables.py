@@ -1,0 +1,132 @@
+"""Delta tables of a path or of a catalog schema, kept by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from txnlib.core.schema import ALWAYS_THERE
+from txnlib.core.schema import TABLES as CATALOGUE
+from txnlib.core.schema.rows_of_runs import quoted
+from txnlib.engine.commits import Commit, newest_commit
+from txnlib.engine.tables import STATISTICS, constraints_of, statistics_of, stored_columns
+from txnlib.spark.frames import frame_of
+from txnlib.spark.schemas import TABLES, spark_schema
+
+#: Tables made by windows and joins: to find out whether they have rows takes as long as to write them.
+COSTLY: Final = frozenset({"producer_spans", "checked_batches", "transaction_outcomes"})
+
+
+def stored_schema(name: str) -> StructType:
+    """The columns of a table as stored, with their comments."""
+    return spark_schema(stored_columns(name), has_comments=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTables:
+    """The tables under a folder or any Hadoop URI, or in a catalog schema; never both."""
+
+    spark: SparkSession
+    output: str | None = None
+    schema: str | None = None
+
+    def exists(self, name: str) -> bool:
+        try:
+            _ = self._load(name).schema  # Spark Connect looks up the table only here
+        except AnalysisException as error:
+            if not str(error.getCondition()).endswith("NOT_FOUND"):
+                raise
+            return False
+        return True
+
+    def read(self, name: str) -> DataFrame:
+        return self._load(name)
+
+    def write(
+        self, name: str, made: DataFrame | pa.Table, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
+    ) -> Commit:
+        is_new = not self.exists(name)
+        if is_new and name not in (*ALWAYS_THERE, *COSTLY) and _is_empty(made):
+            return Commit(0)
+        rows = frame_of(self.spark, made, TABLES[name]) if isinstance(made, pa.Table) else made
+        writer = (
+            self._stored(rows, name, stamps).write.format("delta").mode("append" if replaced is None else "overwrite")
+        )
+        if replaced is not None:
+            writer = writer.option("replaceWhere", replaced)
+        if note:
+            writer = writer.option("userMetadata", note)
+        if is_new or self.schema is None:
+            writer = writer.partitionBy("run_id", *CATALOGUE[name].partitioned_by).options(
+                **{STATISTICS: ",".join(statistics_of(name))},
+                **{f"delta.constraints.{key}": condition for key, condition in constraints_of(name).items()},
+            )
+        self._save(writer, name)
+        if is_new and self.schema is not None:  # no option of a writer does this (Spark 4.2)
+            self.spark.sql(f"COMMENT ON TABLE {self.sql_name(name)} IS {quoted(CATALOGUE[name].comment)}")
+        if isinstance(made, pa.Table):
+            return Commit(made.num_rows)
+        return newest_commit(self.spark, self.sql_name(name), str(stamps["run_id"]))
+
+    def delete(self, name: str, condition: str) -> None:
+        self.spark.sql(f"DELETE FROM {self.sql_name(name)} WHERE {condition}")
+
+    def notes(self, name: str, most: int) -> list[str]:
+        history = (
+            self.spark.sql(f"DESCRIBE HISTORY {self.sql_name(name)} LIMIT {most}").select("userMetadata").collect()
+        )
+        return [row["userMetadata"] for row in history if row["userMetadata"]]
+
+    def compact(self, name: str, run_id: str) -> None:
+        of_run = f"run_id = {quoted(run_id)}"
+        self.spark.sql(f"OPTIMIZE {self.sql_name(name)} WHERE {of_run}")
+
+    def vacuum(self, name: str) -> None:
+        """By the log of the table, in about a second. If the log does not go back far enough, lists all files."""
+        try:
+            self.spark.sql(f"VACUUM {self.sql_name(name)} LITE")
+        except Exception as error:
+            if "VACUUM FULL" not in str(error):
+                raise
+            self.spark.sql(f"VACUUM {self.sql_name(name)}")
+
+    def sql_name(self, name: str) -> str:
+        """The name of a table in a SQL statement."""
+        if self.output is None:
+            return f"{self.schema}.{name}"
+        folder = self.output.replace("`", "``")
+        return f"delta.`{folder}/{name}`"
+
+    def _load(self, name: str) -> DataFrame:
+        if self.output is None:
+            return self.spark.read.table(f"{self.schema}.{name}")
+        return self.spark.read.format("delta").load(f"{self.output}/{name}")
+
+    def _save(self, writer: DataFrameWriter, name: str) -> None:
+        if self.output is None:
+            writer.saveAsTable(f"{self.schema}.{name}")
+        else:
+            writer.save(f"{self.output}/{name}")
+
+    def _stored(self, rows: DataFrame, name: str, stamps: Mapping[str, Any]) -> DataFrame:
+        """The rows as they are stored.
+
+        Types are passed as text, without a collation: Spark Connect adds it to each string type that a client passes,
+        and Delta stores it: `string collate UTF8_BINARY`, which other readers refuse (seen with Spark 4.2, Delta 4.4).
+        """
+        columns = []
+        for field in stored_schema(name):
+            value = F.lit(stamps[field.name]) if field.name in stamps else F.col(field.name)
+            columns.append(value.cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata))
+        return rows.select(*columns)
+
+
+def _is_empty(made: DataFrame | pa.Table) -> bool:
+    return made.num_rows == 0 if isinstance(made, pa.Table) else made.isEmpty()

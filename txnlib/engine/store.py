@@ -1,0 +1,208 @@
+"""The Delta tables of a run. The only writer; a repeated run replaces its rows.
+
+Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit. So repeating a run
+repairs it if it was interrupted, and never duplicates rows. What the core made in the driver, of the cluster, is also
+kept there for the next steps; everything else is read from its table.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+import pyarrow as pa
+from deltalake.exceptions import CommitFailedError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from txnlib.core.chains import Chain
+from txnlib.core.schema import ALWAYS_THERE
+from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, earlier_rows, quoted, replaced_rows
+from txnlib.engine.commits import Commit
+from txnlib.engine.tables import Tables, stored_columns
+from txnlib.errors import MissingTableError, UsageError
+from txnlib.spark.frames import arrow_of, frame_of, no_rows
+from txnlib.spark.joins import broadcast
+from txnlib.spark.schemas import TABLES, spark_schema
+
+#: Error conditions of Delta if another writer changed or created the table since a write began.
+CONFLICTS: Final = (
+    "DELTA_CONCURRENT_",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+    "DELTA_TABLE_ALREADY_EXISTS",
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+)
+#: Number of commits to search for notes, newest first. Audits of other clusters commit to the same tables.
+_LOOKED_AT: Final = 20
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether a write failed only because of a concurrent writer."""
+    return isinstance(error, CommitFailedError) or any(conflict in str(error) for conflict in CONFLICTS)
+
+
+def again_after_conflicts(write: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """Decorator for a function that writes one commit: tries again after conflicts, for up to a minute."""
+
+    @wraps(write)
+    def written(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
+        for longest_s in (0.5, 1, 2, 4, 8, 16, 20):
+            try:
+                return write(*args, **kwargs)
+            except Exception as error:
+                if not is_conflict(error):
+                    raise
+            time.sleep(random.uniform(0, longest_s))
+        return write(*args, **kwargs)
+
+    return written
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The tables under a folder or URI, or in a catalog schema; never both."""
+
+    spark: SparkSession
+    tables: Tables
+    output: str | None = None
+    schema: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.output is None) == (self.schema is None):
+            raise UsageError("give either --output or --schema")
+        if self.schema is not None and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?", self.schema):
+            raise UsageError(f"--schema {self.schema}: expected SCHEMA or CATALOG.SCHEMA")
+
+    @property
+    def folder(self) -> str | None:
+        """The local folder of the tables, which can be read without an engine; None for a store or a catalog."""
+        return None if self.output is None or "://" in self.output else self.output
+
+    def exists(self, name: str) -> bool:
+        """Whether a table exists."""
+        return self.tables.exists(name)
+
+    def read_all(self, name: str) -> DataFrame:
+        """A table with the rows of all runs. One that is not there has none.
+
+        Raises MissingTableError for one that always is.
+        """
+        columns = [each.name for each in stored_columns(name)]
+        if self.exists(name):
+            return self.tables.read(name).select(*columns)
+        if name in ALWAYS_THERE:
+            raise MissingTableError(name, "audit", str(self.output or self.schema))
+        return no_rows(self.spark, spark_schema(stored_columns(name)))
+
+
+@dataclass(frozen=True, slots=True)
+class RunStore:
+    """The rows of one run in every table."""
+
+    store: Store
+    cluster: str
+    run_id: str
+    chain: Chain | None = None
+    #: What the core made in the driver.
+    _made: dict[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
+    #: The number of rows that this run wrote, where it is known.
+    _counts: dict[str, int | None] = field(default_factory=dict, repr=False, compare=False)
+    #: Copies of which earlier rows count, of tables with rows of the log, before `coverage` says it.
+    _copies: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    def read(self, name: str) -> DataFrame:
+        """The rows of this run in a table, without the columns that name the run."""
+        written = self.read_written(name)
+        if name not in OF_LOG or self.chain is None or self.chain.night == 0:
+            return written
+        copies = self._copies[name] if name in self._copies else self.read("coverage")
+        of_chain = (F.col("chain") == self.chain.name) & (F.col("night") < self.chain.night)
+        stored = self.store.read_all(name).where(of_chain)
+        counted = self.store.spark.sql(earlier_rows(name), stored=stored, copies=broadcast(copies))
+        return written.unionByName(counted.select(*TABLES[name].names))
+
+    def read_written(self, name: str) -> DataFrame:
+        """The rows that this run wrote: of a table with rows of the log, only what was new."""
+        if name in self._made:
+            return frame_of(self.store.spark, self._made[name], TABLES[name])
+        own = self.store.read_all(name).where(F.col("run_id") == self.run_id)
+        if name in OF_LOG and self.chain is not None:
+            own = own.where(F.col("chain") == self.chain.name)
+        return own.select(*TABLES[name].names)
+
+    def rows(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """The rows of this run in a table, in the driver. Only for tables that grow with the cluster."""
+        return self._made[name].select(columns) if name in self._made else arrow_of(self.read(name).select(*columns))
+
+    def is_empty(self, name: str) -> bool:
+        """Whether this run has no rows in a table."""
+        count = None if name in OF_LOG else self._counts.get(name)
+        return self.read(name).isEmpty() if count is None else count == 0
+
+    def read_stamped(self, name: str) -> DataFrame:
+        """The rows of this run in a table, with the columns that name the run."""
+        stamps = {key: F.lit(value) for key, value in self._stamps(name).items()}
+        return self.read(name).withColumns(stamps).select(*[each.name for each in stored_columns(name)])
+
+    def count_earlier_rows(self, name: str, copies: DataFrame) -> None:
+        """Says which rows of earlier runs count, before `coverage` does. `copies`: the columns of it that do."""
+        self._copies[name] = copies
+
+    @again_after_conflicts
+    def append(self, name: str, rows: DataFrame | pa.Table, *, commit_note: str = "") -> None:
+        """Adds rows of this run to a table. `commit_note`: a note on the commit, for `commit_notes`."""
+        self._forget(name)
+        self.store.tables.write(name, rows, self._stamps(name), replaced=None, note=commit_note)
+
+    @again_after_conflicts
+    def remove(self, name: str, values: Mapping[str, str]) -> None:
+        """Deletes the rows of this run that have these values."""
+        self._forget(name)
+        equal = (f"{key} = {quoted(value)}" for key, value in {"run_id": self.run_id, **values}.items())
+        self.store.tables.delete(name, " AND ".join(equal))
+
+    def commit_notes(self, name: str) -> list[str]:
+        """The notes on the newest commits to a table, of all runs, newest first."""
+        return self.store.tables.notes(name, _LOOKED_AT)
+
+    @again_after_conflicts
+    def write(self, name: str, made: DataFrame | pa.Table) -> Commit:
+        """Replaces the rows of this run in a table in one commit."""
+        self._forget(name)
+        commit = self.store.tables.write(name, made, self._stamps(name), replaced=self._replaced(name))
+        if isinstance(made, pa.Table):
+            self._made[name] = made
+        self._counts[name] = commit.rows
+        return commit
+
+    @again_after_conflicts
+    def compact(self, name: str) -> None:
+        """Compacts the files of this run in a table."""
+        self.store.tables.compact(name, self.run_id)
+
+    def _replaced(self, name: str) -> str:
+        """The condition on rows that a write of this run replaces."""
+        if name in OF_LOG and self.chain is not None:
+            return replaced_rows(self.chain, self.run_id)
+        return f"run_id = {quoted(self.run_id)}"
+
+    def _stamps(self, name: str) -> dict[str, Any]:
+        """The values of the columns that name the run and its chain."""
+        run = {"cluster": self.cluster, "run_id": self.run_id}
+        if name not in WITH_CHAIN:
+            return run
+        return {**run, "chain": self.chain and self.chain.name, "night": self.chain and self.chain.night}
+
+    def _forget(self, name: str) -> None:
+        """Clears what is known of a table that is written."""
+        self._made.pop(name, None)
+        self._counts.pop(name, None)

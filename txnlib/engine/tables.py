@@ -1,0 +1,68 @@
+"""What every engine knows of the stored tables: columns, constraints, and how it keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from txnlib.core.schema import TABLES
+from txnlib.core.schema.columns import Column
+from txnlib.core.schema.rows_of_runs import WITH_CHAIN
+from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_CHECKS, RUN_COLUMNS
+from txnlib.engine.commits import Commit
+
+#: Delta's setting for the columns with minimum and maximum per file, so that queries skip files. For all columns, as is
+#: its default, these would take a third of a large write.
+STATISTICS: Final = "delta.dataSkippingStatsColumns"
+_NOTED: Final = (
+    *("chain", "night", "topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset"),
+)
+
+
+class Tables(Protocol):
+    """The Delta tables of an output, as an engine keeps them."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a table."""
+
+    def read(self, name: str) -> DataFrame:
+        """The rows of all runs, with the columns of `stored_columns`."""
+
+    def write(
+        self, name: str, made: DataFrame | pa.Table, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
+    ) -> Commit:
+        """Adds the rows of a run in one commit, in place of those that fulfil `replaced`; creates the table if need be.
+
+        A table that would have no rows is not created, unless it is always there. `stamps`: the values of the columns
+        that name the run. `note`: a note on the commit.
+        """
+
+    def delete(self, name: str, condition: str) -> None:
+        """Deletes the rows that fulfil a condition."""
+
+    def notes(self, name: str, most: int) -> list[str]:
+        """The notes on the newest commits, at most so many of these, newest first."""
+
+    def compact(self, name: str, run_id: str) -> None:
+        """Compacts the files of a run, if they are many and small."""
+
+    def vacuum(self, name: str) -> None:
+        """Removes files that no table has needed for a week."""
+
+
+def stored_columns(name: str) -> tuple[Column, ...]:
+    """The columns of a table as stored: first those that name the run and its chain, then those of the table."""
+    return (*RUN_COLUMNS, *(CHAIN_COLUMNS if name in WITH_CHAIN else ()), *TABLES[name].columns)
+
+
+def statistics_of(name: str) -> list[str]:
+    """The columns of a table with minimum and maximum per file."""
+    return [column.name for column in stored_columns(name) if column.name in _NOTED] or ["cluster"]
+
+
+def constraints_of(name: str) -> dict[str, str]:
+    """The constraints of a table: name -> condition on every row."""
+    return {**RUN_CHECKS, **TABLES[name].checks}
