@@ -156,7 +156,7 @@ fi
 # Workers on this machine find the code on PYTHONPATH, see below.
 quiet=()
 if [[ "$master" == local* && -z "$remote" ]]; then
-  quiet=(--conf spark.python.daemon.module=txnlib.spark.worker_daemon)
+  quiet=()
 fi
 
 # Show a progress bar only on a terminal.

@@ -25,10 +25,8 @@ from txnlib.ask.timeline import Timeline, timeline_of
 from txnlib.ask.transaction import ExplainedTransaction, whole_transaction
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
-from txnlib.delta.session import delta_session
-from txnlib.delta.store import Store
-from txnlib.delta.tuning import settings_kept
-from txnlib.delta.views import create_temporary_views
+from txnlib.engine.engine import EMBEDDED, choose, open_engine
+from txnlib.engine.views import create_temporary_views
 from txnlib.errors import UsageError
 from txnlib.page.page_rows import page_rows_of
 from txnlib.page.report_page import render_page
@@ -221,11 +219,11 @@ def audit(
         mode=mode,
         follow_links=follow_links,
     )
-    with settings_kept(delta_session("txnlib")):
-        run = open_run(request, silent if progress is None else progress)
-        carry_out_steps(run, AUDIT, take_over=take_over)
-        summary = close(run)
-    return _audit(replace(run, source=None, resumption=None, tuning=None), summary, folder)
+    run = open_run(request, silent if progress is None else progress)
+    carry_out_steps(run, AUDIT, take_over=take_over)
+    summary = close(run)
+    run.engine.release()
+    return _audit(replace(run, source=None, resumption=None), summary, folder)
 
 
 def open_audit(
@@ -266,7 +264,7 @@ def runs(output: str | Path | None = None, *, schema: str | None = None) -> Data
 
     Raises UsageError unless exactly one of the two is given, and MissingTableError if no audit was ever written.
     """
-    store = Store(delta_session("txnlib"), _text(output), schema)
+    store = open_engine(schema=schema).store(_text(output), schema)
     return store.read_all("audit_runs").orderBy(F.desc("as_of"), F.desc("started_at"))
 
 
@@ -293,8 +291,7 @@ def _known(name: str) -> str:
 
 
 def _temporary_folder() -> TemporaryDirectory[str]:
-    spark = delta_session("txnlib")
-    if not str(spark.conf.get("spark.master", "")).startswith("local"):
+    if choose(None, None) != EMBEDDED and not str(open_engine().spark.conf.get("spark.master", "")).startswith("local"):
         raise UsageError(
             "this session's tasks may run on other machines, which share no temporary folder: give output= or schema="
         )

@@ -12,14 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.core.chains import Chain, FinishedRun, RunHistory
-from txnlib.delta.store import RunStore, Store
+from txnlib.engine.engine import Engine
+from txnlib.engine.store import RunStore, Store
 from txnlib.errors import MissingTableError
 from txnlib.readers import arrow_schemas
 from txnlib.readers.capture import Capture, FileKind, ResumedSegment
 from txnlib.readers.file_parts import first_segments, read_before, resumed_copies, unchanged_until
 from txnlib.spark.capture_source import CaptureSource
+from txnlib.spark.frames import local_rows
 from txnlib.spark.joins import broadcast
-from txnlib.spark.local_rows import local_rows
 from txnlib.spark.python_tasks import mapped
 from txnlib.spark.schemas import COPY, SEGMENT_PARTS, TABLES
 from txnlib.version import __version__
@@ -33,13 +34,11 @@ RESUMED: Final = (
 )
 
 
-def resume_segments(
-    spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame, *, in_driver: bool
-) -> Capture:
+def resume_segments(spark: SparkSession, capture: Capture, segments: DataFrame, checkpoints: DataFrame) -> Capture:
     """The capture, with the segments of resumed copies; only what was appended to them is to be read.
 
     `segments`: of the earlier run. `checkpoints`: of this capture. A partition with a cleaner's offset is compacted, so
-    it is read in full. `in_driver`: whether the driver looks at the segments; else tasks do.
+    it is read in full.
     """
     listed = [
         (file.topic, file.partition, file.source, file.offset, file.path) for file in capture.of_kind(FileKind.SEGMENT)
@@ -53,7 +52,7 @@ def resume_segments(
     cleaned = checkpoints.where(F.col("name") == "cleaner_offset").select(*COPY)
     candidates = raw.join(cleaned, on=list(COPY), how="left_anti").join(now, on=list(_SEGMENT), how="inner")
     tasks = candidates.select(*TABLES["segments"].names, "path_now").repartition(-(-len(listed) // _FILES_PER_TASK))
-    found = mapped(tasks, _unchanged, RESUMED, in_driver=in_driver).collect()
+    found = mapped(tasks, _unchanged, RESUMED).collect()
     read = raw.select(*_SEGMENT, (F.size("landmarks") > 0).alias("has_batches")).collect()
     resumed = resumed_copies(
         [ResumedSegment(*row) for row in found],
@@ -136,22 +135,20 @@ def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms:
     return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]
 
 
-def resume_from(spark: SparkSession, capture: Capture, earlier: RunStore, *, in_driver: bool) -> Capture:
-    """The capture, with the segments that an earlier run has already read.
-
-    `in_driver`: whether the driver looks at the segments, which are few; else tasks do.
-    """
-    few = CaptureSource(spark, replace(capture, files=capture.of_kind(FileKind.CHECKPOINT)), is_small=True)
-    found = resume_segments(spark, capture, earlier.read("segments"), few.frame("checkpoints"), in_driver=in_driver)
+def resume_from(engine: Engine, capture: Capture, earlier: RunStore) -> Capture:
+    """The capture, with the segments that an earlier run has already read."""
+    few = engine.source(replace(capture, files=capture.of_kind(FileKind.CHECKPOINT)))
+    found = resume_segments(engine.spark, capture, earlier.read("segments"), few.read("checkpoints"))
     few.forget()
     return found
 
 
-def resumed_source(spark: SparkSession, capture: Capture, earlier: RunStore, *, is_small: bool) -> CaptureSource:
+def resumed_source(engine: Engine, capture: Capture, earlier: RunStore) -> CaptureSource:
     """The rows of a capture, with what an earlier run has already read of its segments."""
     if not capture.resumed:
-        return CaptureSource(spark, capture, is_small)
-    now = resumed_frame(spark, capture).select(*_SEGMENT, F.struct("path", "position", "last_offset").alias("now"))
+        return engine.source(capture)
+    now = resumed_frame(engine.spark, capture)
+    now = now.select(*_SEGMENT, F.struct("path", "position", "last_offset").alias("now"))
     raw = earlier.read("segments").where(F.col("kind") == "raw").join(broadcast(now), on=list(_SEGMENT), how="inner")
-    read = mapped(raw.select(*TABLES["segments"].names, "now"), _read_before, SEGMENT_PARTS, in_driver=is_small)
-    return CaptureSource(spark, capture, is_small, read)
+    read = mapped(raw.select(*TABLES["segments"].names, "now"), _read_before, SEGMENT_PARTS)
+    return engine.source(capture, read)

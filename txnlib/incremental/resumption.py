@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
-from txnlib.delta.store import RunStore
+from txnlib.engine.store import RunStore
 from txnlib.incremental.earlier_run import EarlierRun, resumed_frame
 from txnlib.incremental.resumed_spans import (
     APPENDED,
@@ -20,8 +20,8 @@ from txnlib.incremental.resumed_spans import (
 )
 from txnlib.readers.capture import Capture
 from txnlib.readers.file_parts import first_segments
+from txnlib.spark.frames import local_rows
 from txnlib.spark.joins import broadcast
-from txnlib.spark.local_rows import local_rows
 from txnlib.spark.producers.partition_transactions import partition_transactions
 from txnlib.spark.schemas import COPY
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from txnlib.ask.report import terminal_report
 from txnlib.ask.run_result import is_failure
-from txnlib.delta.retention import forget_runs
+from txnlib.engine.retention import forget_runs
 from txnlib.errors import ExitCode
 from txnlib.jobs import options
 from txnlib.jobs.main import plan_text, reopen_run, say

@@ -77,9 +77,7 @@ def _traces_of(error: Exception, argv: Sequence[str]) -> str:
 
 def reopen_run(options: Namespace) -> Run:
     """The run that an earlier job started: the newest in `audit_runs`, or the one of --cluster and --as-of."""
-    run = pipeline_run.reopen_run(request_of(options), say)
-    pipeline_run.tune_again(run)
-    return run
+    return pipeline_run.reopen_run(request_of(options), say)
 
 
 def plan_text(run: Run) -> str:

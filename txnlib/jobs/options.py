@@ -14,6 +14,7 @@ from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.run_result import CONDITIONS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
+from txnlib.engine.engine import ENGINES
 from txnlib.errors import UsageError
 from txnlib.jobs.progress import FORMATS, TEXT
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
@@ -72,7 +73,7 @@ GROUPS: Final = {
     "Limits of the verdicts": (),
     "What to read": ("--mode", "--dry-run"),
     "Results": ("--report", "--metrics", "--summary", "--fail-on", "--acknowledged"),
-    "Running": ("--keep-days", "--quiet"),
+    "Running": ("--engine", "--keep-days", "--quiet"),
     "Rare options": (
         "--transaction-max-timeout-ms",
         "--in-doubt-after",
@@ -136,6 +137,12 @@ OPTIONS: Final = (
         _REPORTS,
         "Also write the report in numbers, as JSON; '-' prints it in place of the report",
         {"metavar": "FILE.json"},
+    ),
+    Option(
+        "--engine",
+        _ALL,
+        "What carries out the queries. Default: spark with --master, SPARK_MASTER, SPARK_REMOTE or --schema, else embedded",
+        {"choices": ENGINES},
     ),
     Option(
         "--mode",

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from txnlib.ask.acknowledgements import Acknowledgement, acknowledged
 from txnlib.ask.summary import Summary, summarise
-from txnlib.delta.views import create_views
+from txnlib.engine.views import create_views
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, reading_text
 from txnlib.pipeline.run_lock import claim

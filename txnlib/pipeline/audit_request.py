@@ -30,6 +30,8 @@ class AuditRequest:
     #: Numbers by `settings.Setting.argument`, in the units of the options.
     settings: Mapping[str, int | None] = field(default_factory=dict)
     mode: str = FULL
+    #: `embedded` or `spark`; None: Spark where somebody named one.
+    engine: str | None = None
     follow_links: bool = False
 
     def __post_init__(self) -> None:

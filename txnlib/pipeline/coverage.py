@@ -24,7 +24,7 @@ from txnlib.readers.typed_rows import arrow_rows
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.coverage import epochs_of_segments, newest_snapshots
-from txnlib.spark.local_rows import local_rows
+from txnlib.spark.frames import local_rows
 
 
 def _notes(run: Run) -> CaptureNotes:

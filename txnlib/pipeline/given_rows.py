@@ -12,8 +12,6 @@ from inspect import signature
 from operator import and_
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -41,28 +39,18 @@ class Given:
 
 
 def having(name: str, /, **values: Collection[object]) -> Given:
-    """The rows of a table that have one of the values in each of these columns; without Spark if the driver holds the
-    table."""
+    """The rows of a table that have one of the values in each of these columns."""
 
-    def found(run: Run) -> DataFrame | pa.Table:
-        rows = run.tables.held_rows(name)
-        if rows is None:
-            return run.tables.read(name).where(
-                reduce(and_, [F.col(column).isin(*each) for column, each in values.items()])
-            )
-        return rows.filter(reduce(and_, [pc.field(column).isin(list(each)) for column, each in values.items()]))
+    def found(run: Run) -> DataFrame:
+        conditions = [F.col(column).isin(*each) for column, each in values.items()]
+        return run.tables.read(name).where(reduce(and_, conditions))
 
     return Given((name,), found)
 
 
 def foremost_open() -> Given:
-    """The open transactions, or those that count of more than the driver holds."""
-
-    def found(run: Run) -> DataFrame | pa.Table:
-        rows = run.tables.held_rows("open_transactions")
-        return foremost(run.tables.read("open_transactions")) if rows is None else rows
-
-    return Given(("open_transactions",), found)
+    """The open transactions that count (`foremost`)."""
+    return Given(("open_transactions",), lambda run: foremost(run.tables.read("open_transactions")))
 
 
 def selected(transform: Callable[..., DataFrame]) -> Given:

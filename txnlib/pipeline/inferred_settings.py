@@ -26,8 +26,8 @@ from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.readers.capture_notes import DEFAULT_INSTANT
 from txnlib.settings import BROKER_SETTINGS, NOTED, SETTINGS
+from txnlib.spark.frames import local_rows
 from txnlib.spark.joins import broadcast
-from txnlib.spark.local_rows import local_rows
 from txnlib.spark.metadata_log import reach
 from txnlib.spark.schemas import COPY
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
@@ -17,25 +17,20 @@ from txnlib.core.chains import Chain, RunHistory
 from txnlib.core.display import Written, size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
-from txnlib.delta.session import delta_session
-from txnlib.delta.store import RunStore, Store
-from txnlib.delta.tuning import Plans, Tuning
+from txnlib.engine.engine import Engine, open_engine
+from txnlib.engine.store import RunStore, Store
 from txnlib.errors import UnreadableInputError, UsageError, meant
 from txnlib.incremental import EarlierRun, Resumption, history_of, resume_from, resumed_source, runs_to_continue
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run_owner import this_process
-from txnlib.pipeline.step_plans import OF_BATCHES, Scale, is_small, scale_of
-from txnlib.readers.capture import Capture, FileKind, list_capture
+from txnlib.readers.capture import Capture, list_capture
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
+from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
-from txnlib.spark.local_rows import local_rows
 from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
-
-#: Stands for a number of rows that no commit tells.
-UNTOLD_ROWS: Final = 1 << 62
 
 
 def silent(text: str) -> None:
@@ -46,7 +41,7 @@ def silent(text: str) -> None:
 class Run:
     """One audit: its session, tables and settings, and, while ingesting, its capture."""
 
-    spark: SparkSession
+    engine: Engine
     tables: RunStore
     settings: Settings
     started_at: datetime
@@ -69,13 +64,10 @@ class Run:
     written: dict[str, Written] = field(default_factory=dict)
     #: The written tables that consist of many small files.
     scattered: list[str] = field(default_factory=list)
-    #: The settings of the session; None for a run without steps.
-    tuning: Tuning | None = None
-    scale: Scale = Scale.NONE_NEED
-    #: Number of segments, or files with text, of the capture.
-    segments: int = 0
-    #: Rows of `record_batches`, if the run was opened again.
-    counted_batch_rows: int = 0
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.engine.spark
 
     @property
     def capture(self) -> Capture | None:
@@ -86,26 +78,6 @@ class Run:
     def thresholds(self) -> Thresholds:
         known = self.settings.model_dump(include=set(Thresholds.__dataclass_fields__))
         return Thresholds(**known, is_limit_hidden=self.settings.is_limit_hidden)
-
-    @property
-    def new_batch_rows(self) -> int:
-        """Rows of `record_batches` that this run wrote: 0 until it has, many if no commit tells. Opened again, all its
-        rows."""
-        written = self.written.get("record_batches")
-        if written is None:
-            return self.counted_batch_rows
-        return UNTOLD_ROWS if written.rows is None else written.rows
-
-    @property
-    def batch_rows(self) -> int:
-        """About as many rows of `record_batches` as this run has, including earlier ones of its chain; 0 until they are
-        written.
-
-        Bytes say how many are earlier ones: to count them would take seconds of every night.
-        """
-        if self.resumption is None or self.capture is None:
-            return self.new_batch_rows
-        return self.new_batch_rows * self.capture.size // max(self.capture.size_to_read, 1)
 
     def note(self, status: str, counts: Mapping[str, object] | None = None) -> None:
         """Writes the row of the run in `audit_runs`."""
@@ -135,51 +107,36 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
     capture = list_capture(request.input, follow_links=request.follow_links, say=say)
-    spark = delta_session("txnlib")
-    scale, tuning = scale_of(capture.size, capture.size_of_topics, len(capture.files)), Tuning(spark)
-    tuning.tune(Plans.SMALL if scale is Scale.ALL_FIT else Plans.FEW_ROWS)
-    store = _store(request, spark, scale)
+    engine = open_engine(request.engine, request.schema)
+    store = _store(request, engine)
     cluster = str(_given(request, given, capture)["cluster"])
     history = history_of(store, cluster)
-    source, earlier, newest_ms = _continue(request, cluster, capture, store, history, say)
+    source, earlier, newest_ms = _continue(request, cluster, capture, engine, store, history, say)
     settings = _decide(request, given, source, earlier, newest_ms)
     chain, night = history.next_place(settings.run_id, None if earlier is None else earlier.run)
     settings = settings.model_copy(update={"chain": chain, "night": night})
     tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
-    resumption = None if earlier is None else Resumption(spark, source.capture, earlier, tables)
-    return Run(
-        spark,
-        tables,
-        settings,
-        started_at,
-        capture.inputs,
-        source,
-        resumption,
-        history,
-        say=say,
-        tuning=tuning,
-        scale=scale,
-        segments=len(capture.of_kind(FileKind.SEGMENT, FileKind.DUMP)),
-    )
+    resumption = None if earlier is None else Resumption(engine.spark, source.capture, earlier, tables)
+    return Run(engine, tables, settings, started_at, capture.inputs, source, resumption, history, say=say)
 
 
 def _continue(
     request: AuditRequest,
     cluster: str,
     capture: Capture,
+    engine: Engine,
     store: Store,
     history: RunHistory,
     say: Callable[[str], object],
 ) -> tuple[CaptureSource, EarlierRun | None, int | None]:
     """What to read of the capture, the run to continue, and the newest broker-stamped time, if it was searched for."""
-    whole = CaptureSource(store.spark, capture, is_small(capture.size, len(capture.files)))
+    whole = engine.source(capture)
     if request.mode != INCREMENTAL:
         return whole, None, None
     known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
     for earlier in runs_to_continue(store, cluster, history, known_ms):
-        found = resume_from(store.spark, capture, earlier.tables, in_driver=whole.is_small)
-        is_few = is_small(found.size_to_read, len(found.files))
-        source = resumed_source(store.spark, found, earlier.tables, is_small=is_few)
+        found = resume_from(engine, capture, earlier.tables)
+        source = resumed_source(engine, found, earlier.tables)
         newest_ms = _newest_stamp(source) if known_ms is None else None
         if newest_ms is not None and newest_ms <= earlier.run.as_of_ms:
             source.forget()
@@ -205,17 +162,11 @@ def _chain_of(settings: Settings, history: RunHistory) -> Chain | None:
     return history.chain(settings.run_id, settings.as_of_ms, settings.chain, settings.night)
 
 
-def _store(request: AuditRequest, spark: SparkSession, scale: Scale = Scale.NONE_NEED) -> Store:
+def _store(request: AuditRequest, engine: Engine) -> Store:
     output = request.output
     if output is not None and "://" not in output:
         output = str(Path(output.removeprefix("file:")).absolute())
-    return _of_scale(Store(spark, output, request.schema), scale)
-
-
-def _of_scale(store: Store, scale: Scale) -> Store:
-    """The store, with the tables that are expected to fit in the driver."""
-    large = OF_BATCHES if scale is Scale.BATCHES_DO_NOT else frozenset()
-    return replace(store, is_small=scale is not Scale.NONE_NEED, large=large)
+    return engine.store(output, request.schema)
 
 
 def _given(request: AuditRequest, given: BaseModel, capture: Capture) -> dict[str, Any]:
@@ -258,7 +209,7 @@ def _as_of(request: AuditRequest, source: CaptureSource, newest_ms: int | None) 
 
 def _newest_stamp(source: CaptureSource) -> int:
     """The newest broker-stamped time in the segments of a capture. Raises UnreadableInputError if there is none."""
-    newest = source.frame("segments").selectExpr(f"max({clock_ms('newest_broker_ms')}) AS newest").first()
+    newest = source.read("segments").selectExpr(f"max({clock_ms('newest_broker_ms')}) AS newest").first()
     if newest is None or newest["newest"] is None:
         raise UnreadableInputError(
             ", ".join(source.capture.inputs),
@@ -277,8 +228,8 @@ def reopen_run(
 ) -> Run:
     """Opens a run of `audit_runs`: the newest one that has the given cluster, instant or id. Raises UsageError if there
     is none."""
-    spark = delta_session("txnlib")
-    store = _store(request, spark)
+    engine = open_engine(request.engine, request.schema)
+    store = _store(request, engine)
     runs = store.read_all("audit_runs")
     if request.cluster is not None:
         runs = runs.where(F.col("cluster") == request.cluster)
@@ -299,19 +250,7 @@ def reopen_run(
     settings = Settings.model_validate(stored)
     history, began_at = history_of(store, settings.cluster), found["started_at"]
     tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
-    return Run(spark, tables, settings, now(), (found["input"],), history=history, began_at=began_at, say=say)
-
-
-def tune_again(run: Run) -> None:
-    """Tunes the session of a reopened run, and how its tables are stored, for the size of its input."""
-    counts = F.sum("bytes").alias("bytes"), F.count("*").alias("segments")
-    topics = run.tables.read("segments").groupBy("topic").agg(*counts).collect()
-    of_topics = {row["topic"]: row["bytes"] or 0 for row in topics}
-    run.segments = sum(row["segments"] for row in topics)
-    run.scale, run.tuning = scale_of(sum(of_topics.values()), of_topics, run.segments), Tuning(run.spark)
-    run.tables = replace(run.tables, store=_of_scale(run.tables.store, run.scale))
-    if run.scale is Scale.BATCHES_DO_NOT:  # the only scale at which their number decides how steps are planned
-        run.counted_batch_rows = run.tables.read("record_batches").count()
+    return Run(engine, tables, settings, now(), (found["input"],), history=history, began_at=began_at, say=say)
 
 
 def reading_text(capture: Capture) -> str:

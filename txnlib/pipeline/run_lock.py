@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
-from txnlib.delta.store import RunStore
+from txnlib.engine.store import RunStore
 from txnlib.errors import BusyError, MissingTableError, OvertakenError, TxnlibError
 from txnlib.incremental import history_of
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.run_owner import is_alive
-from txnlib.spark.local_rows import local_rows
+from txnlib.spark.frames import local_rows
 from txnlib.spark.schemas import TABLES
 
 #: Run id and owner, as in a row of `audit_runs`.

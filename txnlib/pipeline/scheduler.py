@@ -7,12 +7,11 @@ a small machine does four at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,14 +22,10 @@ from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.given_rows import Given, rows_of_table
 from txnlib.pipeline.run import Run
-from txnlib.pipeline.step_plans import tuned_for
 from txnlib.readers.typed_rows import arrow_rows
 from txnlib.spark.core_rows import Suspects, answers, rows_by_core, rows_of
-from txnlib.spark.local_rows import local_relation
+from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES
-
-#: Steps at a time: enough to keep two cores busy while commits wait for the file system.
-AT_ONCE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +114,13 @@ def table_of_rules(
         ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
         selects.append((called(select), of, judge))
 
-    def made(run: Run) -> DataFrame | pa.Table:
+    def made(run: Run) -> DataFrame:
         answered = [call(run) for call in calls]
         suspects = [each for each in answered if isinstance(each, Suspects)]
         suspects += [Suspects(select(run), of, judge) for select, of, judge in selects]
-        rows = [arrow_rows(name, each) for each in answered if not isinstance(each, Suspects)]
-        rows += rows_by_core(name, suspects)
-        few = pa.concat_tables([each for each in rows if isinstance(each, pa.Table)])
-        many = [each for each in rows if isinstance(each, DataFrame)]
-        return reduce(DataFrame.union, many, local_relation(run.spark, few, TABLES[name])) if many else few
+        few = pa.concat_tables([arrow_rows(name, each) for each in answered if not isinstance(each, Suspects)])
+        made_in_tasks = (rows_by_core(name, each) for each in suspects)
+        return reduce(DataFrame.union, made_in_tasks, frame_of(run.spark, few, TABLES[name]))
 
     reads = (read for call in (*calls, *(select for select, *_ in selects)) for read in call.reads)
     return TableStep(name, tuple(dict.fromkeys([*reads, *after])), made)
@@ -136,9 +129,8 @@ def table_of_rules(
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
     """Takes every step after the steps that it reads. What no step makes exists already.
 
-    Among steps that are ready, the first in the list begins first. The first failure is raised once all running steps
-    have ended: as StepError, or unchanged if it is a TxnlibError, which already says what to do. Raises ValueError for
-    steps in a cycle.
+    Among steps that are ready, the first in the list is next. The first failure is raised as StepError, or unchanged if
+    it is a TxnlibError, which already says what to do. Raises ValueError for steps in a cycle.
     """
     by_name = {step.name: step for step in steps}
     order = TopologicalSorter({step.name: [name for name in step.reads if name in by_name] for step in steps})
@@ -146,33 +138,29 @@ def carry_out(run: Run, steps: Sequence[Step]) -> None:
         order.prepare()
     except CycleError as cycle:
         raise ValueError(f"steps wait for each other: {', '.join(sorted(set(cycle.args[1])))}") from None
-    running: dict[Future[None], Step] = {}
-    with ThreadPoolExecutor(AT_ONCE) as workers:
-        while order.is_active():
-            ready = set(order.get_ready())
-            running |= {workers.submit(_take, run, step): step for name, step in by_name.items() if name in ready}
-            ended, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in ended:
-                step = running.pop(future)
-                if (error := future.exception()) is not None:
-                    workers.shutdown(cancel_futures=True)
-                    if isinstance(error, TxnlibError):
-                        raise error
-                    failure = failure_of(texts_of(error))
-                    raise StepError(step.name, failure.says, sorted(run.written), failure.cause.remedy) from error
-                order.done(step.name)
+    ready: set[str] = set()
+    while order.is_active():
+        ready |= set(order.get_ready())
+        name = next(name for name in by_name if name in ready)
+        ready.remove(name)
+        try:
+            _take(run, by_name[name])
+        except TxnlibError:
+            raise
+        except Exception as error:
+            failure = failure_of(texts_of(error))
+            raise StepError(name, failure.says, sorted(run.written), failure.cause.remedy) from error
+        order.done(name)
 
 
 def _take(run: Run, step: Step) -> None:
-    with tuned_for(run, step.name):
-        run.begin(step.name)
-        if isinstance(step, RunChange):
-            step.decide(run)
-            return
-        begun = now()
-        run.tables.write(step.name, step.transform(run))
-        commit = run.tables.commit(step.name)
-        run.written[step.name] = Written(commit.rows, (now() - begun).total_seconds())
-        if commit.is_scattered:
-            run.scattered.append(step.name)
-        run.say(f"{step.name}: {run.written[step.name]}")
+    run.begin(step.name)
+    if isinstance(step, RunChange):
+        step.decide(run)
+        return
+    begun = now()
+    commit = run.tables.write(step.name, step.transform(run))
+    run.written[step.name] = Written(commit.rows, (now() - begun).total_seconds())
+    if commit.is_scattered:
+        run.scattered.append(step.name)
+    run.say(f"{step.name}: {run.written[step.name]}")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -51,7 +50,7 @@ from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactional_ids import transactional_ids
 from txnlib.spark.coordinators.transactions import transactions
-from txnlib.spark.local_rows import no_rows
+from txnlib.spark.frames import no_rows
 from txnlib.spark.metadata_log import effective, metadata_log
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.partition_transactions import partition_transactions
@@ -102,7 +101,7 @@ def _metadata_log(run: Run) -> DataFrame:
     """The records of the metadata log; empty, without its windows, if no file may contain any."""
     if not _source(run).may_have("metadata_log"):
         return no_rows(run.spark, TABLES["metadata_log"])
-    return metadata_log(_source(run).frame("metadata_log"))
+    return metadata_log(_source(run).read("metadata_log"))
 
 
 def _of_metadata(make: Callable[..., Iterable[object]], types: Collection[MetadataType]) -> TableStep:
@@ -114,21 +113,21 @@ def _of_metadata(make: Callable[..., Iterable[object]], types: Collection[Metada
     return table_of(make, metadata_log=records, after=("metadata_log",))
 
 
-def _transaction_log(run: Run) -> DataFrame | pa.Table:
+def _transaction_log(run: Run) -> DataFrame:
     """The coordinators' records: of segments, of their dumps, and of console text, which prints no partition."""
     source = _source(run)
     if not source.may_have("console_log"):
         return source.read("transaction_log")
-    records, printed = source.frame("transaction_log"), source.frame("console_log")
+    records, printed = source.read("transaction_log"), source.read("console_log")
     return records.unionByName(console_records(printed, records, count_coordinator_partitions(run, records)))
 
 
-def _segments(run: Run) -> DataFrame | pa.Table:
+def _segments(run: Run) -> DataFrame:
     """What was read of each file, and, of console text, of each coordinator partition."""
     source = _source(run)
     if not source.may_have("console_log"):
         return source.read("segments")
-    segments = source.frame("segments")
+    segments = source.read("segments")
     records = run.tables.read("transaction_log").where(F.col("source").startswith("console:"))
     return segments.unionByName(console_segments(segments, records))
 
