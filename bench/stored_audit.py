@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from txnlib.delta.store import RunStore, Store
+
 from txnlib.jobs import options
 from txnlib.jobs.main import reopen_run
 from txnlib.pipeline.run import Run

@@ -7,6 +7,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,30 +33,27 @@ SLOW = (
     "tests/jobs/test_kills.py",
 )
 
-#: Need a session, too, but share no audit with the others: a second one, so that both processes end together.
-BESIDE = ("tests/house/", "tests/notebooks/")
-#: Folders without a test of the first session. Its process takes ten seconds less if it does not read them.
-WITHOUT_SESSION = (*BESIDE, "tests/ask/", "tests/core/", "tests/deploy/", "tests/page/", "tests/readers/")
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", choices=("embedded", "spark"), default="embedded", help="the engine of `spark`")
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    place = f"tests/{collection_path.relative_to(Path(__file__).parent)}/"
-    return True if config.option.markexpr.startswith("session") and place.startswith(WITHOUT_SESSION) else None
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what is too slow for CI (run-tests.sh), and takes the tests of the chosen engine.
 
-
-@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what shares the first Spark session, so that the rest can run beside it, and what is too slow for CI
-    (run-tests.sh)."""
+    One process has one kind of PySpark. On Spark, only what it alone has (`classic`) and laws of both engines (`both`).
+    """
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        if "spark" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(BESIDE):
-            if item.nodeid.startswith(WITHOUT_SESSION):
-                raise pytest.UsageError(
-                    f"{item.nodeid} asks for Spark: take its folder out of WITHOUT_SESSION, tests/conftest.py"
-                )
-            item.add_marker(pytest.mark.session)
+    is_embedded = config.option.engine == "embedded"
+    kept = [item for item in items if (not item.get_closest_marker("classic") if is_embedded else _is_of_spark(item))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
+def _is_of_spark(item: pytest.Item) -> bool:
+    return item.get_closest_marker("classic") is not None or item.get_closest_marker("both") is not None
 
 
 def _remember_classes() -> None:
@@ -80,7 +78,29 @@ def _remember_classes() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The engine that --engine names."""
+    if request.config.option.engine == "embedded":
+        from txnlib.engine.embedded import running
+
+        found = running(is_asked_for=True)
+        yield found
+        found.close()
+        return
+    from txnlib.engine.spark import SparkEngine
+
+    with _classic_session(tmp_path_factory):
+        yield SparkEngine()
+
+
+@pytest.fixture(scope="session")
+def spark(engine: Any) -> Any:
+    """The session of the engine."""
+    return engine.spark
+
+
+@contextmanager
+def _classic_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A small local session with Delta; each setting with its reason."""
     from pyspark.sql import SparkSession
 

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 from tests.support.frames import frame
 from txnlib.core.chains import Chain
 from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.delta.retention import forget_runs
-from txnlib.delta.store import RunStore, Store
+from txnlib.engine.retention import forget_runs
+from txnlib.engine.store import RunStore, Store
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark.schemas import TABLES
 

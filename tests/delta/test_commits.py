@@ -7,8 +7,8 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.frames import frame
-from txnlib.delta.commits import MANY_FILES, SMALL_FILE_BYTES, Commit, commit_of, newest_commit
-from txnlib.delta.store import RunStore, Store
+from txnlib.engine.commits import MANY_FILES, SMALL_FILE_BYTES, Commit, commit_of, newest_commit
+from txnlib.engine.store import RunStore, Store
 from txnlib.spark.schemas import TABLES
 
 

@@ -8,17 +8,17 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from txnlib.delta import local_tables
+from txnlib.delta import store as store_module
 
 from tests.delta.test_store import positions
 from tests.delta.test_store import rows as stretches
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Array, Scalar, Struct
-from txnlib.delta import local_tables
-from txnlib.delta import store as store_module
-from txnlib.delta.store import RunStore, Store
+from txnlib.engine.store import RunStore, Store
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark import local_rows
-from txnlib.spark.local_rows import local_relation
+from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES
 
 #: One with every type of a column, and one that is partitioned by more than the run.
@@ -84,7 +84,7 @@ def stored(store, name):
 def test_a_table_is_stored_as_spark_stores_it(spark, by_spark, local, name):
     rows = any_rows(Random(name), name)
     for store in (by_spark, local):
-        RunStore(store, "eu", "eu-1").write(name, local_relation(spark, rows, TABLES[name]))
+        RunStore(store, "eu", "eu-1").write(name, frame_of(spark, rows, TABLES[name]))
     assert stored(local, name) == stored(by_spark, name)
     spark_alone = replace(local, is_small=False)
     read = [sorted(map(str, store.read_all(name).collect())) for store in (by_spark, local, spark_alone)]
@@ -154,7 +154,7 @@ def test_rows_of_the_driver_are_written_by_spark_to_a_table_that_may_be_large(sp
 
 def test_a_table_of_an_older_version_gets_its_new_columns(spark, local):
     older = TABLES["open_transactions"].names[:-2]
-    opened = local_relation(spark, any_rows(Random(7), "open_transactions"), TABLES["open_transactions"])
+    opened = frame_of(spark, any_rows(Random(7), "open_transactions"), TABLES["open_transactions"])
     stamps = {"cluster": F.lit("eu"), "run_id": F.lit("eu-0")}
     opened.select(*older).withColumns(stamps).write.format("delta").partitionBy("run_id").save(
         f"{local.output}/open_transactions"

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import functions as F
-
-from txnlib.delta.session import delta_session
 from txnlib.delta.tuning import Plans, Tuning, settings_kept
+
+from txnlib.engine.spark import delta_session
 from txnlib.spark import local_rows as local_rows_module
+from txnlib.spark.frames import local_rows, settled
 from txnlib.spark.joins import BROADCAST_LIMIT, NEVER, broadcast
-from txnlib.spark.local_rows import local_rows, settled
 
 SCHEMA = (
     "name string, at timestamp, numbers array<int>, place struct<topic: string, partition: int>, is_seen boolean, bytes"

@@ -7,15 +7,15 @@ from typing import Final
 import pytest
 from pyarrow.parquet import ParquetFile
 from pyspark.sql import functions as F
+from txnlib.delta.local_tables import CONSTRAINTS, options_of
+from txnlib.delta.tuning import Plans, Tuning, settings_kept
 
 from tests.support.frames import empty, frame
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.delta.local_tables import CONSTRAINTS, options_of
-from txnlib.delta.retention import forget_runs
-from txnlib.delta.store import RunStore, Store, stored_schema
-from txnlib.delta.tuning import Plans, Tuning, settings_kept
+from txnlib.engine.retention import forget_runs
+from txnlib.engine.store import RunStore, Store, stored_schema
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.schemas import TABLES
 

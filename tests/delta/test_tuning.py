@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 from pyspark.errors import PySparkException
-
 from txnlib.delta.tuning import CODEGEN, Plans, Tuning
-from txnlib.spark.local_rows import setting
+
+from txnlib.spark.frames import setting
 
 
 class Settings(dict):

@@ -19,8 +19,8 @@ from txnlib.ask.sql import ask
 from txnlib.core.schema import ALWAYS_THERE, TABLES
 from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 from txnlib.core.schema.views import OF_REPORT, VIEWS
-from txnlib.delta.store import Store
-from txnlib.delta.views import create_views
+from txnlib.engine.store import Store
+from txnlib.engine.views import create_views
 from txnlib.jobs import audit
 from txnlib.jobs.main import main
 

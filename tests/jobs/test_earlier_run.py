@@ -9,7 +9,7 @@ import pytest
 from tests.support import live_output
 from tests.support.frames import empty
 from tests.support.memory_audits import MemoryTables, audited
-from txnlib.delta.store import stored_schema
+from txnlib.engine.store import stored_schema
 from txnlib.incremental import history_of
 from txnlib.pipeline.given_rows import earlier_rows_of
 from txnlib.pipeline.run import Run

@@ -10,8 +10,8 @@ from tests.support.daemons import OF_EARLIER_RUNS
 from tests.support.memory_audits import audited, needed_for, printed
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema.rows_of_runs import OF_LOG
-from txnlib.delta.retention import forget_runs
-from txnlib.delta.store import RunStore
+from txnlib.engine.retention import forget_runs
+from txnlib.engine.store import RunStore
 from txnlib.incremental import resumption
 from txnlib.jobs.audit import ingest_dumps, reconstruct_state, report_transactions
 from txnlib.jobs.main import main

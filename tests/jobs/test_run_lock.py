@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from txnlib.core.chains import Chain
-from txnlib.delta.store import RunStore, Store
+from txnlib.engine.store import RunStore, Store
 from txnlib.errors import BusyError, OvertakenError
 from txnlib.incremental import history_of
 from txnlib.pipeline.run import Run

@@ -3,17 +3,17 @@
 from types import SimpleNamespace
 
 import pytest
-
-from txnlib.ask.run_result import Written
 from txnlib.delta import store
 from txnlib.delta.tuning import Plans, settings_kept
+from txnlib.pipeline.step_plans import Scale, plans_of, scale_of
+
+from txnlib.ask.run_result import Written
 from txnlib.jobs import options
 from txnlib.jobs.options import parse, request_of
 from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline import step_plans
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import carry_out
-from txnlib.pipeline.step_plans import Scale, plans_of, scale_of
 from txnlib.pipeline.tables import AUDIT
 from txnlib.spark.schemas import TABLES
 

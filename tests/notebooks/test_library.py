@@ -12,13 +12,13 @@ from shutil import rmtree
 from typing import get_args, get_type_hints
 
 import pytest
+from txnlib.delta import session
+from txnlib.delta.tuning import Plans, Tuning, settings_kept
 
 import txnlib
 from tests.support.delta_tables import called_plainly, txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
 from txnlib import api, errors
-from txnlib.delta import session
-from txnlib.delta.tuning import Plans, Tuning, settings_kept
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 from txnlib.pipeline.audit_request import MODES, AuditRequest
 

@@ -13,7 +13,7 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.readers.typed_rows import arrow_rows, columns_read, typed_rows
 from txnlib.spark.core_rows import answers, rows_of
-from txnlib.spark.local_rows import local_relation
+from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES
 
 
@@ -103,4 +103,4 @@ def test_of_a_wide_table_only_the_columns_of_the_class_are_read(spark):
 def test_rows_of_several_parts_are_all_in_the_frame(spark: SparkSession) -> None:
     none, some = arrow_rows("coverage", []), arrow_rows("coverage", COPIES)
     rows = pa.concat_tables([none, some, none, some])
-    assert local_relation(spark, rows, TABLES["coverage"]).toArrow()["status"].to_pylist() == ["one", None] * 2
+    assert frame_of(spark, rows, TABLES["coverage"]).toArrow()["status"].to_pylist() == ["one", None] * 2

@@ -18,10 +18,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tests.support.memory_audits import MemoryTables
 from txnlib.ask.main import main
 from txnlib.core.schema.views import VIEWS
-from txnlib.delta.store import stored_schema
+from txnlib.engine.store import stored_schema
 from txnlib.pipeline.query_run import SparkRows
 from txnlib.settings import Settings
-from txnlib.spark.local_rows import local_relation, no_rows
+from txnlib.spark.frames import frame_of, no_rows
 from txnlib.spark.schemas import TABLES
 
 NOW = 1_710_120_000_000
@@ -51,7 +51,7 @@ def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
 
     def read(name: str) -> DataFrame:
         rows = pa.table(DeltaTable(str(root / name)).to_pyarrow_table())
-        return local_relation(spark, rows.combine_chunks(), from_arrow_schema(rows.schema))
+        return frame_of(spark, rows.combine_chunks(), from_arrow_schema(rows.schema))
 
     return SparkRows(str(root), read)
 

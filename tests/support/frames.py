@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.readers.decoded_records import entry_row
-from txnlib.spark.local_rows import local_rows, no_rows
+from txnlib.spark.frames import local_rows, no_rows
 
 
 def examples(count: int) -> settings:

@@ -14,14 +14,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from txnlib.core.batch_runs import single_batches
-from txnlib.delta.commits import Commit
+from txnlib.engine.commits import Commit
 from txnlib.errors import MissingTableError
 from txnlib.jobs.options import AUDIT, parse, request_of
 from txnlib.pipeline.run import Run, open_run
 from txnlib.pipeline.scheduler import TableStep, carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.settings import Settings
-from txnlib.spark.local_rows import local_relation
+from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES, conform
 
 
@@ -62,7 +62,7 @@ class MemoryTables:
     def read(self, name: str) -> DataFrame:
         if name not in self.tables:
             raise MissingTableError(name, "audit")
-        return local_relation(self.spark, self.tables[name], TABLES[name])
+        return frame_of(self.spark, self.tables[name], TABLES[name])
 
     def made(self, name: str) -> pa.Table:
         """The table, made now if it was not yet."""

@@ -31,7 +31,7 @@ from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import joins
 from txnlib.spark.core_rows import struct, struct_of
-from txnlib.spark.local_rows import arrow_schema, local_relation
+from txnlib.spark.frames import arrow_schema, frame_of
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.batch_evidence import stamps_around
 from txnlib.spark.tables.open_transactions import judged_rows
@@ -136,9 +136,7 @@ FULL = replace(
 
 def frame_of(spark, dossiers: list[Dossier]):
     kind = struct_of(Dossier)
-    return local_relation(
-        spark, pa.Table.from_pylist([plain(each) for each in dossiers], schema=arrow_schema(kind)), kind
-    )
+    return frame_of(spark, pa.Table.from_pylist([plain(each) for each in dossiers], schema=arrow_schema(kind)), kind)
 
 
 def test_a_dossier_survives_the_way_through_a_frame(spark):
