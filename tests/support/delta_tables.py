@@ -13,16 +13,17 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tests.support.memory_audits import MemoryTables
 from txnlib.ask.main import main
 from txnlib.core.schema.views import VIEWS
-from txnlib.engine.store import stored_schema
+from txnlib.engine.tables import stored_columns
 from txnlib.pipeline.query_run import SparkRows
+from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.settings import Settings
-from txnlib.spark.frames import frame_of, no_rows
-from txnlib.spark.schemas import TABLES
+from txnlib.spark.frames import frame_of
+from txnlib.spark.schemas import TABLES, spark_schema
 
 NOW = 1_710_120_000_000
 RUN = f"test-{NOW}"
@@ -33,8 +34,8 @@ def at(ms: int) -> datetime:
 
 
 def write(root: Path, name: str, *rows: dict[str, Any], run_id: str = RUN) -> None:
-    """Adds rows to a table, in the schema that Spark gives it."""
-    schema = pa.schema(field.remove_metadata() for field in to_arrow_schema(stored_schema(name), timezone="UTC"))
+    """Adds rows to a table, in the schema that an audit gives it."""
+    schema = arrow_schema(stored_columns(name))
     full = [dict.fromkeys(schema.names) | {"cluster": "test", "run_id": run_id} | row for row in rows]
     write_deltalake(str(root / name), pa.Table.from_pylist(full, schema), mode="append", partition_by=["run_id"])
 
@@ -61,10 +62,10 @@ def session_views(spark: SparkSession, root: Path) -> Iterator[None]:
     """The tables of a folder and the views, as temporary views; from memory: opening dozens of Delta tables takes
     long."""
     for name in TABLES:
-        stored = DeltaTable(str(root / name)).to_pyarrow_table() if (root / name).exists() else None
-        has_rows = stored is not None and stored.num_rows
-        rows = spark.createDataFrame(stored) if has_rows else no_rows(spark, stored_schema(name))
-        rows.to(stored_schema(name)).createOrReplaceTempView(name)
+        columns = stored_columns(name)
+        no_rows = arrow_schema(columns).empty_table()
+        stored = DeltaTable(str(root / name)).to_pyarrow_table() if (root / name).exists() else no_rows
+        frame_of(spark, stored, spark_schema(columns)).createOrReplaceTempView(name)
     for name, view in VIEWS.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
     yield
