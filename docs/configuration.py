@@ -1,10 +1,8 @@
-"""conf/audit.toml, and the tables of configuration.md: capture.json and environment variables."""
+"""conf/audit.toml, and the fields of capture.json for configuration.md."""
 
 from __future__ import annotations
 
-import re
 import textwrap
-from pathlib import Path
 from typing import Any
 
 from markdown_table import table
@@ -13,7 +11,6 @@ from pydantic import BaseModel
 from txnlib.readers.capture_notes import CaptureNotes, PartitionNotes
 from txnlib.settings import KEYS, SECTIONS, SETTINGS
 
-ROOT = Path(__file__).resolve().parent.parent
 SETTINGS_FILE = """\
 # Settings of an audit: `--conf conf/audit.toml`. Every key is optional. Options on the command line override this file,
 # which overrides capture.json, which overrides the defaults shown here. Numbers are at most 2_147_483_647.
@@ -81,35 +78,7 @@ def _kind(said: dict[str, Any]) -> str:
     return "text" if said["type"] == "string" else said["type"]
 
 
-def _submit() -> list[str]:
-    rows = _header("spark-submit.sh", "Environment variable", 3)
-    told = [(f"`{name}`", "" if value == "-" else value, meaning) for name, value, meaning in rows]
-    return table(("variable", "default", "meaning"), told)
-
-
-def _installs() -> list[str]:
-    rows = _header("bootstrap.sh", "Variables it reads", 2)
-    return table(("variable", "meaning"), [(_ticked(names), meaning) for names, meaning in rows])
-
-
-def _ticked(names: str) -> str:
-    return re.sub(r"\w+", lambda match: f"`{match[0]}`", names)
-
-
-def _header(script: str, title: str, columns: int) -> list[list[str]]:
-    """Rows of the table below a title in a script's header; lines without so many columns are left out."""
-    _, _, below = (ROOT / script).read_text().partition(f"# {title}")
-    rows = []
-    for line in below.splitlines()[1:]:
-        if not line.startswith("#   "):
-            break
-        rows.append(re.split(r" {2,}", line.removeprefix("#").strip(), maxsplit=columns - 1))
-    return [row for row in rows if len(row) == columns]
-
-
 BLOCKS = {
     "notes": _notes,
     "partition-notes": lambda: _noted(_properties(PartitionNotes)),
-    "spark-submit": _submit,
-    "bootstrap": _installs,
 }

@@ -162,7 +162,7 @@ def _copies() -> list[str]:
 
 def _doubts() -> list[str]:
     order = ", ".join(f"`{reason.value}`" for reason, _ in DOUBTS)
-    return [f"{order}. The next section has their texts.\n"]
+    return [f"{order}.\n"]
 
 
 def _reasons() -> list[str]:

@@ -1,4 +1,4 @@
-"""Columns of the tables to query first, the names of all others, and views, for the page about tables."""
+"""Columns and views for the page about tables. Those to query first have columns there, all others only a name."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _table(name: str) -> list[str]:
     columns, common = CATALOGUE[name].columns, _common()
     lines = [f"## {name}\n", f"{CATALOGUE[name].comment}\n"]
     if columns == CATALOGUE[QUERIED_FIRST[0]].columns and name != QUERIED_FIRST[0]:
-        return [*lines, f"Its columns are those of [{QUERIED_FIRST[0]}](#{QUERIED_FIRST[0]}).\n"]
+        return [*lines, f"Columns: those of [{QUERIED_FIRST[0]}](#{QUERIED_FIRST[0]}).\n"]
     chained = CHAIN_COLUMNS if name in WITH_CHAIN else ()
     if shared := [*chained, *(column for column in columns if common.get(column.name) == column)]:
         lines.append(f"[Shared](#columns-of-several-tables): {_names(shared)}.\n")
@@ -90,9 +90,9 @@ def _views() -> list[str]:
     ]
     of_runs = (
         ", ".join(f"`{name}`" for name in ALL_OF_RUNS),
-        "What each run has: its own rows, and those of earlier runs that still count.",
+        "The rows of the log that each run has.",
     )
-    newest = (", ".join(latest), "The same rows, of the newest finished run of each cluster.")
+    newest = (", ".join(latest), "Those of the newest finished run of each cluster.")
     return table(("view", "rows"), [*others, of_runs, newest])
 
 
