@@ -25,12 +25,13 @@ from txnlib.ask.timeline import Timeline, timeline_of
 from txnlib.ask.transaction import ExplainedTransaction, whole_transaction
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
-from txnlib.engine.engine import EMBEDDED, choose, open_engine
+from txnlib.engine.choice import EMBEDDED, choose
+from txnlib.engine.engine import open_engine
 from txnlib.engine.views import create_temporary_views
 from txnlib.errors import UsageError
 from txnlib.page.page_rows import page_rows_of
 from txnlib.page.report_page import render_page
-from txnlib.pipeline.audit import carry_out_steps, close
+from txnlib.pipeline.audit import carry_out_steps, close, summary_of
 from txnlib.pipeline.audit_request import FULL, AuditRequest
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, open_run, reopen_run, silent
@@ -221,7 +222,8 @@ def audit(
     )
     run = open_run(request, silent if progress is None else progress)
     carry_out_steps(run, AUDIT, take_over=take_over)
-    summary = close(run)
+    summary = summary_of(run)
+    close(run, summary)
     run.engine.release()
     return _audit(replace(run, source=None, resumption=None), summary, folder)
 

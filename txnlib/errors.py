@@ -43,6 +43,8 @@ class ExitCode(IntEnum):
     UNUSABLE = 2
     #: A condition of `--fail-on` holds.
     MATCHED = 3
+    #: Ctrl-C, as shells say it: 128 and the number of the signal.
+    INTERRUPTED = 130
 
 
 class TxnlibError(Exception):

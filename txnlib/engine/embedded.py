@@ -13,7 +13,6 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,10 +50,6 @@ class EmbeddedEngine:
     _lock: int
 
     name = "embedded"
-
-    @property
-    def version(self) -> str:
-        return f"Sail {version('pysail')}"
 
     def store(self, output: str | None, schema: str | None) -> Store:
         """The tables under a local folder or the URI of an object store. Raises UsageError for any other place."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
@@ -23,8 +22,6 @@ class PoolSource(CaptureSource):
     """A capture that processes of this machine read. `folder`: where they write."""
 
     folder: Path = field(kw_only=True)
-    #: Called with the bytes of each bundle of files once it was read.
-    is_read: Callable[[int], object] = field(default=lambda size: None, kw_only=True)
     _read: Path | None = field(default=None, init=False, repr=False)
 
     def forget(self) -> None:

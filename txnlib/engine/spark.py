@@ -38,10 +38,6 @@ class SparkEngine:
         self._before = {key: _setting(self.spark, key) for key in WRITE}
         _set(self.spark, WRITE)
 
-    @property
-    def version(self) -> str:
-        return f"Spark {self.spark.version}"
-
     def store(self, output: str | None, schema: str | None) -> Store:
         """The tables under a folder or any Hadoop URI, or in a catalog schema."""
         return Store(self.spark, SparkTables(self.spark, output, schema), output, schema)

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 
 from txnlib.errors import ExitCode, StepError, TxnlibError
 from txnlib.jobs import traces
-from txnlib.jobs.options import request_of
 from txnlib.jobs.progress import LINES, set_up
-from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline.failure import failure_of, texts_of
-from txnlib.pipeline.run import Run
-from txnlib.readers.capture import FileKind
-
-
-def say(text: str) -> None:
-    """Writes a line of progress to stderr."""
-    LINES.progress(text)
 
 
 def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process: bool = False) -> int:
@@ -36,6 +25,11 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
         return job(argv)
     except SystemExit as asked:  # argparse after --help
         return int(asked.code or 0)
+    except KeyboardInterrupt:
+        LINES.error("txnlib: interrupted; tables that are complete stay, and the same command goes on or begins again")
+        if is_process:
+            traces.end_at_once(ExitCode.INTERRUPTED)
+        return ExitCode.INTERRUPTED
     except Exception as error:  # last line of defence: report the failure
         code, text = failure(error)
         if is_process:
@@ -73,22 +67,3 @@ def _traces_of(error: Exception, argv: Sequence[str]) -> str:
         LINES.error(traces.text_of(error).rstrip())
         return ""
     return f". Traces: {file}"
-
-
-def reopen_run(options: Namespace) -> Run:
-    """The run that an earlier job started: the newest in `audit_runs`, or the one of --cluster and --as-of."""
-    return pipeline_run.reopen_run(request_of(options), say)
-
-
-def plan_text(run: Run) -> str:
-    """What an audit would read, for --dry-run."""
-    capture, settings = run.capture, run.settings
-    assert capture is not None
-    counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
-    files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
-    instant = datetime.fromtimestamp(settings.as_of_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return (
-        f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
-        f"{len(capture.files)} files, {capture.size} bytes: {files}\n"
-        f"from {', '.join(run.inputs)}"
-    )

@@ -14,7 +14,7 @@ from txnlib.ask.atomic_file import check_whole_file
 from txnlib.ask.run_result import CONDITIONS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
-from txnlib.engine.engine import ENGINES
+from txnlib.engine.choice import ENGINES
 from txnlib.errors import UsageError
 from txnlib.jobs.progress import FORMATS, TEXT
 from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number

@@ -1,29 +1,28 @@
-"""Progress of reading a capture, reported every half minute with an estimate.
-
-Progress is counted in tasks, which are all about the same size. A Spark Connect client draws a progress bar of its own,
-so nothing is reported there.
-"""
+"""What a job is doing, on stderr."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Event, Thread
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.utils import is_remote
+from txnlib.core.display import Written, duration, size
 
-from txnlib.core.display import duration, size
-from txnlib.pipeline.run import Run
+if TYPE_CHECKING:
+    from txnlib.pipeline.run import Run
 
 TEXT: Final = "text"
 JSON: Final = "json"
+#: Begins the line of a terminal again.
+_CLEAR: Final = "\r\x1b[K"
 FORMATS: Final = (TEXT, JSON)
 
 
@@ -55,9 +54,15 @@ class LogLines:
             line = f"{now:{'%H:%M:%SZ' if is_terminal else '%Y-%m-%dT%H:%M:%SZ'}} {text}"
         else:
             line = text
-        # On a terminal, the line replaces Spark's progress bar, which Spark then redraws below it.
-        sys.stderr.write(f"\r\x1b[K{line}\n" if is_terminal else f"{line}\n")
+        # On a terminal, the line replaces the one that is rewritten (`show`), or Spark's progress bar.
+        sys.stderr.write(f"{_CLEAR}{line}\n" if is_terminal else f"{line}\n")
         sys.stderr.flush()
+
+    def show(self, text: str) -> None:
+        """Rewrites the line at the bottom of a terminal. Does nothing elsewhere."""
+        if sys.stderr.isatty() and self.form == TEXT and not self.is_quiet:
+            sys.stderr.write(f"{_CLEAR}{text[: shutil.get_terminal_size().columns - 1]}")
+            sys.stderr.flush()
 
 
 #: Of this process. A job sets it before it does anything else.
@@ -76,24 +81,79 @@ def set_up(argv: Sequence[str]) -> None:
     LINES.form, LINES.is_quiet = (given.log_format if given.log_format in FORMATS else TEXT), given.quiet
 
 
-# ---- Progress on a terminal
+# ---- Progress of an audit
 
 
-#: The step that takes longest to read the capture. Others read it at the same time.
+#: The step that reads the capture.
 WALK: Final = "record_batches"
+#: Seconds between two lines about reading, where no line can be rewritten.
 SECONDS: Final = 30.0
+#: Seconds of a step that is worth a line.
+WORTH_A_LINE: Final = 2.0
+
+
+@dataclass(slots=True)
+class Meter:
+    """How far an audit is: on a terminal, one line that is rewritten; elsewhere, a line for each long step."""
+
+    total: int
+    begun: float = field(default_factory=time.monotonic)
+    read: int = 0
+    told: float = field(default_factory=time.monotonic)
+
+    def begin(self, step: str) -> None:
+        """A step begins."""
+        LINES.show(f"{step} …")
+
+    def is_read(self, size: int) -> None:
+        """So many more bytes were read."""
+        self.read += size
+        self.is_read_to(self.read / max(self.total, 1))
+
+    def is_read_to(self, share: float) -> None:
+        """That share of the capture was read."""
+        now = time.monotonic()
+        text = progress_text(self.total, share, now - self.begun)
+        LINES.show(text)
+        if now - self.told >= SECONDS:
+            self.told = now
+            LINES.progress(text)
+
+    def ended(self, step: str, written: Written) -> None:
+        """A step has ended. Nobody waits for one of moments, and an empty table tells nothing."""
+        if written.seconds > WORTH_A_LINE and written.rows != 0:
+            LINES.progress(f"{step}: {written}")
 
 
 @contextmanager
-def progress_reported(run: Run, seconds: float = SECONDS) -> Iterator[None]:
-    """Reports progress of reading every `seconds` seconds, and names Spark's jobs after their steps."""
+def progress_reported(run: Run) -> Iterator[None]:
+    """Reports what a run does."""
+    meter = Meter(0 if run.capture is None else run.capture.size_to_read)
+    run.begin, run.ended = meter.begin, meter.ended
+    if run.source is not None:
+        run.source.is_read = meter.is_read
+    with _spark_watched(run, meter):
+        yield
+    LINES.show("")
+
+
+@contextmanager
+def _spark_watched(run: Run, meter: Meter, seconds: float = 1.0) -> Iterator[None]:
+    """Names Spark's jobs after their steps, and reports how many tasks of the walk have ended. A Spark Connect client
+    draws a progress bar of its own."""
+    from pyspark.sql.utils import is_remote  # a wrong option is told before PySpark is loaded
+
     if run.capture is None or is_remote():
         yield
         return
     context = run.spark.sparkContext
-    run.begin = lambda name: _name_jobs(context, name, run.settings.cluster)
-    ended = Event()
-    reporter = Thread(target=_report, args=(run, context.statusTracker(), ended, seconds), daemon=True)
+
+    def begin(step: str) -> None:
+        _name_jobs(context, step, run.settings.cluster)
+        meter.begin(step)
+
+    run.begin, ended = begin, Event()
+    reporter = Thread(target=_watch, args=(run, context.statusTracker(), meter, ended, seconds), daemon=True)
     reporter.start()
     try:
         yield
@@ -112,13 +172,11 @@ def _name_jobs(context: Any, step: str, cluster: str) -> None:
         context.setLocalProperty(form, step)
 
 
-def _report(run: Run, tracker: Any, ended: Event, every: float) -> None:
-    assert run.capture is not None
-    total, begun = run.capture.size_to_read, time.monotonic()
+def _watch(run: Run, tracker: Any, meter: Meter, ended: Event, every: float) -> None:
     while not ended.wait(every) and WALK not in run.written:
         share = share_done(tracker, WALK)
         if share is not None and share < 1:
-            run.say(progress_text(total, share, time.monotonic() - begun))
+            meter.is_read_to(share)
 
 
 def share_done(tracker: Any, group: str) -> float | None:

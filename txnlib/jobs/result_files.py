@@ -1,4 +1,4 @@
-"""The files for programs and the page, written however a job ends."""
+"""The files for programs, written however a job ends."""
 
 from __future__ import annotations
 
@@ -8,36 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
-from txnlib.ask.acknowledgements import Acknowledged
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.run_result import Outcome, render_metrics, render_numbers, results_of
 from txnlib.ask.summary import Summary
 from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
 from txnlib.jobs.progress import LINES
-from txnlib.page.page_rows import STORIES, page_rows_of
-from txnlib.page.report_page import render_page
 from txnlib.pipeline.clock import now
-from txnlib.pipeline.query_run import SparkRows, query_run
-from txnlib.pipeline.run import Run
 from txnlib.readers.storage.local_files import shown
 from txnlib.version import __version__
 
-#: Number of stories per verdict if each takes a dozen Spark jobs.
-FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
-
-
-def write_page(run: Run, file: str, known: Acknowledged | None = None) -> None:
-    """Writes the page of a complete run. `known`: what is acknowledged."""
-    queried = query_run(run)
-    stories = FEW_STORIES if isinstance(queried.tables, SparkRows) else STORIES
-    page = page_rows_of(queried, tables=run.tables.store.output, stories=stories, known=known)
-    write_whole_file(file, render_page(page))
-
-
-# ---- Files for programs
+if TYPE_CHECKING:
+    from txnlib.ask.rows import StoredRun
+    from txnlib.pipeline.run import Run
 
 
 @dataclass(slots=True)
@@ -54,11 +39,11 @@ class ResultFiles:
     def replaces_report(self) -> bool:
         return self.summary == STDOUT
 
-    def write(self, code: int, summary: Summary) -> None:
+    def write(self, code: int, summary: Summary, queried: StoredRun) -> None:
         """Writes the results of a complete run."""
         if self.run is not None and (self.metrics or self.summary):
             ended = _now_ms()
-            found = results_of(query_run(self.run), summary, ended)
+            found = results_of(queried, summary, ended)
             self._write(exit_code=code, finished_ms=ended, found=found, in_doubt=summary.counts["in_doubt"])
 
     def _write(self, **ended: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
 import tempfile
 import traceback
 from argparse import ArgumentError, ArgumentParser
@@ -10,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
-from typing import Final
+from typing import Any, Final
 
 from txnlib.pipeline.clock import now
 from txnlib.version import __version__
@@ -70,6 +72,20 @@ def end_spark() -> None:
             context._accumulatorServer.shutdown()  # otherwise it would complain that the JVM is gone
         jvm.stdin.close()  # ends the JVM, which waits for it
         jvm.wait(PATIENCE)
+
+
+def end_at_once(code: int) -> None:
+    """Ends the process and what it started, without waiting for a query."""
+    with suppress(ImportError, AttributeError, OSError):
+        from pyspark import SparkContext
+
+        gateway: Any = SparkContext._gateway
+        gateway.proc.kill()
+    for child in multiprocessing.active_children():
+        child.kill()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _asked(argv: Sequence[str]) -> tuple[str | None, bool]:

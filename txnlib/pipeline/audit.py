@@ -35,17 +35,17 @@ def carry_out_steps(run: Run, steps: Sequence[Step], *, take_over: bool = False)
             run.source.forget()
 
 
-def close(run: Run, entries: Sequence[Acknowledgement] = ()) -> Summary:
-    """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and returns the summary.
-
-    `entries`: what is acknowledged.
-    """
+def summary_of(run: Run, entries: Sequence[Acknowledgement] = ()) -> Summary:
+    """What a run has found, from its tables. `entries`: what is acknowledged."""
     made = query_run(run)
-    summary = summarise(made, acknowledged(made, entries) if entries else None)
+    return summarise(made, acknowledged(made, entries) if entries else None)
+
+
+def close(run: Run, summary: Summary) -> None:
+    """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and compacts small files."""
     run.note("DONE", summary.counts)
     create_views(run.tables.store)
     compact(run)
-    return summary
 
 
 def compact(run: Run) -> None:

@@ -17,6 +17,7 @@ from txnlib.core.chains import Chain, RunHistory
 from txnlib.core.display import Written, size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.engine.choice import choose, label
 from txnlib.engine.engine import Engine, open_engine
 from txnlib.engine.store import RunStore, Store
 from txnlib.errors import UnreadableInputError, UsageError, meant
@@ -58,8 +59,9 @@ class Run:
     owner: str = field(default_factory=this_process)
     #: Called with each line of progress.
     say: Callable[[str], object] = silent
-    #: Called with the name of each step when it begins, in the thread of the step.
+    #: Called with the name of each step when it begins, and with what it wrote when it has ended.
     begin: Callable[[str], object] = silent
+    ended: Callable[[str, Written], object] = lambda name, written: None
     #: Tables written so far: name -> rows and seconds.
     written: dict[str, Written] = field(default_factory=dict)
     #: The written tables that consist of many small files.
@@ -94,6 +96,7 @@ class Run:
             ", ".join(self.inputs),
             self.settings.model_dump_json(),
             __version__,
+            label(self.engine.name),
             None if counts is None else json.dumps(counts),
             self.owner,
             self.settings.chain,
@@ -107,6 +110,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
     capture = list_capture(request.input, follow_links=request.follow_links, say=say)
+    say(f"engine: {label(choose(request.engine, request.schema))}")
     engine = open_engine(request.engine, request.schema)
     store = _store(request, engine)
     cluster = str(_given(request, given, capture)["cluster"])

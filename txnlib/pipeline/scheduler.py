@@ -163,4 +163,4 @@ def _take(run: Run, step: Step) -> None:
     run.written[step.name] = Written(commit.rows, (now() - begun).total_seconds())
     if commit.is_scattered:
         run.scattered.append(step.name)
-    run.say(f"{step.name}: {run.written[step.name]}")
+    run.ended(step.name, run.written[step.name])

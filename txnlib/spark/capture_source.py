@@ -8,7 +8,7 @@ processes per table.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,6 +46,8 @@ class CaptureSource(ABC):
     capture: Capture
     #: What an earlier run has read of files in this capture, as rows of SEGMENT_PARTS.
     earlier_parts: DataFrame | None = None
+    #: Called with the bytes of some files once they were read.
+    is_read: Callable[[int], object] = field(default=lambda size: None, kw_only=True, repr=False)
 
     def read(self, table: str) -> DataFrame:
         """The rows of a table. Raises UnreadableInputError as `read_tables` does."""

@@ -134,7 +134,7 @@ FULL = replace(
 )
 
 
-def frame_of(spark, dossiers: list[Dossier]):
+def frame_of_dossiers(spark, dossiers: list[Dossier]):
     kind = struct_of(Dossier)
     return frame_of(spark, pa.Table.from_pylist([plain(each) for each in dossiers], schema=arrow_schema(kind)), kind)
 

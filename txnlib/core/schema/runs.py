@@ -27,6 +27,7 @@ AUDIT_RUNS: Final = Table(
         Column("input", STRING, "Inputs of the audit."),
         Column("settings", STRING, "Settings as JSON."),
         Column("version", STRING, "Version of txnlib."),
+        Column("engine", STRING, "Engine that carried it out, with its version."),
         Column("counts", STRING, "Number of rows of every table, and per verdict, as JSON."),
         Column("owner", STRING, "Process of the audit: host, process id, and start in ticks since the machine booted."),
         CHAIN,

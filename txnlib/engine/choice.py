@@ -1,0 +1,51 @@
+"""Which engine an audit runs on. Imports nothing, so that a wrong option is told at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from txnlib.errors import UsageError
+
+EMBEDDED: Final = "embedded"
+SPARK: Final = "spark"
+ENGINES: Final = (EMBEDDED, SPARK)
+#: Variables of the environment that say that there is a Spark: `spark-submit`, a cluster, a server, Databricks.
+_OF_SPARK: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_MASTER", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
+#: Engine -> its product, and the packages that bring it.
+_PRODUCTS: Final = {EMBEDDED: ("Sail", ("pysail",)), SPARK: ("Spark", ("pyspark", "pyspark-client"))}
+
+
+def choose(asked: str | None, schema: str | None, environment: Mapping[str, str] = os.environ) -> str:
+    """The name of the engine: as asked for, else Spark where somebody named one, else the embedded engine.
+
+    Raises UsageError for a catalog on the embedded engine.
+    """
+    if asked == EMBEDDED and schema is not None:
+        raise UsageError("--schema needs Spark, which has the catalog: --engine spark")
+    if asked is not None:
+        return asked
+    is_submitted = "--master" in environment.get("PYSPARK_SUBMIT_ARGS", "")
+    is_named = is_submitted or any(environment.get(name) for name in _OF_SPARK)
+    return SPARK if schema is not None or is_named or _has_session() else EMBEDDED
+
+
+def _has_session() -> bool:
+    """Whether a session of Spark is active, as in a notebook."""
+    pyspark: Any = sys.modules.get("pyspark.sql")
+    active = None if pyspark is None else pyspark.SparkSession.getActiveSession()
+    return active is not None and not getattr(active, "is_embedded", False)
+
+
+def label(engine: str) -> str:
+    """An engine and its version, for people: `embedded (Sail 0.7.2)`."""
+    product, packages = _PRODUCTS[engine]
+    for package in packages:
+        try:
+            return f"{engine} ({product} {version(package)})"
+        except PackageNotFoundError:
+            continue
+    return engine

@@ -1,0 +1,94 @@
+"""What the jobs do once their options are known to be right."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from txnlib.ask.acknowledgements import Acknowledged
+from txnlib.ask.atomic_file import write_whole_file
+from txnlib.ask.report import terminal_report
+from txnlib.ask.run_result import is_failure
+from txnlib.engine.retention import forget_runs
+from txnlib.errors import ExitCode
+from txnlib.jobs import options
+from txnlib.jobs.progress import LINES, progress_reported
+from txnlib.jobs.result_files import ResultFiles
+from txnlib.page.page_rows import STORIES, page_rows_of
+from txnlib.page.report_page import render_page
+from txnlib.pipeline import run as pipeline_run
+from txnlib.pipeline.audit import carry_out_steps, close, summary_of
+from txnlib.pipeline.query_run import SparkRows, query_run
+from txnlib.pipeline.run import Run
+from txnlib.pipeline.scheduler import Step
+from txnlib.pipeline.tables import AUDIT, INGEST, RECONSTRUCT, REPORT
+from txnlib.readers.capture import FileKind
+
+MS_PER_DAY: Final = 86_400_000
+#: Number of stories per verdict if each takes a dozen Spark jobs.
+FEW_STORIES: Final = {"HANGING": 2, "STUCK": 1, "LATE": 1}
+
+__all__ = ["AUDIT", "INGEST", "RECONSTRUCT", "REPORT", "carry_out", "finish", "open_run", "print_plan", "reopen_run"]
+
+
+def open_run(given: Namespace) -> Run:
+    """A run over the capture that the options name."""
+    return pipeline_run.open_run(options.request_of(given), LINES.progress)
+
+
+def reopen_run(given: Namespace) -> Run:
+    """The run that an earlier job started: the newest in `audit_runs`, or the one of --cluster and --as-of."""
+    return pipeline_run.reopen_run(options.request_of(given), LINES.progress)
+
+
+def print_plan(run: Run) -> int:
+    """Prints what an audit would read, for --dry-run."""
+    capture, settings = run.capture, run.settings
+    assert capture is not None
+    counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
+    files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
+    instant = datetime.fromtimestamp(settings.as_of_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    print(
+        f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
+        f"{len(capture.files)} files, {capture.size} bytes: {files}\n"
+        f"from {', '.join(run.inputs)}"
+    )
+    return 0
+
+
+def carry_out(run: Run, steps: Sequence[Step], given: Namespace) -> None:
+    """Takes steps, and reports their progress."""
+    with progress_reported(run):
+        carry_out_steps(run, steps, take_over=given.take_over)
+
+
+def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
+    """Prints the report, closes the run, writes the requested files and deletes old audits.
+
+    Returns the exit code: 3 if a condition of `--fail-on` holds."""
+    summary = summary_of(run, given.acknowledged)
+    if not files.replaces_report:
+        sys.stdout.write(terminal_report(summary, is_terminal=sys.stdout.isatty()))
+        sys.stdout.flush()
+    close(run, summary)
+    if given.report is not None:
+        write_page(run, given.report, summary.known)
+        LINES.progress(f"page: {given.report}")
+    if given.keep_days is not None:
+        gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - given.keep_days * MS_PER_DAY)
+        LINES.progress(f"deleted {len(gone)} audits more than {given.keep_days} days older than this one")
+    remaining = summary.counts if summary.known is None else summary.known.remaining(summary.counts)
+    code = ExitCode.MATCHED if is_failure(given.fail_on, remaining) else ExitCode.DONE
+    files.write(code, summary, query_run(run))
+    return code
+
+
+def write_page(run: Run, file: str, known: Acknowledged | None = None) -> None:
+    """Writes the page of a complete run. `known`: what is acknowledged."""
+    queried = query_run(run)
+    stories = FEW_STORIES if isinstance(queried.tables, SparkRows) else STORIES
+    page = page_rows_of(queried, tables=run.tables.store.output, stories=stories, known=known)
+    write_whole_file(file, render_page(page))
