@@ -87,6 +87,8 @@ class MissingExtraError(UsageError, ImportError):
     def says(self) -> str:
         # This Python's own pip, which knows txnlib from a clone or a wheel already, and needs no index that has it.
         remedy = f"{self.what} needs {self.package}: {quote(sys.executable)} -m pip install 'txnlib[{self.extra}]'"
+        if self.extra == "local":
+            remedy += ". To go on with Spark: --engine spark"
         if self.extra == "spark":
             remedy += ". Where there is a Spark already, as on Databricks: pip install 'txnlib[audit]'"
         return remedy

@@ -46,6 +46,8 @@ class Outcome:
     started_ms: int
     finished_ms: int
     run_id: str | None = None
+    #: Engine that carried it out, with its version.
+    engine: str | None = None
     #: Error message of a failed run, else None.
     error: str | None = None
     written: Mapping[str, Written] = field(default_factory=dict)
@@ -68,6 +70,7 @@ def render_numbers(outcome: Outcome) -> str:
         "cluster": outcome.cluster,
         "run_id": outcome.run_id,
         "version": outcome.version,
+        "engine": outcome.engine,
         "started": _instant(outcome.started_ms),
         "finished": _instant(outcome.finished_ms),
         "duration_seconds": (outcome.finished_ms - outcome.started_ms) / 1000,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Final, NoReturn
 
 from txnlib.ask.acknowledgements import read_acknowledgements
@@ -209,6 +209,8 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError("--input is missing: name the folder with the copies of the logs")
     if not options.output and not options.schema and not getattr(options, "dry_run", False):
         raise UsageError("--output is missing: name the folder for the Delta tables (or --schema)")
+    if options.output and "://" not in options.output and Path(options.output.removeprefix("file:")).is_file():
+        raise UsageError(f"--output {shown(options.output)}: is a file; name a folder")
     if job in _REPORTS:
         options.fail_on = parse_fail_on(options.fail_on)
         options.acknowledged = read_acknowledgements(options.acknowledged)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.run_result import Outcome, render_metrics, render_numbers, results_of
 from txnlib.ask.summary import Summary
+from txnlib.engine.choice import label
 from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
 from txnlib.jobs.progress import LINES
@@ -50,7 +51,13 @@ class ResultFiles:
         outcome = replace(self.outcome, **ended)
         if self.run is not None:
             settings, written = self.run.settings, dict(self.run.written)
-            outcome = replace(outcome, cluster=settings.cluster, run_id=settings.run_id, written=written)
+            outcome = replace(
+                outcome,
+                cluster=settings.cluster,
+                run_id=settings.run_id,
+                engine=label(self.run.engine.name),
+                written=written,
+            )
         if self.metrics is not None:
             write_whole_file(self.metrics, render_metrics(outcome))
         if self.replaces_report:

@@ -56,6 +56,11 @@ CAUSES: Final = (
         r"|Answer from Java side is empty|ConnectionRefusedError|MetadataFetchFailedException|FetchFailedException",
     ),
     FailureCause(
+        "the embedded engine ended or refused a query",
+        f"Run it on Spark: --engine spark. If it was killed for lack of memory (dmesg), {AGAIN}",
+        r"StatusCode\.UNAVAILABLE|SparkConnectGrpcException|BrokenProcessPool",
+    ),
+    FailureCause(
         "another program wrote to the table at the same time",
         f"Make sure that only one audit of a cluster writes to it, then {AGAIN}",
         r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent(Append|Delete\w*|Write|Modification)Exception"

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.core.chains import Chain, RunHistory
-from txnlib.core.display import Written, size
+from txnlib.core.display import Written, duration, size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.engine.choice import choose, label
@@ -32,6 +32,9 @@ from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
+
+#: A day, in ms.
+MS_PER_DAY: Final = 86_400_000
 
 
 def silent(text: str) -> None:
@@ -117,6 +120,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     history = history_of(store, cluster)
     source, earlier, newest_ms = _continue(request, cluster, capture, engine, store, history, say)
     settings = _decide(request, given, source, earlier, newest_ms)
+    _compare_instants(settings.as_of_ms, capture, say)
     chain, night = history.next_place(settings.run_id, None if earlier is None else earlier.run)
     settings = settings.model_copy(update={"chain": chain, "night": night})
     tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
@@ -209,6 +213,14 @@ def _as_of(request: AuditRequest, source: CaptureSource, newest_ms: int | None) 
         return noted, "newest capture instant"
     found = _newest_stamp(source) if newest_ms is None else newest_ms
     return found, "newest broker-stamped time in the capture (no capture.json)"
+
+
+def _compare_instants(as_of_ms: int, capture: Capture, say: Callable[[str], object]) -> None:
+    """Says if the instant of the audit is more than a day from the newest copy: it may be a slip of the pen."""
+    newest_ms = capture.notes.newest_instant_ms
+    if newest_ms is not None and abs(as_of_ms - newest_ms) > MS_PER_DAY:
+        side = "after" if as_of_ms > newest_ms else "before"
+        say(f"--as-of is {duration(abs(as_of_ms - newest_ms))} {side} the newest copy: is it meant?")
 
 
 def _newest_stamp(source: CaptureSource) -> int:
