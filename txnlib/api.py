@@ -25,6 +25,7 @@ from txnlib.ask.timeline import Timeline, timeline_of
 from txnlib.ask.transaction import ExplainedTransaction, whole_transaction
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
+from txnlib.core.schema.views import VIEWS
 from txnlib.engine.choice import EMBEDDED, choose
 from txnlib.engine.engine import open_engine
 from txnlib.engine.views import create_temporary_views
@@ -41,18 +42,18 @@ from txnlib.spark.schemas import TABLES
 
 
 class RunTables:
-    """The tables of a run, as attributes that notebooks complete: `found.tables.hanging_transactions`."""
+    """The tables and views of a run, as attributes that notebooks complete: `found.tables.hanging_transactions`."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
 
     def __getattr__(self, name: str) -> DataFrame:
-        if name not in TABLES:
+        if name not in (*TABLES, *VIEWS):
             raise AttributeError(f"there is no table {name}")
         return self._audit.table(name)
 
     def __dir__(self) -> list[str]:
-        return sorted(TABLES)
+        return sorted([*TABLES, *VIEWS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Audit:
         return self._run.settings
 
     def table(self, name: str) -> DataFrame:
-        """The rows of this run in one table, such as `hanging_transactions`. Columns: docs/tables.md.
+        """The rows of this run in one table or view, such as `hanging_transactions`. Columns: docs/tables.md.
 
         Raises UsageError if there is no table of that name, and MissingTableError if the table was never written.
         """
@@ -113,7 +114,7 @@ class Audit:
         return dict(self._summarised().counts["verdicts"])
 
     def all_runs(self, name: str) -> DataFrame:
-        """The rows of all runs in one table; the columns `cluster` and `run_id` identify the run.
+        """The rows of all runs in one table or view; the columns `cluster` and `run_id` identify the run.
 
         Raises UsageError if there is no table of that name, and MissingTableError if the table was never written.
         """
@@ -287,7 +288,7 @@ def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[
 
 
 def _known(name: str) -> str:
-    if name not in TABLES:
+    if name not in (*TABLES, *VIEWS):
         raise UsageError(f"there is no table {name}; expected one of {', '.join(TABLES)}")
     return name
 

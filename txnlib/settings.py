@@ -184,7 +184,7 @@ class Settings(_Section):
             key="thresholds.in_doubt_after_minutes",
             decides=(
                 "An undecided two-phase commit that is open for longer than this counts for `--fail-on in-doubt`, and"
-                " is overdue in `in_doubt_transactions`."
+                " is OVERDUE in the gauge."
             ),
             option="--in-doubt-after",
             metavar="MINUTES",

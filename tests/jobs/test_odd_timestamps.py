@@ -116,7 +116,7 @@ def test_no_other_finding_comes_of_them(odd):
 
 TABLES = (
     "transactions", "partition_transactions", "producer_states", "partitions", "transactional_ids", "producer_id_owners",
-    "brokers", "abort_plan", "blocked_groups", "coverage",
+    "abort_plan", "blocked_groups", "coverage",
 )  # fmt: skip
 
 

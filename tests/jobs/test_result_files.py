@@ -80,7 +80,7 @@ def test_what_is_told_one_by_one_is_bounded_and_begins_with_what_is_urgent(tmp_p
     write(tmp_path, "open_transactions", *({**row, "blocks_since": at(5)} for row in rows))
     lagging = [lag(partition=n, lag_ms=n) for n in range(1, SHOWN_LAGS + 10)]
     write(tmp_path, "partitions", *lagging, lag(partition=0, lag_offsets=0, lag_ms=None))
-    write(tmp_path, "brokers", {"broker": "1", "partitions_with_late_transactions": 1})
+    write(tmp_path, "transactional_ids")
     judged = [("COMPLETE", True), ("PARTIAL", True), ("DAMAGED", False), ("MISSING", False)]
     write(
         tmp_path,

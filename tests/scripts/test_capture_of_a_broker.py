@@ -16,7 +16,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka, producers, wire_client
+from tests.support.delta_tables import NOW, store
 from tests.support.memory_audits import audited
+from txnlib.ask.delta_rows import Tables
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.readers.capture_notes import read_capture_notes
 
@@ -146,9 +148,9 @@ def test_capture_json_names_cluster_leaders_and_settings_by_kafkas_tools(spark, 
     }
 
 
-def test_a_broker_that_gave_two_copies_is_one_replica(spark, taken):
-    (row,) = audited(spark, taken.raw).rows("brokers")
-    assert (row["replicas"], row["coordinators_led"]) == (7, 2)
+def test_a_broker_that_gave_two_copies_is_one_replica(spark, taken, tmp_path):
+    tables = Tables(str(store(tmp_path, audited(spark, taken.raw), NOW)))
+    assert tables.rows("brokers", ("replicas", "coordinators_led")) == [{"replicas": 7, "coordinators_led": 2}]
 
 
 def test_from_the_newest_snapshots_on_the_same_is_seen(spark, taken):

@@ -22,7 +22,7 @@ from txnlib.engine.tables import stored_columns
 from txnlib.pipeline.query_run import SparkRows
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.settings import Settings
-from txnlib.spark.frames import frame_of
+from txnlib.spark.frames import frame_of, no_rows
 from txnlib.spark.schemas import TABLES, spark_schema
 
 NOW = 1_710_120_000_000
@@ -51,6 +51,11 @@ def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
     """What Spark answers about the tables of a folder, without a look at Delta's log by Spark."""
 
     def read(name: str) -> DataFrame:
+        if name in VIEWS:
+            frames: dict[str, Any] = {each: read(each) for each in VIEWS[name].reads}
+            return spark.sql(VIEWS[name].query, **frames)
+        if not (root / name).exists():
+            return no_rows(spark, spark_schema(stored_columns(name)))
         rows = pa.table(DeltaTable(str(root / name)).to_pyarrow_table())
         return frame_of(spark, rows.combine_chunks(), from_arrow_schema(rows.schema))
 
@@ -97,7 +102,7 @@ READ_BY_COMMANDS = (
     "coverage", "open_transactions", "producer_states", "record_batches", "transactional_ids", "coordinator_states",
     "partition_transactions", "transaction_log", "late_transactions", "partitions", "findings", "abort_plan", "blocked_groups",
     "ended_transactions", "producer_spans", "producer_id_owners", "transactions", "transaction_outcomes",
-    "in_doubt_transactions", "brokers", "quarantine",
+    "quarantine",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.support.delta_tables import at
 from txnlib.ask.rows import Filter, Row, Rows
 from txnlib.ask.run_result import Outcome, Written, results_of
 from txnlib.ask.summary import FindingPlaces, Summary
@@ -57,6 +58,8 @@ class Stored(Rows):
 
     root = "out"
 
+    as_of_ms = AS_OF
+
     def __init__(self, rows: Mapping[str, list[Row]]) -> None:
         self.of = rows
 
@@ -74,7 +77,7 @@ class Stored(Rows):
 
 
 def outcome(summary: Summary = SUMMARY, **rows: list[Row]) -> Outcome:
-    broker = {"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_ms": 1_500}
+    broker = {"broker": "3", "partitions_with_late_transactions": 4, "oldest_ongoing_start": at(AS_OF - 1_500)}
     stored = {"open_transactions": [TRANSACTION], "partitions": [lag()], "brokers": [broker], **rows}
     return Outcome(
         cluster="blue",

@@ -88,7 +88,9 @@ def _night(root: Path, night: int, run_id: str) -> None:
     add("hanging_transactions", *[row for row in OPENED[night] if row["verdict"] == "HANGING"])
     copy = {"is_judged": True, "status": "COMPLETE"}
     judged = [
-        copy | {"topic": topic, "partition": partition, "source": f"raw:{leader}", "leader": leader}
+        copy
+        | {"topic": topic, "partition": partition, "source": f"raw:{leader}"}
+        | {"leader": leader, "broker": leader, "is_leader": True}
         for topic, partition, leader in (
             ("orders", 0, "1"),
             ("orders", 1, "2"),
@@ -127,11 +129,6 @@ def _night(root: Path, night: int, run_id: str) -> None:
     waiting = {"as_of": as_of, "topic": "orders", "partition": 0, "committed_offset": 100, "lag_offsets": 40}
     waiting |= {"committed_at": at(NIGHTS[0]), "blocking_producer_id": 1, "blocking_transactional_id": "billing-0"}
     add("blocked_groups", waiting | {"group_id": "invoices"}, waiting | {"group_id": "mailer"})
-    of_broker = {"1": {"partitions_with_late_transactions": 1}, "2": {"active_transaction_open_time_max_ms": 7_200_000}}
-    add(
-        "brokers",
-        *[{"as_of": as_of, "broker": broker, "partitions_led": 2} | told for broker, told in of_broker.items()],
-    )
     plan = {key: BILLING[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
     add(
         "abort_plan",
@@ -140,19 +137,11 @@ def _night(root: Path, night: int, run_id: str) -> None:
     ids = [("billing-0", "billing", 3, 1, 32_000), ("fraud-1", "fraud", 4, 2, 3), ("ledger-0", "ledger", 4, 3, 0)]
     names = ("transactional_id", "application", "coordinator_partition", "producer_id", "producer_epoch")
     add("transactional_ids", *[dict(zip(names, row, strict=True)) for row in ids])
-    add("transactions", *_ended())
+    ledger = {"transactional_id": "ledger-0", "coordinator_partition": 4, "transaction_number": 1, "producer_id": 3}
+    ledger |= {"producer_epoch": 0, "state": "Ongoing", "start": LEDGER["transaction_start"], "outcome": "OPEN"}
+    add("transactions", *_ended(), *[ledger | {"is_two_phase_commit": True}] * (night == 2))
     add("coordinator_states", *_records())
     add("transaction_outcomes", *_outcomes(night))
-    ledger = {key: LEDGER[key] for key in ("transactional_id", "producer_id", "application")}
-    ledger |= {"as_of": as_of, "producer_epoch": 0}
-    ledger |= {
-        "open_since": LEDGER["transaction_start"],
-        "open_ms": 7_200_000,
-        "is_overdue": True,
-        "records": 3,
-        "runs_seen": 1,
-    }
-    add("in_doubt_transactions", *[ledger] * (night == 2))
     split = {
         "name": "SPLIT_OUTCOME",
         "severity": "CRITICAL",

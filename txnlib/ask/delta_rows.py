@@ -56,18 +56,14 @@ class Tables(Rows):
         return none.cast(pa.schema(zip(none.column_names, types, strict=True)))
 
     def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
-        query = select("rows", chosen, where, after)
-        builder, found = QueryBuilder(), self._found(name)
-        rows_of_runs = None if found is None else self._rows_of_runs(name)
-        if found is None:
-            query = f"WITH rows AS ({_no_rows(name)}) {query}"
-        elif rows_of_runs is None:
-            builder = builder.register("rows", found)
-        else:
-            # The engine pushes filters on the run into the parts of this query.
-            query = f"WITH rows AS ({rows_of_runs}) {query}"
-            for table in (name, *_SAY_WHAT_COUNTS):
-                builder = builder.register(table, self._open(table))
+        builder, queries = QueryBuilder(), []
+        for part, rows in self._parts(name).items():
+            if isinstance(rows, str):
+                queries.append(f"{part} AS ({rows})")
+            else:
+                builder = builder.register(part, rows)
+        # The engine pushes filters on the run into these queries.
+        query = f"{'WITH ' if queries else ''}{', '.join(queries)} {select('rows', chosen, where, after)}"
         try:
             answer = builder.execute(query).read_all()
         except DeltaError as error:
@@ -81,12 +77,27 @@ class Tables(Rows):
         columns = [column.to_pylist() for column in answer.columns]
         return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
+    def _parts(self, name: str, part: str = "rows") -> dict[str, DeltaTable | str]:
+        """A table or view under the name `part`, after all that it reads: tables, and queries for what is none."""
+        if name == AUDIT_RUNS:
+            return {part: self._open(name)}
+        # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
+        from txnlib.core.schema.views import VIEWS
+
+        if name in VIEWS:
+            view = VIEWS[name]
+            return {key: rows for each in view.reads for key, rows in self._parts(each, each).items()} | {
+                part: view.named(str)
+            }
+        found = self._found(name)
+        rows_of_runs = None if found is None else self._rows_of_runs(name)
+        if rows_of_runs is None:
+            return {part: _no_rows(name) if found is None else found}
+        return {table: self._open(table) for table in (name, *_SAY_WHAT_COUNTS)} | {part: rows_of_runs}
+
     def _rows_of_runs(self, name: str) -> str | None:
         """The query for the rows that each run has in a table; None if each has just those that it wrote."""
-        if name == AUDIT_RUNS:
-            return None
-        # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
-        from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs
+        from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs  # as above
 
         if name not in OF_LOG:
             return None

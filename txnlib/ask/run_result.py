@@ -16,7 +16,7 @@ from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.grid import json_text, plain
 from txnlib.ask.headline import answer
 from txnlib.ask.rows import Row, StoredRun, in_transactions
-from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, Summary
+from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, Summary, broker_rows
 from txnlib.core.display import Written, printable
 from txnlib.core.schema import shown
 
@@ -90,7 +90,7 @@ def results_of(run: StoredRun, summary: Summary, finished_ms: int | None = None)
         "partitions", {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}, is_behind
     )
     lags = run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS)
-    brokers = run.rows("brokers", shown("summary: brokers"), order='"broker"', limit=SHOWN_BROKERS)
+    brokers = broker_rows(run, ("partitions_with_late_transactions",), SHOWN_BROKERS)
     judged = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
     statuses = {status: judged.get((status,), 0) for status in STATUSES}
     verdicts, transactions = _all_of(URGENCY, summary.counts["verdicts"]), _transactions(run, summary)

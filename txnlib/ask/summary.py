@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
+from txnlib.ask.grid import instant_json
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
 from txnlib.core.display import printable
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
@@ -208,9 +209,29 @@ def _by_name(run: StoredRun, where: Sequence[Filter] = ()) -> dict[str, int]:
 
 
 def _in_doubt(run: StoredRun) -> dict[str, int]:
-    """The number of undecided two-phase commits that are overdue, and that are in time."""
-    counted = run.grouped("in_doubt_transactions", ("is_overdue",), "count(*)")
-    return {name: counted[key,] for key, name in ((True, "OVERDUE"), (False, "IN_TIME")) if (key,) in counted}
+    """The number of undecided two-phase commits that are overdue, and that are in time.
+
+    Overdue is what is open for longer than `in_doubt_after_minutes`, or nobody knows since when.
+    """
+    since = instant_json(run.as_of_ms - run.settings["in_doubt_after_ms"])
+    known = run.number("in_doubt_transactions", "count(*)") or 0
+    in_time = run.number("in_doubt_transactions", "count(*)", [("open_since", ">=", since)]) or 0
+    return {name: number for name, number in (("OVERDUE", known - in_time), ("IN_TIME", in_time)) if number}
+
+
+def broker_rows(run: StoredRun, columns: Sequence[str], most: int) -> list[Row]:
+    """The first brokers, each with KIP-939's active-transaction-open-time-max in ms: the age of the oldest Ongoing
+    transaction of its coordinators."""
+    rows = run.rows("brokers", ("broker", *columns, "oldest_ongoing_start"), order='"broker"', limit=most)
+    found = []
+    for row in rows:
+        start = ms(row["oldest_ongoing_start"])
+        shown = {name: row[name] for name in ("broker", *columns)}
+        found.append({**shown, _OPEN_TIME: None if start is None else max(run.as_of_ms - start, 0)})
+    return found
+
+
+_OPEN_TIME: Final = "active_transaction_open_time_max_ms"
 
 
 def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:

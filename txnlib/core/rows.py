@@ -69,16 +69,3 @@ class IdKey:
     """A transactional id."""
 
     transactional_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionKey:
-    """A transaction in its coordinator's records."""
-
-    transactional_id: str
-    coordinator_partition: int
-    transaction_number: int
-
-    @property
-    def key(self) -> TransactionKey:
-        return TransactionKey(self.transactional_id, self.coordinator_partition, self.transaction_number)

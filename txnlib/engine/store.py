@@ -23,11 +23,12 @@ from pyspark.sql import functions as F
 from txnlib.core.chains import Chain
 from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, earlier_rows, quoted, replaced_rows
+from txnlib.core.schema.views import VIEWS
 from txnlib.engine.commits import Commit
 from txnlib.engine.tables import Tables, stored_columns
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.frames import arrow_of, frame_of, no_rows
-from txnlib.spark.joins import broadcast
+from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import TABLES, spark_schema
 
 #: Error conditions of Delta if another writer changed or created the table since a write began.
@@ -92,10 +93,12 @@ class Store:
         return self.tables.exists(name)
 
     def read_all(self, name: str) -> DataFrame:
-        """A table with the rows of all runs. One that is not there has none.
+        """A table or view with the rows of all runs. A table that is not there has none.
 
         Raises MissingTableError for one that always is.
         """
+        if name in VIEWS:
+            return select(VIEWS[name].query, **{each: self.read_all(each) for each in VIEWS[name].reads})
         columns = [each.name for each in stored_columns(name)]
         if self.exists(name):
             return self.tables.read(name).select(*columns)
@@ -120,7 +123,9 @@ class RunStore:
     _copies: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
-        """The rows of this run in a table, without the columns that name the run."""
+        """The rows of this run in a table or view, without the columns that name the run."""
+        if name in VIEWS:
+            return self.read_stamped(name).drop("cluster", "run_id")
         written = self.read_written(name)
         if name not in OF_LOG or self.chain is None or self.chain.night == 0:
             return written
@@ -149,7 +154,9 @@ class RunStore:
         return self.read(name).isEmpty() if count is None else count == 0
 
     def read_stamped(self, name: str) -> DataFrame:
-        """The rows of this run in a table, with the columns that name the run."""
+        """The rows of this run in a table or view, with the columns that name the run."""
+        if name in VIEWS:
+            return self.store.read_all(name).where(F.col("run_id") == self.run_id)
         stamps = {key: F.lit(value) for key, value in self._stamps(name).items()}
         return self.read(name).withColumns(stamps).select(*[each.name for each in stored_columns(name)])
 

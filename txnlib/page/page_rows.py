@@ -12,7 +12,7 @@ from txnlib.ask.explain import explain
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.own_command import anywhere
 from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, in_transactions, key_of, ms
-from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, Summary, cards, summarise
+from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, Summary, broker_rows, cards, summarise
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
 
@@ -33,6 +33,7 @@ SHOWN_PARTITIONS: Final = 10_000
 SHOWN_RUNS: Final = 30
 SHOWN_ENDINGS: Final = 1_000
 SHOWN_BROKERS: Final = 1_000
+_OF_BROKER: Final = ("partitions_led", "partitions_with_late_transactions", "coordinators_led")
 #: Most places of one finding.
 SHOWN_PLACES: Final = 1_000
 
@@ -115,7 +116,7 @@ def page_rows_of(
         plan=plans,
         lags=run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS),
         lagging=run.number("partitions", "count(*)", [("lag_offsets", ">", 0)]) or 0,
-        brokers=run.rows("brokers", shown("page: brokers"), order='"broker"', limit=SHOWN_BROKERS),
+        brokers=broker_rows(run, _OF_BROKER, SHOWN_BROKERS),
         quarantined=run.number("quarantine", "count(*)") or 0,
         two_phase=_with_ms(two_phase, "transaction_start"),
         two_phase_open=run.number("open_transactions", "count(*)", is_two_phase) or 0,

@@ -67,24 +67,10 @@ def answered(transform: Callable[..., DataFrame]) -> Given:
 
 def looked_up(name: str) -> Given:
     """The rows of a table that have the keys that are asked for."""
-    return Given((name,), lambda run: lambda keys: _of_keys(run.tables.read(name), keys))
-
-
-def looked_up_earlier(name: str) -> Given:
-    """The rows of a table with the keys that are asked for, of earlier finished runs of the cluster."""
-
-    def found(run: Run) -> Callable[[DataFrame], DataFrame | None]:
-        def of_keys(keys: DataFrame) -> DataFrame | None:
-            rows = earlier_rows_of(name)(run)
-            return None if rows is None else _of_keys(rows, keys)
-
-        return of_keys
-
-    return Given((), found)
-
-
-def _of_keys(rows: DataFrame, keys: DataFrame) -> DataFrame:
-    return rows.join(broadcast(keys), on=keys.columns, how="left_semi")
+    return Given(
+        (name,),
+        lambda run: lambda keys: run.tables.read(name).join(broadcast(keys), on=keys.columns, how="left_semi"),
+    )
 
 
 def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:

@@ -23,9 +23,7 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.tables.abort_plan import abort_plan
 from txnlib.core.tables.blocked_groups import blocked_groups
-from txnlib.core.tables.brokers import brokers
 from txnlib.core.tables.ended_transactions import BY_HAND, NOT_CAPTURED, ended_transactions
-from txnlib.core.tables.in_doubt_transactions import in_doubt_transactions
 from txnlib.core.tables.partitions import partitions
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies
@@ -36,7 +34,6 @@ from txnlib.pipeline.given_rows import (
     foremost_open,
     having,
     looked_up,
-    looked_up_earlier,
     newest_rows_of,
     selected,
 )
@@ -63,8 +60,6 @@ from txnlib.spark.tables.selections import (
     decided_markers,
     first_markers,
     group_positions,
-    held_data,
-    last_records,
     read_ends,
     unstable_batches,
     unstable_offsets,
@@ -234,15 +229,7 @@ REPORT: Final[tuple[Step, ...]] = (
         answered_offsets=having("findings", name=[Finding.LIVE_STABLE_OFFSET_DISAGREES.name]),
         unstable_batches=answered(unstable_batches),
     ),
-    table_of(brokers),
     table_of(transaction_outcomes),
-    table_of(
-        in_doubt_transactions,
-        transactions=having("transactions", is_two_phase_commit=[True], outcome=["OPEN"]),
-        last_records=answered(last_records),
-        held_data=answered(held_data),
-        seen_earlier=looked_up_earlier("in_doubt_transactions"),
-    ),
     table_of(abort_plan, open_transactions=foremost_open(), whole_transactions=answered(whole_transactions)),
     table_of(
         blocked_groups,

@@ -174,9 +174,10 @@ def test_a_refused_abort_is_written_by_hand_and_a_refused_commit_never(state, ac
     assert found.command == row.abort_command
     if command is None:
         assert "type COMMIT, producer id 12345" in found.notes[-1]
-        assert found.notes[-1].endswith("coordinator epoch of 76 or higher")
+        sender = "only its coordinator, or a WriteTxnMarkers request of your own, can send it"
+        assert found.notes[-1].endswith(f"coordinator epoch of 76 or higher; {sender}")
         unknown = plan(replace(row, coordinator_epoch=None), "3.9.1")
-        assert unknown.notes[-1].endswith("coordinator epoch of 0 or higher")
+        assert unknown.notes[-1].endswith(f"coordinator epoch of 0 or higher; {sender}")
 
 
 def test_an_overdue_marker_is_sent_again_by_a_new_leader_of_the_coordinator_partition():

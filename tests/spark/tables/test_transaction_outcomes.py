@@ -5,9 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.frames import frame
-from tests.support.memory_audits import made_of
 from txnlib.core.kafka.constants import MAX_INT32
-from txnlib.settings import Settings
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.transaction_outcomes import transaction_outcomes
 
@@ -292,28 +290,3 @@ def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
     assert [listed[number] is not None for number in range(100, 100 + len(EPOCHS))] == list(EPOCHS.values())
     alone = {row["producer_id"] for row in found if row["known_from"] == "PARTITION" and row["producer_id"] >= 100}
     assert alone == {number for number, is_own in enumerate(EPOCHS.values(), 100) if not is_own}, "they are still shown"
-
-
-SETTINGS = Settings(cluster="test", as_of_ms=AS_OF, as_of_basis="given", kafka_version="3.9.1")
-
-
-def test_a_prepared_transaction_is_in_doubt(spark, told, outcomes):
-    record = {
-        "topic": "__transaction_state",
-        "partition": 3,
-        "offset": 900 + PREPARED,
-        "transactional_id": name(PREPARED),
-    }
-    record |= {"next_producer_id": 73, "next_producer_epoch": 4, "last_update_ms": BEGAN + 20}
-    records = frame(spark, TABLES["transaction_log"], record, {**record, "offset": 1, "next_producer_epoch": 9})
-    (row,) = made_of(
-        spark, "in_doubt_transactions", SETTINGS, transactions=told["transactions"], transaction_outcomes=outcomes[0],
-        transaction_log=records,
-    )  # fmt: skip
-    assert (row["transactional_id"], row["records"], row["bytes"], len(row["partitions"])) == (
-        name(PREPARED),
-        10,
-        1_000,
-        2,
-    )
-    assert (row["kept_producer_id"], row["kept_producer_epoch"], row["runs_seen"]) == (73, 5, 1)

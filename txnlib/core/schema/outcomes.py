@@ -10,7 +10,6 @@ from txnlib.core.schema.columns import (
     INT,
     LONG,
     PARTITION_COLUMNS,
-    PARTITION_LIST,
     STRING,
     TIMESTAMP,
     Column,
@@ -69,37 +68,4 @@ TRANSACTION_OUTCOMES: Final = Table(
             " decided is_two_phase_commit says"
         )
     },
-)
-
-IN_DOUBT_TRANSACTIONS: Final = Table(
-    comment="Undecided two-phase commits (KIP-939): only the application's transaction manager may decide them.",
-    columns=(
-        AS_OF,
-        *TRANSACTION_COLUMNS,
-        Column("application", STRING, "Application, derived from the form of the transactional id."),
-        Column("state", STRING, "State at the coordinator; it stays Ongoing when a client prepares."),
-        Column("open_since", TIMESTAMP, "When it began, by the coordinator's clock."),
-        Column(
-            "last_update", TIMESTAMP, "Time of its last coordinator record: it was prepared after that, or not yet."
-        ),
-        Column("open_ms", LONG, "Time from open_since to as_of; NULL if open_since is unknown."),
-        Column(
-            "is_overdue",
-            BOOLEAN,
-            "Whether it is open for longer than `in_doubt_after_minutes`, or nobody knows since when.",
-        ),
-        Column("partitions", PARTITION_LIST, "Partitions that it holds."),
-        Column("records", LONG, "Records that it holds there; NULL if not counted."),
-        Column("bytes", LONG, "Bytes of the batches that it holds; NULL if not counted."),
-        Column("is_kept", BOOLEAN, "Whether a client came back and kept it as prepared; NULL if no record says so."),
-        Column(
-            "kept_producer_id",
-            LONG,
-            "Producer id that InitProducerId with keepPreparedTxn returns; NULL for a new one.",
-        ),
-        Column("kept_producer_epoch", INT, "Producer epoch that InitProducerId with keepPreparedTxn returns."),
-        Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it."),
-        Column("runs_seen", INT, "Number of audits that saw it, this one included."),
-    ),
-    checks={"transaction_is_named": are_present("as_of", "transactional_id", "producer_id")},
 )

@@ -230,31 +230,6 @@ ENDED_TRANSACTIONS: Final = Table(
     shown={"page: ended": "run_id as_of topic partition start_offset producer_id transactional_id verdict says"},
 )
 
-BROKERS: Final = Table(
-    comment="Kafka's metrics of each broker, as of the audit.",
-    columns=(
-        AS_OF,
-        Column("broker", STRING, "Broker, by the name of its folder."),
-        Column("is_leadership_assumed", BOOLEAN, "Whether the leader of some of its partitions is not known."),
-        Column("replicas", LONG, "Copies captured from it."),
-        Column("partitions_led", LONG, "Partitions that it leads."),
-        Column("partitions_with_late_transactions", LONG, "Kafka's PartitionsWithLateTransactionsCount at as_of."),
-        Column("coordinators_led", LONG, "Partitions of __transaction_state that it leads."),
-        Column(
-            "active_transaction_open_time_max_ms",
-            LONG,
-            "KIP-939's active-transaction-open-time-max: age of the oldest Ongoing transaction of its coordinators.",
-        ),
-    ),
-    shown={
-        "summary: brokers": "broker partitions_with_late_transactions active_transaction_open_time_max_ms",
-        "page: brokers": (
-            "broker partitions_led partitions_with_late_transactions coordinators_led "
-            "active_transaction_open_time_max_ms"
-        ),
-    },
-)
-
 PARTITIONS: Final = Table(
     comment="The last stable offset of each partition, and what blocks it.",
     columns=(

@@ -1,4 +1,4 @@
-"""Views over several runs, in SQL that both Spark and DuckDB read."""
+"""Views over several runs, in SQL that Spark, DuckDB and DataFusion read."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Array, Scalar, Struct, Type
 from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, rows_of_runs
 from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS
 from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState
 
-#: The tables of reports, of which the newest rows are what most questions are about.
+#: The tables and views of reports, of which the newest rows are what most questions are about.
 OF_REPORT: Final = (
     "transaction_outcomes",
     "in_doubt_transactions",
@@ -36,6 +38,11 @@ class View:
 
     about: str
     query: str
+
+    @property
+    def reads(self) -> list[str]:
+        """The tables and views that the query names."""
+        return list(dict.fromkeys(re.findall(r"\{(\w+)\}", self.query)))
 
     def named(self, name: Callable[[str], str]) -> str:
         """The query, with the name that `name` gives to every table and view."""
@@ -64,8 +71,110 @@ _WHOLE_OUTCOME: Final = "\n".join(
     for outcome, any_of in WHOLE_OUTCOMES.items()
 )
 
+_BROKERS: Final = View(
+    "The values of each broker's own metrics, in each run: PartitionsWithLateTransactionsCount over the"
+    " partitions_led, coordinators among them (coordinators_led). oldest_ongoing_start is when the oldest Ongoing"
+    " transaction of its coordinators began, of which KIP-939 shows the age (active-transaction-open-time-max); NULL if"
+    " there is none. is_leadership_assumed: where leaders are not noted, the judged copy counts as the leader's."
+    " replicas: partitions with a copy of the broker.",
+    f"""
+SELECT held.cluster, held.run_id, run.as_of, held.broker, max(held.is_assumed) = 1 AS is_leadership_assumed,
+       count(*) AS replicas, sum(held.leads) AS partitions_led,
+       sum(CASE WHEN held.leads = 1 AND place.is_late THEN 1 ELSE 0 END) AS partitions_with_late_transactions,
+       sum(CASE WHEN held.leads = 1 AND held.topic = '{TRANSACTION_STATE_TOPIC}' THEN 1 ELSE 0 END) AS coordinators_led,
+       min(CASE WHEN held.leads = 1 THEN ongoing.oldest END) AS oldest_ongoing_start
+FROM (
+  SELECT cluster, run_id, broker, topic, partition,
+         max(CASE WHEN coalesce(is_leader, is_judged) THEN 1 ELSE 0 END) AS leads,
+         max(CASE WHEN is_leader IS NULL THEN 1 ELSE 0 END) AS is_assumed
+  FROM {{coverage}}
+  WHERE broker IS NOT NULL AND status <> 'MISSING'
+  GROUP BY cluster, run_id, broker, topic, partition
+) AS held
+JOIN {{audit_runs}} AS run ON run.run_id = held.run_id
+LEFT JOIN {{partitions}} AS place
+  ON place.run_id = held.run_id AND place.topic = held.topic AND place.partition = held.partition
+LEFT JOIN (
+  SELECT run_id, coordinator_partition, min(transaction_start) AS oldest
+  FROM {{transactional_ids}}
+  WHERE state = '{TransactionState.ONGOING.kafka_name}'
+  GROUP BY run_id, coordinator_partition
+) AS ongoing
+  ON ongoing.run_id = held.run_id AND ongoing.coordinator_partition = held.partition
+  AND held.topic = '{TRANSACTION_STATE_TOPIC}'
+GROUP BY held.cluster, held.run_id, run.as_of, held.broker
+""",
+)
+
+_IN_DOUBT_TRANSACTIONS: Final = View(
+    "Undecided two-phase commits (KIP-939), in each run: only the application's transaction manager may decide them."
+    " records, bytes: what they hold; NULL if not counted. is_kept: whether a client came back and kept it as prepared;"
+    " NULL if no record says so. kept_producer_id (NULL for a new one), kept_producer_epoch: what InitProducerId with"
+    " keepPreparedTxn returns next. first_seen, runs_seen: the first audit that saw it, and how many have.",
+    f"""
+WITH undecided AS (
+  SELECT each.*, run.as_of, run.status
+  FROM {{transactions}} AS each
+  JOIN {{audit_runs}} AS run ON run.run_id = each.run_id
+  WHERE each.is_two_phase_commit AND each.outcome = 'OPEN'
+),
+held AS (
+  SELECT run_id, transactional_id, coordinator_partition, transaction_number,
+         sum(records) AS records, sum(bytes) AS bytes
+  FROM {{transaction_outcomes}}
+  GROUP BY run_id, transactional_id, coordinator_partition, transaction_number
+),
+logged AS (
+  SELECT run_id, transactional_id, partition, record.offset AS record_offset,
+         max(next_producer_id) AS next_id, max(next_producer_epoch) AS next_epoch
+  FROM {{transaction_log}} AS record
+  WHERE topic = '{TRANSACTION_STATE_TOPIC}'
+  GROUP BY run_id, transactional_id, partition, record.offset
+),
+kept AS (
+  SELECT undecided.*, logged.next_epoch >= 0 AS is_kept,
+         CASE WHEN logged.next_id IS NOT NULL AND logged.next_epoch >= 0 THEN logged.next_id
+              ELSE undecided.producer_id END AS last_id,
+         CASE WHEN logged.next_id IS NOT NULL AND logged.next_epoch >= 0 THEN logged.next_epoch
+              ELSE undecided.producer_epoch END AS last_epoch
+  FROM undecided
+  LEFT JOIN logged
+    ON logged.run_id = undecided.run_id AND logged.transactional_id = undecided.transactional_id
+    AND logged.partition = undecided.coordinator_partition AND logged.record_offset = undecided.last_record_offset
+),
+seen AS (
+  SELECT now.run_id, now.transactional_id, now.coordinator_partition, now.transaction_number,
+         min(before.as_of) AS first_seen, count(DISTINCT before.run_id) AS earlier
+  FROM undecided AS now
+  JOIN undecided AS before
+    ON before.cluster = now.cluster AND before.transactional_id = now.transactional_id
+    AND before.producer_id = now.producer_id AND before.producer_epoch = now.producer_epoch
+    AND before.start = now.start AND before.as_of < now.as_of AND before.status = 'DONE'
+  GROUP BY now.run_id, now.transactional_id, now.coordinator_partition, now.transaction_number
+)
+SELECT kept.cluster, kept.run_id, kept.as_of, kept.transactional_id, kept.coordinator_partition,
+       kept.transaction_number, kept.producer_id, kept.producer_epoch, owner.application, kept.state,
+       kept.start AS open_since, owner.last_update, kept.partitions, held.records, held.bytes, kept.is_kept,
+       CASE WHEN kept.last_epoch < {EXHAUSTED_EPOCH} THEN kept.last_id END AS kept_producer_id,
+       CASE WHEN kept.last_epoch < {EXHAUSTED_EPOCH} THEN kept.last_epoch + 1 ELSE 0 END AS kept_producer_epoch,
+       coalesce(seen.first_seen, kept.as_of) AS first_seen, 1 + coalesce(seen.earlier, 0) AS runs_seen
+FROM kept
+LEFT JOIN {{transactional_ids}} AS owner
+  ON owner.run_id = kept.run_id AND owner.transactional_id = kept.transactional_id
+  AND owner.coordinator_partition = kept.coordinator_partition
+LEFT JOIN held
+  ON held.run_id = kept.run_id AND held.transactional_id = kept.transactional_id
+  AND held.coordinator_partition = kept.coordinator_partition AND held.transaction_number = kept.transaction_number
+LEFT JOIN seen
+  ON seen.run_id = kept.run_id AND seen.transactional_id = kept.transactional_id
+  AND seen.coordinator_partition = kept.coordinator_partition AND seen.transaction_number = kept.transaction_number
+""",
+)
+
 #: Name -> view, each after the views that it reads.
 VIEWS: Final[dict[str, View]] = {
+    "brokers": _BROKERS,
+    "in_doubt_transactions": _IN_DOUBT_TRANSACTIONS,
     "latest_runs": View(
         "The newest finished run of each cluster, and its earlier run, the finished run before it (NULL if there is"
         " none).",
@@ -172,7 +281,7 @@ def named_by(query: str) -> tuple[list[str], list[str]]:
     words = set(re.findall(r"\w+", query))
     for name in reversed(VIEWS):
         if name in words:
-            words.update(re.findall(r"\{(\w+)\}", VIEWS[name].query))
+            words.update(VIEWS[name].reads)
     return sorted(words - VIEWS.keys()), [name for name in VIEWS if name in words]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC
 from txnlib.spark.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at, single_batches
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast, select
@@ -115,27 +115,6 @@ def decided_markers(markers: DataFrame, transactions: DataFrame) -> DataFrame:
     LEFT SEMI JOIN {markers} AS asked USING (topic, partition, producer_id, marker_offset)
     """
     return select(text, markers=markers, transactions=transactions)
-
-
-def last_records(records: DataFrame, transaction_log: DataFrame) -> DataFrame:
-    """The copies of some records. `records`: transactional_id, coordinator_partition, last_record_offset."""
-    text = f"""
-    SELECT /*+ BROADCAST(asked) */ *
-    FROM (
-      SELECT transactional_id, partition AS coordinator_partition, offset AS last_record_offset, next_producer_id,
-        next_producer_epoch, last_update_ms
-      FROM {{log}} WHERE topic = '{TRANSACTION_STATE_TOPIC}'
-    )
-    LEFT SEMI JOIN {{records}} AS asked USING (transactional_id, coordinator_partition, last_record_offset)
-    """
-    return select(text, records=records, log=transaction_log)
-
-
-def held_data(transactions: DataFrame, transaction_outcomes: DataFrame) -> DataFrame:
-    """Records and bytes of some transactions on all their partitions. Columns: those of `transactions`, records,
-    bytes."""
-    written = transaction_outcomes.join(broadcast(transactions), on=transactions.columns, how="left_semi")
-    return written.groupBy(*transactions.columns).agg(F.sum("records").alias("records"), F.sum("bytes").alias("bytes"))
 
 
 def group_positions(
