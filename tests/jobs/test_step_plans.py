@@ -43,7 +43,7 @@ def test_the_logs_of_coordinators_and_groups_and_the_number_of_files_decide_what
     ("scale", "step", "new_rows", "rows", "plans"),
     [
         (Scale.ALL_FIT, "producer_spans", 1 << 40, 1 << 40, Plans.SMALL),
-        (Scale.NONE_NEED, "abort_plan", 0, 0, Plans.MANY_ROWS),
+        (Scale.NONE_NEED, "brokers", 0, 0, Plans.MANY_ROWS),
         (Scale.BATCHES_DO_NOT, "record_batches", 0, 0, Plans.COMPILED),
         (Scale.BATCHES_DO_NOT, "producer_spans", 200_000, 1 << 40, Plans.FEW_ROWS),
         (Scale.BATCHES_DO_NOT, "producer_spans", 200_001, 200_001, Plans.MANY_ROWS),
@@ -54,7 +54,7 @@ def test_the_logs_of_coordinators_and_groups_and_the_number_of_files_decide_what
         (Scale.BATCHES_DO_NOT, "checked_batches", 0, 1_000_001, Plans.MANY_ROWS),
         (Scale.BATCHES_DO_NOT, "findings", 0, 1_000_000, Plans.FEW_ROWS),
         (Scale.BATCHES_DO_NOT, "findings", 0, 1_000_001, Plans.MANY_ROWS),
-        (Scale.BATCHES_DO_NOT, "abort_plan", 1_000_001, 1_000_001, Plans.MANY_ROWS),
+        (Scale.BATCHES_DO_NOT, "brokers", 1_000_001, 1_000_001, Plans.MANY_ROWS),
     ],
 )
 def test_the_rows_of_batches_decide_how_a_step_is_planned(scale, step, new_rows, rows, plans):
