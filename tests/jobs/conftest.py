@@ -4,7 +4,7 @@ import pytest
 
 from tests.jobs import test_partial_copies as partial
 from tests.jobs import test_proofs as proofs
-from tests.support.memory_audits import MemoryTables, audited
+from tests.support.audits import AuditTables, audited
 from tests.support.schedules import Told, built
 
 WITH = {
@@ -14,6 +14,6 @@ WITH = {
 
 
 @pytest.fixture(scope="session", params=WITH.values(), ids=WITH)
-def audit_of_schedules(request, spark, tmp_path_factory) -> tuple[MemoryTables, Told]:
+def audit_of_schedules(request, tmp_path_factory) -> tuple[AuditTables, Told]:
     c, told = built(request.param)
-    return audited(spark, c.capture(tmp_path_factory.mktemp("schedules") / "brokers", proofs.END)), told
+    return audited(c.capture(tmp_path_factory.mktemp("schedules") / "brokers", proofs.END)), told

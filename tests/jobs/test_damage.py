@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tests.support import live_output
-from tests.support.memory_audits import audited
+from tests.support.audits import audited
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.broker_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
 
@@ -24,12 +24,12 @@ IN_CI = {"attributes-bit"}
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[] if case in IN_CI else pytest.mark.slow) for case in CASES]
 )
-def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(spark, captures, case):
+def test_damage_makes_nothing_hang_and_hides_only_what_it_touched(captures, case):
     capture = captures / "damaged-3.8"
     folder = capture / "cases" / case
     damage = json.loads((folder / "damage.json").read_text())
     copies = folder / ("brokers" if (folder / "brokers").exists() else "dumps")
-    tables = audited(spark, copies, "--as-of", str(live_output.as_of(capture)))
+    tables = audited(copies, "--as-of", str(live_output.as_of(capture)))
     hanging = {key(row) for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"}
     assert hanging <= {key(row) for row in damage["hanging_by_truth"]}
     assert hanging >= {key(row) for row in damage.get("must_still_be_hanging", [])}
@@ -46,17 +46,17 @@ def key(row):
 
 
 @pytest.mark.slow
-def test_copies_in_motion_make_nothing_hang_and_nothing_odd(spark, captures):
-    tables = audited(spark, captures / "in-motion-4.0" / "brokers")
+def test_copies_in_motion_make_nothing_hang_and_nothing_odd(captures):
+    tables = audited(captures / "in-motion-4.0" / "brokers")
     assert [row for row in tables.rows("open_transactions") if row["verdict"] == "HANGING"] == []
     assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["brokers", "dumps/4.0.1"])
-def test_a_healthy_cluster_has_no_verdict_but_open_and_no_finding_above_info(spark, captures, part):
+def test_a_healthy_cluster_has_no_verdict_but_open_and_no_finding_above_info(captures, part):
     as_of = str(live_output.as_of(captures / "healthy-4.0"))
-    tables = audited(spark, captures / "healthy-4.0" / part, "--as-of", as_of)
+    tables = audited(captures / "healthy-4.0" / part, "--as-of", as_of)
     assert {row["verdict"] for row in tables.rows("open_transactions")} <= {"OPEN"}
     assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []
 
@@ -69,10 +69,10 @@ def broker(captures, tmp_path):
     return shutil.copytree(captures / "nights-3.9" / "night-3" / "brokers", tmp_path / "brokers")
 
 
-def found(spark, folder):
+def found(folder):
     return [
         (row["producer_id"], row["offset"])
-        for row in audited(spark, folder).rows("findings")
+        for row in audited(folder).rows("findings")
         if row["name"] == INDEX_DISAGREES
     ]
 
@@ -84,36 +84,36 @@ def indexes(folder):
 
 
 @pytest.mark.slow
-def test_real_indexes_agree(spark, captures):
+def test_real_indexes_agree(captures):
     night = captures / "nights-3.9" / "night-3"
-    tables = audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night)))
+    tables = audited(night / "brokers", "--as-of", str(live_output.as_of(night)))
     assert sum(row["producer_id"] is not None for row in tables.rows("aborted_transactions")) > 10
     assert [row for row in tables.rows("findings") if row["name"] == INDEX_DISAGREES] == []
 
 
 @pytest.mark.slow  # `tests/spark/findings/test_copy_findings.py` compares logs and indexes in CI
-def test_an_abort_that_an_index_lacks_is_found(spark, broker):
+def test_an_abort_that_an_index_lacks_is_found(broker):
     for path, entries in indexes(broker).items():
         if len(entries) > 1:
             path.write_bytes(b"".join(INDEX_ENTRY.pack(0, *entry) for entry in entries[1:]))
             lost = entries[0]
-    assert (lost.producer_id, lost.last_offset) in found(spark, broker)
+    assert (lost.producer_id, lost.last_offset) in found(broker)
 
 
 @pytest.mark.slow
-def test_an_abort_that_only_an_index_knows_is_found(spark, broker):
+def test_an_abort_that_only_an_index_knows_is_found(broker):
     for path, entries in indexes(broker).items():
         first = entries[0]
         made_up = AbortedTxn(77, first.first_offset, first.first_offset, first.first_offset)
         path.write_bytes(b"".join(INDEX_ENTRY.pack(0, *entry) for entry in [made_up, *entries]))
-    assert (77, made_up.last_offset) in found(spark, broker)
+    assert (77, made_up.last_offset) in found(broker)
 
 
 @pytest.mark.slow
-def test_a_corrupt_index_is_quarantined_and_compared_with_nothing(spark, broker):
+def test_a_corrupt_index_is_quarantined_and_compared_with_nothing(broker):
     for path in indexes(broker):
         path.write_bytes(b"\x00\x09" + path.read_bytes()[2:])
-    tables = audited(spark, broker)
+    tables = audited(broker)
     assert {row["reason"] for row in tables.rows("quarantine")} == {
         "CORRUPT_TRANSACTION_INDEX: byte 0: version 9 of an aborted transaction is not known"
     }

@@ -1,15 +1,14 @@
 """The choice of the earlier run: the newest that succeeded."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from tests.support import live_output
-from tests.support.frames import empty
-from tests.support.memory_audits import MemoryTables, audited
-from txnlib.engine.store import stored_schema
+from tests.support.audits import audited_anew
+from tests.support.delta_tables import write
+from txnlib.engine.engine import open_engine
+from txnlib.engine.store import RunStore
 from txnlib.incremental import history_of
 from txnlib.pipeline.given_rows import earlier_rows_of
 from txnlib.pipeline.run import Run
@@ -21,63 +20,24 @@ NIGHT = datetime(2026, 11, 1, tzinfo=UTC)
 HANGING = {"topic": "orders", "partition": 0, "producer_id": 7, "start_offset": 5, "verdict": "HANGING"}
 
 
-@dataclass
-class Nights:
-    """Stands in for `RunStore` and its `Store`: what earlier runs left behind, and what this one found, if anything."""
-
-    spark: Any
-    earlier: dict[str, list[dict[str, Any]]]
-    run_id: str = "tonight"
-    found: MemoryTables | None = None
-
-    @property
-    def store(self):
-        return self
-
-    def exists(self, name):
-        return name in self.earlier
-
-    def read_all(self, name):
-        schema = stored_schema(name)
-        return self.spark.createDataFrame(
-            [[row.get(field) for field in schema.names] for row in self.earlier[name]], schema
-        )
-
-    def read(self, name):
-        return empty(self.spark, TABLES[name]) if self.found is None else self.found.frame(name)
-
-    def rows(self, name, columns):
-        return self.read(name).select(columns).toArrow()
-
-    def held_rows(self, name):
-        return None
+def write_run(root, run_id, night, status, cluster="eu"):
+    as_of = NIGHT + timedelta(days=night)
+    row = {"cluster": cluster, "as_of": as_of, "status": status, "settings": "{}", "version": "1"}
+    write(root, "audit_runs", row | {"finished_at": NIGHT}, run_id=run_id)
 
 
-def told(spark, statuses, night_of_warning):
-    """Rows told on the night after `statuses`, if a transaction hung on one of these nights, and no partition is
-    captured now."""
-    nights = {
-        night: {"cluster": "eu", "run_id": f"night-{night}", "as_of": NIGHT + timedelta(days=night)}
-        for night in range(len(statuses))
-    }
-    runs = [{**nights[night], "status": status} for night, status in enumerate(statuses)]
-    other = {"cluster": "us", "run_id": "us", "as_of": NIGHT + timedelta(days=len(statuses) - 0.5), "status": "DONE"}
-    made = {"settings": "{}", "version": "1", "finished_at": NIGHT}
-    tables = Nights(
-        spark,
-        {
-            "audit_runs": [row | made for row in (*runs, other)],
-            "open_transactions": [{**nights[night_of_warning], **HANGING}],
-            "ended_transactions": [],
-        },
-    )
-    return ended(tables, round((NIGHT + timedelta(days=len(statuses))).timestamp() * 1000))
+def write_hanging(root, run_id, night):
+    write(root, "open_transactions", HANGING | {"cluster": "eu", "as_of": NIGHT + timedelta(days=night)}, run_id=run_id)
 
 
-def ended(tables, as_of_ms):
-    settings = Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given")
-    run = Run(tables.spark, tables, settings, NIGHT, history=history_of(tables, "eu"))
-    return next(step for step in REPORT if step.name == "ended_transactions").transform(run).to_pylist()
+def run_after(root, nights):
+    """The run of the night after so many, which captured nothing."""
+    for name in TABLES:
+        write(root, name)
+    engine, as_of_ms = open_engine(), round((NIGHT + timedelta(days=nights)).timestamp() * 1000)
+    store, settings = engine.store(str(root), None), Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given")
+    tables = RunStore(store, "eu", settings.run_id)
+    return Run(engine, tables, settings, NIGHT, history=history_of(store, "eu"))
 
 
 @pytest.mark.parametrize(
@@ -89,51 +49,36 @@ def ended(tables, as_of_ms):
         pytest.param(["FAILED"], 0, 0, id="the first night"),
     ],
 )
-def test_the_newest_finished_run_counts(spark, statuses, night_of_warning, count):
-    rows = told(spark, statuses, night_of_warning)
+def test_the_newest_finished_run_counts(tmp_path, statuses, night_of_warning, count):
+    """Of what hung on a night, the night after these tells, if its partition is not captured now."""
+    for night, status in enumerate(statuses):
+        write_run(tmp_path, f"night-{night}", night, status)
+    write_run(tmp_path, "us", len(statuses) - 0.5, "DONE", cluster="us")
+    write_hanging(tmp_path, f"night-{night_of_warning}", night_of_warning)
+    step = next(step for step in REPORT if step.name == "ended_transactions")
+    rows = step.transform(run_after(tmp_path, len(statuses))).to_pylist()
     assert [(row["run_id_then"], row["how"]) for row in rows] == [("night-0", "NOT_CAPTURED")] * count
 
 
 @pytest.mark.slow
-def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(spark, captures):
+def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(captures):
     night_2, night_3 = (captures / "nights-3.9" / f"night-{number}" for number in (2, 3))
-    before, after = (
-        audited(spark, night / "brokers", "--as-of", str(live_output.as_of(night))) for night in (night_2, night_3)
-    )
-    assert before.frame("open_transactions").count() == len(live_output.truth(night_2)["open"])
-    run = {
-        "cluster": "eu", "run_id": "night-2", "as_of": NIGHT, "settings": "{}", "version": "1", "finished_at": NIGHT,
-        "status": "DONE",
-    }  # fmt: skip
-    opened = [row | {"run_id": "night-2"} for row in before.rows("open_transactions")]
-    tables = Nights(spark, {"audit_runs": [run], "open_transactions": opened, "ended_transactions": []}, found=after)
-    rows = ended(tables, live_output.as_of(night_3))
+    options = {night: ("--cluster", "eu", "--as-of", str(live_output.as_of(night))) for night in (night_2, night_3)}
+    before = audited_anew([night_2 / "brokers"], *options[night_2])
+    assert len(before.rows("open_transactions")) == len(live_output.truth(night_2)["open"])
+    before.run.note("DONE")
+    rows = audited_anew([night_3 / "brokers"], *options[night_3], folder=before.folder).rows("ended_transactions")
     (aborted,) = live_output.truth(night_3)["admin_aborts"]
     names = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
     assert [[row[name] for name in names] for row in rows] == [[aborted[name] for name in names]]
     assert (rows[0]["verdict"], rows[0]["how"], rows[0]["outcome"]) == ("HANGING", "BY_HAND", "ABORT")
 
 
-def test_what_a_dead_night_had_found_is_still_new_to_the_next_one(spark):
+def test_what_a_dead_night_had_found_is_still_new_to_the_next_one(tmp_path):
     """`first_seen` and `runs_seen` count finished audits, as far as anybody read their reports."""
-    found = {"cluster": "eu", "as_of": NIGHT, "topic": "orders", "partition": 0, "producer_id": 7, "start_offset": 5}
-    runs = [{"cluster": "eu", "run_id": f"night-{night}", "as_of": NIGHT + timedelta(days=night)} for night in range(2)]
-    made = {"settings": "{}", "version": "1", "finished_at": NIGHT}
-    tables = Nights(
-        spark,
-        {
-            "audit_runs": [runs[0] | made | {"status": "DIED"}, runs[1] | made | {"status": "DONE"}],
-            "open_transactions": [found | run for run in runs],
-        },
-    )
-    as_of_ms = round((NIGHT + timedelta(days=2)).timestamp() * 1000)
-    run = Run(
-        spark,
-        tables,
-        Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given"),
-        NIGHT,
-        history=history_of(tables, "eu"),
-    )
-    earlier = earlier_rows_of("open_transactions")(run)
+    for night, status in enumerate(("DIED", "DONE")):
+        write_run(tmp_path, f"night-{night}", night, status)
+        write_hanging(tmp_path, f"night-{night}", night)
+    earlier = earlier_rows_of("open_transactions")(run_after(tmp_path, 2))
     assert earlier is not None
     assert [row["run_id"] for row in earlier.collect()] == ["night-1"]

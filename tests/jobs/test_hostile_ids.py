@@ -6,16 +6,15 @@ import pytest
 
 from tests.house.test_terminals import LIST_WIDTHS, Listed, assert_lists_fit, listed_in_a_pipe, run_in
 from tests.support import live_output
-from tests.support.delta_tables import store
-from tests.support.memory_audits import audited
+from tests.support.audits import audited
+from tests.support.delta_tables import READ_BY_COMMANDS
 
 
 @pytest.fixture(scope="module")
-def listed(spark, captures: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Listed:
+def listed(captures: Path, repository: Path) -> Listed:
     capture = captures / "hostile-3.9"
-    as_of = live_output.as_of(capture)
-    tables = audited(spark, capture / "brokers", "--as-of", str(as_of))  # as test_parity.py does
-    root = store(tmp_path_factory.mktemp("hostile"), tables, as_of)
+    as_of = str(live_output.as_of(capture))
+    root = audited(capture / "brokers", "--as-of", as_of).finished(*READ_BY_COMMANDS)  # as test_parity.py does
     return listed_in_a_pipe(root, run_in(root, repository))
 
 

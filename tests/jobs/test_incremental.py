@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from tests.support.audits import audited, needed_for, printed
 from tests.support.daemons import OF_EARLIER_RUNS
-from tests.support.memory_audits import audited, needed_for, printed
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema.rows_of_runs import OF_LOG
 from txnlib.engine.retention import forget_runs
@@ -20,6 +20,7 @@ from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.pipeline.run import open_run, reopen_run
 from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
+from txnlib.spark.frames import arrow_of
 from txnlib.spark.schemas import TABLES
 
 #: What says how a run was made, or what earlier runs showed.
@@ -61,10 +62,10 @@ def same_tables(run, full, names=TABLES):
     audit."""
     later = RunStore(run.tables.store, run.tables.cluster, run.tables.run_id, run.tables.chain)
     for name in sorted(set(names) - OF_RUNS):
-        expected = rows_of(full.made(name))
+        expected = rows_of(arrow_of(full.frame(name)))
         # Only rows of the log may be those of an earlier run.
         for tables in (run.tables, later) if name in OF_LOG else ():
-            assert rows_of(tables.read(name).toArrow()) == expected, name
+            assert rows_of(arrow_of(tables.read(name))) == expected, name
         shown = [column for column in TABLES[name].names if column not in COLUMNS_OF_RUNS]
         found = Tables(run.tables.store.output).rows(name, shown, [("run_id", "=", run.tables.run_id)])
         assert printed(found) == expected, name
@@ -74,25 +75,25 @@ def positions_read(run):
     return {segment.path: segment.position for segment in run.capture.resumed}
 
 
-def test_two_nights_equal_full_audits(spark, captures, tmp_path):
+def test_two_nights_equal_full_audits(captures, tmp_path):
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
     first, second = (
         night(capture, tmp_path / "out", names=names) for capture, names in zip(nights, (OF_LOG, TABLES), strict=True)
     )
     assert (first.settings.night, second.settings.night, second.settings.chain) == (0, 1, first.settings.run_id)
     assert len(positions_read(second)) >= 6
-    same_tables(second, audited(spark, nights[1], "--cluster", "eu"))
+    same_tables(second, audited(nights[1], "--cluster", "eu"))
 
 
 @pytest.mark.slow
-def test_three_nights_equal_full_audits(spark, captures, tmp_path):
+def test_three_nights_equal_full_audits(captures, tmp_path):
     """Segments that rolled, were deleted and grew; a topic that was deleted and made again under its name."""
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2, 3)]
     runs = [night(capture, tmp_path / "out") for capture in nights]
     assert len(positions_read(runs[2])) >= 10
     assert runs[2].resumption.appended
     for run, capture in zip(runs, nights, strict=True):
-        same_tables(run, audited(spark, capture, "--cluster", "eu"), TABLES if run is runs[2] else OF_LOG)
+        same_tables(run, audited(capture, "--cluster", "eu"), TABLES if run is runs[2] else OF_LOG)
 
 
 def last_batch(content):
@@ -105,7 +106,7 @@ def last_batch(content):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
-def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
+def test_logs_cut_at_random_places_into_nights(captures, tmp_path, seed):
     """Segments that were not captured, were cut, written again, or damaged where no night had read them; the last night
     has all."""
     chance = random.Random(seed)
@@ -133,12 +134,12 @@ def test_logs_cut_at_random_places_into_nights(spark, captures, tmp_path, seed):
                 shown[name] = max(shown[name], segment.stat().st_size)
         runs.append(night(capture, tmp_path / "out", "--as-of", f"{1_795_000_000_000 + number}", names=READ))
     for number, run in enumerate(runs):
-        full = audited(spark, tmp_path / str(number), "--cluster", "eu", "--as-of", f"{run.settings.as_of_ms}")
+        full = audited(tmp_path / str(number), "--cluster", "eu", "--as-of", f"{run.settings.as_of_ms}")
         same_tables(run, full, READ)
 
 
 @pytest.mark.slow
-def test_what_was_damaged_the_night_before_is_read_again(spark, captures, tmp_path):
+def test_what_was_damaged_the_night_before_is_read_again(captures, tmp_path):
     whole, damaged = captures / "hostile-3.9" / "brokers", tmp_path / "night"
     shutil.copytree(whole, damaged)
     segment = max(damaged.glob("*/*/*.log"), key=lambda path: path.stat().st_size * ("__" not in str(path)))
@@ -148,7 +149,7 @@ def test_what_was_damaged_the_night_before_is_read_again(spark, captures, tmp_pa
     night(damaged, tmp_path / "out", "--as-of", "1000", names=READ)
     run = night(whole, tmp_path / "out", "--as-of", "2000", names=READ)
     assert str(whole / segment.relative_to(damaged)) not in positions_read(run)
-    same_tables(run, audited(spark, whole, "--cluster", "eu", "--as-of", "2000"), READ)
+    same_tables(run, audited(whole, "--cluster", "eu", "--as-of", "2000"), READ)
 
 
 @pytest.fixture(scope="module")
@@ -163,13 +164,13 @@ def grown(captures, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_night_without_news_writes_nothing_of_the_log_again(spark, grown, tmp_path):
+def test_a_night_without_news_writes_nothing_of_the_log_again(grown, tmp_path):
     before, whole = grown
     night(before, tmp_path / "out", "--as-of", "1000", names=OF_LOG)
     for as_of in ("2000", "3000"):
         run = night(whole, tmp_path / "out", "--as-of", as_of, names=OF_LOG)
         assert run.resumption.appended
-        same_tables(run, audited(spark, whole, "--cluster", "eu"), OF_LOG)
+        same_tables(run, audited(whole, "--cluster", "eu"), OF_LOG)
     resumed = {(each.topic, each.partition) for each in run.capture.resumed}
     again = {(row["topic"], row["partition"]) for row in run.tables.read_written("record_batches").collect()}
     assert resumed
@@ -185,9 +186,9 @@ def test_a_night_without_news_writes_nothing_of_the_log_again(spark, grown, tmp_
 
 
 @pytest.mark.slow
-def test_a_night_again_replaces_its_rows_unless_later_nights_need_them(spark, grown, tmp_path):
+def test_a_night_again_replaces_its_rows_unless_later_nights_need_them(grown, tmp_path):
     before, whole = grown
-    full = {capture: audited(spark, capture, "--cluster", "eu") for capture in grown}
+    full = {capture: audited(capture, "--cluster", "eu") for capture in grown}
     out = tmp_path / "out"
     first = night(before, out, "--as-of", "1000", names=OF_LOG)
     night(before, out, "--as-of", "2000", names=OF_LOG)
@@ -205,24 +206,24 @@ def test_a_night_again_replaces_its_rows_unless_later_nights_need_them(spark, gr
 
 
 @pytest.mark.slow
-def test_old_runs_go_but_not_the_rows_that_later_ones_need(spark, grown, tmp_path):
+def test_old_runs_go_but_not_the_rows_that_later_ones_need(grown, tmp_path):
     before, whole = grown
     out = tmp_path / "out"
     night(before, out, "--as-of", "1000", names=OF_LOG)
     second = night(whole, out, "--as-of", "2000", names=OF_LOG)
     assert forget_runs(second.tables.store, "eu", 2000) == ["eu-1000"]
-    same_tables(second, audited(spark, whole, "--cluster", "eu"), OF_LOG)
+    same_tables(second, audited(whole, "--cluster", "eu"), OF_LOG)
     third = night(whole, out, "--as-of", "3000", "--mode", "full", names=OF_LOG)
     forget_runs(third.tables.store, "eu", 3000)
     for name in OF_LOG:
         assert {row["run_id"] for row in third.tables.store.read_all(name).select("run_id").collect()} <= {"eu-3000"}
-    same_tables(third, audited(spark, whole, "--cluster", "eu"), OF_LOG)
+    same_tables(third, audited(whole, "--cluster", "eu"), OF_LOG)
 
 
 @pytest.mark.slow
-def test_the_jobs_one_by_one_and_once_more_make_the_tables_of_a_full_audit(spark, captures, tmp_path):
+def test_the_jobs_one_by_one_and_once_more_make_the_tables_of_a_full_audit(captures, tmp_path):
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
-    full, out = audited(spark, nights[1], "--cluster", "eu"), str(tmp_path / "out")
+    full, out = audited(nights[1], "--cluster", "eu"), str(tmp_path / "out")
     night(nights[0], out)
     options = ["--input", str(nights[1]), "--cluster", "eu", "--mode", "incremental", "--output", out]
     assert main(ingest_dumps, options) == 0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import live_output
-from tests.support.delta_tables import spark_rows, store, txn_audit
-from tests.support.memory_audits import audited
+from tests.support.audits import audited
+from tests.support.delta_tables import READ_BY_COMMANDS, spark_rows, txn_audit
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.summary import summarise
 
@@ -26,11 +26,11 @@ NOT_IN_COPIES = {
     scope="module",
     params=[pytest.param(name, marks=[] if name == "cluster-3.9" else pytest.mark.slow) for name in CAPTURES],
 )
-def audit(request, spark, captures: Path, tmp_path_factory) -> tuple[Path, Path]:
+def audit(request, captures: Path) -> tuple[Path, Path]:
     """A capture, and the tables of its audit at the instant of the live find-hanging."""
-    capture, root = captures / request.param, tmp_path_factory.mktemp("tables")
-    tables = audited(spark, capture / "brokers", "--as-of", str(live_output.as_of(capture)))
-    return capture, store(root, tables, live_output.as_of(capture))
+    capture = captures / request.param
+    tables = audited(capture / "brokers", "--as-of", str(live_output.as_of(capture)))
+    return capture, tables.finished(*READ_BY_COMMANDS)
 
 
 def command(path: Path) -> list[str] | None:

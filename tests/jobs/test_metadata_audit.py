@@ -13,7 +13,7 @@ import pytest
 
 from tests.jobs.test_metadata_loss import audit_of
 from tests.support import live_output
-from tests.support.memory_audits import MemoryTables
+from tests.support.audits import AuditTables
 
 CAPTURE = "md-4.1"
 
@@ -29,8 +29,8 @@ def truth(capture):
 
 
 @pytest.fixture(scope="module")
-def whole(spark, capture) -> MemoryTables:
-    return audit_of(spark, capture, capture / "brokers")
+def whole(capture) -> AuditTables:
+    return audit_of(capture, capture / "brokers")
 
 
 def without(capture: Path, tmp_path: Path, *brokers: str) -> Path:
@@ -52,8 +52,7 @@ def test_the_assignments_are_those_of_the_live_cluster(whole, truth):
 
 
 def test_what_capture_json_does_not_say_is_known(whole, truth):
-    assert whole.run is not None
-    whole.made("open_transactions")
+    whole.make("open_transactions")
     settings = whole.run.settings
     assert (settings.coordinator_partitions, settings.coordinator_partitions_basis) == (
         truth["coordinator_partitions"],
@@ -107,16 +106,16 @@ def test_transactions_of_topics_that_are_gone_are_found(whole):
 
 
 @pytest.mark.slow
-def test_without_the_leader_nothing_is_decided_and_its_broker_is_named(spark, capture, tmp_path):
-    rows = audit_of(spark, capture, without(capture, tmp_path, "1", "100")).rows("open_transactions")
+def test_without_the_leader_nothing_is_decided_and_its_broker_is_named(capture, tmp_path):
+    rows = audit_of(capture, without(capture, tmp_path, "1", "100")).rows("open_transactions")
     assert {row["verdict"] for row in rows} == {"UNKNOWN"}
     assert all("broker 1 leads it" in row["explanation"] for row in rows)
     assert not any(row["safe_to_abort"] for row in rows)
 
 
 @pytest.mark.slow
-def test_a_dead_disk_alone_proves_nothing(spark, capture, tmp_path):
-    tables = audit_of(spark, capture, without(capture, tmp_path, "1", "2", "100"))
+def test_a_dead_disk_alone_proves_nothing(capture, tmp_path):
+    tables = audit_of(capture, without(capture, tmp_path, "1", "2", "100"))
     assert not any(row["safe_to_abort"] for row in tables.rows("open_transactions"))
     assert {row["leader_basis"] for row in tables.rows("coverage") if row["status"] != "MISSING"} <= {
         "METADATA_LOG_STALE",
@@ -126,7 +125,7 @@ def test_a_dead_disk_alone_proves_nothing(spark, capture, tmp_path):
 
 
 @pytest.mark.slow
-def test_metadata_from_text_is_as_good_as_from_files(spark, capture, tmp_path, whole, truth):
+def test_metadata_from_text_is_as_good_as_from_files(capture, tmp_path, whole, truth):
     """Logs without their metadata log, and beside them the text of it."""
     folder = without(capture, tmp_path, "100")
     for path in folder.glob("*/__cluster_metadata-0"):
@@ -134,7 +133,7 @@ def test_metadata_from_text_is_as_good_as_from_files(spark, capture, tmp_path, w
     text = tmp_path / "text"
     shutil.copytree(capture / "dumps" / "metadata-4.3.1", text)
     os.remove(text / "1-bootstrap.checkpoint.txt")
-    tables = audit_of(spark, capture, folder, text)
+    tables = audit_of(capture, folder, text)
 
     def verdicts(audit):
         columns = ("topic", "partition", "producer_id", "verdict", "reason", "safe_to_abort")

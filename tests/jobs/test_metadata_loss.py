@@ -10,10 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.support import live_output
-from tests.support.memory_audits import MemoryTables, audited
+from tests.support.audits import AuditTables, audited
 
 FOLDER = "__cluster_metadata-0"
 #: Offset of the newest snapshot of the capture.
@@ -82,19 +81,19 @@ CASES = [
 ]
 
 
-def audit_of(spark: SparkSession, capture: Path, *inputs: Path) -> MemoryTables:
-    return audited(spark, [*inputs], "--as-of", str(live_output.as_of(capture)), "--max-transaction-timeout", "0")
+def audit_of(capture: Path, *inputs: Path) -> AuditTables:
+    return audited([*inputs], "--as-of", str(live_output.as_of(capture)), "--max-transaction-timeout", "0")
 
 
 @pytest.mark.parametrize(("loss", "gone"), CASES)
-def test_no_loss_decides_what_the_whole_log_does_not(spark, captures, tmp_path, loss, gone):
+def test_no_loss_decides_what_the_whole_log_does_not(captures, tmp_path, loss, gone):
     """Without the broker that leads, the whole log decides nothing either (test_metadata_audit.py)."""
     capture, folder = captures / "md-4.1", tmp_path / "brokers"
     shutil.copytree(capture / "brokers", folder)
     for broker in gone:
         shutil.rmtree(folder / broker)
     LOSSES[loss](folder)
-    whole, lossy = (audit_of(spark, capture, each) for each in (capture / "brokers", folder))
+    whole, lossy = (audit_of(capture, each) for each in (capture / "brokers", folder))
     known = {} if gone else {tuple(row[name] for name in KEY): row for row in whole.rows("open_transactions")}
     for row in lossy.rows("open_transactions"):
         before = known.get(tuple(row[name] for name in KEY))

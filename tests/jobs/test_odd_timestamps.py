@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from tests.support.audits import AuditTables, audited
 from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, Cluster, id_in
-from tests.support.delta_tables import store, txn_audit
-from tests.support.memory_audits import MemoryTables, audited
+from tests.support.delta_tables import READ_BY_COMMANDS, txn_audit
 
 END = 3 * HOUR
 #: Where a client, or a broker gone mad, stamps its batches, in epoch ms.
@@ -56,11 +56,11 @@ def built(*, odd: bool) -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def odd(spark, tmp_path_factory) -> MemoryTables:
-    return audited(spark, built(odd=True).capture(tmp_path_factory.mktemp("odd") / "brokers", END))
+def odd(tmp_path_factory) -> AuditTables:
+    return audited(built(odd=True).capture(tmp_path_factory.mktemp("odd") / "brokers", END))
 
 
-def opened(tables: MemoryTables) -> dict[tuple[str, int, int], dict]:
+def opened(tables: AuditTables) -> dict[tuple[str, int, int], dict]:
     return {(row["topic"], row["partition"], row["producer_id"]): row for row in tables.rows("open_transactions")}
 
 
@@ -129,8 +129,8 @@ def test_every_instant_in_the_tables_is_one_of_the_capture(odd):
 
 
 @pytest.fixture(scope="module")
-def stored(odd, tmp_path_factory):
-    return store(tmp_path_factory.mktemp("tables"), odd, NOON + END)
+def stored(odd):
+    return odd.finished(*READ_BY_COMMANDS)
 
 
 #: Years that only a wrapped or unchecked number gives, and ages that only a difference to one gives.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import live_output
-from tests.support.memory_audits import audited, audited_anew, printed
+from tests.support.audits import audited, audited_anew, printed
 from txnlib.readers import batch_rows
 from txnlib.spark.schemas import TABLES
 
@@ -38,7 +38,7 @@ def stable(tables):
 def test_text_beside_raw_files_changes_nothing(spark, captures, name, dump):
     as_of = ("--as-of", str(live_output.as_of(captures / name)))
     raw, text = captures / name / "brokers", captures / name / "dumps" / dump
-    alone, mixed = audited(spark, raw, *as_of), audited(spark, [raw, text], *as_of)
+    alone, mixed = audited(raw, *as_of), audited(spark, [raw, text], *as_of)
     assert (judged(mixed), stable(mixed)) == (judged(alone), stable(alone))
     assert [row for row in mixed.rows("findings") if row["name"] == "COPIES_DISAGREE"] == []
     assert any(row["source"].startswith("text:") for row in mixed.rows("coverage"))
@@ -64,12 +64,12 @@ def verdicts(tables):
 
 
 @pytest.mark.slow
-def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(spark, captures, tmp_path):
+def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(captures, tmp_path):
     capture = captures / "hostile-3.9"
     as_of = ("--as-of", str(live_output.as_of(capture)))
-    raw = audited(spark, capture / "brokers", *as_of)
+    raw = audited(capture / "brokers", *as_of)
     console = capture / "dumps" / "console" / "TransactionLogMessageFormatter.txt"
-    text = audited(spark, [without_coordinators(capture, tmp_path), console], *as_of)
+    text = audited([without_coordinators(capture, tmp_path), console], *as_of)
     assert ids(text) == ids(raw)
     # A consumer's text is no copy of the leader's log: what an id did since its newest record is not known.
     assert verdicts(raw) == {("odd.topic_with-dashes-1", 0, 27): "HANGING", ("odd.topic_with-dashes-1", 1, 24): "LATE"}
@@ -90,25 +90,24 @@ CAPTURES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CAPTURES)
-def test_every_table_is_the_same_with_runs_and_without(spark, captures, name, monkeypatch):
+def test_every_table_is_the_same_with_runs_and_without(captures, name, monkeypatch):
     folder = captures / name / "brokers"
-    runs = {table: audited(spark, folder).rows(table) for table in ALL}
+    runs = {table: audited(folder).rows(table) for table in ALL}
     monkeypatch.setattr(batch_rows, "find_runs", lambda block, gaps: None)
-    batches = audited_anew(spark, [folder])
+    batches = audited_anew([folder])
     assert len(runs["record_batches"]) < len(batches.rows("record_batches"))
     for table in ALL:
         assert printed(runs[table]) == printed(batches.rows(table)), table
 
 
-def test_many_open_transactions_are_judged_as_few_are(spark, captures, monkeypatch):
+def test_many_open_transactions_are_judged_as_few_are(captures, monkeypatch):
     capture = captures / "cluster-3.9"
-    few = audited(spark, capture / "brokers", "--as-of", str(live_output.as_of(capture)))
+    few = audited(capture / "brokers", "--as-of", str(live_output.as_of(capture)))
     assert len(few.rows("open_transactions")) > 2
     monkeypatch.setattr(import_module("txnlib.spark.tables.open_transactions"), "MOST_TOGETHER", 0)
-    many = few.before("open_transactions")
 
-    def in_order(tables):
+    def in_order(rows):
         names = ("topic", "partition", "start_offset", "producer_id")
-        return sorted(tables.rows("open_transactions"), key=lambda row: [row[name] for name in names])
+        return sorted(rows, key=lambda row: [row[name] for name in names])
 
-    assert in_order(many) == in_order(few)
+    assert in_order(few.made_again("open_transactions")) == in_order(few.rows("open_transactions"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import live_output
-from tests.support.memory_audits import MemoryTables, audited
+from tests.support.audits import AuditTables, audited
 
 #: capture -> dumps to audit besides the raw files; each tool generation is read at least once.
 CAPTURES = {
@@ -29,10 +29,10 @@ MARKED = [pytest.param(given, marks=[] if given in IN_CI else pytest.mark.slow) 
 
 
 @pytest.fixture(scope="module", params=MARKED, ids=lambda given: "-".join(given).replace("/", "-"))
-def audit(request, spark, captures: Path) -> tuple[Path, str, MemoryTables]:
+def audit(request, captures: Path) -> tuple[Path, str, AuditTables]:
     name, part = request.param
     capture = captures / name
-    return capture, part, audited(spark, capture / part, "--as-of", str(live_output.as_of(capture)))
+    return capture, part, audited(capture / part, "--as-of", str(live_output.as_of(capture)))
 
 
 def test_find_hanging_prints_the_same_rows(audit):

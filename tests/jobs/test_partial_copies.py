@@ -412,7 +412,7 @@ def test_a_refuted_batch_is_in_quarantine(audit_of_schedules):
 
 def test_a_refuted_batch_lowers_coverage(audit_of_schedules):
     tables, _ = audit_of_schedules
-    tables.made("findings")  # they wait for the step that lowers it
+    tables.make("findings")  # they wait for the step that lowers it
     rows = [row for row in tables.rows("coverage") if row["topic"].startswith("flipped") and row["is_judged"]]
     assert {(row["status"], row["detail"], row["unreadable_bytes"] > 16_000) for row in rows} <= {
         ("DAMAGED", "a batch whose CRC does not fit", True)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.audits import AuditTables, audited
 from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entry, id_in
-from tests.support.memory_audits import MemoryTables, audited
 from tests.support.schedules import Expected, Schedule, Schedules, Story, flip_last, wrong
 from txnlib.errors import UsageError
 
@@ -370,7 +370,7 @@ def captured(tmp_path: Path, change: Callable[[Cluster], None] = lambda c: None,
     return c.capture(tmp_path / "brokers", END, notes=notes)
 
 
-def verdicts(tables: MemoryTables) -> dict[int, tuple[str, bool]]:
+def verdicts(tables: AuditTables) -> dict[int, tuple[str, bool]]:
     return {row["producer_id"]: (row["verdict"], row["safe_to_abort"]) for row in tables.rows("open_transactions")}
 
 
@@ -386,12 +386,12 @@ SAFE = ("HANGING", True)
         pytest.param(49, {1_000: ("HANGING", False), 2_000: ("HANGING", False)}, marks=pytest.mark.slow),
     ],
 )
-def test_a_number_that_ids_refute_is_not_known(spark, tmp_path, count, expected):
-    assert verdicts(audited(spark, captured(tmp_path, coordinator_partitions=count))) == expected
+def test_a_number_that_ids_refute_is_not_known(tmp_path, count, expected):
+    assert verdicts(audited(captured(tmp_path, coordinator_partitions=count))) == expected
 
 
 @pytest.mark.slow
-def test_a_folder_of_a_deleted_incarnation_does_not_raise_the_number_of_coordinators(spark, tmp_path):
+def test_a_folder_of_a_deleted_incarnation_does_not_raise_the_number_of_coordinators(tmp_path):
     def change(c: Cluster) -> None:
         for number in range(50):
             c.copies[TXN, number] = [Copy(1, END, topic_id=NEW)]
@@ -399,7 +399,7 @@ def test_a_folder_of_a_deleted_incarnation_does_not_raise_the_number_of_coordina
         c.copies[TXN, 60] = [Copy(2, 0, taken=END, topic_id=OLD)]
         c.leaders[TXN, 60] = None
 
-    tables = audited(spark, captured(tmp_path, change, coordinator_partitions=None))
+    tables = audited(captured(tmp_path, change, coordinator_partitions=None))
     assert verdicts(tables)[2_000] == ("HANGING", False)
     assert tables.run is not None
     assert (tables.run.settings.coordinator_partitions, tables.run.settings.coordinator_partitions_basis) == (
@@ -409,15 +409,15 @@ def test_a_folder_of_a_deleted_incarnation_does_not_raise_the_number_of_coordina
 
 
 @pytest.mark.slow
-def test_a_second_log_directory_is_of_the_broker_that_the_first_number_names(spark, tmp_path):
+def test_a_second_log_directory_is_of_the_broker_that_the_first_number_names(tmp_path):
     folder = captured(tmp_path, lambda c: c.copies.update({("late", 0): [Copy(1, END, folder="2")]}))
     (folder / "1" / "2" / "replication-offset-checkpoint").write_text("0\n1\nlate 0 9\n")
-    assert verdicts(audited(spark, folder)) == {1_000: SAFE, 2_000: SAFE}
+    assert verdicts(audited(folder)) == {1_000: SAFE, 2_000: SAFE}
 
 
-def test_two_numbers_that_contradict_capture_json_are_an_error(spark, tmp_path):
+def test_two_numbers_that_contradict_capture_json_are_an_error(tmp_path):
     folder = captured(tmp_path, lambda c: c.copies.update({("late", 0): [Copy(2, END)]}))
     (folder / "9").mkdir()
     (folder / "2").rename(folder / "9" / "2")
     with pytest.raises(UsageError, match=r"first number in its path, 9, .* by capture\.json broker 2 has late-0"):
-        audited(spark, folder)
+        audited(folder)

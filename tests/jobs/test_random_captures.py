@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tests.support.memory_audits import audited
+from tests.support.audits import audited
 from tests.support.random_history import History, partial_capture, random_history, whole_capture
 
 SEEDS = [1]
@@ -18,9 +18,9 @@ MANY_SEEDS = range(2, 13)
 VERSIONS = {False: "3.9.1", True: "4.1.1"}
 
 
-def alarms(spark, folder: Path, history: History) -> tuple[list[str], list[dict]]:
+def alarms(folder: Path, history: History) -> tuple[list[str], list[dict]]:
     """What an audit of a capture says wrongly, and its open transactions."""
-    rows = audited(spark, folder).rows("open_transactions")
+    rows = audited(folder).rows("open_transactions")
     wrong = []
     for row in rows:
         place, pid = (row["topic"], row["partition"]), row["producer_id"]
@@ -34,25 +34,25 @@ def alarms(spark, folder: Path, history: History) -> tuple[list[str], list[dict]
     return wrong, rows
 
 
-def check(spark, folder: Path, seed: int, *, is_whole: bool) -> list[dict]:
+def check(folder: Path, seed: int, *, is_whole: bool) -> list[dict]:
     random, is_v2 = Random(seed), seed % 2 == 0
     history = random_history(random, is_v2=is_v2)
     notes = {"kafka_version": VERSIONS[is_v2], "transaction_version": 2 if is_v2 else 0}
     capture = whole_capture(history, folder, **notes) if is_whole else partial_capture(random, history, folder, **notes)
-    wrong, rows = alarms(spark, capture, history)
+    wrong, rows = alarms(capture, history)
     assert wrong == []
     return rows
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_partial_capture_raises_no_alarm_that_the_history_refutes(spark, tmp_path, seed):
-    rows = check(spark, tmp_path / "brokers", seed, is_whole=False)
+def test_a_partial_capture_raises_no_alarm_that_the_history_refutes(tmp_path, seed):
+    rows = check(tmp_path / "brokers", seed, is_whole=False)
     assert {row["verdict"] for row in rows} >= {"HANGING", "UNKNOWN"}
 
 
 @pytest.mark.slow
-def test_of_a_whole_capture_hardly_anything_is_unknown(spark, tmp_path):
-    rows = check(spark, tmp_path / "brokers", SEEDS[0], is_whole=True)
+def test_of_a_whole_capture_hardly_anything_is_unknown(tmp_path):
+    rows = check(tmp_path / "brokers", SEEDS[0], is_whole=True)
     assert any(row["safe_to_abort"] for row in rows)
     assert sum(row["verdict"] == "UNKNOWN" for row in rows) <= len(rows) / 10
 
@@ -60,5 +60,5 @@ def test_of_a_whole_capture_hardly_anything_is_unknown(spark, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", MANY_SEEDS)
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_the_same_of_many_histories(spark, tmp_path, seed, is_whole):
-    check(spark, tmp_path / "brokers", seed, is_whole=is_whole)
+def test_the_same_of_many_histories(tmp_path, seed, is_whole):
+    check(tmp_path / "brokers", seed, is_whole=is_whole)

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from txnlib.core.chains import Chain
-from txnlib.engine.store import RunStore, Store
+from txnlib.engine.store import RunStore
 from txnlib.errors import BusyError, OvertakenError
 from txnlib.incremental import history_of
 from txnlib.pipeline.run import Run
@@ -56,10 +56,10 @@ def test_of_another_machine_only_the_time_tells():
         assert is_alive("elsewhere 1 1", int((NOW - age).timestamp() * 1000), NOW) is alive
 
 
-def run_of(spark, out, as_of_ms, owner, cluster="c", *, is_small=True):
+def run_of(engine, out, as_of_ms, owner, cluster="c"):
     settings = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given")
-    store = Store(spark, str(out), is_small=is_small)
-    return Run(spark, RunStore(store, cluster, settings.run_id), settings, NOW, owner=owner)
+    store = engine.store(str(out), None)
+    return Run(engine, RunStore(store, cluster, settings.run_id), settings, NOW, owner=owner)
 
 
 def noted(out):
@@ -67,17 +67,17 @@ def noted(out):
     return sorted((row["run_id"], row["status"], row["owner"]) for row in rows)
 
 
-@pytest.mark.parametrize("is_small", [True, False], ids=["without Spark", "by Spark"])
-def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spark, tmp_path, sleeper, is_small):
+@pytest.mark.both
+def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(engine, tmp_path, sleeper):
     owners = owner_of(sleeper), this_process()
-    first, second = (run_of(spark, tmp_path, n, owner, is_small=is_small) for n, owner in enumerate(owners, 1))
+    first, second = (run_of(engine, tmp_path, n, owner) for n, owner in enumerate(owners, 1))
     claim(first)
     expected = (
         f"c is writing to these tables: run c-1 by {first.owner} .* since 2026-11-21 00:00:00Z.*Wait .*take_over=True"
     )
     with pytest.raises(BusyError, match=expected):
         claim(second)
-    claim(other := run_of(spark, tmp_path, 3, this_process(), cluster="other", is_small=is_small))
+    claim(other := run_of(engine, tmp_path, 3, this_process(), cluster="other"))
     sleeper.kill()
     sleeper.wait()
     claim(second)
@@ -90,10 +90,10 @@ def test_a_second_audit_of_a_cluster_refuses_and_takes_over_from_a_dead_one(spar
 
 @pytest.mark.parametrize(("second_as_of", "looks_first"), [(1, 0), (1, 1), (2, 1)])
 def test_of_two_audits_that_claim_at_once_the_second_takes_its_row_back(
-    spark, tmp_path, sleepers, second_as_of, looks_first
+    engine, tmp_path, sleepers, second_as_of, looks_first
 ):
     first, second = (
-        run_of(spark, tmp_path, n, owner_of(each)) for n, each in zip((1, second_as_of), sleepers, strict=True)
+        run_of(engine, tmp_path, n, owner_of(each)) for n, each in zip((1, second_as_of), sleepers, strict=True)
     )
     second.started_at -= timedelta(minutes=5)  # it began first and claims second
     first.note("FAILED")  # of an attempt before
@@ -108,8 +108,8 @@ def test_of_two_audits_that_claim_at_once_the_second_takes_its_row_back(
     assert noted(tmp_path) == [("c-1", "RUNNING", first.owner)]
 
 
-def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp_path):
-    elsewhere, here = run_of(spark, tmp_path, 1, "elsewhere 1 1"), run_of(spark, tmp_path, 1, this_process())
+def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(engine, tmp_path):
+    elsewhere, here = run_of(engine, tmp_path, 1, "elsewhere 1 1"), run_of(engine, tmp_path, 1, this_process())
     elsewhere.started_at = here.started_at = datetime.now(UTC)
     claim(elsewhere)
     with pytest.raises(BusyError):
@@ -119,12 +119,12 @@ def test_an_audit_elsewhere_is_taken_over_from_only_if_one_is_told_to(spark, tmp
     assert noted(tmp_path) == [("c-1", "RUNNING", here.owner)]
 
 
-def place_of(spark, out, as_of_ms, owner, night, chain="c-1", **more):
+def place_of(engine, out, as_of_ms, owner, night, chain="c-1", **more):
     """A run at a place in a chain, opened now."""
     settings = Settings(cluster="c", as_of_ms=as_of_ms, as_of_basis="given", chain=chain, night=night)
-    store = Store(spark, str(out), is_small=True)
+    store = engine.store(str(out), None)
     tables = RunStore(store, "c", settings.run_id, Chain(chain, night))
-    return Run(spark, tables, settings, NOW, owner=owner, history=history_of(store, "c"), **more)
+    return Run(engine, tables, settings, NOW, owner=owner, history=history_of(store, "c"), **more)
 
 
 def ended(run):
@@ -132,24 +132,24 @@ def ended(run):
     run.note("DONE")
 
 
-def test_an_audit_that_ended_since_another_was_opened_refuses_it(spark, tmp_path):
+def test_an_audit_that_ended_since_another_was_opened_refuses_it(engine, tmp_path):
     """Both would continue night 0, and each would lack what the other had read."""
-    ended(place_of(spark, tmp_path, 1, this_process(), 0))
-    first, second = (place_of(spark, tmp_path, at, this_process(), 1) for at in (2, 3))
+    ended(place_of(engine, tmp_path, 1, this_process(), 0))
+    first, second = (place_of(engine, tmp_path, at, this_process(), 1) for at in (2, 3))
     ended(first)
     before = noted(tmp_path)
     with pytest.raises(OvertakenError, match=r"run c-3 .* another audit, run c-2, has ended .*\. Nothing was written"):
         claim(second)
     assert noted(tmp_path) == before
-    ended(place_of(spark, tmp_path, 3, this_process(), 2))
+    ended(place_of(engine, tmp_path, 3, this_process(), 2))
 
 
 @pytest.fixture(scope="module")
-def ingested(spark, tmp_path_factory):
+def ingested(engine, tmp_path_factory):
     """Tables of a first night that ended, and of a second that was ingested."""
     out = tmp_path_factory.mktemp("nights")
-    ended(place_of(spark, out, 1, this_process(), 0))
-    second = place_of(spark, out, 2, this_process(), 1)
+    ended(place_of(engine, out, 1, this_process(), 0))
+    second = place_of(engine, out, 2, this_process(), 1)
     claim(second)
     second.note("INGESTED")
     return out
@@ -167,13 +167,15 @@ def ingested(spark, tmp_path_factory):
         pytest.param(2, "c-1", 1, "DONE", False, id="itself"),
     ],
 )
-def test_a_run_is_opened_again_only_in_its_place(spark, ingested, tmp_path, as_of_ms, chain, night, status, is_refused):
+def test_a_run_is_opened_again_only_in_its_place(
+    engine, ingested, tmp_path, as_of_ms, chain, night, status, is_refused
+):
     shutil.copytree(ingested, tmp_path, dirs_exist_ok=True)
-    other = place_of(spark, tmp_path, as_of_ms, this_process(), night, chain)
+    other = place_of(engine, tmp_path, as_of_ms, this_process(), night, chain)
     other.started_at += timedelta(minutes=1)
     claim(other)
     other.note(status)
-    again = place_of(spark, tmp_path, 2, this_process(), 1, began_at=NOW)
+    again = place_of(engine, tmp_path, 2, this_process(), 1, began_at=NOW)
     if is_refused:
         with pytest.raises(OvertakenError, match=f"run c-2 .* run c-{as_of_ms}, "):
             claim(again)

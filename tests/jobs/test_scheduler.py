@@ -2,7 +2,6 @@
 
 import re
 import sys
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -18,17 +17,16 @@ from txnlib.spark.schemas import TABLES
 
 def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespace:  # noqa: B008
     """A run whose tables only note that they are written and put together."""
-    lock = threading.Lock()
 
-    def note(name: str, frame: object = None) -> None:
-        with lock:
-            written.append(name)
+    def note(name: str, frame: object = None) -> Commit:
+        written.append(name)
+        return commit
 
-    tables = SimpleNamespace(write=note, compact=note, commit=lambda name: commit)
+    tables = SimpleNamespace(write=note, compact=note)
     begun: list[str] = []
     return SimpleNamespace(
         tables=tables, resumption=None, written={}, scattered=[], say=lambda text: print(text, file=sys.stderr), begun=begun,
-        begin=begun.append, tuning=None,
+        begin=begun.append,
     )  # fmt: skip
 
 

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import live_output
+from tests.support.audits import AuditTables, audited, made_of
 from tests.support.log_bytes import encode_batch, encode_offset_commit_key, encode_offset_commit_value
 from tests.support.log_notation import TS
-from tests.support.memory_audits import MemoryTables, audited
 from txnlib.core.kafka.record_batch import Record
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
-from txnlib.pipeline.run import Run
-from txnlib.pipeline.tables import REPORT
 from txnlib.spark.tables.selections import group_positions
 
 #: Where the clients of the capture left their groups: ten commits, all in transactions, three of them aborted.
@@ -39,7 +37,7 @@ def offsets(capture: Path) -> dict[tuple[str, int], dict[str, int]]:
 
 
 @pytest.fixture(scope="module")
-def audit(spark, capture: Path, offsets) -> MemoryTables:
+def audit(capture: Path, offsets) -> AuditTables:
     """The audit of the capture and of three groups more: one waits, one reads uncommitted data, one has fallen
     behind."""
     log = capture / "brokers" / "1" / "__consumer_offsets-2" / "00000000000000000000.log"
@@ -58,7 +56,7 @@ def audit(spark, capture: Path, offsets) -> MemoryTables:
         for index, (group, topic, partition, offset) in enumerate(commits)
     ]
     log.write_bytes(log.read_bytes() + encode_batch(records, leader_epoch=0))
-    return audited(spark, capture / "brokers", "--as-of", str(live_output.as_of(capture)))
+    return audited(capture / "brokers", "--as-of", str(live_output.as_of(capture)))
 
 
 def test_groups_stand_where_the_clients_left_them(audit):
@@ -88,8 +86,6 @@ def test_a_waiting_group_is_told_who_blocks_it(audit):
         assert blocking["transactional_id"] == row["blocking_transactional_id"]
 
 
-def test_in_tables_from_before_commits_were_read_nobody_waits(spark, audit):
-    step = next(step for step in REPORT if step.name == "blocked_groups")
-    tables = MemoryTables(spark, {name: audit.made(name) for name in ("partitions", "coverage")})
-    run = Run(spark, tables, audit.run.settings, started_at=None)
-    assert step.transform(run).num_rows == 0
+def test_where_no_commits_were_read_nobody_waits(audit):
+    tables = {name: audit.frame(name) for name in ("partitions", "coverage")}
+    assert made_of("blocked_groups", audit.run.settings, **tables) == []

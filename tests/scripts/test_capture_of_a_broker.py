@@ -16,8 +16,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka, producers, wire_client
-from tests.support.delta_tables import NOW, store
-from tests.support.memory_audits import audited
+from tests.support.audits import audited
+from tests.support.delta_tables import READ_BY_COMMANDS
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.readers.capture_notes import read_capture_notes
@@ -100,25 +100,25 @@ def alarms(tables) -> list[tuple[object, ...]]:
     return [row for row in judged(tables) if row[3] not in ("OPEN", "UNKNOWN")]
 
 
-def test_one_transaction_hangs_one_is_open_and_those_in_flight_alarm_nobody(spark, taken):
-    tables = audited(spark, taken.raw)
+def test_one_transaction_hangs_one_is_open_and_those_in_flight_alarm_nobody(taken):
+    tables = audited(taken.raw)
     assert alarms(tables) == [HANGING]
     assert OPEN in [row[:4] for row in judged(tables)]
     in_flight = {row[3:] for row in judged(tables) if row[0] == "orders"}
     assert {reason for verdict, reason in in_flight if verdict == "UNKNOWN"} <= {"CAPTURE_SKEW"}
 
 
-def test_the_live_tool_names_the_same_one(spark, taken):
-    (row,) = [row for row in audited(spark, taken.raw).rows("open_transactions") if row["verdict"] == "HANGING"]
+def test_the_live_tool_names_the_same_one(taken):
+    (row,) = [row for row in audited(taken.raw).rows("open_transactions") if row["verdict"] == "HANGING"]
     assert row["kafka_find_hanging"]
     (line,) = taken.find_hanging.splitlines()[1:]
     assert line.split()[:3] == ["stuck", "0", str(taken.producer_id)]
     assert row["producer_id"] == taken.producer_id
 
 
-def test_every_copy_is_complete_though_the_call_was_killed_and_the_broker_wrote_on(spark, taken):
+def test_every_copy_is_complete_though_the_call_was_killed_and_the_broker_wrote_on(taken):
     assert taken.instants_when_killed == {}
-    tables = audited(spark, taken.raw)
+    tables = audited(taken.raw)
     rows = tables.rows("coverage")
     assert {(row["status"], row["detail"], row["is_instant_assumed"]) for row in rows} == {("COMPLETE", None, False)}
     assert len(rows) == 2 * 2 + 3 + 1 + 1, "coordinators twice, the topics, and the cluster's metadata"
@@ -126,16 +126,16 @@ def test_every_copy_is_complete_though_the_call_was_killed_and_the_broker_wrote_
     assert severe == []
 
 
-def test_each_copy_has_the_instant_at_which_it_was_taken(spark, taken):
-    rows = audited(spark, taken.raw).rows("coverage")
+def test_each_copy_has_the_instant_at_which_it_was_taken(taken):
+    rows = audited(taken.raw).rows("coverage")
     first = [row["captured_at"] for row in rows if row["source"] == "raw:1/first"]
     others = [row["captured_at"] for row in rows if not row["topic"].startswith("__")]
     again = [row["captured_at"] for row in rows if row["source"] == "raw:1" and row["topic"] == "__transaction_state"]
     assert max(first) < min(others) < max(others) < min(again)
 
 
-def test_capture_json_names_cluster_leaders_and_settings_by_kafkas_tools(spark, taken):
-    tables = audited(spark, taken.raw)
+def test_capture_json_names_cluster_leaders_and_settings_by_kafkas_tools(taken):
+    tables = audited(taken.raw)
     notes = read_capture_notes(str(taken.raw / "1" / "capture.json"))
     assert (tables.run.settings.cluster, tables.run.settings.as_of_ms) == ("night", notes.newest_instant_ms)
     assert (notes.kafka_version, notes.transaction_version) == (os.environ["KAFKA_VERSION"], 2)
@@ -148,20 +148,20 @@ def test_capture_json_names_cluster_leaders_and_settings_by_kafkas_tools(spark, 
     }
 
 
-def test_a_broker_that_gave_two_copies_is_one_replica(spark, taken, tmp_path):
-    tables = Tables(str(store(tmp_path, audited(spark, taken.raw), NOW)))
+def test_a_broker_that_gave_two_copies_is_one_replica(taken):
+    tables = Tables(str(audited(taken.raw).finished(*READ_BY_COMMANDS)))
     assert tables.rows("brokers", ("replicas", "coordinators_led")) == [{"replicas": 7, "coordinators_led": 2}]
 
 
-def test_from_the_newest_snapshots_on_the_same_is_seen(spark, taken):
+def test_from_the_newest_snapshots_on_the_same_is_seen(taken):
     kept = len(list(taken.short.glob("1/orders-*/*.log")))
     assert 3 <= kept < len(list(taken.raw.glob("1/orders-*/*.log")))
-    tables = audited(spark, taken.short)
+    tables = audited(taken.short)
     assert alarms(tables) == [HANGING]
     assert OPEN in [row[:4] for row in judged(tables)]
 
 
-def test_text_of_kafkas_tool_shows_the_same(spark, taken):
-    tables = audited(spark, taken.text)
+def test_text_of_kafkas_tool_shows_the_same(taken):
+    tables = audited(taken.text)
     assert alarms(tables) == [HANGING]
     assert OPEN in [row[:4] for row in judged(tables)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.memory_audits import printed
+from tests.support.audits import printed
 from txnlib.ask.delta_rows import open_tables, runs
 from txnlib.spark.schemas import TABLES
 

@@ -13,16 +13,14 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from tests.support.memory_audits import MemoryTables
 from txnlib.ask.main import main
 from txnlib.core.schema.views import VIEWS
 from txnlib.engine.tables import stored_columns
 from txnlib.pipeline.query_run import SparkRows
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.settings import Settings
-from txnlib.spark.frames import frame_of, no_rows
+from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES, spark_schema
 
 NOW = 1_710_120_000_000
@@ -48,18 +46,22 @@ def write_plan(root: Path, *rows: Mapping[str, Any], first: int = 1) -> None:
 
 
 def spark_rows(spark: SparkSession, root: Path) -> SparkRows:
-    """What Spark answers about the tables of a folder, without a look at Delta's log by Spark."""
+    """What Spark answers about the tables and views of a folder, without a look at Delta's log by Spark."""
 
     def read(name: str) -> DataFrame:
-        if name in VIEWS:
-            frames: dict[str, Any] = {each: read(each) for each in VIEWS[name].reads}
-            return spark.sql(VIEWS[name].query, **frames)
-        if not (root / name).exists():
-            return no_rows(spark, spark_schema(stored_columns(name)))
-        rows = pa.table(DeltaTable(str(root / name)).to_pyarrow_table())
-        return frame_of(spark, rows.combine_chunks(), from_arrow_schema(rows.schema))
+        if name not in VIEWS:
+            return _stored(spark, root, name)
+        frames: dict[str, Any] = {each: read(each) for each in VIEWS[name].reads}
+        return spark.sql(VIEWS[name].query, **frames)
 
     return SparkRows(str(root), read)
+
+
+def _stored(spark: SparkSession, root: Path, name: str) -> DataFrame:
+    """The rows of a table; none if it is not there."""
+    rows = DeltaTable(str(root / name)).to_pyarrow_table() if (root / name).exists() else None
+    columns = stored_columns(name)
+    return frame_of(spark, arrow_schema(columns).empty_table() if rows is None else rows, spark_schema(columns))
 
 
 @contextlib.contextmanager
@@ -67,10 +69,7 @@ def session_views(spark: SparkSession, root: Path) -> Iterator[None]:
     """The tables of a folder and the views, as temporary views; from memory: opening dozens of Delta tables takes
     long."""
     for name in TABLES:
-        columns = stored_columns(name)
-        no_rows = arrow_schema(columns).empty_table()
-        stored = DeltaTable(str(root / name)).to_pyarrow_table() if (root / name).exists() else no_rows
-        frame_of(spark, stored, spark_schema(columns)).createOrReplaceTempView(name)
+        _stored(spark, root, name).createOrReplaceTempView(name)
     for name, view in VIEWS.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {view.named(str)}")
     yield
@@ -104,16 +103,6 @@ READ_BY_COMMANDS = (
     "ended_transactions", "producer_spans", "producer_id_owners", "transactions", "transaction_outcomes",
     "quarantine",
 )  # fmt: skip
-
-
-def store(root: Path, tables: MemoryTables, as_of_ms: int) -> Path:
-    """Writes what an audit in memory made as the tables of a run, for `txn-audit`; the folder."""
-    run_id = write_run(root, as_of_ms)
-    for name in READ_BY_COMMANDS:
-        rows = tables.made(name)
-        stamp = pa.array([run_id] * rows.num_rows, pa.string())
-        write_deltalake(str(root / name), rows.append_column("run_id", stamp), partition_by=["run_id"])
-    return root
 
 
 def called_plainly(report: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.memory_audits import MemoryTables
+from tests.support.audits import AuditTables
 
 
 def as_of(capture: Path) -> int:
@@ -66,7 +66,7 @@ def hanging(capture: Path) -> Rows:
     return found
 
 
-def our_hanging(tables: MemoryTables) -> Rows:
+def our_hanging(tables: AuditTables) -> Rows:
     return _ours((row for row in tables.rows("open_transactions") if row["kafka_find_hanging"]), HANGING)
 
 
@@ -82,7 +82,7 @@ def producers(capture: Path) -> Rows:
     return found
 
 
-def our_producers(tables: MemoryTables) -> Rows:
+def our_producers(tables: AuditTables) -> Rows:
     return _ours(tables.rows("producer_states"), PRODUCERS)
 
 
@@ -104,7 +104,7 @@ def listed(capture: Path) -> dict[str, tuple[Any, ...]] | None:
     return {row["TransactionalId"]: (int(row["ProducerId"]), row["TransactionState"]) for row in table(path)}
 
 
-def our_listed(tables: MemoryTables) -> dict[str, tuple[Any, ...]]:
+def our_listed(tables: AuditTables) -> dict[str, tuple[Any, ...]]:
     return {
         row["transactional_id"].strip(): (row["producer_id"], row["state"])
         for row in tables.rows("transactional_ids")

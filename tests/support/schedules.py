@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.audits import AuditTables
 from tests.support.cluster import MINUTE, SECOND, TXN, Cluster, Copy, Place, id_in
-from tests.support.memory_audits import MemoryTables
 
 #: Coordinator partition of ids that only show a broker's clock.
 BEATS = 49
@@ -122,7 +122,7 @@ def built(schedules: dict[str, Schedule]) -> tuple[Cluster, Told]:
     return c, told
 
 
-def wrong(tables: MemoryTables, told: Told) -> dict[str, object]:
+def wrong(tables: AuditTables, told: Told) -> dict[str, object]:
     """By schedule, what an audit says of it that it must not."""
     opened = {
         (row["topic"], row["producer_id"]): row for row in tables.rows("open_transactions") if row["partition"] == 0

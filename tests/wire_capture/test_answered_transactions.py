@@ -12,11 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
+from tests.support.audits import AuditTables, audited
 from tests.support.fake_brokers import FakeBrokers, Log, brokers_with, filled, taken_by
 from tests.support.log_notation import A, N, T
-from tests.support.memory_audits import MemoryTables, audited
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import RecordBatch, TimestampType
 from txnlib.wire_capture.capture import ALL, OPEN
@@ -104,15 +103,13 @@ def cluster() -> Racing:
 
 
 @pytest.fixture(scope="module", params=[OPEN, ALL])
-def tables(
-    spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> MemoryTables:
+def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AuditTables:
     folder: Path = tmp_path_factory.mktemp(request.param)
     taken_by(cluster(), folder, scope=request.param)
-    return audited(spark, folder)
+    return audited(folder)
 
 
-def test_a_transaction_that_only_its_leader_shows_is_open(tables: MemoryTables) -> None:
+def test_a_transaction_that_only_its_leader_shows_is_open(tables: AuditTables) -> None:
     rows = {row["topic"]: row for row in tables.rows("open_transactions")}
     assert set(rows) == set(ONLY_ANSWERED)
     for row in rows.values():
@@ -121,30 +118,30 @@ def test_a_transaction_that_only_its_leader_shows_is_open(tables: MemoryTables) 
         assert "this record is gone" in row["evidence"][0]["says"]
 
 
-def test_it_is_not_safe_to_abort_and_the_reason_is_named(tables: MemoryTables) -> None:
+def test_it_is_not_safe_to_abort_and_the_reason_is_named(tables: AuditTables) -> None:
     for row in tables.rows("open_transactions"):
         assert not row["safe_to_abort"]
         assert row["abort_command"] is None
         assert "its first batch is gone" in row["do_not_abort_because"]
 
 
-def test_its_producer_is_described_as_by_the_live_tool(tables: MemoryTables) -> None:
+def test_its_producer_is_described_as_by_the_live_tool(tables: AuditTables) -> None:
     starts = {row["topic"]: row["current_transaction_start_offset"] for row in tables.rows("producer_states")}
     assert {topic for topic, start in starts.items() if start == START} == set(ONLY_ANSWERED)
 
 
-def test_the_late_gauge_counts_it(tables: MemoryTables) -> None:
+def test_the_late_gauge_counts_it(tables: AuditTables) -> None:
     rows = {row["topic"]: row for row in tables.rows("partitions")}
     late = {topic: row["last_stable_offset"] for topic, row in rows.items() if row["is_late"]}
     assert late == {"deleted": LOG_START, "goes.on": LOG_START, "all.deleted": END}
 
 
-def test_one_that_a_marker_ended_since_is_no_row_and_no_finding(tables: MemoryTables) -> None:
+def test_one_that_a_marker_ended_since_is_no_row_and_no_finding(tables: AuditTables) -> None:
     named = {row["topic"] for name in ("open_transactions", "findings") for row in tables.rows(name)}
     assert named.isdisjoint(ENDED)
 
 
-def test_what_the_leader_answered_and_nothing_shows_is_said(tables: MemoryTables) -> None:
+def test_what_the_leader_answered_and_nothing_shows_is_said(tables: AuditTables) -> None:
     found = {(row["topic"], row["name"], row["offset"]) for row in tables.rows("findings")}
     assert found == {
         ("overtaken", "LIVE_ANSWER_DISAGREES", START),

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import SparkSession
 
 from tests.support import kafka, producers, wire_client
-from tests.support.memory_audits import audited
+from tests.support.audits import audited
 from tests.support.wire_captures import instant_of, log_of, notes_of_disks
 from txnlib.readers.capture import FileKind, list_capture
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
@@ -138,7 +137,7 @@ def test_every_file_of_the_capture_is_known(night: Night, capture: str) -> None:
     assert list_capture([str(night.folder / capture)]).of_kind(FileKind.UNKNOWN, FileKind.REFUSED) == ()
 
 
-def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night) -> None:
+def test_verdicts_are_the_same_by_both_scopes(night: Night) -> None:
     columns = (
         "topic",
         "partition",
@@ -154,7 +153,7 @@ def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night)
         scope: sorted(
             # Each capture has its own instant, from which an age is counted.
             tuple(str(row[column]).partition("; safe from")[0] for column in columns)
-            for row in audited(spark, night.folder / scope, "--as-of", str(as_of)).rows("open_transactions")
+            for row in audited(night.folder / scope, "--as-of", str(as_of)).rows("open_transactions")
         )
         for scope in (OPEN, ALL, "disk")
     }
@@ -162,9 +161,9 @@ def test_verdicts_are_the_same_by_both_scopes(spark: SparkSession, night: Night)
     assert {(row[0], row[5]) for row in found[ALL]} == {("stuck", "HANGING"), ("orders", "OPEN")}
 
 
-def _disagreements(spark: SparkSession, folder: Path) -> set[tuple[str, str, int]]:
+def _disagreements(folder: Path) -> set[tuple[str, str, int]]:
     as_of = instant_of(folder)
-    rows = audited(spark, folder, "--as-of", str(as_of)).rows("findings")
+    rows = audited(folder, "--as-of", str(as_of)).rows("findings")
     return {(row["name"], row["topic"], row["offset"]) for row in rows if row["name"].startswith("LIVE_")}
 
 
@@ -178,20 +177,20 @@ def _changed(path: Path, name: str, change: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("capture", ["busy", OPEN, ALL])
-def test_logs_agree_with_what_the_brokers_said(spark: SparkSession, night: Night, capture: str) -> None:
+def test_logs_agree_with_what_the_brokers_said(night: Night, capture: str) -> None:
     described = [path for path in (night.folder / capture).glob("*/describe-*.jsonl") if path.read_text()]
     assert {path.name for path in described} == {"describe-producers.jsonl", "describe-transactions.jsonl"}
-    assert _disagreements(spark, night.folder / capture) == set()
+    assert _disagreements(night.folder / capture) == set()
 
 
-def test_a_log_that_disagrees_with_its_brokers_is_found(spark: SparkSession, night: Night, tmp_path: Path) -> None:
+def test_a_log_that_disagrees_with_its_brokers_is_found(night: Night, tmp_path: Path) -> None:
     folder = tmp_path / "capture"
     shutil.copytree(night.folder / OPEN, folder)
     for path in folder.glob("*/describe-producers.jsonl"):
         _changed(path, "current_transaction_start_offset", lambda start: start + 1)
     for path in folder.glob("*/describe-transactions.jsonl"):
         _changed(path, "producer_epoch", lambda epoch: epoch + 1)
-    found = _disagreements(spark, folder)
+    found = _disagreements(folder)
     assert {(name, topic) for name, topic, _ in found} == {
         ("LIVE_ANSWER_DISAGREES", "orders"),
         ("LIVE_ANSWER_DISAGREES", "stuck"),

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import SparkSession
 
 from tests.support import kafka, producers, wire_client
-from tests.support.memory_audits import audited
+from tests.support.audits import audited
 from tests.support.wire_captures import instant_of, log_of, notes_of, notes_of_disks
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
@@ -30,7 +29,7 @@ def _take(bootstrap: str, output: Path, scope: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.7.2", "3.9.2", "4.0.1", "4.2.0", "4.3.1"])
-def test_a_capture_is_what_the_disk_has(spark: SparkSession, tmp_path: Path, version: str) -> None:
+def test_a_capture_is_what_the_disk_has(tmp_path: Path, version: str) -> None:
     settings = {"transaction_state_log_num_partitions": "2", "transaction_partition_verification_enable": "false"}
     with kafka.running(tmp_path / "cluster", version=version, **settings) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -58,7 +57,7 @@ def test_a_capture_is_what_the_disk_has(spark: SparkSession, tmp_path: Path, ver
     assert version.startswith(notes_of(tmp_path / ALL)["kafka_version"])
     (tmp_path / "disk" / "capture.json").write_text(json.dumps(notes_of_disks(tmp_path / ALL)))
     instant = instant_of(tmp_path / ALL)
-    tables = {name: audited(spark, tmp_path / name, "--as-of", str(instant)) for name in (OPEN, ALL, "disk")}
+    tables = {name: audited(tmp_path / name, "--as-of", str(instant)) for name in (OPEN, ALL, "disk")}
     found = {
         name: sorted(tuple(row[c] for c in VERDICTS) for row in each.rows("open_transactions"))
         for name, each in tables.items()

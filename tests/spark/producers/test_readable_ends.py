@@ -8,9 +8,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
+from tests.support.audits import made_of
 from tests.support.frames import batch_row, empty, frame
 from tests.support.log_notation import A, C, N, T
-from tests.support.memory_audits import made_of
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.readers import arrow_schemas
 from txnlib.settings import Settings
@@ -87,7 +87,6 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
         for offset in range(scene.high_watermark + 3)
     ]
     rows = made_of(
-        spark,
         "blocked_groups",
         Settings(cluster="test", as_of_ms=120_000, as_of_basis="given"),
         committed_offsets=spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
