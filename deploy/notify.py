@@ -74,11 +74,8 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
             f"{cluster}: the audit failed (exit code {summary['exit_code']})",
             [summary["error"] or ""],
         )
-    # An audit of an earlier version counted a transaction once for each of its partitions.
-    counted = found.get("transactions_by_verdict") or found["verdicts"]
-    verdicts = ", ".join(
-        f"{count} {name.replace('_', ' ')}" for name, count in counted.items() if count and name != "OPEN"
-    )
+    counted = found["transactions_by_verdict"].items()
+    verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counted if count and name != "OPEN")
     critical = found["findings"].get("CRITICAL", 0)
     coverage = found["coverage"]
     said = "; ".join(
@@ -89,8 +86,7 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
         ]
     )
     urgent = [each for each in found["transactions"] if each["verdict"] != "OPEN" and each["reason"] not in LOOKS_LATE]
-    # Who holds which partition, and what to do first: an audit of an earlier version did not say.
-    lines = found.get("answer", []) + [
+    lines = found["answer"] + [
         f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer"
         f" {each['producer_id']} {each['transactional_id'] or 'no transactional id'}, safe to abort:"
         f" {'yes' if each['safe_to_abort'] else 'no'}"

@@ -13,7 +13,7 @@ from txnlib.page.report_page import render_page
 
 
 def summary(*transactions):
-    return Summary("c", AS_OF, "given", "out", counts={"verdicts": {}}, broken=transactions)
+    return Summary("c", AS_OF, "given", "out", counts={"verdicts": {}, "transactions": {}}, broken=transactions)
 
 
 def card(html):

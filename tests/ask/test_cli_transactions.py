@@ -29,6 +29,7 @@ def opened(topic: str, partition: int, *, age_ms: int, hanging: bool | None, pro
         "coordinator_epoch": 19,
         "start_offset": 29_384,
         "last_timestamp": at(NOW - age_ms),
+        "last_timestamp_ms": NOW - age_ms,
         "kafka_find_hanging": hanging,
         "verdict": "HANGING" if hanging else "OPEN",
     }
@@ -207,12 +208,24 @@ def test_A22_producers_are_printed_with_minus_one_and_none(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "coverage", *copies("foo", 5, 0))
     first = {"producer_id": 12345, "producer_epoch": 15, "coordinator_epoch": 20, "last_sequence": 1300}
-    second = {"producer_id": 98765, "producer_epoch": 30, "last_sequence": 2300, "last_timestamp": at(1_599_509_599)}
+    second = {
+        "producer_id": 98765,
+        "producer_epoch": 30,
+        "last_sequence": 2300,
+        "last_timestamp": at(1_599_509_599),
+        "last_timestamp_ms": 1_599_509_599,
+    }
     write(
         tmp_path,
         "producer_states",
         {**FOO_5, **second},
-        {**FOO_5, **first, "last_timestamp": at(1_599_509_565), "current_transaction_start_offset": 990},
+        {
+            **FOO_5,
+            **first,
+            "last_timestamp": at(1_599_509_565),
+            "last_timestamp_ms": 1_599_509_565,
+            "current_transaction_start_offset": 990,
+        },
         {**FOO_5, **first, "partition": 6},
     )
     write(tmp_path, "record_batches")

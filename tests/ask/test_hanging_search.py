@@ -19,7 +19,8 @@ FOO = SearchScope(topic="foo")
 
 def opened(partition: int, producer_id: int, age_minutes: int, hangs: bool | None) -> dict[str, Any]:
     row = {"topic": "foo", "partition": partition, "producer_id": producer_id, "start_offset": 7, "producer_epoch": 0}
-    return row | {"last_timestamp": at(NOW - age_minutes * MINUTE), "kafka_find_hanging": hangs, "verdict": "OPEN"}
+    ms = NOW - age_minutes * MINUTE
+    return row | {"last_timestamp": at(ms), "last_timestamp_ms": ms, "kafka_find_hanging": hangs, "verdict": "OPEN"}
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ def test_what_is_safe_behind_others_is_named_if_the_first_step_is_not(root, safe
 
 def test_a_clock_that_is_ahead_makes_no_age_negative():
     extent = VerdictExtent(1, 1, 1, held=1, holding=1, since_ms=NOW + 5_000)
-    counts = {"verdicts": {"HANGING": 1}}
+    counts = {"verdicts": {"HANGING": 1}, "transactions": {"HANGING": 1}}
     summary = Summary("c", NOW, "given", "/out", counts=counts, extents={"HANGING": extent}, captured_to_ms=NOW + 7_000)
     assert "for 0 s by" in answer(summary).lines[0]
     assert "captured 7 s after" in render(summary)
@@ -162,7 +162,13 @@ def test_only_what_was_read_is_green_and_what_cannot_wait_is_red(monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
     calm = Summary(
-        "c", NOW, "given", "/out", counts={"verdicts": {"OPEN": 1}}, coordinators_read=1, coordinators_known=5
+        "c",
+        NOW,
+        "given",
+        "/out",
+        counts={"verdicts": {"OPEN": 1}, "transactions": {"OPEN": 1}},
+        coordinators_read=1,
+        coordinators_known=5,
     )
     green, yellow, red = (f"\x1b[{code}m" for code in ("32", "33", "1;31"))
     assert f"{green}nothing hangs" in terminal_report(calm, is_terminal=True)

@@ -36,7 +36,13 @@ def rendered(section="HANGING", ended=(), **fields):
     verdict = "OPEN" if section == PREPARED else section
     transactions = {section: [ROW | fields]}
     summary = Summary(
-        "c", AS_OF, "given", "out", counts={"verdicts": {verdict: 1}}, transactions=transactions, ended=ended
+        "c",
+        AS_OF,
+        "given",
+        "out",
+        counts={"verdicts": {verdict: 1}, "transactions": {verdict: 1}},
+        transactions=transactions,
+        ended=ended,
     )
     return render(replace(summary, ended_known=len(ended)))
 
@@ -116,7 +122,10 @@ def several(section: str, number: int, total: int | None = None, **fields):
     rows = [
         ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} | fields for n in range(number)
     ]
-    counts = {"verdicts": {"OPEN" if section == PREPARED else section: total or number}}
+    counts = {
+        "verdicts": {"OPEN" if section == PREPARED else section: total or number},
+        "transactions": {"OPEN" if section == PREPARED else section: total or number},
+    }
     return render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions={section: rows}))
 
 
@@ -132,7 +141,10 @@ def test_however_many_there_are_a_section_stays_on_a_screen_and_says_what_it_lea
 
 def test_where_everything_is_wrong_it_is_hardly_more_than_a_screen():
     rows = [ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n} for n in range(20)]
-    counts = {"verdicts": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900)}
+    counts = {
+        "verdicts": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900),
+        "transactions": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900),
+    }
     text = render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions=dict.fromkeys(SECTIONS, rows)))
     assert len(text.splitlines()) <= 110
     assert [text.count(f"\n{section}\n") for section in SECTIONS] == [1] * 6, "and every section is there"
@@ -201,7 +213,16 @@ def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
     ],
 )
 def test_nothing_alarming_is_said_where_nothing_is_wrong(opened, oldest, said):
-    text = render(Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"OPEN": opened}}, oldest_open_ms=oldest))
+    text = render(
+        Summary(
+            "c",
+            AS_OF,
+            "given",
+            "/out",
+            counts={"verdicts": {"OPEN": opened}, "transactions": {"OPEN": opened}},
+            oldest_open_ms=oldest,
+        )
+    )
     assert f"nothing hangs, nothing is late, nothing is stuck.  {said}" in text
     assert not any(verdict in text for verdict in ("HANGING", "STUCK", "LATE", "UNKNOWN"))
 
@@ -229,7 +250,14 @@ def test_details_are_asked_for_by_a_command_that_a_shell_understands():
 
 
 def test_colours_are_for_terminals_that_want_them(monkeypatch):
-    summary = Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"HANGING": 1}}, transactions={"HANGING": [ROW]})
+    summary = Summary(
+        "c",
+        AS_OF,
+        "given",
+        "/out",
+        counts={"verdicts": {"HANGING": 1}, "transactions": {"HANGING": 1}},
+        transactions={"HANGING": [ROW]},
+    )
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -284,7 +312,7 @@ def test_what_is_new_since_the_audit_before_is_counted_and_marked():
         ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n, "runs_seen": 1 + n % 2}
         for n in range(4)
     ]
-    counts = {"verdicts": {"HANGING": 4, "OPEN": 7}}
+    counts = {"verdicts": {"HANGING": 4, "OPEN": 7}, "transactions": {"HANGING": 4, "OPEN": 7}}
     reach = {"HANGING": VerdictExtent(4, 4, 4, new=2), "OPEN": VerdictExtent(7, 7, 7, new=7)}
     made = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, extents=reach)
     known = replace(made, earlier_ms=AS_OF - 86_400_000)
@@ -303,7 +331,7 @@ def test_a_section_that_is_cut_says_what_it_is_in_all():
     )
     apps = tuple((f"app{n}", 9 - n) for n in range(7))
     rows = [ROW | {"partition": n, "producer_id": n} for n in range(20)]
-    counts = {"verdicts": {"HANGING": 900}}
+    counts = {"verdicts": {"HANGING": 900}, "transactions": {"HANGING": 900}}
     cut = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
     text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}), 200)
     assert (
@@ -317,7 +345,10 @@ def test_a_section_that_is_cut_says_what_it_is_in_all():
     six = render(replace(cut, extents={"HANGING": replace(extent, applications=apps[:6])}), 200)
     assert line(six, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 4 app5"
     whole = replace(
-        cut, counts={"verdicts": {"HANGING": 2}}, transactions={"HANGING": rows[:2]}, extents={"HANGING": extent}
+        cut,
+        counts={"verdicts": {"HANGING": 2}, "transactions": {"HANGING": 2}},
+        transactions={"HANGING": rows[:2]},
+        extents={"HANGING": extent},
     )
     assert "in all" not in render(whole)
 
@@ -399,7 +430,14 @@ def test_entries_are_set_apart_and_their_heads_are_bold(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    summary = Summary("c", AS_OF, "given", "/out", counts={"verdicts": {"HANGING": 1}}, transactions={"HANGING": [ROW]})
+    summary = Summary(
+        "c",
+        AS_OF,
+        "given",
+        "/out",
+        counts={"verdicts": {"HANGING": 1}, "transactions": {"HANGING": 1}},
+        transactions={"HANGING": [ROW]},
+    )
     assert "\x1b[1morders-3 offset 41\x1b[0m" in terminal_report(summary, is_terminal=True)
 
 

@@ -2,7 +2,6 @@
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
 
 from tests.support.frames import frame
 from txnlib.core.chains import Chain
@@ -118,18 +117,3 @@ def test_rows_of_a_chain_stay_as_long_as_a_run_needs_them(store):
         note(store, day, chain)
     gone = forget_runs(store, "eu", 2 * DAY_MS)
     assert (gone, left(store)) == (["eu-1"], [1, 2, 5]), "rows of the log go with the last run of their chain"
-
-
-@pytest.mark.parametrize("store", KINDS, indirect=True)
-def test_a_run_of_a_version_without_chains_has_its_rows(store):
-    old = RunStore(store, "eu", "eu-0")
-    stamps = {"cluster": F.lit("eu"), "run_id": F.lit("eu-0")}
-    rows = batches(store.spark, 5).withColumns(stamps).write.format("delta").partitionBy("run_id")
-    if store.output is None:
-        rows.saveAsTable(f"{store.schema}.record_batches")
-    else:
-        rows.save(f"{store.output}/record_batches")
-    assert offsets(old) == [5]
-    assert offsets(written(store, 1, FIRST, 1, 2)) == [1, 2]
-    assert offsets(written(store, 2, NEXT, 3, since=0)) == [1, 2, 3]
-    assert offsets(RunStore(store, "eu", "eu-0")) == [5]

@@ -8,13 +8,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from txnlib.delta import local_tables
-from txnlib.delta import store as store_module
 
 from tests.delta.test_store import positions
 from tests.delta.test_store import rows as stretches
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Array, Scalar, Struct
+from txnlib.delta import local_tables
+from txnlib.delta import store as store_module
 from txnlib.engine.store import RunStore, Store
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark import local_rows
@@ -150,22 +150,6 @@ def test_rows_of_the_driver_are_written_by_spark_to_a_table_that_may_be_large(sp
     assert positions(run) == [1, 2]
     (commit, *_) = DeltaTable(f"{local.output}/quarantine").history(1)
     assert commit["engineInfo"].startswith("Apache-Spark")
-
-
-def test_a_table_of_an_older_version_gets_its_new_columns(spark, local):
-    older = TABLES["open_transactions"].names[:-2]
-    opened = frame_of(spark, any_rows(Random(7), "open_transactions"), TABLES["open_transactions"])
-    stamps = {"cluster": F.lit("eu"), "run_id": F.lit("eu-0")}
-    opened.select(*older).withColumns(stamps).write.format("delta").partitionBy("run_id").save(
-        f"{local.output}/open_transactions"
-    )
-    before = local.read_all("open_transactions")
-    assert before.columns[-2:] == TABLES["open_transactions"].names[-2:]
-    RunStore(local, "eu", "eu-1").write("open_transactions", opened)
-    assert local.read_all("open_transactions").where("run_id = 'eu-1'").count() == opened.count()
-    assert set(TABLES["open_transactions"].names) < set(
-        replace(local, is_small=False)._load("open_transactions").columns
-    )
 
 
 class Refused:

@@ -6,7 +6,6 @@ from typing import Final
 
 import pytest
 from pyarrow.parquet import ParquetFile
-from pyspark.sql import functions as F
 from txnlib.delta.local_tables import CONSTRAINTS, options_of
 from txnlib.delta.tuning import Plans, Tuning, settings_kept
 
@@ -141,30 +140,6 @@ def test_times_are_written_as_every_reader_knows_them_and_those_written_before_a
         at,
         at,
     ]
-
-
-def test_a_column_younger_than_the_table_is_not_known(spark, store):
-    old = rows(spark, 1).drop("next_offset", "reason").withColumn("run_id", F.lit("eu-1"))
-    old.write.format("delta").partitionBy("run_id").save(f"{store.output}/quarantine")
-    (row,) = RunStore(store, "eu", "eu-1").read("quarantine").collect()
-    assert (row["position"], row["next_offset"], row["reason"]) == (1, None, None)
-
-
-def test_a_table_of_a_catalog_that_an_older_version_made_gets_its_new_columns_and_keeps_its_layout(spark):
-    spark.sql("CREATE DATABASE older")
-    try:
-        old = frame(spark, TABLES["producer_spans"], {}).drop("is_newest", "suspects_count")
-        stamps = [F.lit("eu").alias("cluster"), F.lit("eu-0").alias("run_id")]
-        old.select(*stamps, *old.columns).write.format("delta").partitionBy("run_id").saveAsTable(
-            "older.producer_spans"
-        )
-        run = RunStore(Store(spark, schema="older"), "eu", "eu-1")
-        for count in (2, 1):
-            run.write("producer_spans", frame(spark, TABLES["producer_spans"], *[{"is_newest": True}] * count))
-            assert [row["is_newest"] for row in run.read("producer_spans").collect()] == [True] * count
-        assert run.store.read_all("producer_spans").count() == 2
-    finally:
-        spark.sql("DROP DATABASE older CASCADE")
 
 
 def test_a_table_that_was_never_written_is_missing(either):

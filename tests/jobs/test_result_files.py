@@ -88,7 +88,13 @@ def test_what_is_told_one_by_one_is_bounded_and_begins_with_what_is_urgent(tmp_p
         *({"topic": "a", "partition": 1, "status": status, "is_judged": of} for status, of in judged),
     )
     summary = Summary(
-        "test", 0, "given", "out", counts={"verdicts": verdicts, "findings": {}}, partitions_known=5, partitions_read=2
+        "test",
+        0,
+        "given",
+        "out",
+        counts={"verdicts": verdicts, "transactions": verdicts, "findings": {}},
+        partitions_known=5,
+        partitions_read=2,
     )
 
     found = results_of(open_run(open_tables(str(tmp_path))), summary)

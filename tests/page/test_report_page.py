@@ -186,7 +186,7 @@ def test_what_is_new_since_the_last_audit_is_said_and_what_has_ended():
         "verdict": "LATE",
         "says": "it was committed",
     }
-    counts = {"verdicts": {"HANGING": 2, "OPEN": 1}}
+    counts = {"verdicts": {"HANGING": 2, "OPEN": 1}, "transactions": {"HANGING": 2, "OPEN": 1}}
     reach = {"HANGING": VerdictExtent(2, 2, 1, new=1), "OPEN": VerdictExtent(1, 1, 1, new=1)}
     html = render_page(page(*rows, summary={"counts": counts, "extents": reach, "ended": (ended,)}))
     assert words(found(html, "nav")).startswith("New 2 Hanging 2 ")

@@ -87,9 +87,10 @@ def write_run(
 ) -> str:
     """The row of a run; its id."""
     decided = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given", **settings)
+    counts = json.dumps({"verdicts": dict(verdicts), "transactions": dict(verdicts)})
     row = {
         "cluster": cluster, "as_of": at(as_of_ms), "started_at": at(NOW), "status": status,
-        "settings": decided.model_dump_json(), "counts": json.dumps({"verdicts": dict(verdicts)}), "chain": decided.chain,
+        "settings": decided.model_dump_json(), "counts": counts, "chain": decided.chain,
         "night": decided.night,
     }  # fmt: skip
     write(root, "audit_runs", row, run_id=decided.run_id)

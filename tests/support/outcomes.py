@@ -36,7 +36,12 @@ SUMMARY = Summary(
     AS_OF,
     "given",
     "out",
-    counts={"verdicts": {"HANGING": 2, "OPEN": 1}, "findings": {"WARNING": 1}, "in_doubt": {"OVERDUE": 1}},
+    counts={
+        "verdicts": {"HANGING": 2, "OPEN": 1},
+        "transactions": {"HANGING": 2, "OPEN": 1},
+        "findings": {"WARNING": 1},
+        "in_doubt": {"OVERDUE": 1},
+    },
     captured_to_ms=AS_OF,
     partitions_read=3,
     partitions_known=4,

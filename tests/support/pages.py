@@ -156,7 +156,15 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
         actions[row["action"]] = actions.get(row["action"], 0) + 1
     shown = Summary(
-        "quickstart", AS_OF, "given", "/data/out", "4.1.1", {"verdicts": verdicts}, sections, actions, brokers=2
+        "quickstart",
+        AS_OF,
+        "given",
+        "/data/out",
+        "4.1.1",
+        {"verdicts": verdicts, "transactions": verdicts},
+        sections,
+        actions,
+        brokers=2,
     )
     reach = {name: extent(*[row for row in rows if row["verdict"] == name]) for name in verdicts}
     shown = replace(shown, captured_to_ms=AS_OF, extents=reach)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,15 +63,7 @@ class Tables(Rows):
                 builder = builder.register(part, rows)
         # The engine pushes filters on the run into these queries.
         query = f"{'WITH ' if queries else ''}{', '.join(queries)} {select('rows', chosen, where, after)}"
-        try:
-            answer = builder.execute(query).read_all()
-        except DeltaError as error:
-            if (lacking := re.search(r"No field named (\w+)", str(error))) is None:
-                raise
-            problem = f"an earlier version made it, without the column {lacking[1]}"
-            raise UnreadableInputError(
-                f"{self.root}/{name}", problem, "Audit again: then its older rows can be read, too"
-            ) from error
+        answer = builder.execute(query).read_all()
         # Not through pyarrow: it loads numpy, and pandas for the first timestamp, which takes longer than most answers.
         columns = [column.to_pylist() for column in answer.columns]
         return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
@@ -101,11 +92,7 @@ class Tables(Rows):
 
         if name not in OF_LOG:
             return None
-        read = (name, *_SAY_WHAT_COUNTS)
-        columns = [{field.name for field in self._open(table).schema().fields} for table in read]
-        if not all("chain" in names for names in columns):  # an earlier version made it
-            return None
-        return rows_of_runs(name).format(**{table: table for table in read})
+        return rows_of_runs(name).format(**{table: table for table in (name, *_SAY_WHAT_COUNTS)})
 
     def _found(self, name: str) -> DeltaTable | None:
         """A table; None if there is none, because it has had no rows. Raises MissingTableError if it is always there."""

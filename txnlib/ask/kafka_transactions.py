@@ -55,7 +55,7 @@ def hanging_search(
     replicas = _replicas(run)
     searched = [place for place, brokers in replicas.items() if scope.covers(*place, brokers)]
     opened = [
-        {**row, "last_timestamp_ms": last_write_ms(row)}
+        row
         for row in run.rows(
             "open_transactions",
             (*shown("find-hanging"), "last_timestamp_ms", "kafka_find_hanging"),
@@ -195,12 +195,6 @@ def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
     return [expression.fullmatch(name) is not None for name in names]
 
 
-def last_write_ms(row: Row) -> int | None:
-    """The time of the last write as in the log. Tables of older versions contain only valid times."""
-    logged_ms: int | None = row["last_timestamp_ms"]
-    return ms(row["last_timestamp"]) if logged_ms is None else logged_ms
-
-
 # ---- The output of the commands that Kafka's own tool has: `list`, `describe`, `describe-producers` and `find-hanging`
 
 
@@ -277,8 +271,6 @@ def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutp
         raise UsageError("describe-producers needs a partition: payments-0, or --topic and --partition")
     here = equal(topic=options.topic, partition=options.partition)
     rows = run.rows("producer_states", (*shown("describe-producers"), "last_timestamp_ms"), here)
-    for row in rows:
-        row["last_timestamp_ms"] = last_write_ms(row)
     rows.sort(key=lambda row: int(row["producer_id"]))
     first = (
         run.grouped("record_batches", ("producer_id",), 'min("base_offset")', here) if options.format == KAFKA else {}

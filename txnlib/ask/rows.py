@@ -70,8 +70,7 @@ class Rows(ABC):
         limit: int | None = None,
         is_optional: bool = False,
     ) -> list[Row]:
-        """Rows of a table. `is_optional`: none if there is no such table, as of an earlier version, or of a killed
-        audit."""
+        """Rows of a table. `is_optional`: none if there is no such table, as of a killed audit."""
         after = f" ORDER BY {order}" if order else ""
         try:
             return self.ask(name, _names(columns), where, after if limit is None else f"{after} LIMIT {limit}")
@@ -127,8 +126,8 @@ def column_names(names: str) -> tuple[str, ...]:
 
 
 def in_transactions(counts: Mapping[str, Any]) -> Mapping[str, int]:
-    """Transactions by verdict, of the counts of a run; of a run of an earlier version, rows of open_transactions."""
-    found: Mapping[str, int] = counts.get("transactions") or counts.get("verdicts", {})
+    """Transactions by verdict, of the counts of a run; none while it runs."""
+    found: Mapping[str, int] = counts.get("transactions", {})
     return found
 
 

@@ -176,10 +176,9 @@ def summarise(
         as_of_basis=run.settings["as_of_basis"],
         output=run.tables.root,
         kafka_version=run.settings["kafka_version"],
-        # Runs of earlier versions did not store these.
-        assumed=tuple(run.settings.get("assumed", ())),
-        metadata_ms=run.settings.get("metadata_known_ms"),
-        metadata_basis=run.settings.get("metadata_basis"),
+        assumed=tuple(run.settings["assumed"]),
+        metadata_ms=run.settings["metadata_known_ms"],
+        metadata_basis=run.settings["metadata_basis"],
         counts=counts,
         transactions=_sections(run, verdicts, known, shown),
         actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},

@@ -33,8 +33,7 @@ class FinishedRun:
     run_id: str
     as_of_ms: int
     finished_ms: int
-    #: None for runs of versions without chains.
-    chain: str | None
+    chain: str
     night: int
     #: The version that made it. Another one does not continue it.
     version: str | None
@@ -55,7 +54,7 @@ class RunHistory:
 
     def to_continue(self, version: str, before_ms: int | None) -> list[FinishedRun]:
         """The runs that a run of this version can continue, newest first. `before_ms`: its instant, if that is known."""
-        runs = [run for run in self.before(before_ms) if run.chain is not None and run.version == version]
+        runs = [run for run in self.before(before_ms) if run.version == version]
         return runs[:_CANDIDATES]
 
     def is_continued(self, run: FinishedRun, *, but_at: Iterable[int | None] = ()) -> bool:
@@ -67,7 +66,7 @@ class RunHistory:
     def next_place(self, run_id: str, continued: FinishedRun | None) -> tuple[str, int]:
         """The chain of a run and its number there. One that reads everything begins a chain, whose name no other run
         uses."""
-        if continued is not None and continued.chain is not None:
+        if continued is not None:
             return continued.chain, continued.night + 1
         taken = {run.chain for run in self.runs if run.run_id != run_id}
         names = (run_id, *(f"{run_id}-{number}" for number in range(2, len(taken) + 3)))
@@ -76,7 +75,5 @@ class RunHistory:
     def chain(self, run_id: str, as_of_ms: int, name: str, night: int) -> Chain:
         """The place of a run, with what it must not replace: an earlier attempt of it may have been of a chain that
         goes on."""
-        later = {
-            run.chain for run in self.runs if run.run_id != run_id and run.as_of_ms > as_of_ms and run.chain is not None
-        }
+        later = {run.chain for run in self.runs if run.run_id != run_id and run.as_of_ms > as_of_ms}
         return Chain(name, night, tuple(sorted(later - {name})))

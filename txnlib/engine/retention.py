@@ -25,22 +25,20 @@ def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
     if gone:
         for name in sorted(TABLES, key=lambda name: name == "audit_runs"):
             if store.exists(name):
-                _remove(store, name, _of_old_runs(store, name, gone, ended))
+                _remove(store, name, _of_old_runs(name, gone, ended))
                 store.tables.vacuum(name)
     return gone
 
 
 def _chains(runs: DataFrame) -> set[str]:
-    return {row["chain"] for row in runs.where(F.col("chain").isNotNull()).select("chain").distinct().collect()}
+    return {row["chain"] for row in runs.select("chain").distinct().collect()}
 
 
-def _of_old_runs(store: Store, name: str, run_ids: list[str], ended_chains: set[str]) -> str:
+def _of_old_runs(name: str, run_ids: list[str], ended_chains: set[str]) -> str:
     """The condition on rows to delete. Rows of the log are deleted with the last run of their chain."""
-    of_runs = f"run_id IN ({_listed(run_ids)})"
     if name not in OF_LOG:
-        return of_runs
-    without_chain = f"{of_runs} AND chain IS NULL"
-    return f"{without_chain} OR chain IN ({_listed(sorted(ended_chains))})" if ended_chains else without_chain
+        return f"run_id IN ({_listed(run_ids)})"
+    return f"chain IN ({_listed(sorted(ended_chains))})" if ended_chains else "FALSE"
 
 
 def _listed(values: list[str]) -> str:

@@ -122,7 +122,7 @@ def history_of(store: Store, cluster: str) -> RunHistory:
     found = []
     for run_id, as_of_ms, finished_ms, chain, night, version, settings in rows:
         expiration_ms = json.loads(settings).get("producer_id_expiration_ms")
-        found.append(FinishedRun(run_id, as_of_ms, finished_ms, chain, night or 0, version, expiration_ms))
+        found.append(FinishedRun(run_id, as_of_ms, finished_ms, chain, night, version, expiration_ms))
     return RunHistory(frozenset(found))
 
 
@@ -132,7 +132,7 @@ def runs_to_continue(store: Store, cluster: str, history: RunHistory, before_ms:
     They were made by this version: another version may read the same bytes differently.
     """
     found = history.to_continue(__version__, before_ms)
-    return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain or "", run.night))) for run in found]
+    return [EarlierRun(run, RunStore(store, cluster, run.run_id, Chain(run.chain, run.night))) for run in found]
 
 
 def resume_from(engine: Engine, capture: Capture, earlier: RunStore) -> Capture:

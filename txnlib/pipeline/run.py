@@ -164,7 +164,7 @@ def _continue(
 
 
 def _chain_of(settings: Settings, history: RunHistory) -> Chain | None:
-    """The place of a run in its chain; None for a run of a version without chains."""
+    """The place of a run in its chain; None if it has none."""
     if settings.chain is None:
         return None
     return history.chain(settings.run_id, settings.as_of_ms, settings.chain, settings.night)
@@ -261,9 +261,7 @@ def reopen_run(
             known = (row["run_id"] for row in store.read_all("audit_runs").select("run_id").collect())
             raise UsageError(f"no such run: {run_id}{meant(run_id, known)}")
         raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
-    # Another version may have stored settings that this one does not have.
-    stored = {name: value for name, value in json.loads(found["settings"]).items() if name in Settings.model_fields}
-    settings = Settings.model_validate(stored)
+    settings = Settings.model_validate_json(found["settings"])
     history, began_at = history_of(store, settings.cluster), found["started_at"]
     tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
     return Run(engine, tables, settings, now(), (found["input"],), history=history, began_at=began_at, say=say)

@@ -42,7 +42,7 @@ def fields(kind):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_only_columns_have_comments_and_all_may_be_null(name):
-    """A comment of a field would become part of its type, and a column that older versions lack is NULL."""
+    """A comment of a field would become part of its type, and a column that a row lacks is NULL."""
     nested = [field for column in TABLES[name].columns for field in fields(column.type)]
     assert {field.comment for field in nested} <= {""}
     assert all(column.nullable for column in (*TABLES[name].columns, *nested))

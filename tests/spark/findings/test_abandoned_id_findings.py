@@ -63,7 +63,14 @@ def spans():
     for partition, producers in PARTITIONS.items():
         for number, (ms, sequence, epoch) in enumerate(producers):
             state = (epoch, sequence, number, 4, None, None, TS + ms)
-            yield {"topic": "orders", "partition": partition, "producer_id": number, "span": 0, "state": state}
+            yield {
+                "topic": "orders",
+                "partition": partition,
+                "producer_id": number,
+                "span": 0,
+                "state": state,
+                "is_newest": True,
+            }
 
 
 @pytest.fixture(scope="module")

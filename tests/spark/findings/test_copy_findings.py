@@ -143,7 +143,7 @@ LEADER |= {"end_offset": 90}
 REPLICA = {"topic": "orders", "source": "raw:2", "broker": "2", "status": "COMPLETE", "is_judged": False}
 SHOWN = {"topic": "orders", "source": "raw:2", "snapshot_offset": 80, "producer_id": 7, "producer_epoch": 3}
 SHOWN |= {"current_txn_first_offset": 20}
-OPEN, CLOSED = ({"state": {"current_txn_first_offset": at}} for at in (20, None))
+OPEN, CLOSED = ({"state": {"current_txn_first_offset": at}, "is_newest": True} for at in (20, None))
 #: What differs in the leader's copy, the replica's, its snapshot and the leader's spans -> whether there is a finding.
 REPLICAS = [
     ({}, {}, {}, None, True),

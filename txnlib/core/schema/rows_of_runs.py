@@ -66,7 +66,7 @@ def replaced_rows(chain: Chain, run_id: str) -> str:
     These are its own from earlier attempts, and those of runs that died after the one that this run continues.
     """
     kept = ", ".join(map(quoted, chain.kept))
-    own = f"run_id = {quoted(run_id)}" + (f" AND (chain IS NULL OR chain NOT IN ({kept}))" if kept else "")
+    own = f"run_id = {quoted(run_id)}" + (f" AND chain NOT IN ({kept})" if kept else "")
     return f"({own}) OR (chain = {quoted(chain.name)} AND night >= {chain.night})"
 
 

@@ -7,9 +7,7 @@ from typing import Final
 from txnlib.core.schema.columns import AS_OF, INT, STRING, TIMESTAMP, Column, Table, are_present
 
 #: What identifies the rows that belong to the log.
-CHAIN: Final = Column(
-    "chain", STRING, "Chain of runs: the id of its first run. NULL in rows of versions without chains."
-)
+CHAIN: Final = Column("chain", STRING, "Chain of runs: the id of its first run.")
 NIGHT: Final = Column("night", INT, "Number of the run in its chain; 0 for the first.")
 
 AUDIT_RUNS: Final = Table(

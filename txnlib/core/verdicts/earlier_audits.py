@@ -13,7 +13,7 @@ class EarlierAudit:
 
     run_id: str
     as_of_ms: int
-    #: Up to when its copy of the partition was known; None in tables of older versions.
+    #: Up to when its copy of the partition was known; None if not known.
     copied_ms: int | None = None
     topic_id: str | None = None
     first_batch_crc: int | None = None

@@ -165,8 +165,8 @@ FROM {{spans}} AS spans LEFT JOIN {{judged}} AS judged USING (topic, partition)
 
 
 #: Whether a span is the newest of its producer, and whether, besides, no marker has ended its transaction. SQL. The
-#: first condition lets Delta skip the files of all other spans; older versions wrote only the second column.
-IS_NEWEST: Final = "coalesce(is_newest, TRUE) AND state IS NOT NULL"
+#: first condition lets Delta skip the files of all other spans.
+IS_NEWEST: Final = "is_newest AND state IS NOT NULL"
 IS_OPEN: Final = f"{IS_NEWEST} AND first_offset IS NOT NULL AND marker_offset IS NULL"
 
 
