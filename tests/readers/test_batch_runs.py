@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.support.run_logs import RandomLog, read_rows
-from txnlib.core.batch_runs import PACKED, RUN_OFFSETS, single_batches
+from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.readers import batch_headers, batch_rows
@@ -48,8 +48,8 @@ def continues(batch: dict, before: dict) -> bool:
 
 
 def folded(batches: list[dict]) -> list[list[dict]]:
-    """The runs of one block. The last batch is single, and so are those of a run whose times are too far apart to be
-    packed."""
+    """The runs of one block. The last batch is single, and so are those of a run whose times are too far
+    apart."""
     runs: list[list[dict]] = []
     newest: dict[int | None, list[dict]] = {}
     for batch in batches:
@@ -120,4 +120,4 @@ def test_batches_without_a_producer_id_are_few_rows():
     content = b"".join(log._batch(-1) for _ in range(1_000))
     rows = read_rows(content, has_runs=True)
     assert len(rows) < 150, "one run for each range of offsets"
-    assert all(len(row["packed_batches"] or b"") in (0, PACKED.size * row["batches_count"]) for row in rows)
+    assert all(len(row["run_batches"] or ()) in (0, row["batches_count"]) for row in rows)

@@ -83,7 +83,7 @@ def test_every_header_field_becomes_a_column():
         "last_batch_offset": 8,
         "first_timestamp_ms": TS,
         "batches_hash": None,
-        "packed_batches": None,
+        "run_batches": None,
     }
 
 

@@ -1,68 +1,59 @@
-"""The files of a capture among tasks of about equal work."""
+"""The rows of a capture: each file is read once."""
+
+from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 
-from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.spark.capture_source import (
-    HEADERS_ONLY,
-    MOST_TASK_BYTES,
-    MOST_TASK_FILES,
-    TASK_BYTES,
-    TASK_FILES,
-    bundle,
-    tasks_of,
-)
+from tests.support.dumps import Batch, print_dump
+from tests.support.frames import assert_same
+from tests.support.log_bytes import segment
+from tests.support.log_notation import TS, C, T
+from txnlib.readers.capture import list_capture
+from txnlib.spark.capture_source import TaskSource, tasks_of
+from txnlib.spark.frames import arrow_of
 
-MIB = 1 << 20
+FIRST = f"{0:020d}.log"
+TABLES = ("record_batches", "segments")
 
 
-def file_of(size: int, topic: str = "orders", kind: FileKind = FileKind.SEGMENT) -> CaptureFile:
-    return CaptureFile(f"/d/{topic}-0/{0:020}.log", kind, "raw:1", size, topic, 0, 0)
+def capture_in(folder: Path) -> list[str]:
+    """A segment with a damaged place, a dump, and a small segment."""
+    log = bytearray(segment([*(T(1, 0, n, at=n, ts=TS + n) for n in range(900)), C(1, 0, 15, at=900, ts=TS + 400)]))
+    log[9_000] ^= 1
+    for name, content in {f"orders-0/{FIRST}": bytes(log), f"orders-1/{FIRST}": bytes(log[:500])}.items():
+        (folder / name).parent.mkdir()
+        (folder / name).write_bytes(content)
+    (folder / "dump.txt").write_bytes(print_dump(*[Batch()] * 200))
+    return [str(folder)]
 
 
-def dumps(*mib: int) -> list[CaptureFile]:
-    return [file_of(size * MIB, kind=FileKind.DUMP) for size in mib]
+@pytest.mark.both
+def test_each_file_is_read_once_for_all_tables(engine, tmp_path):
+    source = engine.source(list_capture(capture_in(tmp_path)))
+    before = {table: arrow_of(source.read(table)) for table in TABLES}
+    for path in tmp_path.glob("*/*.log"):
+        path.unlink()
+    assert {table: arrow_of(source.read(table)) for table in TABLES} == before
+    source.forget()
+    again = [row for row in source.read("segments").collect() if row["path"].endswith(".log")]
+    assert [row["unreadable"][0]["reason"] for row in again] == ["CANNOT_OPEN: No such file or directory"] * 2
 
 
-SIZES = st.lists(st.integers(0, 3 << 30) | st.integers(0, 100), max_size=600)
+@pytest.mark.classic
+def test_where_spark_keeps_nothing_each_table_reads_the_files(spark, tmp_path, monkeypatch):
+    capture = list_capture(capture_in(tmp_path))
+    kept = {table: TaskSource(spark, capture).read(table) for table in TABLES}
 
+    def refuse(*_: object) -> None:
+        raise PySparkException("[NOT_SUPPORTED_WITH_SERVERLESS] PERSIST TABLE is not supported on serverless compute.")
 
-@given(sizes=SIZES, tasks=st.integers(1, 400))
-def test_each_file_is_in_one_bundle_in_order_and_none_is_much_heavier_than_the_others(sizes, tasks):
-    files = [file_of(size, kind=FileKind.DUMP) for size in sizes]
-    bundles = bundle(files, tasks)
-    assert [file for some in bundles for file in some] == files
-    assert all(0 < len(some) <= max(TASK_FILES, len(files) // tasks) for some in bundles)
-    share = min(max(TASK_BYTES, sum(sizes) // tasks), MOST_TASK_BYTES)
-    for some in bundles:
-        assert sum(file.size for file in some) <= share + max(file.size for file in some)
-
-
-def test_a_small_capture_is_one_task_and_a_large_one_as_many_as_are_wanted():
-    assert len(bundle(dumps(*[1] * 30), 8)) == 1
-    assert [len(some) for some in bundle(dumps(*[100] * 20), 8)] == [2, 3, 2, 3, 2, 3, 2, 3]
-    assert len(bundle(dumps(*[100] * 20), 200)) == 20
-    assert len(bundle(dumps(*[250] * 40), 2)) == 40, "no task is asked for more than it should take"
-    assert [len(some) for some in bundle(dumps(0, 0, 0), 8)] == [3]
-    assert bundle([], 8) == []
-
-
-@pytest.mark.parametrize(
-    ("files", "tasks", "most"),
-    [(600, 8, TASK_FILES), (8_000, 8, 1_000), (50_000, 8, MOST_TASK_FILES), (50_000, 200, TASK_FILES)],
-)
-def test_of_many_small_files_a_task_reads_more(files, tasks, most):
-    bundles = bundle([file_of(100)] * files, tasks)
-    assert max(map(len, bundles)) == most
-    assert len(bundles) == -(-files // most)
-
-
-def test_where_only_headers_are_read_a_task_takes_more():
-    sizes = [256 * MIB] * 16
-    data, coordinator = ([file_of(size, topic) for size in sizes] for topic in ("orders", "__transaction_state"))
-    assert len(bundle(coordinator, 1)) == HEADERS_ONLY * len(bundle(data, 1))
+    monkeypatch.setattr("pyspark.sql.classic.dataframe.DataFrame.persist", refuse)
+    source = TaskSource(spark, capture)
+    for table in TABLES:
+        rows = source.read(table)
+        assert "transaction_log" not in rows._jdf.queryExecution().toString(), "it reads other tables, too"
+        assert_same(rows, kept[table])
 
 
 @pytest.mark.parametrize(("told", "tasks"), [("8", 8), ("auto", 200), ("0", 1)])

@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def test_a_spark_schema_has_the_columns_with_their_comments():
-    assert schemas.spark_schema(COLUMNS) == StructType(
+    assert schemas.spark_schema(COLUMNS, has_comments=True) == StructType(
         [
             StructField("topic", StringType(), metadata={"comment": "Topic."}),
             StructField("size", IntegerType()),

@@ -22,7 +22,7 @@ from txnlib.readers.table_readers import KINDS, read_table
 
 def in_batches(rows: pa.RecordBatch) -> list[dict[str, Any]]:
     """The single batches of rows of `record_batches`, in order; the rows of any other table."""
-    if "packed_batches" not in rows.schema.names:
+    if "run_batches" not in rows.schema.names:
         return rows.to_pylist()
     return sorted((batch for row in rows.to_pylist() for batch in single_batches(row)), key=lambda row: row["position"])
 

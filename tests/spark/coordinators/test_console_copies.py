@@ -2,12 +2,13 @@
 
 from pyspark.sql import functions as F
 
-from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
+from tests.support.frames import assert_rows, empty, frame, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, rec
 from txnlib.core.coverage.captured_files import PRINTED
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.frames import arrow_of
 from txnlib.spark.schemas import TABLES
 
 N = 5
@@ -23,7 +24,7 @@ def printed(name, ordinal, state="O", *, source="console:a", partition=None, upd
 
 def place(spark, rows, others=()):
     found = console_records(transaction_log(spark, rows), transaction_log(spark, list(others)), N)
-    return found.orderBy("source", "position").collect()
+    return arrow_of(found.orderBy("source", "position")).to_pylist()
 
 
 def test_an_id_stands_in_the_partition_its_hash_leads_to(spark):
@@ -41,9 +42,8 @@ def test_the_order_of_the_text_is_kept_and_no_two_records_look_consecutive(spark
     offsets = [row["offset"] for row in rows]
     assert offsets == sorted(offsets)
     assert all(offset < 0 for offset in offsets)
-    frame = spark.createDataFrame(rows, transaction_log(spark, []).schema)
     assert_rows(
-        coordinator_states(frame, empty(spark, TABLES["coverage"])),
+        coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])),
         [(False, 1)] * 3,
         "is_consecutive",
         "transaction_number",
@@ -86,7 +86,7 @@ def segments_of(spark, records, *unreadable):
         "tail": "CLEAN",
     }
     lost = [{"position": 5, "length": 9, "reason": reason, "sample": "", "next_offset": None} for reason in unreadable]
-    segments = spark.createDataFrame([text | {"is_decoded": True, "unreadable": lost}], TABLES["segments"])
+    segments = frame(spark, TABLES["segments"], text | {"is_decoded": True, "unreadable": lost})
     return console_segments(segments, console_records(transaction_log(spark, records), transaction_log(spark, []), N))
 
 

@@ -5,6 +5,7 @@ import pytest
 from tests.support.frames import assert_rows, empty, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, rec
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES, coordinator_log, coordinator_states
+from txnlib.spark.frames import local_rows
 from txnlib.spark.schemas import TABLES
 
 
@@ -37,7 +38,7 @@ def test_what_the_current_copy_no_longer_has_is_superseded(spark):
     """Compaction keeps the newest record of each id. Without a current copy, or above its end, nothing is known of
     that."""
     rows = [row(1), row(5), row(3, source="raw:2"), row(7, source="raw:2")]
-    current = spark.createDataFrame([(3, "raw:1", 6)], CURRENT_COPIES)
+    current = local_rows(spark, [(3, "raw:1", 6)], CURRENT_COPIES)
     for copies, superseded in ((current, [3]), (None, [])):
         found = coordinator_log(transaction_log(spark, rows), empty(spark, TABLES["coverage"]), copies)
         assert_rows(found, [(offset, offset in superseded) for offset in (1, 3, 5, 7)], "offset", "is_superseded")

@@ -1,10 +1,11 @@
 """Windows over coordinator records against a fold of the core."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from tests.support.frames import assert_rows, empty, examples, transaction_log, transaction_log_row
+from tests.support.frames import assert_rows, empty, examples, kept, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, judged
 from txnlib.core.findings.coordinator_findings import OddRecord
 from txnlib.core.kafka.coordinator import SuspectStep, oddities
@@ -14,6 +15,7 @@ from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.core_udfs import legality
 from txnlib.spark.findings.coordinator_findings import odd_records
+from txnlib.spark.frames import local_rows
 from txnlib.spark.schemas import TABLES
 
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
@@ -59,6 +61,7 @@ def folded(log):
     return rows
 
 
+@pytest.mark.both
 @examples(5)
 @given(logs=st.lists(_LOG, min_size=25, max_size=30))
 def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, logs):
@@ -68,7 +71,7 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
         for entry, gap, epoch in log:
             offset += 1 + gap
             rows.append(transaction_log_row(entry, partition, offset, TS, epoch))
-    states = coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])).cache()
+    states = kept(coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])))
     actual = states.collect()
     expected = {(partition, offset): row for partition, log in enumerate(logs) for offset, row in folded(log).items()}
     assert len(actual) == len(expected)
@@ -86,7 +89,7 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
 def test_spark_and_python_read_the_same_table_of_steps(spark):
 
     pairs = [(name(before), name(after), step.name) for (before, after), step in STEPS.items()]
-    frame = spark.createDataFrame(pairs, "b string, a string, expected string")
+    frame = local_rows(spark, pairs, "b string, a string, expected string")
     different = frame.withColumn("actual", legality(F.col("b"), F.col("a"))).where(
         "actual IS NULL OR actual <> expected"
     )

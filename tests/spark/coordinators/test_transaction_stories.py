@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.spark.producers.test_producer_spans import coverage
-from tests.support.frames import assert_rows, empty, frame, record_batches, transaction_log, transaction_log_row
+from tests.support.frames import assert_rows, empty, frame, kept, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
 from txnlib.core.findings.marker_findings import (
     EarlyWrite,
@@ -140,10 +140,9 @@ def told(spark):
     rows = [transaction_log_row(entry, 0, offset, ms) for offset, (ms, entry) in enumerate(records)]
     batches = record_batches(spark, logs)
     copies = coverage(spark, dict.fromkeys(NUMBERS.values(), 0))
-    spans = producer_spans(batches, empty(spark, TABLES["producer_snapshots"]), copies)
-    states = coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])).cache()
-    spans = spans.cache()
-    found = transactions(states, spans, one_broker(spark, logs), ()).cache()
+    spans = kept(producer_spans(batches, empty(spark, TABLES["producer_snapshots"]), copies))
+    states = kept(coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])))
+    found = kept(transactions(states, spans, one_broker(spark, logs), ()))
     copies = whole(spark, logs)
     odd = [
         *of_markers(rows_of(odd_markers(found, spans, states, copies), OddMarker)),

@@ -3,13 +3,11 @@ question."""
 
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
 from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
 from txnlib.core.findings.copy_findings import DifferingCopies, OpenOnReplica, of_copies, of_replicas
-from txnlib.readers import arrow_schemas
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.findings.copy_findings import differing_batches, differing_records, open_on_replicas
 from txnlib.spark.findings.transaction_index_findings import lost_aborts, unindexed_aborts
@@ -61,7 +59,7 @@ def found(spark):
             known.append(
                 {"topic": "orders", "partition": number, "source": source, "high_watermark": marks.get(source)}
             )
-    batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
+    batches = frame(spark, TABLES["record_batches"], *rows)
     differing = rows_of(differing_batches(batches, frame(spark, TABLES["coverage"], *known)), DifferingCopies)
     names, told = list(CASES), {name: [] for name in CASES}
     for row in of_copies(differing):

@@ -19,18 +19,17 @@ from txnlib.core.findings.live_answer_findings import (
 )
 from txnlib.core.findings.producer_findings import (
     SUSPECTS_KEPT,
-    CorruptBatch,
     NewestSpan,
     OddProducer,
     ProducerChecks,
-    of_corrupt_batches,
     of_producers,
 )
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.readers.typed_rows import arrow_rows
 from txnlib.spark.core_rows import Suspects, rows_by_core, rows_of
 from txnlib.spark.findings.live_answer_findings import asked_ids, explained, told_spans
-from txnlib.spark.findings.producer_findings import corrupt_batches, odd_producers
+from txnlib.spark.findings.producer_findings import odd_producers
+from txnlib.spark.frames import arrow_of
 from txnlib.spark.schemas import TABLES
 
 NOW, HIGHEST = 1_700_000_000_000, 40
@@ -59,6 +58,7 @@ def span_row(producer_id, span):
     return PLACE | fields | {"producer_id": producer_id, "span": 0, "state": state, "is_newest": True}
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("answers", [{}, ANSWERS], ids=["nobody was asked", "the leader was asked"])
 def test_newest_spans_that_are_cleared_have_no_finding(spark, answers):
     checks = ProducerChecks(
@@ -87,26 +87,13 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
     assert (kept.suspects_count, kept.newest) == (SUSPECTS_KEPT + 2, None)
 
 
-def test_tasks_find_what_the_driver_finds_and_each_selection_is_judged_apart(spark):
+def test_the_core_judges_each_row_of_a_selection(spark):
     spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
-    suspects = Suspects(odd_producers(spans, CHECKS), OddProducer, partial(of_producers, checks=CHECKS))
-    batch = PLACE | {
-        "producer_id": 7,
-        "path": "a.log",
-        "position": 61,
-        "size": 90,
-        "base_offset": 5,
-        "is_crc_valid": False,
-    }
-    checked = frame(spark, TABLES["checked_batches"], batch | {"start_offset": 5, "source": "raw:1"})
-    corrupt = Suspects(corrupt_batches(checked), CorruptBatch, of_corrupt_batches)
-    on_driver, one = rows_by_core("findings", [suspects, corrupt])
-    assert on_driver.num_rows > 100
-    assert one.column("name").to_pylist() == ["CORRUPT_MESSAGE"]
-    in_tasks, still_one = rows_by_core("findings", [suspects, corrupt], most_on_driver=1)
-    assert sorted(map(str, in_tasks.toArrow().to_pylist())) == sorted(map(str, on_driver.to_pylist()))
-    assert in_tasks.toArrow().schema.names == arrow_rows("findings", []).schema.names
-    assert still_one == one
+    odd, judge = odd_producers(spans, CHECKS), partial(of_producers, checks=CHECKS)
+    found = arrow_of(rows_by_core("findings", Suspects(odd, OddProducer, judge)))
+    expected = arrow_rows("findings", judge(rows_of(odd, OddProducer)))
+    assert found.num_rows > 100
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, expected.to_pylist()))
 
 
 #: First offset and marker of a span of a producer whose transaction was open from 10, or from 2, by its leader's
@@ -114,6 +101,7 @@ def test_tasks_find_what_the_driver_finds_and_each_selection_is_judged_apart(spa
 SPANS = list(product([None, 2, 10, 12], [None, 40, 50, 60]))
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("start", [2, 10])
 def test_spans_that_are_cleared_are_no_transaction_that_a_leader_called_open(spark, start):
     producers = range(len(SPANS))

@@ -1,5 +1,6 @@
 """Windows over batches against a fold of the core, row by row."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
@@ -74,6 +75,7 @@ def _as_state(row) -> ProducerState:
     return UNKNOWN_PRODUCER if row is None else ProducerState(**row.asDict())
 
 
+@pytest.mark.both
 @examples(6)
 @given(logs=st.lists(_LOG, min_size=30, max_size=40))
 def test_windows_remember_what_a_fold_of_the_core_remembers(spark, logs):

@@ -5,14 +5,12 @@ from random import Random
 from types import MappingProxyType
 from typing import NamedTuple
 
-import pyarrow as pa
 import pytest
 
 from tests.support.audits import made_of
 from tests.support.frames import batch_row, empty, frame
 from tests.support.log_notation import A, C, N, T
 from txnlib.core.kafka.record_batch import RecordBatch
-from txnlib.readers import arrow_schemas
 from txnlib.settings import Settings
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import TABLES
@@ -65,14 +63,15 @@ class Scene(NamedTuple):
 def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
     """Committed offsets at which groups are found waiting: a group commits at every offset of every partition."""
     rows = [batch_row(batch, "orders", number) for number, scene in enumerate(scenes) for batch in scene.log]
-    batches = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schemas.RECORD_BATCHES))
+    batches = frame(spark, TABLES["record_batches"], *rows)
     copies = [
-        {"topic": "orders", "partition": number, "source": "raw:1", "is_judged": True, "log_start_offset": 0}
-        | {"first_offset": 0, "read_from_offset": 0}
+        {"topic": "orders", "partition": number, "source": "raw:1", "is_judged": True}
+        | {"status": "COMPLETE", "log_start_offset": 0, "first_offset": 0, "read_from_offset": 0}
         | dict(scene.coverage)
         for number, scene in enumerate(scenes)
     ]
-    copies.append({"topic": "__consumer_offsets", "partition": 0, "source": "raw:1", "is_judged": True})
+    known = {"topic": "__consumer_offsets", "partition": 0, "source": "raw:1", "is_judged": True}
+    copies.append(known | {"status": "COMPLETE"})
     coverage = frame(spark, TABLES["coverage"], *copies)
     ends = [
         {"topic": "orders", "partition": number, "high_watermark": scene.high_watermark}
@@ -89,7 +88,7 @@ def blocked(spark, scenes: list[Scene]) -> list[list[int]]:
     rows = made_of(
         "blocked_groups",
         Settings(cluster="test", as_of_ms=120_000, as_of_basis="given"),
-        committed_offsets=spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
+        committed_offsets=frame(spark, TABLES["committed_offsets"], *commits),
         producer_spans=producer_spans(batches, empty(spark, TABLES["producer_snapshots"]), coverage),
         record_batches=batches,
         coverage=coverage,

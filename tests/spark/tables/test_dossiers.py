@@ -31,7 +31,7 @@ from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import joins
 from txnlib.spark.core_rows import struct, struct_of
-from txnlib.spark.frames import arrow_schema, frame_of
+from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, local_rows
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.batch_evidence import stamps_around
 from txnlib.spark.tables.open_transactions import judged_rows
@@ -106,7 +106,8 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
     assert sum(stamps.total() > 1 for stamps, _ in expected.values()) > 50
     # A second copy of each partition, which is not the judged one, counts nothing.
     rows = [row | other for found in logs.values() for row in found for other in ({}, {"source": "raw:2"})]
-    located = spark.createDataFrame(
+    located = local_rows(
+        spark,
         [
             ("t", place, SOURCE, starts[place], marks[place], number, start, last)
             for number, (place, start, last) in enumerate(spans)
@@ -134,14 +135,14 @@ FULL = replace(
 )
 
 
-def frame_of_dossiers(spark, dossiers: list[Dossier]):
+def gathered_of(spark, dossiers: list[Dossier]):
     kind = struct_of(Dossier)
     return frame_of(spark, pa.Table.from_pylist([plain(each) for each in dossiers], schema=arrow_schema(kind)), kind)
 
 
 def test_a_dossier_survives_the_way_through_a_frame(spark):
     given = [FULL, replace(ORPHAN, open=()), Dossier(producer_id=1, open=())]
-    rows = frame_of(spark, given).toArrow().to_pylist()
+    rows = arrow_of(gathered_of(spark, given)).to_pylist()
     assert [typed(Dossier, row) for row in rows] == given
 
 
@@ -156,7 +157,7 @@ def test_a_field_that_no_class_has_is_refused():
         struct(Election, {"sequence": "x"})
 
 
-# ---- Two runners
+# ---- Judged
 
 
 #: Of each partition: offset of a gap, and alarms.
@@ -188,26 +189,21 @@ def random_dossier(random: Random, producer_id: int) -> Dossier:
     )
 
 
-def test_the_driver_and_tasks_judge_alike(spark):
+def test_each_dossier_is_judged_by_the_core(spark):
     random = Random(5)
     given = [random_dossier(random, producer_id) for producer_id in range(60)]
-    gathered = frame_of(spark, given)
+    gathered = gathered_of(spark, given)
     of_partitions = [
         PartitionFacts(copies=(replace(COPY, gap_offset=gap),), alarms=alarms) for gap, alarms in OF_PARTITIONS
     ]
     facts = replace(FACTS, partitions={("foo", number): of for number, of in enumerate(of_partitions, 1)})
-    by_tasks = judged_rows(gathered, facts, is_small=False).toArrow()
-    found = [
-        sorted(rows.to_pylist(), key=lambda row: (row["producer_id"], row["partition"]))
-        for rows in (judged_rows(gathered, facts), by_tasks)
-    ]
-    assert found[0] == found[1]
+    found = arrow_of(judged_rows(gathered, facts)).to_pylist()
     judged = [row for dossier in given for row in judge_dossier(with_cluster(dossier, facts), facts)]
     assert {(row.producer_id, row.partition, row.verdict, row.reason, row.safe_to_abort) for row in judged} == {
-        (row["producer_id"], row["partition"], row["verdict"], row["reason"], row["safe_to_abort"]) for row in found[0]
+        (row["producer_id"], row["partition"], row["verdict"], row["reason"], row["safe_to_abort"]) for row in found
     }
-    assert len({row["verdict"] for row in found[0]}) >= 3
-    assert {row["application"] for row in found[0]} == {None, "bar", ""}
-    written = [(row["last_timestamp"], row["last_timestamp_ms"]) for row in found[0]]
+    assert len({row["verdict"] for row in found}) >= 3
+    assert {row["application"] for row in found} == {None, "bar", ""}
+    written = [(row["last_timestamp"], row["last_timestamp_ms"]) for row in found]
     assert [ms if at is None else round(at.timestamp() * 1_000) for at, ms in written] == [ms for _, ms in written]
     assert any(at is not None for at, _ in written)

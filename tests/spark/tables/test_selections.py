@@ -2,11 +2,10 @@
 
 from random import Random
 
-import pyarrow as pa
 import pytest
 
 from tests.support.frames import assert_rows, frame
-from txnlib.readers import arrow_schemas
+from txnlib.spark.frames import local_rows
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.selections import decided_markers, first_markers, group_positions
 
@@ -22,7 +21,8 @@ def test_the_first_marker_after_the_start_ended_a_transaction(spark):
         PLACE | {"first_offset": 300},
         PLACE | {"producer_id": 2, "marker_offset": 150, "marker_type": "ABORT"},
     ]
-    opened = spark.createDataFrame(
+    opened = local_rows(
+        spark,
         [("orders", 0, 1, 101), ("orders", 0, 1, 300), ("orders", 1, 1, 5)],
         "topic string, partition long, producer_id long, start_offset long",
     )
@@ -37,7 +37,8 @@ def test_a_marker_that_a_decision_explains_is_decided(spark):
         tuple((PLACE | {"marker_offset": offset}).get(field.name) for field in fields) for offset in (201, 95, None)
     ]
     transactions = frame(spark, TABLES["transactions"], {"producer_id": 1, "markers": marked}, {"producer_id": 2})
-    markers = spark.createDataFrame(
+    markers = local_rows(
+        spark,
         [("orders", 0, 1, 201), ("orders", 0, 1, 202), ("orders", 0, 2, 95)],
         "topic string, partition long, producer_id long, marker_offset long",
     )
@@ -101,8 +102,8 @@ def found(spark, logs: list[Log], judged: str = "raw:1") -> list[dict[str, int]]
         {"topic": TOPIC, "partition": number, "source": judged, "is_judged": True} for number in range(len(logs))
     ]
     answers = group_positions(
-        spark.createDataFrame([("orders", 0)], "topic string, partition long"),
-        spark.createDataFrame(pa.Table.from_pylist(commits, schema=arrow_schemas.COMMITTED_OFFSETS)),
+        local_rows(spark, [("orders", 0)], "topic string, partition long"),
+        frame(spark, TABLES["committed_offsets"], *commits),
         frame(spark, TABLES["producer_spans"], *spans),
         frame(spark, TABLES["coverage"], *coverage),
     ).collect()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.support.frames import frame
+from tests.support.frames import frame, kept
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.transaction_outcomes import transaction_outcomes
@@ -170,9 +170,8 @@ def outcomes(spark, told):
     odd = [("SPLIT_OUTCOME", SPLIT, 71), ("ABORTED_WHILE_ONGOING", HASTY, 81)]
     place = {"severity": "ERROR", "topic": "orders", "partition": 0}
     findings = [place | {"name": each, "offset": offset, "producer_id": number} for each, number, offset in odd]
-    found = outcomes_of(spark, told, told["transactions"], told["producer_spans"], owned, findings)
-    rows = found.collect()
-    return spark.createDataFrame(rows, found.schema), [row.asDict() for row in rows]
+    found = kept(outcomes_of(spark, told, told["transactions"], told["producer_spans"], owned, findings))
+    return found, [row.asDict() for row in found.collect()]
 
 
 def outcomes_of(spark, told, transactions, spans, owned=(), findings=()):
