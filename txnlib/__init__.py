@@ -9,11 +9,13 @@ print(found.explain("payments", 0, 24))
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from txnlib.errors import (
     BusyError,
     ConfigError,
+    EngineError,
     MissingExtraError,
     OvertakenError,
     MissingTableError,
@@ -26,12 +28,15 @@ from txnlib.errors import (
 from txnlib.version import __version__
 
 if TYPE_CHECKING:
-    from txnlib.api import Audit, audit, diff, explain, open_audit, runs
+    from txnlib.api import Audit, diff, explain, open_audit
+    from txnlib.ask.arrow_tables import read
     from txnlib.ask.episode import Episode
+    from txnlib.auditing import audit, runs
 
 __all__ = [
     "audit",
     "open_audit",
+    "read",
     "explain",
     "runs",
     "diff",
@@ -46,23 +51,34 @@ __all__ = [
     "StepError",
     "BusyError",
     "OvertakenError",
+    "EngineError",
     "MissingExtraError",
     "__version__",
 ]
 
 
-def __getattr__(name: str) -> object:
-    """What notebooks call; imported when it is first asked for, so that `txn-audit` need not wait for PySpark.
+#: Names that are not of `txnlib.api` -> their modules.
+_OTHERS: Final = {
+    "read": "ask.arrow_tables",
+    "Episode": "ask.episode",
+    "audit": "auditing",
+    "runs": "auditing",
+}
 
-    Raises MissingExtraError if the wheel was installed without the extra `spark`.
+
+def __getattr__(name: str) -> object:
+    """What notebooks call; imported when it is first asked for: most of it needs no PySpark.
+
+    Raises MissingExtraError if it does, and the wheel was installed without an extra that audits.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from txnlib import api
+        return getattr(import_module(f"txnlib.{_OTHERS.get(name, 'api')}"), name)
     except ModuleNotFoundError as error:
-        raise MissingExtraError(f"txnlib.{name}", (error.name or "").partition(".")[0], "spark") from error
-    return getattr(api, name)
+        from txnlib.engine.choice import missing_extra
+
+        raise missing_extra(f"txnlib.{name}", error) from error
 
 
 def __dir__() -> list[str]:

@@ -1,71 +1,57 @@
-"""The library for notebooks: audit a capture, open an audit, explain a transaction."""
+"""The library for notebooks: open an audit, and ask it. Only DataFrames need an engine, which starts for the first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from txnlib.ask import delta_rows
 from txnlib.ask.abort_plan import abort_plan, abort_plan_output
+from txnlib.ask.arrow_tables import RunTables, known_table
 from txnlib.ask.diff import differences_of_runs
 from txnlib.ask.episode import Episode
 from txnlib.ask.explain import explain as story_of
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.grid import TABLE
 from txnlib.ask.report_text import render
+from txnlib.ask.rows import AUDIT_RUNS, StoredRun
 from txnlib.ask.summary import Summary, summarise
 from txnlib.ask.timeline import Timeline, timeline_of
 from txnlib.ask.transaction import ExplainedTransaction, whole_transaction
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
-from txnlib.core.schema.views import VIEWS
-from txnlib.engine.choice import EMBEDDED, choose
-from txnlib.engine.engine import open_engine
-from txnlib.engine.views import create_temporary_views
+from txnlib.engine.choice import EMBEDDED, choose, missing_extra
 from txnlib.errors import UsageError
 from txnlib.page.page_rows import page_rows_of
 from txnlib.page.report_page import render_page
-from txnlib.pipeline.audit import carry_out_steps, close, summary_of
-from txnlib.pipeline.audit_request import FULL, AuditRequest
-from txnlib.pipeline.query_run import query_run
-from txnlib.pipeline.run import Run, open_run, reopen_run, silent
-from txnlib.pipeline.tables import AUDIT
-from txnlib.settings import GivenNumbers, Settings
-from txnlib.spark.schemas import TABLES
+from txnlib.pipeline.audit_request import AuditRequest
+from txnlib.settings import Settings
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-class RunTables:
-    """The tables and views of a run, as attributes that notebooks complete: `found.tables.hanging_transactions`."""
-
-    def __init__(self, audit: Audit) -> None:
-        self._audit = audit
-
-    def __getattr__(self, name: str) -> DataFrame:
-        if name not in (*TABLES, *VIEWS):
-            raise AttributeError(f"there is no table {name}")
-        return self._audit.table(name)
-
-    def __dir__(self) -> list[str]:
-        return sorted([*TABLES, *VIEWS])
+    from txnlib.pipeline.run import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One run of an audit: its tables as DataFrames, and its settings.
+    """One run of an audit: its answers, its tables as DataFrames, and its settings.
 
-    `audit` and `open_audit` return one. Tables and columns: docs/tables.md.
+    `audit` and `open_audit` return one. Tables and columns: docs/tables.md. Of an audit that was opened, only DataFrames
+    need PySpark.
     """
 
-    _run: Run = field(repr=False)
+    _rows: StoredRun = field(repr=False)
     #: Where the tables lie: a folder, a URI, or a catalog schema.
     location: str
+    #: The run on an engine, opened when it is first asked for.
+    _run: Callable[[], Run] = field(repr=False, compare=False)
     #: What an audit that was just made found.
     _summary: Summary | None = field(default=None, repr=False, compare=False)
     #: Kept as long as the audit is: a temporary folder is removed with it.
@@ -74,34 +60,34 @@ class Audit:
     @property
     def run_id(self) -> str:
         """The run's id in every table: its cluster and its instant."""
-        return self._run.tables.run_id
+        return self._rows.run_id
 
     @property
     def cluster(self) -> str:
         """The name of the cluster."""
-        return self._run.settings.cluster
+        return self._rows.cluster
 
     @property
     def as_of(self) -> datetime:
         """The instant of the audit, in UTC."""
-        return datetime.fromtimestamp(self._run.settings.as_of_ms / 1000, UTC)
+        return datetime.fromtimestamp(self._rows.as_of_ms / 1000, UTC)
 
     @property
     def settings(self) -> Settings:
         """The effective settings; thresholds are in milliseconds."""
-        return self._run.settings
+        return Settings.model_validate(self._rows.settings)
 
     def table(self, name: str) -> DataFrame:
         """The rows of this run in one table or view, such as `hanging_transactions`. Columns: docs/tables.md.
 
         Raises UsageError if there is no table of that name, and MissingTableError if the table was never written.
         """
-        return self._run.tables.read(_known(name))
+        return self._run().tables.read(known_table(name))
 
     @property
-    def tables(self) -> RunTables:
+    def tables(self) -> RunTables[DataFrame]:
         """The same tables as attributes, which notebooks complete."""
-        return RunTables(self)
+        return RunTables(self.run_id, self.table)
 
     @property
     def hanging(self) -> DataFrame:
@@ -118,7 +104,7 @@ class Audit:
 
         Raises UsageError if there is no table of that name, and MissingTableError if the table was never written.
         """
-        return self._run.tables.store.read_all(_known(name))
+        return self._run().tables.store.read_all(known_table(name))
 
     def sql(self, query: str) -> DataFrame:
         """The result of a query over the tables, with the rows of all runs, and the views. Examples: docs/sql.md.
@@ -126,7 +112,9 @@ class Audit:
         Each table and view that the query names becomes a temporary view of the session, and hides a table of the same
         name. Raises MissingTableError if a table was never written, and Spark's own errors for an invalid query.
         """
-        store = self._run.tables.store
+        store = self._run().tables.store
+        from txnlib.engine.views import create_temporary_views  # needs PySpark
+
         create_temporary_views(store, query)
         return store.spark.sql(query)
 
@@ -136,14 +124,11 @@ class Audit:
 
     def plan(self) -> str:
         """What to do about each open transaction, as `txn-audit abort-plan` prints it."""
-        run = query_run(self._run)
-        return abort_plan_output(abort_plan(run), run.run_id, instant(run.as_of_ms)).text(TABLE)
+        return abort_plan_output(abort_plan(self._rows), self.run_id, instant(self._rows.as_of_ms)).text(TABLE)
 
     def explain(self, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
         """The story of one open transaction: `txnlib.explain`. Raises UsageError if none begins at that offset."""
-        return story_of(
-            query_run(self._run), topic, _whole("partition", partition), _whole("start_offset", start_offset)
-        )
+        return story_of(self._rows, topic, _whole("partition", partition), _whole("start_offset", start_offset))
 
     def timeline(self, *where: object, last: int = 10) -> Episode[Timeline]:
         """The history of a topic and partition, or of a transactional id. `print` prints it as `txn-audit timeline`
@@ -151,7 +136,7 @@ class Audit:
 
         `last`: the number of ended transactions. Raises UsageError if the run contains nothing of the kind.
         """
-        return timeline_of(query_run(self._run), list(map(str, where)), last)
+        return timeline_of(self._rows, list(map(str, where)), last)
 
     def transaction(self, name: str | int, number: int | None = None) -> Episode[ExplainedTransaction]:
         """One transaction on all of its partitions: the newest, or the one with a number. `print` prints it as the
@@ -159,74 +144,20 @@ class Audit:
 
         `name`: a transactional id or a producer id. Raises UsageError if no captured log has it.
         """
-        return whole_transaction(query_run(self._run), str(name), number)
+        return whole_transaction(self._rows, str(name), number)
 
     def html(self) -> str:
         """The report as an HTML page, complete in itself."""
-        return render_page(page_rows_of(query_run(self._run), tables=self._run.tables.store.output))
+        is_folder = isinstance(self._rows.tables, delta_rows.Tables)
+        tables = self.location if is_folder else self._run().tables.store.output
+        return render_page(page_rows_of(self._rows, tables=tables))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the report."""
         return f"<pre>{escape(self.report())}</pre>"
 
     def _summarised(self) -> Summary:
-        return self._summary or summarise(query_run(self._run))
-
-
-def audit(
-    capture: str | Path | Sequence[str | Path],
-    *,
-    output: str | Path | None = None,
-    schema: str | None = None,
-    cluster: str | None = None,
-    as_of: str | int | datetime | None = None,
-    conf: str | Path | None = None,
-    mode: Literal["full", "incremental"] = FULL,
-    follow_links: bool = False,
-    take_over: bool = False,
-    progress: Callable[[str], object] | None = None,
-    **numbers: Unpack[GivenNumbers],
-) -> Audit:
-    """Audits copies of Kafka's logs, and returns the run with its tables.
-
-    * `capture`: a folder or file, or several, local or in a store (docs/operations.md).
-    * `output`: folder or URI of the Delta tables; `schema`: a catalog schema instead. With neither, the tables are in a
-      temporary folder, which is deleted with the Audit.
-    * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture
-      instant.
-    * `cluster`, `conf`, `mode`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job `audit`
-      (`./spark-submit.sh audit --help`). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in minutes.
-    * `progress`: called with a line per table, for instance `print`.
-
-    A setting that is None is decided elsewhere. A second audit of a cluster as of the same instant replaces the rows of
-    the first.
-
-    Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json,
-    UnreadableInputError if there is no Kafka log, BusyError or OvertakenError if another audit of the cluster is
-    running or has just ended, and StepError if a table could not be made.
-    Tables: docs/tables.md. Source of the verdicts: docs/rules/reference.md.
-    """
-    inputs = tuple(map(str, (capture,) if isinstance(capture, str | Path) else capture or ()))
-    if not inputs or not all(inputs):
-        raise UsageError("--input names nothing: give a folder or file of a capture")
-    folder = _temporary_folder() if output is None and schema is None else None
-    request = AuditRequest(
-        input=inputs,
-        output=folder.name if folder is not None else _text(output),
-        schema=schema,
-        conf=_text(conf),
-        cluster=cluster,
-        as_of_ms=_instant(as_of),
-        settings=_known_numbers(numbers, GivenNumbers.__optional_keys__),
-        mode=mode,
-        follow_links=follow_links,
-    )
-    run = open_run(request, silent if progress is None else progress)
-    carry_out_steps(run, AUDIT, take_over=take_over)
-    summary = summary_of(run)
-    close(run, summary)
-    run.engine.release()
-    return _audit(replace(run, source=None, resumption=None), summary, folder)
+        return self._summary or summarise(self._rows)
 
 
 def open_audit(
@@ -240,13 +171,41 @@ def open_audit(
     """Opens an existing audit: the newest finished one in the folder `output` or in the catalog schema `schema`.
 
     `cluster`, `as_of` (ISO-8601, epoch milliseconds or a datetime) and `run_id` select another audit. With `as_of` or
-    `run_id`, it may be one that never finished. Only `audit_runs` is read.
+    `run_id`, it may be one that never finished. A folder is read without PySpark, whichever engine wrote it.
 
-    Raises UsageError if there is no such run, and MissingTableError if no audit was ever written. Tables:
-    docs/tables.md.
+    Raises UsageError if there is no such run, and UnreadableInputError or MissingTableError if no audit was ever
+    written. Tables: docs/tables.md.
     """
-    request = AuditRequest(output=_text(output), schema=schema, cluster=cluster, as_of_ms=_instant(as_of))
-    return _audit(reopen_run(request, run_id=run_id, is_finished=run_id is None and as_of is None))
+    as_of_ms = None if as_of is None else parse_instant(as_of)
+    request = AuditRequest(output=place(output, schema), schema=schema, cluster=cluster, as_of_ms=as_of_ms)
+    if request.output is None or not _is_read_here(request.output):
+        return _on_engine(request, run_id)
+    rows = delta_rows.finished_run(
+        delta_rows.open_tables(request.output), cluster=cluster, as_of_ms=as_of_ms, run_id=run_id
+    )
+    return Audit(rows, rows.tables.root, cache(lambda: _reopened(request, rows.run_id)))
+
+
+def _is_read_here(output: str) -> bool:
+    """Whether no engine is needed to read tables. A path may exist only on the machines of Spark's cluster, and only
+    its settings may open a store."""
+    return choose(None, None) == EMBEDDED or Path(output.removeprefix("file:"), AUDIT_RUNS, "_delta_log").is_dir()
+
+
+def _on_engine(request: AuditRequest, run_id: str | None) -> Audit:
+    run = _reopened(request, run_id, is_finished=run_id is None and request.as_of_ms is None)
+    from txnlib.pipeline.query_run import query_run  # needs PySpark
+
+    rows = query_run(run)
+    return Audit(rows, rows.tables.root, lambda: run)
+
+
+def _reopened(request: AuditRequest, run_id: str | None, *, is_finished: bool = False) -> Run:
+    try:
+        from txnlib.pipeline.run import reopen_run
+    except ModuleNotFoundError as error:
+        raise missing_extra("a DataFrame", error, request.schema) from error
+    return reopen_run(request, run_id=run_id, is_finished=is_finished)
 
 
 def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
@@ -262,15 +221,6 @@ def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Epis
     return audit.explain(topic, partition, start_offset)
 
 
-def runs(output: str | Path | None = None, *, schema: str | None = None) -> DataFrame:
-    """The runs in the tables under a folder or in a catalog schema, newest first. Columns: AUDIT_RUNS, cluster, run_id.
-
-    Raises UsageError unless exactly one of the two is given, and MissingTableError if no audit was ever written.
-    """
-    store = open_engine(schema=schema).store(_text(output), schema)
-    return store.read_all("audit_runs").orderBy(F.desc("as_of"), F.desc("started_at"))
-
-
 def diff(then: Audit, now: Audit) -> str:
     """What differs between two audits of a cluster: new, ended and re-judged transactions, as `txn-audit diff` prints
     it.
@@ -279,37 +229,14 @@ def diff(then: Audit, now: Audit) -> str:
     """
     if then.cluster != now.cluster:
         raise UsageError(f"{then.run_id} and {now.run_id} are runs of different clusters")
-    return differences_of_runs(query_run(then._run), query_run(now._run)).text(TABLE)
+    return differences_of_runs(then._rows, now._rows).text(TABLE)
 
 
-def _audit(run: Run, summary: Summary | None = None, folder: TemporaryDirectory[str] | None = None) -> Audit:
-    store = run.tables.store
-    return Audit(run, store.output or str(store.schema), summary, folder)
-
-
-def _known(name: str) -> str:
-    if name not in (*TABLES, *VIEWS):
-        raise UsageError(f"there is no table {name}; expected one of {', '.join(TABLES)}")
-    return name
-
-
-def _temporary_folder() -> TemporaryDirectory[str]:
-    if choose(None, None) != EMBEDDED and not str(open_engine().spark.conf.get("spark.master", "")).startswith("local"):
-        raise UsageError(
-            "this session's tasks may run on other machines, which share no temporary folder: give output= or schema="
-        )
-    return TemporaryDirectory(prefix="txnlib-", ignore_cleanup_errors=True)
-
-
-def _text(path: str | Path | None) -> str | None:
-    return None if path is None else str(path)
-
-
-def _instant(given: str | int | datetime | None) -> int | None:
-    """Epoch milliseconds; a datetime without a zone is UTC, as the same in ISO-8601 is."""
-    if isinstance(given, datetime):
-        return parse_instant(given.isoformat())
-    return None if given is None else parse_instant(str(given))
+def place(output: str | Path | None, schema: str | None) -> str | None:
+    """The output as text. Raises UsageError if there is no schema either."""
+    if output is None and schema is None:
+        raise UsageError("give either --output or --schema")
+    return None if output is None else str(output)
 
 
 def _whole(name: str, given: object) -> int:
@@ -317,10 +244,3 @@ def _whole(name: str, given: object) -> int:
     if not str(given).isdecimal():
         raise UsageError(f"{name}={given}: expected a whole number")
     return int(str(given))
-
-
-def _known_numbers(given: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, int | None]:
-    """Keyword arguments, as Python checks those that a signature names."""
-    for name in given.keys() - known:
-        raise TypeError(f"unexpected keyword argument '{name}'")
-    return given

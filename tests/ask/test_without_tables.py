@@ -8,7 +8,7 @@ import sys
 
 OPENS_TABLES = ("txnlib.ask.delta_rows", "txnlib.pipeline.query_run", "deltalake", "pyarrow", "pyspark")
 #: Rooms of `txnlib.ask` that hand a run on, or open one.
-WITH_TABLES = {"__init__", "delta_rows", "diff", "main", "runs", "sql"}
+WITH_TABLES = {"__init__", "arrow_tables", "delta_rows", "diff", "main", "runs", "sql"}
 TEXT = {"str", "list[str]", "Iterator[str]", "list[Line]", "Markup"}
 #: What is given the tables of a run.
 READERS = {"StoredRun", "Tables", "Rows"}

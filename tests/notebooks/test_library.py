@@ -1,5 +1,7 @@
 """`import txnlib` as its page describes it, over the audit of a notebook."""
 
+import inspect
+import json
 import re
 import subprocess
 import sys
@@ -12,15 +14,15 @@ from shutil import rmtree
 from typing import get_args, get_type_hints
 
 import pytest
-from txnlib.delta import session
-from txnlib.delta.tuning import Plans, Tuning, settings_kept
 
 import txnlib
 from tests.support.delta_tables import called_plainly, txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
-from txnlib import api, errors
+from txnlib import auditing, errors
+from txnlib.engine import spark as spark_engine
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 from txnlib.pipeline.audit_request import MODES, AuditRequest
+from txnlib.spark.frames import arrow_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AS_OF = datetime(2026, 11, 21, 7, 42, 41, 899_000, tzinfo=UTC)
@@ -66,7 +68,7 @@ def test_the_example_of_the_page_explains_a_transaction_as_the_command_line_does
     monkeypatch.setattr(txnlib, "audit", {"capture": found}.__getitem__)
     exec(example("api.md"), {})  # audits a capture, and explains one transaction of it
     assert capsys.readouterr().out.endswith(txn_audit(found.location, "explain", "payments", 0, 24)[1] + "\n")
-    in_a_store = txnlib.open_audit(f"file://{found.location}")  # Spark has to read it
+    in_a_store = txnlib.open_audit(f"file://{found.location}")
     assert str(txnlib.explain(in_a_store, "payments", 0, 24)) == str(txnlib.explain(found, "payments", 0, 24))
     with pytest.raises(UsageError, match="open there: 24"):
         txnlib.explain(found, "payments", 0, 25)
@@ -144,13 +146,18 @@ def test_what_cannot_be_audited_is_named(spark, tmp_path):
             txnlib.audit(nothing)
 
 
+@pytest.mark.classic
 def test_a_session_keeps_its_settings(spark):
-    names = ("spark.sql.adaptive.enabled", "spark.sql.maxConcurrentOutputFileWriters", "spark.sql.codegen.factoryMode")
-    before = [spark.conf.get(name, None) for name in names]
-    with settings_kept(spark):
-        Tuning(spark).tune(Plans.MANY_ROWS)
-        assert [spark.conf.get(name, None) for name in names] != before
-    assert [spark.conf.get(name, None) for name in names] == before
+    before = {name: spark.conf.get(name, None) for name in spark_engine.WRITE}
+    for name in spark_engine.WRITE:
+        spark.conf.unset(name)
+    defaults = {name: spark.conf.get(name, None) for name in spark_engine.WRITE}
+    engine = spark_engine.SparkEngine()
+    assert {name: spark.conf.get(name) for name in spark_engine.WRITE} == spark_engine.WRITE != defaults
+    engine.release()
+    assert {name: spark.conf.get(name, None) for name in spark_engine.WRITE} == defaults
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 def test_the_import_is_light_and_offers_what_it_says():
@@ -160,7 +167,7 @@ def test_the_import_is_light_and_offers_what_it_says():
         " dir(txnlib))"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
-    names = ["Audit", "Episode", *ERRORS, "__version__", "audit", "diff", "explain", "open_audit", "runs"]
+    names = ["Audit", "Episode", *ERRORS, "__version__", "audit", "diff", "explain", "open_audit", "read", "runs"]
     assert done.stdout.strip() == f"False True {sorted(names)} False True"
 
 
@@ -176,31 +183,74 @@ def test_all_errors_can_be_caught_by_the_names_of_the_library():
 
 def test_editors_complete_the_modes_that_the_job_offers():
     """And other values are refused: each would silently mean the default."""
-    hints = get_type_hints(txnlib.audit, vars(api) | {"Callable": Callable, "Sequence": Sequence})
+    hints = get_type_hints(txnlib.audit, vars(auditing) | {"Callable": Callable, "Sequence": Sequence})
     assert get_args(hints["mode"]) == MODES
     with pytest.raises(txnlib.UsageError, match=f"mode=other: expected {' or '.join(MODES)}"):
         AuditRequest(mode="other")
 
 
-@pytest.mark.parametrize("module", ["pyspark", "py4j"])
-def test_without_spark_the_library_names_the_extra(module):
-    asked = (
-        f"import sys, txnlib; sys.modules['{module}'] = None; from txnlib import UsageError; from txnlib import audit"
+#: What needs no PySpark, over the tables of a folder: what it reads, and what it answers.
+WITHOUT_PYSPARK = """
+import json, sys
+sys.modules["pyspark"] = None
+import txnlib
+
+read, found = txnlib.read(sys.argv[1]), txnlib.open_audit(sys.argv[1])
+print(json.dumps([read.run_id, read.open_transactions.num_rows, answers(found), found.cluster]))
+for needs_it in (lambda: found.hanging, lambda: found.sql("SELECT 1"), lambda: txnlib.audit, lambda: txnlib.runs):
+    try:
+        needs_it()
+    except txnlib.MissingExtraError as error:
+        print(error)
+"""
+
+
+def answers(audit):
+    return [
+        audit.counts, audit.report(), audit.plan(), str(audit.explain("payments", 0, 24)), str(audit.timeline("orders", 0)),
+        str(audit.transaction("payments-batch-7")), audit.html(), str(audit.as_of), audit.settings.coordinator_partitions,
+    ]  # fmt: skip
+
+
+@pytest.mark.both
+def test_without_pyspark_an_output_is_read_and_answers(found):
+    program = f"{inspect.getsource(answers)}\n{WITHOUT_PYSPARK}"
+    done = subprocess.run(
+        [sys.executable, "-c", program, found.location], capture_output=True, text=True, check=True, cwd=ROOT
     )
+    known, *refused = done.stdout.splitlines()
+    again = answers(txnlib.open_audit(found.location))
+    assert json.loads(known) == [found.run_id, len(JUDGED), again, "quickstart"]
+    named = ("a DataFrame", "a DataFrame", "txnlib.audit", "txnlib.runs")
+    for what, says in zip(named, refused, strict=True):
+        assert says.startswith(f"{what} needs pyspark: {sys.executable} -m pip install 'txnlib[local]'")
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("name", ["audit_runs", "partition_transactions", "hanging_transactions", "brokers"])
+def test_rows_are_read_as_frames_have_them(found, name):
+    read, frame = txnlib.read(found.location)[name], arrow_of(found.table(name))
+    assert read.column_names == frame.column_names
+    assert sorted(map(repr, read.to_pylist())) == sorted(map(repr, frame.to_pylist()))
+
+
+def test_a_catalog_needs_spark():
+    asked = "import sys, txnlib; sys.modules['pyspark'] = None; txnlib.open_audit(schema='audits')"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert (
-        f"MissingExtraError: txnlib.audit needs {module}: {sys.executable} -m pip install 'txnlib[spark]'. "
-        in done.stderr.splitlines()[-1]
-    )
+    assert "needs pyspark: " in done.stderr.splitlines()[-1]
+    assert "install 'txnlib[spark]'" in done.stderr.splitlines()[-1]
+    for needs_a_place in (txnlib.open_audit, txnlib.runs):
+        with pytest.raises(UsageError, match="give either output= or schema="):
+            needs_a_place()
 
 
 def test_without_delta_a_session_names_the_extra(monkeypatch):
     def missing(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(session, "version", lambda name: missing(name) if name == "delta-spark" else version(name))
-    monkeypatch.setattr(session.sys, "prefix", "nowhere")
+    monkeypatch.setattr(spark_engine, "version", lambda name: missing(name) if name == "delta-spark" else version(name))
+    monkeypatch.setattr(spark_engine.sys, "prefix", "nowhere")
     for name in ("TXNLIB_DELTA_JARS", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "DATABRICKS_RUNTIME_VERSION"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ImportError, match=r"needs delta-spark: .* -m pip install 'txnlib\[spark\]'"):
-        session._alone()
+        spark_engine._alone()

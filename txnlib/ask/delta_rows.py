@@ -30,8 +30,8 @@ DONE: Final = "DONE"
 _RUN_COLUMNS: Final = column_names("run_id cluster as_of status started_at finished_at input settings version counts")
 
 
-#: The tables that say which rows of earlier runs a run has.
-_SAY_WHAT_COUNTS: Final = (AUDIT_RUNS, "coverage")
+#: The name, in a query, of the rows that are asked for.
+_ROWS: Final = "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,21 @@ class Tables(Rows):
             return table.to_pyarrow_dataset()
         import pyarrow as pa
 
-        none = pa.table(QueryBuilder().execute(_no_rows(name)).read_all())
-        of_instants = pa.timestamp("us", "UTC")
-        types = [of_instants if pa.types.is_timestamp(field.type) else field.type for field in none.schema]
-        return none.cast(pa.schema(zip(none.column_names, types, strict=True)))
+        return _common(pa.table(QueryBuilder().execute(_no_rows(name)).read_all()))
+
+    def arrow(self, name: str, run_id: str) -> Any:
+        """The rows of a run in a table, as a table of pyarrow. Raises MissingTableError."""
+        import pyarrow as pa
+
+        return _common(pa.table(self._answer(name, "*", [("run_id", "=", run_id)], "")))
 
     def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
+        answer = self._answer(name, chosen, where, after)
+        # Not through pyarrow: it loads numpy, and pandas for the first timestamp, which takes longer than most answers.
+        columns = [column.to_pylist() for column in answer.columns]
+        return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def _answer(self, name: str, chosen: str, where: Sequence[Filter], after: str) -> Any:
         builder, queries = QueryBuilder(), []
         for part, rows in self._parts(name).items():
             if isinstance(rows, str):
@@ -62,37 +71,28 @@ class Tables(Rows):
             else:
                 builder = builder.register(part, rows)
         # The engine pushes filters on the run into these queries.
-        query = f"{'WITH ' if queries else ''}{', '.join(queries)} {select('rows', chosen, where, after)}"
-        answer = builder.execute(query).read_all()
-        # Not through pyarrow: it loads numpy, and pandas for the first timestamp, which takes longer than most answers.
-        columns = [column.to_pylist() for column in answer.columns]
-        return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+        query = f"{'WITH ' if queries else ''}{', '.join(queries)} {select(_ROWS, chosen, where, after)}"
+        return builder.execute(query).read_all()
 
-    def _parts(self, name: str, part: str = "rows") -> dict[str, DeltaTable | str]:
-        """A table or view under the name `part`, after all that it reads: tables, and queries for what is none."""
+    def _parts(self, name: str, part: str = _ROWS) -> dict[str, DeltaTable | str]:
+        """A table or view under the name `part`, after all that it reads: tables, and queries for what is none.
+
+        `_ROWS` of a table are those that each run has; under another name, it is the table as it is stored.
+        """
         if name == AUDIT_RUNS:
             return {part: self._open(name)}
         # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
+        from txnlib.core.schema.rows_of_runs import OF_LOG
         from txnlib.core.schema.views import VIEWS
 
+        if name in OF_LOG and part == _ROWS:
+            name = f"{name}_of_runs"
         if name in VIEWS:
             view = VIEWS[name]
-            return {key: rows for each in view.reads for key, rows in self._parts(each, each).items()} | {
-                part: view.named(str)
-            }
+            read = {key: rows for each in view.reads for key, rows in self._parts(each, each).items()}
+            return read | {part: view.named(str)}
         found = self._found(name)
-        rows_of_runs = None if found is None else self._rows_of_runs(name)
-        if rows_of_runs is None:
-            return {part: _no_rows(name) if found is None else found}
-        return {table: self._open(table) for table in (name, *_SAY_WHAT_COUNTS)} | {part: rows_of_runs}
-
-    def _rows_of_runs(self, name: str) -> str | None:
-        """The query for the rows that each run has in a table; None if each has just those that it wrote."""
-        from txnlib.core.schema.rows_of_runs import OF_LOG, rows_of_runs  # as above
-
-        if name not in OF_LOG:
-            return None
-        return rows_of_runs(name).format(**{table: table for table in (name, *_SAY_WHAT_COUNTS)})
+        return {part: _no_rows(name) if found is None else found}
 
     def _found(self, name: str) -> DeltaTable | None:
         """A table; None if there is none, because it has had no rows. Raises MissingTableError if it is always there."""
@@ -124,6 +124,24 @@ class Tables(Rows):
         began_ms = ms(newest["started_at"])
         assert began_ms is not None
         return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
+
+
+def _common(table: Any) -> Any:
+    """The table with types that every library knows: DataFusion has its own texts, and instants without a zone."""
+    import pyarrow as pa
+
+    def common(kind: Any) -> Any:
+        if pa.types.is_string_view(kind):
+            return pa.string()
+        if pa.types.is_binary_view(kind):
+            return pa.binary()
+        if pa.types.is_timestamp(kind):
+            return pa.timestamp("us", "UTC")
+        if pa.types.is_list(kind):
+            return pa.list_(common(kind.value_type))
+        return pa.struct([(each.name, common(each.type)) for each in kind]) if pa.types.is_struct(kind) else kind
+
+    return table.cast(pa.schema([(each.name, common(each.type)) for each in table.schema]))
 
 
 def _no_rows(name: str) -> str:
@@ -225,6 +243,21 @@ def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = N
         )
     shown = next((row for row in chosen if row["status"] == DONE), chosen[0])
     return replace(run_of(tables, shown), note=_note(shown, () if run_id or as_of else chosen))
+
+
+def finished_run(
+    tables: Tables, *, cluster: str | None = None, as_of_ms: int | None = None, run_id: str | None = None
+) -> StoredRun:
+    """The newest finished run; with an instant or an id, that one, which may never have finished.
+
+    Raises UsageError if there is none.
+    """
+    is_named = as_of_ms is not None or run_id is not None
+    for row in chosen_runs(tables, run_id=run_id):
+        is_wanted = cluster in (None, row["cluster"]) and as_of_ms in (None, ms(row["as_of"]))
+        if is_wanted and (is_named or row["status"] == DONE):
+            return run_of(tables, row)
+    raise UsageError("no such run in audit_runs: check --cluster and --as-of")
 
 
 def _note(shown: Row, rows: Sequence[Row]) -> str:

@@ -47,11 +47,12 @@ def latest_ms(ms: int | None) -> int | None:
     return NO_INSTANT_MS if ms is not None and clock_ms(ms) is None else ms
 
 
-def parse_instant(given: str, option: str = "--as-of") -> int:
+def parse_instant(given: str | int | datetime, option: str = "--as-of") -> int:
     """Parses an instant to epoch ms: digits are epoch ms, anything else is ISO-8601, in UTC by default.
 
     Raises UsageError for anything else, and for an instant before 1970 or after the year 9998.
     """
+    given = given.isoformat() if isinstance(given, datetime) else str(given)
     try:
         if _EPOCH_MS.fullmatch(given):
             instant_ms = int(given)

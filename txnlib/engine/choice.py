@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from txnlib.errors import UsageError
+from txnlib.errors import MissingExtraError, UsageError
 
 EMBEDDED: Final = "embedded"
 SPARK: Final = "spark"
 ENGINES: Final = (EMBEDDED, SPARK)
 #: Variables of the environment that say that there is a Spark: `spark-submit`, a cluster, a server, Databricks.
 _OF_SPARK: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_MASTER", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
+#: Engine -> the extra of txnlib that brings it.
+_EXTRAS: Final = {EMBEDDED: "local", SPARK: "spark"}
 #: Engine -> its product, and the packages that bring it.
 _PRODUCTS: Final = {EMBEDDED: ("Sail", ("pysail",)), SPARK: ("Spark", ("pyspark", "pyspark-client"))}
 
@@ -31,6 +33,11 @@ def choose(asked: str | None, schema: str | None, environment: Mapping[str, str]
     is_submitted = "--master" in environment.get("PYSPARK_SUBMIT_ARGS", "")
     is_named = is_submitted or any(environment.get(name) for name in _OF_SPARK)
     return SPARK if schema is not None or is_named or _has_session() else EMBEDDED
+
+
+def missing_extra(what: str, error: ModuleNotFoundError, schema: str | None = None) -> MissingExtraError:
+    """What to install, where a module of the engine that would run is missing. `what`: what needs it."""
+    return MissingExtraError(what, (error.name or "").partition(".")[0], _EXTRAS[choose(None, schema)])
 
 
 def _has_session() -> bool:

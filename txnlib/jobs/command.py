@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from txnlib.errors import MissingExtraError
+from txnlib.engine.choice import missing_extra
 
 
 def audit() -> None:
@@ -17,6 +17,6 @@ def audit() -> None:
         from txnlib.jobs.audit import job
         from txnlib.jobs.main import start
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"txnlib: {MissingExtraError('txnlib-audit', error.name or '', 'spark')}\n")
+        sys.stderr.write(f"txnlib: {missing_extra('txnlib-audit', error)}\n")
         sys.exit(2)
     start(job)
