@@ -47,3 +47,11 @@ def block_of(offset: str) -> str:
 def first_block() -> str:
     """The number of the first block of column `bucket`, as SQL."""
     return f"bucket * {BUCKET_OFFSETS // BLOCK_OFFSETS}"
+
+
+def quantile(value: str, share: float) -> str:
+    """The lowest value with at least this share of all values at or below it, as SQL of an aggregate; NULL without any.
+
+    `percentile_approx` is that on Spark; the embedded engine interpolates. One value for each of few groups is kept.
+    """
+    return f"get(sort_array(collect_list({value})), CAST(ceil({share} * count({value})) AS INT) - 1)"

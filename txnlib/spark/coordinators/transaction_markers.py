@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, StructType
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms
-from txnlib.spark.joins import select
+from txnlib.spark.joins import quantile, select
 from txnlib.spark.schemas import MARKERS
 from txnlib.spark.windows import BEFORE, DECISIONS_AND_MARKERS, DECISIONS_AND_MARKERS_DOWNWARDS
 
@@ -78,8 +78,8 @@ WITH clocks AS (
   ) USING (topic, partition, producer_id)
   WHERE {agrees("marker", "decision")}
 ), estimates AS (
-  SELECT coordinator_clock, clock, count(*) AS samples, percentile_approx(difference_ms, 0.25) AS lower_ms,
-    percentile_approx(difference_ms, 0.75) AS upper_ms
+  SELECT coordinator_clock, clock, count(*) AS samples, {quantile("difference_ms", 0.25)} AS lower_ms,
+    {quantile("difference_ms", 0.75)} AS upper_ms
   FROM samples JOIN pairs USING (coordinator_partition, topic, partition)
   WHERE difference_ms IS NOT NULL
   GROUP BY coordinator_clock, clock

@@ -34,7 +34,7 @@ from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import struct
 from txnlib.spark.frames import no_rows
 from txnlib.spark.instants import clock_ms, latest_ms
-from txnlib.spark.joins import broadcast, select
+from txnlib.spark.joins import broadcast, quantile, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import stamps_around, truncated_markers
@@ -97,7 +97,9 @@ FROM {{spans}} WHERE {IS_OPEN}
 
 
 #: The partitions on which the producer has something open; a transaction may have thousands of others.
-_AMONG_PLACES: Final = "filter(partitions, place -> array_contains(places, place))"
+_AMONG_PLACES: Final = (
+    "filter(partitions, place -> exists(places, at -> at.topic = place.topic AND at.partition = place.partition))"
+)
 _MARKER: Final = {name: f"marker_{name}" for name in ("offset", "type", "epoch", "coordinator_epoch", "ms")}
 _MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in _MARKER} | {"first_offset": "NULL"}
 #: The condition on findings that forbid an abort of what they name.
@@ -210,8 +212,8 @@ clocks AS (
 lags AS (
   SELECT topic, partition,
     CASE WHEN count({_LAG}) >= {SAMPLES}
-      AND percentile_approx({_LAG}, 0.75) - percentile_approx({_LAG}, 0.25) <= {CLOCKS_DIFFER_MS}
-      THEN percentile_approx({_LAG}, 0.25) ELSE min({_LAG}) END AS clock_lag_ms
+      AND {quantile(_LAG, 0.75)} - {quantile(_LAG, 0.25)} <= {CLOCKS_DIFFER_MS}
+      THEN {quantile(_LAG, 0.25)} ELSE min({_LAG}) END AS clock_lag_ms
   FROM (
     SELECT topic, partition, producer_id, max_by(struct(decided, outcome, decided_epoch), last_record_offset) AS decision
     FROM (
@@ -263,7 +265,7 @@ decisions AS (
   FROM (
     SELECT *, row_number() OVER (PARTITION BY producer_id ORDER BY last_record_offset DESC, transactional_id) AS rank
     FROM {{transactions}} JOIN places USING (producer_id)
-    WHERE outcome != 'OPEN' AND coalesce(arrays_overlap(partitions, places), true)
+    WHERE outcome != 'OPEN' AND coalesce(size({_AMONG_PLACES}) > 0, true)
   )
   WHERE rank <= {MOST_MARKERS}
   GROUP BY producer_id
