@@ -1,4 +1,4 @@
-"""Chains of runs: what a run has of earlier ones, in a folder by Spark and without it, and in a catalog."""
+"""Chains of runs: what a run has of earlier ones, in a folder and in a catalog."""
 
 import pyarrow as pa
 import pytest
@@ -7,7 +7,7 @@ from tests.support.frames import frame
 from txnlib.core.chains import Chain
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.engine.retention import forget_runs
-from txnlib.engine.store import RunStore, Store
+from txnlib.engine.store import RunStore
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark.schemas import TABLES
 
@@ -16,19 +16,15 @@ FIRST, NEXT = Chain("eu-1"), Chain("eu-1", 1)
 ATTEMPT = Chain("eu-1-2", kept=("eu-1",))
 DAY_MS = 86_400_000
 
-#: What Spark writes takes ten times as long. A catalog is written by Spark too, so CI has no time for a folder that is.
-KINDS = ["without Spark", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("by Spark", "catalog"))]
-FORGETTING = ["catalog", pytest.param("without Spark", marks=pytest.mark.slow), KINDS[1]]
 
-
-@pytest.fixture
-def store(request, spark, tmp_path):
-    if request.param != "catalog":
-        yield Store(spark, str(tmp_path / "out"), is_small=request.param == "without Spark")
+@pytest.fixture(params=["folder", pytest.param("catalog", marks=pytest.mark.classic)])
+def store(request, engine, tmp_path):
+    if request.param == "folder":
+        yield engine.store(str(tmp_path / "out"), None)
         return
-    spark.sql(f"CREATE SCHEMA chains LOCATION '{tmp_path / 'chains'}'")
-    yield Store(spark, schema="chains")
-    spark.sql("DROP SCHEMA chains CASCADE")
+    engine.spark.sql(f"CREATE SCHEMA chains LOCATION '{tmp_path / 'chains'}'")
+    yield engine.store(None, "chains")
+    engine.spark.sql("DROP SCHEMA chains CASCADE")
 
 
 ORDERS = {"topic": "orders", "partition": 0, "source": "raw:1"}
@@ -79,8 +75,6 @@ def left(store):
     return sorted(row["base_offset"] for row in store.read_all("record_batches").select("base_offset").collect())
 
 
-# How earlier rows are read is the same for all.
-@pytest.mark.parametrize("store", KINDS, indirect=True)
 def test_a_night_has_its_rows_and_the_earlier_ones_that_count(store):
     written(store, 1, FIRST, 1, 2)
     assert offsets(written(store, 2, NEXT, 3, since=0)) == [1, 2, 3]
@@ -97,7 +91,6 @@ def test_a_night_has_its_rows_and_the_earlier_ones_that_count(store):
     ]
 
 
-@pytest.mark.parametrize("store", KINDS, indirect=True)
 def test_rows_of_a_chain_are_replaced_with_their_night(store):
     written(store, 1, FIRST, 1, 2)
     written(store, 2, NEXT, 3, since=0)
@@ -108,7 +101,6 @@ def test_rows_of_a_chain_are_replaced_with_their_night(store):
     assert (offsets(again), offsets(RunStore(store, "eu", "eu-3", NEXT))) == ([8, 9], [1, 2, 5])
 
 
-@pytest.mark.parametrize("store", FORGETTING, indirect=True)
 def test_rows_of_a_chain_stay_as_long_as_a_run_needs_them(store):
     for day, chain, *new in ((1, FIRST, 1, 2), (2, NEXT, 3), (3, NEXT, 5), (1, ATTEMPT, 8, 9)):
         run_of(store, day, chain).write("record_batches", batches(store.spark, *new))

@@ -1,6 +1,5 @@
 """The number of rows that a commit notes, for its own run only."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,8 @@ from deltalake import DeltaTable
 
 from tests.support.frames import frame
 from txnlib.engine.commits import MANY_FILES, SMALL_FILE_BYTES, Commit, commit_of, newest_commit
-from txnlib.engine.store import RunStore, Store
+from txnlib.engine.spark_tables import SparkTables
+from txnlib.engine.store import RunStore
 from txnlib.spark.schemas import TABLES
 
 
@@ -57,32 +57,24 @@ def test_many_small_files_are_scattered(files, size, is_scattered):
     assert commit_of("c-1", [commit("c-1", numFiles=str(files), numOutputBytes=str(size))]).is_scattered == is_scattered
 
 
-def test_a_table_without_a_log_tells_nothing(tmp_path):
-    assert newest_commit(None, "segments", "c-1", folder=f"{tmp_path}/segments") == Commit(None)
-
-
-def test_a_store_is_asked_by_sql_and_says_the_same_as_the_folder(spark, tmp_path):
-    name = "aborted_transactions"
+@pytest.mark.classic
+def test_spark_tells_the_size_of_a_commit(spark, tmp_path):
+    name, tables = "aborted_transactions", SparkTables(spark, str(tmp_path))
     rows = frame(spark, TABLES[name], {"topic": "a"}, {"topic": "b"})
-    store = Store(spark, f"file://{tmp_path}")
-    run = RunStore(store, "c", "c-1")
-    run.write(name, rows)
-    written = run.commit(name)
-    assert (written.rows, written.files) == (2, 1), "asked by SQL"
-    assert newest_commit(spark, store.sql_name(name), "c-1", folder=f"{tmp_path}/{name}") == written
-    assert newest_commit(spark, store.sql_name("nowhere"), "c-1", folder=None) == Commit(None)
+    written = tables.write(name, rows, {"cluster": "c", "run_id": "c-1"}, replaced="run_id = 'c-1'")
+    assert (written.rows, written.files) == (2, 1)
+    assert newest_commit(spark, tables.sql_name("nowhere"), "c-1") == Commit(None)
 
 
-def test_small_files_of_a_run_are_put_together_and_its_rows_stay(spark, tmp_path):
+@pytest.mark.both
+def test_small_files_of_a_run_are_put_together_and_its_rows_stay(engine, spark, tmp_path):
     name = "aborted_transactions"
-    rows = frame(spark, TABLES[name], *[{"topic": topic} for topic in "abc"])
-    store = Store(spark, str(tmp_path), is_small=True)
-    other, run = RunStore(store, "c", "c-1"), RunStore(replace(store, is_small=False), "c", "c-2")
-    for _ in range(2):
-        other.append(name, rows)
-    run.write(name, rows.repartition(3))
-    assert run.commit(name).files > 1
+    store = engine.store(str(tmp_path), None)
+    other, run = RunStore(store, "c", "c-1"), RunStore(store, "c", "c-2")
+    for topic in "abc":
+        for each in (other, run):
+            each.append(name, frame(spark, TABLES[name], {"topic": topic}))
     run.compact(name)
     left = [Path(file).parent.name for file in DeltaTable(f"{tmp_path}/{name}").file_uris()]
-    assert sorted(left) == ["run_id=c-1"] * 2 + ["run_id=c-2"]
+    assert sorted(left) == ["run_id=c-1"] * 3 + ["run_id=c-2"]
     assert sorted(row["topic"] for row in run.read(name).collect()) == ["a", "b", "c"]

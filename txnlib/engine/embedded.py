@@ -53,9 +53,9 @@ class EmbeddedEngine:
 
     def store(self, output: str | None, schema: str | None) -> Store:
         """The tables under a local folder or the URI of an object store. Raises UsageError for any other place."""
-        if output is None or output.startswith(_NOT_OURS):
-            raise UsageError(f"the embedded engine does not write to {output or schema}: --engine spark")
-        return Store(self.spark, DeltaRsTables(self.spark, output), output)
+        if schema is not None or str(output).startswith(_NOT_OURS):
+            raise UsageError(f"the embedded engine does not write to {schema or output}: --engine spark")
+        return Store(self.spark, DeltaRsTables(self.spark, output or ""), output)
 
     def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
         return PoolSource(self.spark, capture, earlier_parts, folder=self._folder)
@@ -155,8 +155,9 @@ def _private_folder() -> tuple[Path, int]:
             finally:
                 os.close(descriptor)
     folder = Path(tempfile.mkdtemp(prefix=_FOLDERS))
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(folder / "new", os.O_RDWR | os.O_CREAT, 0o600)
     flock(descriptor, LOCK_EX | LOCK_NB)
+    os.rename(folder / "new", folder / "lock")  # nobody finds it before it is locked
     return folder, descriptor
 
 

@@ -33,7 +33,11 @@ class PoolSource(CaptureSource):
         if self._read is None:
             into = Path(mkdtemp(prefix="capture-", dir=self.folder))
             bundles = bundle(list(files_to_read(self.capture)), processes())
-            read_to_files(bundles, READ_TABLES, into, self.is_read)
+            try:
+                read_to_files(bundles, READ_TABLES, into, self.is_read)
+            except BaseException:
+                shutil.rmtree(into, ignore_errors=True)
+                raise
             self._read = into
         folder = self._read / table
         return self.spark.read.parquet(str(folder)) if os.listdir(folder) else no_rows(self.spark, SCHEMAS[table])
