@@ -1,5 +1,9 @@
 """Files read by a pool of processes."""
 
+import os
+import subprocess
+import sys
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -33,6 +37,29 @@ def test_two_processes_read_what_one_reads(files, tmp_path, monkeypatch):
     assert {name.partition("/")[0] for name in two[0]} > {"record_batches", "segments", "transaction_log"}
 
 
+#: As users write them: without `if __name__ == "__main__"`.
+SCRIPT = """
+import sys
+from pathlib import Path
+from txnlib.engine import file_pool
+from txnlib.readers.capture import list_capture
+
+print("begins")
+file_pool.processes = lambda: 2
+files = list_capture([sys.argv[1]]).files
+file_pool.read_to_files([files[:1], files[1:]], ["segments"], Path(sys.argv[2]))
+"""
+
+
+def test_a_script_is_run_by_no_process_of_the_pool(repository, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    given = [repository / "examples" / "quickstart" / "brokers", tmp_path / "read"]
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    done = subprocess.run([sys.executable, tmp_path / "script.py", *given], env=environment, capture_output=True)
+    assert (done.stdout, done.returncode) == (b"begins\n", 0), done.stderr.decode()
+    assert len(list(tmp_path.glob("read/segments/*.parquet"))) == 2
+
+
 def test_the_error_of_a_process_arrives(tmp_path, monkeypatch):
     monkeypatch.setattr(file_pool, "processes", lambda: 2)
     with pytest.raises(UnreadableInputError, match=r"a\.log: is gone\. Copy it again"):
@@ -41,7 +68,7 @@ def test_the_error_of_a_process_arrives(tmp_path, monkeypatch):
 
 def test_a_process_that_was_killed_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(file_pool, "processes", lambda: 2)
-    with pytest.raises(EngineError, match="is the memory of this machine full"):
+    with pytest.raises(EngineError, match="the memory of this machine is full"):
         read_to_files([[Deadly()], [Deadly()]], READ_TABLES, tmp_path)
 
 

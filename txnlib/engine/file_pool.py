@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pyarrow.parquet as pq
@@ -46,17 +48,31 @@ def read_to_files(
         return
     # A process that was forked from one with threads may wait for a lock of theirs for ever.
     with ProcessPoolExecutor(most, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent) as pool:
-        running = [pool.submit(_read_bundle, number, bundle, tables, folder) for number, bundle in enumerate(bundles)]
+        with _without_main():
+            running = [pool.submit(_read_bundle, number, each, tables, folder) for number, each in enumerate(bundles)]
         try:
             for ended in as_completed(running):
                 is_read(ended.result())
         except BrokenProcessPool as error:
-            raise EngineError("a process that read files was killed: is the memory of this machine full?") from error
+            raise EngineError(
+                "a process that read files was killed, perhaps because the memory of this machine is full"
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list((pool._processes or {}).values()):
                 process.kill()
             raise
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hides the program from processes that start. Each would load it, and so run a script that has no guard."""
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
 
 
 def processes() -> int:
