@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import lru_cache
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -183,7 +183,7 @@ def open_audit(
     rows = delta_rows.finished_run(
         delta_rows.open_tables(request.output), cluster=cluster, as_of_ms=as_of_ms, run_id=run_id
     )
-    return Audit(rows, rows.tables.root, cache(lambda: _reopened(request, rows.run_id)))
+    return Audit(rows, rows.tables.root, lru_cache(lambda: _reopened(request, rows.run_id)))
 
 
 def _is_read_here(output: str) -> bool:

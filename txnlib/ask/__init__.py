@@ -17,7 +17,7 @@ command:
 `subject` reads the words of a command that name a partition or an id; `own_command` prints commands that can be pasted
 anywhere.
 
-`rows` is what a query asks for; `delta_rows` opens the tables, and `log_rows` reads what is in logs. `command_output`
-is an answer in each of its forms; `grid` makes tables, JSON and CSV. What reads tables makes no text. Modules are
-imported one by one, so that `txn-audit` starts at once.
+`rows` is what a query asks for; `delta_rows` opens the tables, `arrow_tables` gives them to programs, and `log_rows`
+reads what is in logs. `command_output` is an answer in each of its forms; `grid` makes tables, JSON and CSV. What reads
+tables makes no text. Modules are imported one by one, so that `txn-audit` starts at once.
 """
