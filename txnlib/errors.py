@@ -77,6 +77,20 @@ class UsageError(TxnlibError):
     """An invalid option or combination of options."""
 
 
+#: Extra -> the package that must not be in the same environment: both are the module `pyspark`.
+_OTHER_PYSPARK: Final[Mapping[str, str]] = {"local": "pyspark", "spark": "pyspark-client"}
+
+
+def _is_installed(package: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, version  # only for a message
+
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
 class MissingExtraError(UsageError, ImportError):
     """A package is not installed that an extra of txnlib brings."""
 
@@ -85,11 +99,12 @@ class MissingExtraError(UsageError, ImportError):
         self.what, self.package, self.extra = what, package, extra
 
     def says(self) -> str:
+        lacks, other = f"{self.what} needs {self.package}", _OTHER_PYSPARK.get(self.extra)
+        if other and self.package != "pyspark" and _is_installed(other):
+            return f"{lacks}: install 'txnlib[{self.extra}]' in another environment, because this one has {other}"
         # This Python's own pip, which knows txnlib from a clone or a wheel already, and needs no index that has it.
-        remedy = f"{self.what} needs {self.package}: {quote(sys.executable)} -m pip install 'txnlib[{self.extra}]'"
-        if self.extra == "local":
-            remedy += ". To go on with Spark: --engine spark"
-        if self.extra == "spark":
+        remedy = f"{lacks}: {quote(sys.executable)} -m pip install 'txnlib[{self.extra}]'"
+        if other:
             remedy += ". Where there is a Spark already, as on Databricks: pip install 'txnlib[audit]'"
         return remedy
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import pickle
+from importlib import metadata
 
 import pytest
 
-from txnlib.errors import ConfigError, MissingTableError, TxnlibError, UnreadableInputError, UsageError
+from txnlib.errors import (
+    ConfigError,
+    MissingExtraError,
+    MissingTableError,
+    TxnlibError,
+    UnreadableInputError,
+    UsageError,
+)
 
 #: error -> what it says in Python, and on the command line.
 SAID = [
@@ -49,3 +57,22 @@ def test_an_error_speaks_of_what_its_caller_has(error: TxnlibError, in_python: s
     assert (str(error), error.on_command_line()) == (in_python, on_command_line)
     copied = pickle.loads(pickle.dumps(error))
     assert (str(copied), copied.on_command_line()) == (in_python, on_command_line)
+
+
+@pytest.mark.parametrize(
+    ("extra", "package", "installed", "says"),
+    [
+        ("local", "pysail", "pyspark", "install 'txnlib[local]' in another environment, because this one has pyspark"),
+        ("spark", "delta", "pyspark-client", "in another environment, because this one has pyspark-client"),
+        ("local", "pyspark", "", "-m pip install 'txnlib[local]'. Where there is a Spark already, as on Databricks: "),
+        ("sql", "DuckDB", "pyspark", "-m pip install 'txnlib[sql]'"),
+    ],
+)
+def test_nobody_is_told_to_mix_both_packages_of_pyspark(monkeypatch, extra, package, installed, says):
+    def version(name: str) -> str:
+        if name != installed:
+            raise metadata.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert says in str(MissingExtraError("it", package, extra))
