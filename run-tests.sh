@@ -5,7 +5,7 @@
 #   ./run-tests.sh slow                       run the tests that are too slow for CI: most audits of captures, clusters, a real
 #                                             broker, kills
 #   ./run-tests.sh mutants                    count the changed rules of the core that its tests notice; --help shows the options
-#   ./run-tests.sh -k windows tests/spark     pass arguments to pytest
+#   ./run-tests.sh -k windows tests/spark     pass arguments to pytest; --engine spark: on Spark, not on the embedded engine
 #
 # The first call creates .venv and .venv-spark (see bootstrap.sh).
 
@@ -40,21 +40,24 @@ step() {
 step ruff check .
 step ruff format --check .
 step shellcheck --external-sources ./*.sh bench/*.sh scripts/*.sh tests/tools/*.sh
-[[ "${1:-}" != slow ]] || set -- -m slow "${@:2}"
-if (($# > 0)); then
-  step mypy
-  printf '== pytest\n' >&2
-  exec "$VENV/bin/pytest" "$@"            # the exit code is that of pytest; 5 if no tests were found
-fi
+case "${1:-}" in
+  "") set -- -m "not slow" ;;
+  slow) set -- -m slow "${@:2}" ;;
+  *)
+    step mypy
+    printf '== pytest\n' >&2
+    exec "$VENV/bin/pytest" "$@"          # the exit code is that of pytest; 5 if no tests were found
+    ;;
+esac
 
-# Two processes, one core each: the tests that share the first Spark session, and mypy and all other tests.
-first="$(mktemp)"
-"$VENV/bin/pytest" -m "session and not slow" >"$first" 2>&1 &
-trap 'kill "$!" 2>/dev/null || true; rm -f "$first"' EXIT
+# Two processes, one core each: what needs Spark or holds on both engines, on Spark; mypy and all other tests.
+on_spark="$(mktemp)"
+"$VENV/bin/pytest" --engine spark "$@" >"$on_spark" 2>&1 &
+trap 'kill "$!" 2>/dev/null || true; rm -f "$on_spark"' EXIT
 step mypy
 printf '== pytest\n' >&2
-"$VENV/bin/pytest" -m "not session and not slow" && code=0 || code=$?
+"$VENV/bin/pytest" "$@" && code=0 || code=$?
 wait "$!" || code=$?
-printf '== pytest with the first Spark session\n' >&2
-cat "$first"
+printf '== pytest on Spark\n' >&2
+cat "$on_spark"
 exit "$code"

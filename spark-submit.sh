@@ -171,7 +171,6 @@ submit_args=(
 
 # PySpark reads SPARK_REMOTE itself, and the classic launcher refuses to start if it is set.
 if [[ -n "$remote" ]]; then export TXNLIB_PY_FILES="$py_files"; else unset SPARK_REMOTE; fi
-export SPARK_MASTER="$master"  # tells the job that Spark was named
 
 # spark-submit starts a driver that runs on the cluster.
 if [[ " ${spark_options[*]-} " =~ " --deploy-mode"[\ =]"cluster " ]]; then
