@@ -173,7 +173,8 @@ bootstrap_python() {
 bootstrap_pip() {
   local quiet=(--quiet)
   [[ ! -t 2 ]] || quiet=()
-  "$VENV/bin/python" -m pip ${quiet[@]+"${quiet[@]}"} --disable-pip-version-check --no-input "$@" >&2
+  # PySpark comes as sources. Older versions of pip warn that they build them in the old way.
+  PIP_USE_PEP517=1 "$VENV/bin/python" -m pip ${quiet[@]+"${quiet[@]}"} --disable-pip-version-check --no-input "$@" >&2
 }
 
 bootstrap_dependencies() {
