@@ -26,7 +26,6 @@ def spark_python(cores: int, *arguments: str, **settings: str) -> tuple[list[str
     and those given, by their names behind `spark.` with `_` for `.`."""
     submit = [
         *("--master", f"local[{cores}]"),
-        *("--driver-memory", os.environ.get("TXNLIB_DRIVER_MEMORY", "2g")),
         *("--properties-file", str(ROOT / "conf" / "spark-defaults.conf")),
         *("--jars", os.environ["DELTA_JARS"]),
         *[word for name, value in settings.items() for word in ("--conf", f"spark.{name.replace('_', '.')}={value}")],

@@ -5,11 +5,12 @@
 #   bench/run.sh --slopes        how costs grow (docs/performance.md): some minutes, 4 GB of disk
 #   bench/run.sh --help          the options
 #
-# The first call brings Kafka's jars and Polars into .venv. See bench/run.py.
+# The first call brings Kafka's jars and Polars into .venv-spark. See bench/run.py.
 
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+"$root/bootstrap.sh" local >/dev/null
 # shellcheck source=bootstrap.sh
 source "$root/bootstrap.sh" test    # nights in S3 need its test server
 

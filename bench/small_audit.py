@@ -1,7 +1,7 @@
 """1. Small audits: the sample, a night after it, and 1,000 batches, next to a bare session and to trivial tables by
 Spark.
 
-eval "$(./bootstrap.sh run)" && PYTHONPATH=. .venv/bin/python bench/small_audit.py [--runs 3]
+eval "$(./bootstrap.sh spark)" && PYTHONPATH=. .venv-spark/bin/python bench/small_audit.py [--runs 3]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ratio_table import Ratio, Table
 from whole_audits import audit
 
 SAMPLE, FLOOR = ROOT / "examples" / "quickstart" / "brokers", ROOT / "bench" / "trivial_tables.py"
-#: The JVM of a light audit in spark-submit.sh.
+#: A JVM for little work.
 LIGHT = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:NewSize=384m -XX:MetaspaceSize=192m"
 )

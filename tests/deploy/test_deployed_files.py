@@ -70,7 +70,7 @@ def test_the_image_copies_what_exists_and_reaches_the_build(repository):
     taken = [source for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE) for source in line.split()[:-1]]
     kept = re.findall(r"^!(.*)$", (repository / "deploy" / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
     scripts = "".join((repository / name).read_text() for name in ("spark-submit.sh", "bootstrap.sh"))
-    named = set(re.findall(r"\$root/([\w.-]+)", scripts)) - {".venv", "dist", "out"}
+    named = set(re.findall(r"\$root/([\w.-]+)", scripts)) - {".venv", ".venv-spark", "dist", "out"}
     assert named <= {source.split("/")[0] for source in taken}
     for source in taken:
         assert (repository / source).exists(), source

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches what only tests and measurements need from Maven into .venv: Kafka's brokers and tools, Hadoop's mini cluster, Spark's
+# Fetches what only tests and measurements need from Maven into .venv-spark: Kafka's brokers and tools, Hadoop's mini cluster, Spark's
 # client of S3. For run-tests.sh and bench/run.sh, which source it behind bootstrap.sh.
 
 # Fetches a Maven package and its dependencies into a folder, unless they are there, with the Ivy in Spark, as

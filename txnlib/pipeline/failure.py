@@ -22,7 +22,7 @@ class FailureCause:
 
 
 AGAIN: Final = "run the same command again"
-MORE_MEMORY: Final = f"Give it more (TXNLIB_DRIVER_MEMORY; on a cluster, --executor-memory after --), then {AGAIN}"
+MORE_MEMORY: Final = f"Give it more (Spark: --driver-memory after --; on a cluster, --executor-memory), then {AGAIN}"
 
 #: The first match applies. Causes are listed before their consequences: a full disk makes files vanish, a lost executor
 #: breaks connections.
