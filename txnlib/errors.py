@@ -101,7 +101,8 @@ class MissingExtraError(UsageError, ImportError):
     def says(self) -> str:
         lacks, other = f"{self.what} needs {self.package}", _OTHER_PYSPARK.get(self.extra)
         if other not in (None, self.package) and _is_installed(other):
-            return f"{lacks}: install 'txnlib[{self.extra}]' in another environment, because this one has {other}"
+            apart = f"{lacks}: install 'txnlib[{self.extra}]' in another environment, because this one has {other}"
+            return apart + (". To go on with Spark: --engine spark" if self.extra == "local" else "")
         # This Python's own pip, which knows txnlib from a clone or a wheel already, and needs no index that has it.
         remedy = f"{lacks}: {quote(sys.executable)} -m pip install 'txnlib[{self.extra}]'"
         if other:
