@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
-from txnlib.engine.choice import missing_extra
+from txnlib.jobs.audit import job
+from txnlib.jobs.main import start
 
 
 def audit() -> None:
@@ -13,10 +12,4 @@ def audit() -> None:
     Raises SystemExit only if the exit code is not 0, as Databricks requires: 2 if an extra of the wheel is not
     installed.
     """
-    try:
-        from txnlib.jobs.audit import job
-        from txnlib.jobs.main import start
-    except ModuleNotFoundError as error:
-        sys.stderr.write(f"txnlib: {missing_extra('txnlib-audit', error)}\n")
-        sys.exit(2)
     start(job)

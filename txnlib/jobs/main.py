@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from txnlib.engine.choice import missing_extra
 from txnlib.errors import ExitCode, StepError, TxnlibError
 from txnlib.jobs import traces
 from txnlib.jobs.progress import LINES, set_up
@@ -30,7 +31,8 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
         if is_process:
             traces.end_at_once(ExitCode.INTERRUPTED)
         return ExitCode.INTERRUPTED
-    except Exception as error:  # last line of defence: report the failure
+    except Exception as raised:  # last line of defence: report the failure
+        error = _named(raised)
         code, text = failure(error)
         if is_process:
             traces.end_spark()
@@ -42,6 +44,13 @@ def start(job: Callable[[Sequence[str]], int]) -> None:
     """Runs a job as a program. Raises SystemExit only if the exit code is not 0, as Databricks requires."""
     if code := main(job, sys.argv[1:], is_process=True):
         sys.exit(code)
+
+
+def _named(error: Exception) -> Exception:
+    """The error; a package that is missing, as the extra that brings it."""
+    if not isinstance(error, ModuleNotFoundError) or (error.name or "txnlib").partition(".")[0] == "txnlib":
+        return error
+    return missing_extra("an audit", error)
 
 
 def failure(error: Exception) -> tuple[ExitCode, str]:
