@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a job of txnlib: on the embedded engine, or on Spark if you name it.
 #
-#   ./spark-submit.sh                           audit the sample capture in examples/quickstart
+#   ./spark-submit.sh [--master URL]            audit the sample capture in examples/quickstart
 #   ./spark-submit.sh audit --input PATH... --output PATH [options] [-- spark-submit options]
 #   ./spark-submit.sh JOB [options] [-- spark-submit options]
 #   ./spark-submit.sh JOB --help                print the options of a job
@@ -39,8 +39,8 @@ bad_usage() {
 
 # ---- Command line
 
-if (($# == 0)); then
-  set -- audit --input "$root/examples/quickstart/brokers" --output "$root/out/quickstart"
+if [[ "${1:---master}" == --master* ]]; then
+  set -- audit --input "$root/examples/quickstart/brokers" --output "$root/out/quickstart" "$@"
 fi
 
 job="$1"

@@ -240,6 +240,7 @@ def test_who_names_no_spark_gets_none(clone, repository, argv):
 @pytest.mark.parametrize(
     "argv",
     [
+        "--master local[2]",
         "audit --master local[2]",
         "audit --master=spark://host:7077",
         "audit --engine spark",
