@@ -6,10 +6,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.delta_tables import called_plainly, txn_audit
-from txnlib.spark.schemas import TABLES
-
-#: What a line of progress tells of a table.
-TOLD = re.compile(r"^\S+Z (\w+): ([\d,]+) rows?, ", re.MULTILINE)
+from txnlib.core.schema import ALWAYS_THERE, TABLES
 
 
 @pytest.fixture
@@ -18,18 +15,19 @@ def out(repository):
 
 
 def counts(out) -> dict[str, int]:
-    """Rows of every table, read without Spark: two dozen counts of Delta tables would take it half a minute."""
-    return {name: DeltaTable(f"{out}/{name}").to_pyarrow_dataset().count_rows() for name in TABLES}
+    """Rows of every table. Most tables without rows are not there."""
+    made = {path.name for path in out.iterdir()}
+    return {
+        name: DeltaTable(f"{out}/{name}").to_pyarrow_dataset().count_rows() if name in made else 0 for name in TABLES
+    }
 
 
-def test_it_writes_every_table_and_tells_how_many_rows(demo_run, out):
-    assert {path.name for path in out.iterdir()} >= set(TABLES)
-    rows = {name: int(rows.replace(",", "")) for name, rows in TOLD.findall(demo_run.stderr)}
-    assert rows == {name: rows for name, rows in counts(out).items() if name != "audit_runs"}
+def test_it_writes_every_table_that_has_rows(demo_run, out):
+    assert {path.name for path in out.iterdir()} == {name for name, rows in counts(out).items() if rows} | ALWAYS_THERE
 
 
-def test_the_last_line_of_a_good_run_is_ours(demo_run):
-    assert re.fullmatch(r"\S+Z report: [\d.]+ s", demo_run.stderr.splitlines()[-1])
+def test_every_line_of_a_good_run_is_ours(demo_run):
+    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", line) for line in demo_run.stderr.splitlines())
 
 
 def test_the_report_again_without_spark_is_the_same(demo, out):

@@ -1,14 +1,13 @@
-"""The progress of a long stage, in words."""
+"""The progress of an audit, in words."""
 
 import time
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from txnlib.ask.run_result import Written
-from txnlib.jobs.progress import WALK, progress_reported, progress_text, share_done
-from txnlib.spark.python_tasks import in_tasks
+from txnlib.core.display import Written
+from txnlib.jobs import progress
+from txnlib.jobs.progress import SECONDS, WALK, WORTH_A_LINE, Meter, progress_reported, progress_text, share_done
 
 GIB = 1 << 30
 
@@ -26,9 +25,35 @@ def test_what_is_said_is_bytes_of_bytes_and_the_time_to_go(share, seconds, said)
     assert progress_text(120 * GIB, share, seconds) == said
 
 
-def run_of(spark: Any, said: list[str]) -> SimpleNamespace:
-    capture, settings = SimpleNamespace(size_to_read=8 * GIB), SimpleNamespace(cluster="prod")
-    return SimpleNamespace(spark=spark, capture=capture, settings=settings, written={}, say=said.append)
+@pytest.fixture
+def lines(monkeypatch):
+    """What goes to a terminal's last line, and what is a line for good."""
+    said = SimpleNamespace(shown=[], kept=[])
+    monkeypatch.setattr(progress, "LINES", SimpleNamespace(show=said.shown.append, progress=said.kept.append))
+    return said
+
+
+def test_what_is_read_is_shown_at_once_and_a_line_now_and_then(lines, monkeypatch):
+    clock = iter([10.0, SECONDS, SECONDS + 1])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    meter = Meter(8 * GIB, begun=0.0, told=0.0)
+    for _ in range(3):
+        meter.is_read(2 * GIB)
+    assert lines.shown == [
+        "read 2.0 GiB of 8.0 GiB, 30 s to go",
+        "read 4.0 GiB of 8.0 GiB, 30 s to go",
+        "read 6.0 GiB of 8.0 GiB, 10 s to go",
+    ]
+    assert lines.kept == lines.shown[1:2]
+
+
+def test_a_line_tells_of_a_long_step_that_made_rows(lines):
+    meter = Meter(0)
+    meter.begin("segments")
+    assert lines.shown == ["segments …"]
+    for written in (Written(9, WORTH_A_LINE + 1), Written(9, WORTH_A_LINE), Written(0, 60.0)):
+        meter.ended("segments", written)
+    assert lines.kept == ["segments: 9 rows, 3.0 s"]
 
 
 def tracker_of(*jobs: list[tuple[int, int] | None]) -> SimpleNamespace:
@@ -52,6 +77,14 @@ def test_the_largest_stage_counts_and_what_is_not_known_does_not():
     assert share_done(tracker_of([(40, 10)]), "segments") is None
 
 
+def run_of(spark, **more) -> SimpleNamespace:
+    capture, settings = SimpleNamespace(size_to_read=8 * GIB), SimpleNamespace(cluster="prod")
+    return SimpleNamespace(
+        spark=spark, capture=capture, source=SimpleNamespace(), settings=settings, written={}, **more
+    )
+
+
+@pytest.mark.classic
 @pytest.mark.parametrize(
     ("stage", "written", "is_told"),
     [
@@ -60,40 +93,20 @@ def test_the_largest_stage_counts_and_what_is_not_known_does_not():
         pytest.param((40, 10), {WALK: Written(0, 0.0)}, False, id="written"),
     ],
 )
-def test_it_is_told_while_the_walk_goes_on_and_only_then(stage, written, is_told):
-    said: list[str] = []
+def test_tasks_of_spark_are_told_of_while_the_walk_goes_on_and_only_then(lines, stage, written, is_told):
     context = SimpleNamespace(statusTracker=lambda: tracker_of([stage]))
-    run = run_of(SimpleNamespace(sparkContext=context), said)
+    run = run_of(SimpleNamespace(sparkContext=context))
     run.written.update(written)
-    with progress_reported(run, seconds=0.01):
+    with progress._spark_watched(run, Meter(8 * GIB), seconds=0.01):
         time.sleep(0.1)
-    assert bool(said) == is_told
+    assert bool(lines.shown) == is_told
 
 
-def test_a_real_walk_is_told_of_until_it_has_ended(spark):
-    said: list[str] = []
-    run = run_of(spark, said)
-
-    def read(number: int):
-        time.sleep(0.1)
-        yield from ()
-
-    with progress_reported(run, seconds=0.05):
+def test_a_source_tells_what_it_has_read(engine, lines):
+    run = run_of(engine.spark)
+    with progress_reported(run):
         run.begin(WALK)
-        try:
-            assert in_tasks(spark, list(range(16)), read, "number long").count() == 0
-            run.written[WALK] = Written(0, 0.0)
-            before = len(said)
-            time.sleep(0.2)
-        finally:
-            spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
-    assert before == len(said) > 2
-    assert said[-1].startswith("read ")
-    assert " of 8.0 GiB" in said[-1]
-    assert said[-1].endswith(" to go")
-
-
-def test_of_a_run_without_a_capture_nothing_is_told(spark):
-    run = SimpleNamespace(spark=spark, capture=None, begin=print)
-    with progress_reported(run, seconds=0.001):
-        assert run.begin is print
+        run.source.is_read(2 * GIB)
+        run.ended(WALK, Written(5, 61.0))
+    assert [text.partition(",")[0] for text in lines.shown] == [f"{WALK} …", "read 2.0 GiB of 8.0 GiB", ""]
+    assert lines.kept == [f"{WALK}: 5 rows, 61.0 s"]

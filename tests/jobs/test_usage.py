@@ -8,7 +8,8 @@ import pytest
 
 from txnlib.errors import ConfigError, UsageError
 from txnlib.jobs import audit, options
-from txnlib.jobs.main import main, say
+from txnlib.jobs.main import main
+from txnlib.jobs.progress import LINES
 from txnlib.settings import read_settings_file
 
 
@@ -166,7 +167,7 @@ def test_every_option_of_the_contract_that_exists_says_what_it_does():
 def test_lines_are_text_or_json_with_their_time_and_errors_are_never_quiet(capsys):
     def told(*argv: str) -> list[str]:
         def job(argv):
-            say('read "a"')
+            LINES.progress('read "a"')
             raise UsageError("no")
 
         assert main(job, argv) == 2

@@ -194,8 +194,8 @@ def assert_same_tables(out: Path | str, expected: Path) -> None:
     """
     made, wanted = open_tables(str(out)), open_tables(str(expected))
     for name in TABLES.keys() - {"audit_runs"}:
-        schemas = [tables._open(name).schema() for tables in (made, wanted)]
-        assert schemas[0] == schemas[1], name
+        stored = [table for tables in (made, wanted) if (table := tables._found(name)) is not None]
+        assert len({table.schema().to_json() for table in stored}) <= 1, name
         columns = ["run_id", *(column for column in TABLES[name].names if column not in OF_EARLIER_RUNS)]
         assert printed(made.rows(name, columns)) == printed(wanted.rows(name, columns)), name
     assert {run["status"] for run in runs(made)} == {"DONE"}

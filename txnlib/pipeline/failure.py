@@ -99,6 +99,8 @@ UNKNOWN: Final = FailureCause("", f"See the traces; once the cause is fixed, {AG
 _NAMED: Final = re.compile(r"(?:Caused by: |: )?(?P<said>(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Failure|Interrupt)\b.*)")
 #: How Java and Python begin the lines of a stack trace, and lines after a trace that name no exception.
 _STACK: Final = re.compile(r"\s|\.\.\. |Traceback |Driver stacktrace|JVM stacktrace")
+#: How delta-rs begins each cause: on a line of its own, with an arrow in red.
+_CAUSE: Final = re.compile(r"\n\s*(?:\x1b\[\d+m)?↳(?:\x1b\[0m)? *")
 #: Most characters to show of one line.
 LONGEST: Final = 300
 
@@ -131,13 +133,13 @@ def failure_of(texts: Sequence[str]) -> Failure:
 
 
 def texts_of(error: BaseException) -> list[str]:
-    """The texts of an exception and of its causes, each with its class."""
+    """The texts of an exception and of its causes, each with its class. What delta-rs says is one line."""
     texts: list[str] = []
     seen: set[int] = set()
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
         seen.add(id(each))
-        texts.append(f"{type(each).__name__}: {each}")
+        texts.append(_CAUSE.sub(": ", f"{type(each).__name__}: {each}"))
         each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
     return texts
 
