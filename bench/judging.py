@@ -17,9 +17,9 @@ from ratio_table import Ratio, Table
 from stored_audit import reopened, store_again
 
 from txnlib.core.schema import TABLES
-from txnlib.jobs.audit import finish
 from txnlib.jobs.result_files import result_files
-from txnlib.pipeline.scheduler import AT_ONCE, carry_out
+from txnlib.jobs.stages import finish
+from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import RECONSTRUCT, REPORT
 from txnlib.spark.producers.producer_spans import batches_of, with_snapshot
 from txnlib.spark.producers.producer_steps import with_states
@@ -56,7 +56,7 @@ def main() -> None:
             finish(run, given, files)
 
     def store(folder: str) -> None:
-        with ThreadPoolExecutor(AT_ONCE) as workers:
+        with ThreadPoolExecutor(4) as workers:
             list(
                 workers.map(
                     lambda name: store_again(run, name, folder), [step.name for step in steps if step.name in TABLES]

@@ -19,7 +19,6 @@ from generate import generate
 from machine import CORES, describe
 from processes import ROOT, Watched, spark_python, watched
 
-#: Above the size up to which plans are interpreted (`txnlib.delta.session`): all are carried out alike.
 BATCHES, BATCH_BYTES = (200_000, 800_000, 3_200_000), 500
 #: Added in the night after the largest.
 NIGHT = 0.01

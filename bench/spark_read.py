@@ -18,8 +18,8 @@ from machine import CORES
 from processes import output_of, spark_python, timed
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from txnlib.delta.session import delta_session
 
+from txnlib.engine.spark import delta_session
 from txnlib.readers.arrow_schemas import RECORD_BATCHES
 from txnlib.readers.capture import Capture, CaptureFile, list_capture
 from txnlib.readers.table_readers import may_hold, read_table

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from txnlib.delta.session import delta_session
+from txnlib.engine.spark import delta_session
 
 
 def main(folder: str, tables: int) -> None:

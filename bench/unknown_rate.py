@@ -17,10 +17,9 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from txnlib.delta.session import delta_session
-
 from tests.jobs.test_random_captures import VERSIONS, alarms
 from tests.support.random_history import partial_capture, random_history, whole_capture
+from txnlib.engine.spark import delta_session
 
 
 def main() -> None:

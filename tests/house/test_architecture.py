@@ -24,9 +24,9 @@ CORE_MODULES = {
 ONLY_IN = {
     "Window": set(),
     "udf": {"txnlib/spark/core_udfs.py"},
-    "SparkSession.builder": {"txnlib/delta/session.py"},
+    "SparkSession.builder": {"txnlib/engine/embedded.py", "txnlib/engine/spark.py"},
     "sparkContext": {"txnlib/jobs/progress.py"},
-    "_jvm": {"txnlib/delta/session.py"},  # only to remember looked-up classes, where there is a JVM
+    "_jvm": set(),
     "rdd": set(),
     "cache": {"txnlib/spark/core_udfs.py"},
     "persist": {"txnlib/spark/capture_source.py"},  # where it is refused, files are read again
@@ -38,12 +38,14 @@ WIRE = "txnlib/wire_capture/"
 #: The one file of the library that may ask for the time, and who may ask it: to note when, never to judge by.
 CLOCK, ASKS_THE_CLOCK = "txnlib/pipeline/clock.py", "txnlib.pipeline"
 #: What writes tables waits for a random time after a conflict.
-WRITER = "txnlib/delta/store.py"
+WRITER = "txnlib/engine/store.py"
 #: Modules that bring a clock, chance or other processes, and the files that may import them.
 FORBIDDEN_MODULES = {"time": {WRITER}, "random": {WRITER}, "secrets": set(), "subprocess": set(), "uuid": set()}
-#: Who may read the environment: whatever opens files in stores, and sessions.
+#: Who may read the environment: whatever opens files in stores, and engines.
 READS_THE_ENVIRONMENT = {
-    "txnlib/delta/session.py",
+    "txnlib/engine/choice.py",
+    "txnlib/engine/embedded.py",
+    "txnlib/engine/spark.py",
     "txnlib/ask/delta_rows.py",
     "txnlib/readers/storage/object_stores.py",
 }

@@ -19,7 +19,6 @@ from txnlib.ask.sql import ask
 from txnlib.core.schema import ALWAYS_THERE, TABLES
 from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 from txnlib.core.schema.views import OF_REPORT, VIEWS
-from txnlib.engine.store import Store
 from txnlib.engine.views import create_views
 from txnlib.jobs import audit
 from txnlib.jobs.main import main
@@ -242,18 +241,19 @@ def test_a_run_has_what_earlier_runs_of_its_chain_wrote_and_still_counts(databas
             assert sorted(row[0] for row in found) == sorted(wanted), view
 
 
-def test_a_catalog_schema_has_the_views_beside_the_tables(spark, nights):
+@pytest.mark.classic
+def test_a_catalog_schema_has_the_views_beside_the_tables(engine, spark, nights):
     spark.sql("CREATE SCHEMA night_audits")
     later = {"abort_plan", "producer_spans"}
     for name in dict.fromkeys(("audit_runs", *OF_REPORT, *WITH_CHAIN)):
         if name not in later:
             spark.sql(f"CREATE TABLE night_audits.{name} USING delta LOCATION '{nights / name}'")
-    create_views(Store(spark, schema="night_audits"))
+    create_views(engine.store(None, "night_audits"))
     views = ("latest_abort_plan", "latest_producer_spans")
     assert [spark.table(f"night_audits.{name}").isEmpty() for name in views] == [True, True]
     for name in later:
         spark.sql(f"CREATE TABLE night_audits.{name} USING delta LOCATION '{nights / name}'")
-    create_views(Store(spark, schema="night_audits"))
+    create_views(engine.store(None, "night_audits"))
     assert [spark.table(f"night_audits.{name}").isEmpty() for name in views] == [False, False]
     (latest,) = spark.table("night_audits.latest_runs").collect()
     assert (latest["as_of"], latest["previous_as_of"]) == (datetime(2026, 11, 21, 2), datetime(2026, 11, 20, 2))

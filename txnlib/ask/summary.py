@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions, broken_transactions
 from txnlib.ask.extents import VerdictExtent, extents, name_of, verdict_of
-from txnlib.ask.grid import instant_json
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
 from txnlib.core.display import printable
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
@@ -212,7 +212,8 @@ def _in_doubt(run: StoredRun) -> dict[str, int]:
 
     Overdue is what is open for longer than `in_doubt_after_minutes`, or nobody knows since when.
     """
-    since = instant_json(run.as_of_ms - run.settings["in_doubt_after_ms"])
+    since_ms = max(run.as_of_ms - run.settings["in_doubt_after_ms"], 0)
+    since = datetime.fromtimestamp(since_ms / 1000, UTC).isoformat()
     known = run.number("in_doubt_transactions", "count(*)") or 0
     in_time = run.number("in_doubt_transactions", "count(*)", [("open_since", ">=", since)]) or 0
     return {name: number for name, number in (("OVERDUE", known - in_time), ("IN_TIME", in_time)) if number}

@@ -2,9 +2,9 @@
 
 In reading order:
 
-* `engine`: which of the two runs, `embedded` or `spark`
+* `engine`: what either can do; `choice`: which of the two runs, `embedded` or `spark`
 * `guard`: closes the port of the embedded engine to everybody else
 * `store`: the rows of a run in its tables; `tables`, `delta_rs`, `spark_tables`, `commits`: how each engine keeps them
-* `file_pool`: files read by processes, for the embedded engine
+* `pool_source`: the rows of a capture that processes read (`file_pool`), for the embedded engine
 * `views`, `retention`: SQL views of a catalog; old runs
 """

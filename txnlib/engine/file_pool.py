@@ -1,4 +1,4 @@
-"""Reads the files of a capture by a pool of processes, each file once for all tables.
+"""Processes that read a capture, each file once for all tables.
 
 Python functions of the embedded engine share one interpreter, so reading there would use one core. Each process reads
 some files at a time and writes the rows of each table to a Parquet file of a private folder, batch by batch. The engine

@@ -25,7 +25,7 @@ from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, earlier_rows, quoted, replaced_rows
 from txnlib.core.schema.views import VIEWS
 from txnlib.engine.commits import Commit
-from txnlib.engine.tables import Tables, stored_columns
+from txnlib.engine.tables import TableKeeper, stored_columns
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.frames import arrow_of, frame_of, no_rows
 from txnlib.spark.joins import broadcast, select
@@ -73,7 +73,7 @@ class Store:
     """The tables under a folder or URI, or in a catalog schema; never both."""
 
     spark: SparkSession
-    tables: Tables
+    tables: TableKeeper
     output: str | None = None
     schema: str | None = None
 

@@ -22,7 +22,7 @@ _NOTED: Final = (
 )
 
 
-class Tables(Protocol):
+class TableKeeper(Protocol):
     """The Delta tables of an output, as an engine keeps them."""
 
     def exists(self, name: str) -> bool:

@@ -12,5 +12,5 @@ In reading order:
 * `tables`: what is open, and how each transaction ended on each partition
 
 All of these use `joins` (queries), `instants`, `batch_runs` (what a row says of all its batches), `core_rows` and
-`local_rows` (rows of the driver), `python_tasks` with `worker_daemon`.
+`frames` (rows of the driver), `python_tasks`.
 """
