@@ -8,6 +8,7 @@ An unknown key of a settings file, a wrong type or a value out of range is a Con
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -369,9 +370,12 @@ class Settings(_Section):
 
     @property
     def run_id(self) -> str:
-        """The name of the run. A second audit of the same cluster as of the same instant replaces the first."""
-        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in self.cluster)
-        return f"{name}-{self.as_of_ms}"
+        """The name of the run. A second audit of the same cluster as of the same instant replaces the first.
+
+        Engines write other characters than these into paths in different ways: then none finds the files of another.
+        """
+        name = self.cluster.encode("ascii", "backslashreplace").decode()
+        return f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{self.as_of_ms}"
 
 
 #: Every setting by its field of Settings, in the order of the fields.

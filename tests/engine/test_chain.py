@@ -16,8 +16,13 @@ FIRST, NEXT = Chain("eu-1"), Chain("eu-1", 1)
 ATTEMPT = Chain("eu-1-2", kept=("eu-1",))
 DAY_MS = 86_400_000
 
+CATALOG = pytest.mark.classic
+#: In a catalog, each takes a minute.
+KINDS = ["folder", pytest.param("catalog", marks=[CATALOG, pytest.mark.slow])]
+FORGETTING = ["folder", pytest.param("catalog", marks=CATALOG)]
 
-@pytest.fixture(params=["folder", pytest.param("catalog", marks=pytest.mark.classic)])
+
+@pytest.fixture
 def store(request, engine, tmp_path):
     if request.param == "folder":
         yield engine.store(str(tmp_path / "out"), None)
@@ -75,6 +80,7 @@ def left(store):
     return sorted(row["base_offset"] for row in store.read_all("record_batches").select("base_offset").collect())
 
 
+@pytest.mark.parametrize("store", KINDS, indirect=True)
 def test_a_night_has_its_rows_and_the_earlier_ones_that_count(store):
     written(store, 1, FIRST, 1, 2)
     assert offsets(written(store, 2, NEXT, 3, since=0)) == [1, 2, 3]
@@ -91,6 +97,7 @@ def test_a_night_has_its_rows_and_the_earlier_ones_that_count(store):
     ]
 
 
+@pytest.mark.parametrize("store", KINDS, indirect=True)
 def test_rows_of_a_chain_are_replaced_with_their_night(store):
     written(store, 1, FIRST, 1, 2)
     written(store, 2, NEXT, 3, since=0)
@@ -101,6 +108,7 @@ def test_rows_of_a_chain_are_replaced_with_their_night(store):
     assert (offsets(again), offsets(RunStore(store, "eu", "eu-3", NEXT))) == ([8, 9], [1, 2, 5])
 
 
+@pytest.mark.parametrize("store", FORGETTING, indirect=True)
 def test_rows_of_a_chain_stay_as_long_as_a_run_needs_them(store):
     for day, chain, *new in ((1, FIRST, 1, 2), (2, NEXT, 3), (3, NEXT, 5), (1, ATTEMPT, 8, 9)):
         run_of(store, day, chain).write("record_batches", batches(store.spark, *new))

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from tests.engine.test_store import rows
 from tests.support.frames import empty
 from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.engine.delta_rs import DeltaRsTables, standard_sql
+from txnlib.engine.delta_rs import DeltaRsTables
 from txnlib.engine.tables import constraints_of, stored_columns
 from txnlib.spark.frames import arrow_of
 from txnlib.spark.schemas import TABLES
@@ -64,22 +64,10 @@ def test_a_commit_has_its_note_and_others_have_none(spark, tables):
 
 
 def test_only_rows_that_fulfil_the_condition_are_deleted(spark, tables):
-    for run in ("eu-1", "eu-2", "o'brien \\"):
+    for run in ("eu-1", "eu-2", "us-1"):
         tables.write(NAME, rows(spark, 1, 2), STAMPS | {"run_id": run}, replaced=None)
-    tables.delete(NAME, "run_id IN ('eu-2', 'o\\'brien \\\\')")
+    tables.delete(NAME, "run_id IN ('eu-2', 'us-1')")
     assert {row["run_id"] for row in tables.read(NAME).collect()} == {"eu-1"}
-
-
-@pytest.mark.parametrize(
-    ("in_spark", "standard"),
-    [
-        ("run_id = 'a'", "run_id = 'a'"),
-        ("a = 'it\\'s' AND b = ''", "a = 'it''s' AND b = ''"),
-        ("a IN ('x\\\\', '\\\\\\'', 'y')", "a IN ('x\\', '\\''', 'y')"),
-    ],
-)
-def test_literals_are_those_of_standard_sql(in_spark, standard):
-    assert standard_sql(in_spark) == standard
 
 
 def test_files_that_somebody_may_still_read_stay_for_a_week(spark, tables):

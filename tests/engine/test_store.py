@@ -13,10 +13,12 @@ from txnlib.engine.retention import forget_runs
 from txnlib.engine.store import RunStore
 from txnlib.engine.tables import constraints_of, stored_columns
 from txnlib.errors import MissingTableError, UsageError
+from txnlib.settings import Settings
 from txnlib.spark.frames import arrow_of
 from txnlib.spark.schemas import TABLES, spark_schema
 
-pytestmark = pytest.mark.both
+#: Names of clusters.
+ODD_CLUSTERS = ("o'brien's \\ 50% of \"é/ü\"", "北京", "上海")
 
 
 def rows(spark, *positions):
@@ -41,6 +43,7 @@ def positions(run):
     return sorted(row["position"] for row in run.read("quarantine").collect())
 
 
+@pytest.mark.both
 def test_writing_a_run_again_replaces_its_rows_and_no_others(spark, store):
     monday, tuesday = RunStore(store, "eu", "eu-1"), RunStore(store, "eu", "eu-2")
     monday.write("quarantine", rows(spark, 1, 2))
@@ -53,6 +56,7 @@ def test_writing_a_run_again_replaces_its_rows_and_no_others(spark, store):
     assert (positions(tuesday), positions(RunStore(store, "eu", "eu-2"))) == ([], [])
 
 
+@pytest.mark.both
 def test_what_the_core_made_is_read_as_it_is_stored(spark, store):
     """It stays in the driver, until the table is written again."""
     run = RunStore(store, "eu", "eu-1")
@@ -64,22 +68,27 @@ def test_what_the_core_made_is_read_as_it_is_stored(spark, store):
 
 
 def test_a_cluster_is_named_as_people_please(spark, store):
-    """Also in paths, where some characters are escaped."""
-    cluster = "o'brien's \\ 50% of \"é/ü\""
-    run, other = RunStore(store, cluster, f"{cluster}-1"), RunStore(store, cluster, f"{cluster}-2")
-    other.write("quarantine", rows(spark, 1))
-    for position in (2, 3):
-        run.write("quarantine", rows(spark, position))
-    run.compact("quarantine")
-    assert (positions(run), positions(other)) == ([3], [1])
-    assert positions(RunStore(store, cluster, f"{cluster}-1")) == [3]
+    """Its runs have names without the characters that engines escape in paths."""
+    for cluster in ODD_CLUSTERS:
+        other, run = (
+            RunStore(store, cluster, Settings(cluster=cluster, as_of_ms=n, as_of_basis="given").run_id) for n in (1, 2)
+        )
+        assert run.run_id.isascii()
+        for each, position in ((other, 1), (run, 2), (run, 3)):
+            each.write("quarantine", rows(spark, position))
+        run.compact("quarantine")
+        for position, each in ((3, run), (1, other)):
+            assert positions(RunStore(store, cluster, each.run_id)) == [position]
+    assert store.read_all("quarantine").count() == 2 * len(ODD_CLUSTERS)
 
 
+@pytest.mark.both
 def test_every_row_names_cluster_and_run(spark, store):
     RunStore(store, "eu", "eu-1").write("quarantine", rows(spark, 1))
     assert [(row["cluster"], row["run_id"]) for row in store.read_all("quarantine").collect()] == [("eu", "eu-1")]
 
 
+@pytest.mark.both
 def test_a_row_that_violates_a_constraint_is_refused(spark, store):
     run = RunStore(store, "eu", "eu-1")
     run.write("quarantine", rows(spark, 1))
@@ -88,6 +97,7 @@ def test_a_row_that_violates_a_constraint_is_refused(spark, store):
     assert positions(RunStore(store, "eu", "eu-1")) == [1]
 
 
+@pytest.mark.both
 def test_an_instant_is_read_as_it_was_written(spark, store):
     at = datetime(2026, 11, 21, 7, 46, 12, 345_000, tzinfo=UTC)
     given = {"topic": "a", "partition": 0, "producer_id": 7, "producer_epoch": 0, "last_timestamp": at}
@@ -96,6 +106,7 @@ def test_an_instant_is_read_as_it_was_written(spark, store):
     assert [row["last_timestamp"] for row in Tables(store.output).rows("producer_states", ["last_timestamp"])] == [at]
 
 
+@pytest.mark.both
 def test_a_table_that_was_never_written_is_missing(store):
     with pytest.raises(MissingTableError, match="table quarantine is missing"):
         store.read_all("quarantine")
@@ -109,6 +120,7 @@ def waiting(spark, *groups):
     return frame(spark, GROUPS, *[{"group_id": group, "topic": "orders", "partition": 0} for group in groups])
 
 
+@pytest.mark.both
 def test_a_table_is_made_once_it_has_rows_and_reads_as_empty_until_then(spark, store):
     monday, tuesday = RunStore(store, "eu", "eu-1"), RunStore(store, "eu", "eu-2")
     assert monday.write("blocked_groups", empty(spark, GROUPS)).rows == 0

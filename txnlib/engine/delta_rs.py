@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -48,9 +47,7 @@ class DeltaRsTables:
     ) -> Commit:
         schema = commented_schema(stored_columns(name))
         counted = _Counted(made.to_batches() if isinstance(made, pa.Table) else batches_of(made), stamps, schema)
-        how: dict[str, Any] = (
-            {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": standard_sql(replaced)}
-        )
+        how: dict[str, Any] = {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": replaced}
         if note:
             how["commit_properties"] = CommitProperties(custom_metadata={"userMetadata": note})
         batches = iter(counted)
@@ -63,7 +60,7 @@ class DeltaRsTables:
         return Commit(counted.rows)
 
     def delete(self, name: str, condition: str) -> None:
-        DeltaTable(self._path(name)).delete(standard_sql(condition))
+        DeltaTable(self._path(name)).delete(condition)
 
     def notes(self, name: str, most: int) -> list[str]:
         history = DeltaTable(self._path(name)).history(most)
@@ -94,15 +91,6 @@ class DeltaRsTables:
         table.alter.add_constraint(constraints_of(name))
         self._seen.add(name)
         return DeltaTable(self._path(name))
-
-
-def standard_sql(condition: str) -> str:
-    """A condition with literals as standard SQL has them: delta-rs knows no escapes with a backslash."""
-
-    def literal(found: re.Match[str]) -> str:
-        return "'" + re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL).replace("'", "''") + "'"
-
-    return re.sub(r"'((?:[^'\\]|\\.)*)'", literal, condition, flags=re.DOTALL)
 
 
 class _Counted:

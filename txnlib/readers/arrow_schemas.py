@@ -19,7 +19,6 @@ _SCALARS: Final = {
     Scalar.LONG: pa.int64(),
     Scalar.BOOLEAN: pa.bool_(),
     Scalar.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Scalar.BINARY: pa.binary(),
 }
 
 

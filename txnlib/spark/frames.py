@@ -16,7 +16,6 @@ _SCALARS: Final = {
     "int": pa.int32(),
     "bigint": pa.int64(),
     "boolean": pa.bool_(),
-    "binary": pa.binary(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
 

@@ -12,7 +12,6 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
     BooleanType,
     DataType,
     IntegerType,
@@ -32,7 +31,6 @@ _SCALARS: Final[Mapping[catalogue.Scalar, DataType]] = {
     catalogue.Scalar.LONG: LongType(),
     catalogue.Scalar.BOOLEAN: BooleanType(),
     catalogue.Scalar.TIMESTAMP: TimestampType(),
-    catalogue.Scalar.BINARY: BinaryType(),
 }
 
 

@@ -17,10 +17,9 @@ class Scalar(Enum):
     LONG = "long"
     BOOLEAN = "boolean"
     TIMESTAMP = "timestamp"
-    BINARY = "binary"
 
 
-STRING, INT, LONG, BOOLEAN, TIMESTAMP, BINARY = Scalar
+STRING, INT, LONG, BOOLEAN, TIMESTAMP = Scalar
 
 
 @dataclass(frozen=True, slots=True)
