@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from chispa import assert_df_equality
 from hypothesis import HealthCheck, Phase, settings
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
@@ -21,9 +22,11 @@ def examples(count: int) -> settings:
 
 
 def assert_same(actual: DataFrame, expected: DataFrame) -> None:
-    """Both frames have the same columns and, in any order, the same rows."""
-    assert shape(actual) == shape(expected)
-    assert in_order(values(actual)) == in_order(values(expected))
+    """Both frames have the same columns and, in any order, the same rows; chispa shows the rows that differ.
+
+    They are computed first: the embedded engine takes long to sort what it has not computed.
+    """
+    assert_df_equality(kept(actual), kept(expected), ignore_row_order=True, ignore_nullable=True, ignore_metadata=True)
 
 
 def assert_rows(actual: DataFrame, expected: Iterable[Sequence[Any]], *columns: str | Column) -> None:

@@ -100,3 +100,24 @@ def _version(kafka_version: str | None, transaction_version: int | None) -> Mark
     if transaction_version is None:
         return MarkerVersion.UNKNOWN
     return MarkerVersion.V2 if transaction_version >= 2 else MarkerVersion.V0_OR_V1
+
+
+def marker_needed(
+    of: str,
+    producer_epochs: tuple[int | None, int | None],
+    coordinator_epochs: tuple[int | None, int | None],
+    transaction_version: int | None,
+) -> str:
+    """The fields of a marker for a decision, in words. `of`: type and producer id.
+
+    Epochs are those of the decision, and those that the partition has seen: it accepts no lower ones.
+    """
+    version = "not known" if transaction_version is None else transaction_version
+    return (
+        f"{of}, producer epoch {_at_least(*producer_epochs)}, coordinator epoch {_at_least(*coordinator_epochs)},"
+        f" transaction version {version}"
+    )
+
+
+def _at_least(decided: int | None, seen: int | None) -> str:
+    return "not known" if decided is None else str(decided if seen is None else max(decided, seen))

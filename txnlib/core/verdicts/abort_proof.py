@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.copies import Role, highest
+from txnlib.core.copies import Role
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka.marker_acceptance import marker_needed
 from txnlib.core.kafka_commands import knows_describe_producers
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
 from txnlib.core.verdicts.evidence import Crc, Decided, Election, Evidence, Owner, PartitionSide, Thresholds
@@ -371,37 +372,25 @@ _DROPS_MARKERS_FROM: Final = (4, 2)
 
 
 def _commit_due(case: Case, due: Decided) -> str:
-    unknown = (
-        None
-        if due.lists_partition
-        else "compaction removed the records that show whether the decision includes this partition"
-    )
+    unknown = None
+    if not due.lists_partition:
+        unknown = "compaction removed the records that show whether the decision includes this partition"
     if due.may_be_deleted:
         unknown = "the part of the log that may have had its marker is deleted"
     if unknown is not None:
         decided = f"its coordinator decided COMMIT at {instant(due.decided_ms)}"
         return f"{decided}, and {unknown}: first look for its marker in another replica"
+    partition = case.evidence.on_partition
+    needed = marker_needed(
+        f"type {due.type}, producer id {partition.producer_id}",
+        (due.producer_epoch, partition.producer_epoch),
+        (due.coordinator_epoch, partition.coordinator_epoch),
+        due.transaction_version,
+    )
     return (
         "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look"
-        " for a replica or an old leader that has it (a marker would need"
-        f" {_marker_fields(case.evidence.on_partition, due)})"
+        f" for a replica or an old leader that has it (a marker would need {needed})"
     )
-
-
-def _marker_fields(partition: PartitionSide, due: Decided) -> str:
-    """The fields of a marker for a decision, in words. A partition accepts no lower epochs than those that it has
-    seen."""
-    version = "not known" if due.transaction_version is None else due.transaction_version
-    epoch = _at_least(due.producer_epoch, partition.producer_epoch)
-    coordinator_epoch = _at_least(due.coordinator_epoch, partition.coordinator_epoch)
-    return (
-        f"type {due.type}, producer id {partition.producer_id}, producer epoch {epoch}, coordinator epoch"
-        f" {coordinator_epoch}, transaction version {version}"
-    )
-
-
-def _at_least(epoch: int | None, seen: int | None) -> str:
-    return "not known" if epoch is None else str(highest((epoch, seen)))
 
 
 # ---- 4. It is old enough: docs/rules/abort.md#age-by-broker-clocks
