@@ -135,6 +135,13 @@ def running(*, is_asked_for: bool = False) -> EmbeddedEngine:
     return _RUNNING
 
 
+def remove_files() -> None:
+    """Removes the files of the engine of this process, which ends without waiting for it."""
+    for _ in range(3):  # another thread may still write there
+        if _RUNNING is not None and _RUNNING._folder.exists():
+            shutil.rmtree(_RUNNING._folder, ignore_errors=True)
+
+
 def _close() -> None:
     if _RUNNING is not None:
         _RUNNING.close()

@@ -46,11 +46,15 @@ def read_to_files(
         for number, bundle in enumerate(bundles):
             is_read(_read_bundle(number, bundle, tables, folder))
         return
+    # Python's tracker of resources would complain on stderr of a program that ended by Ctrl-C.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     # A process that was forked from one with threads may wait for a lock of theirs for ever.
-    with ProcessPoolExecutor(most, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent) as pool:
-        with _without_main():
-            running = [pool.submit(_read_bundle, number, each, tables, folder) for number, each in enumerate(bundles)]
+    with ProcessPoolExecutor(most, mp_context=get_context("spawn")) as pool:
         try:
+            with _without_main(), _interrupts_blocked():
+                running = [
+                    pool.submit(_read_bundle, number, each, tables, folder) for number, each in enumerate(bundles)
+                ]
             for ended in as_completed(running):
                 is_read(ended.result())
         except BrokenProcessPool as error:
@@ -75,13 +79,19 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = program
 
 
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Starts processes that get no Ctrl-C, from their first moment on: this one ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def processes() -> int:
     """The number of cores of this machine that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _read_bundle(number: int, bundle: Sequence[CaptureFile], tables: Sequence[str], folder: Path) -> int:

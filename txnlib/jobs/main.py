@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from threading import Thread
+from typing import Final
 
 from txnlib.engine.choice import missing_extra
 from txnlib.errors import ExitCode, StepError, TxnlibError
@@ -27,9 +30,7 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
     except SystemExit as asked:  # argparse after --help
         return int(asked.code or 0)
     except KeyboardInterrupt:
-        LINES.error("txnlib: interrupted; tables that are complete stay, and the same command goes on or begins again")
-        if is_process:
-            traces.end_at_once(ExitCode.INTERRUPTED)
+        LINES.error(INTERRUPTED)
         return ExitCode.INTERRUPTED
     except Exception as raised:  # last line of defence: report the failure
         error = _named(raised)
@@ -40,8 +41,31 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
         return code
 
 
+#: What Ctrl-C leaves behind.
+INTERRUPTED: Final = "txnlib: interrupted; complete tables stay, and the same command makes the others"
+
+
+def _end_on_interrupt() -> None:
+    """Lets Ctrl-C end the program at once, from a thread of its own: the main one may be in a query or a commit, where
+    Python carries out no handler, and to unwind would wait for processes that read."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # a job in the background
+        return
+    ends, begins = os.pipe()
+    os.set_blocking(begins, False)
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    signal.set_wakeup_fd(begins, warn_on_full_buffer=False)
+
+    def wait() -> None:
+        os.read(ends, 1)
+        LINES.error(INTERRUPTED)
+        traces.end_at_once(ExitCode.INTERRUPTED)
+
+    Thread(target=wait, daemon=True).start()
+
+
 def start(job: Callable[[Sequence[str]], int]) -> None:
     """Runs a job as a program. Raises SystemExit only if the exit code is not 0, as Databricks requires."""
+    _end_on_interrupt()
     if code := main(job, sys.argv[1:], is_process=True):
         sys.exit(code)
 

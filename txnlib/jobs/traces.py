@@ -75,16 +75,22 @@ def end_spark() -> None:
 
 
 def end_at_once(code: int) -> None:
-    """Ends the process and what it started, without waiting for a query."""
+    """Ends the process and what it started, without waiting for a query. Nothing is printed any more."""
+    sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     with suppress(ImportError, AttributeError, OSError):
         from pyspark import SparkContext
 
         gateway: Any = SparkContext._gateway
         gateway.proc.kill()
-    for child in multiprocessing.active_children():
+    children = multiprocessing.active_children()
+    for child in children:
         child.kill()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for child in children:
+        child.join(0.2)
+    embedded = sys.modules.get("txnlib.engine.embedded")
+    if embedded is not None:
+        embedded.remove_files()
     os._exit(code)
 
 
