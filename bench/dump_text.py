@@ -17,9 +17,9 @@ from txnlib.readers.capture import FileKind, list_capture
 RUNS = 8
 #: What is printed -> the options of Kafka's tool, and the ratio to reach.
 SHAPES: dict[str, tuple[tuple[str, ...], float | None]] = {"shallow": ((), 0.5), "deep": (("--deep-iteration",), None)}
-ABOUT = f"""Lines/s of what the tool prints of 500-byte batches, on {CORES} cores. Polars takes the same numbers and words from
-the lines, but does not check that a line continues the file. The deep text has no target (docs/decisions/0013). Best of
-{RUNS}."""
+ABOUT = f"""Lines/s of what the tool prints of 500-byte batches, on {CORES} cores. Polars takes the same numbers and
+words from the lines, but does not check that a line continues the file. The deep text has no target
+(docs/decisions/0013). Best of {RUNS}."""
 
 
 def print_text(capture: Path, folder: Path, *options: str) -> None:

@@ -27,8 +27,8 @@ JVM = [
     "-XX:MaxInlineLevel=15",
     "-Djava.awt.headless=true",
 ]
-ABOUT = f"""Batches/s of the read into a DataFrame, on {CORES} cores, against `kafka-dump-log.sh`, which has one thread; its
-start is not counted. The tool checks every CRC, txnlib those of batches of at most 4 KiB. Best of 3."""
+ABOUT = f"""Batches/s of the read into a DataFrame, on {CORES} cores, against `kafka-dump-log.sh`, which has one thread;
+its start is not counted. The tool checks every CRC, txnlib those of batches of at most 4 KiB. Best of 3."""
 
 
 def segments_of(capture: Path) -> list[Path]:

@@ -27,9 +27,9 @@ from txnlib.spark.producers.producer_steps import with_states
 MOST = 1.5
 #: What a job may send to the driver; Spark fails it if it is more.
 MOST_TO_DRIVER = "2m"
-ABOUT = f"""Milliseconds to reconstruct and report, against the window pass alone over the same `record_batches`; in the second
-line, against that pass and storing the same tables once more: the rest is judging. The second run of each, in a session of
-{CORES} tasks whose jobs may send at most 2 MiB to the driver. The target is for ten million batches."""
+ABOUT = f"""Milliseconds to reconstruct and report, against the window pass alone over the same `record_batches`; in the
+second line, against that pass and storing the same tables once more: the rest is judging. The second run of each, in a
+session of {CORES} tasks whose jobs may send at most 2 MiB to the driver. The target is for ten million batches."""
 
 
 def measure(output: Path, batches: int) -> list[Ratio]:

@@ -38,9 +38,9 @@ FIRST_SEGMENT = f"{0:020d}"
 FEW, MANY = 5_000, 50_000
 LEFT_OPEN = (1_000, 1)
 MOST_MEMORY, MOST_SECONDS = 2.0, 10.0
-ABOUT = f"""Seconds from start to end of an audit by `./spark-submit.sh` with its default heap, and the highest memory (MiB) of the
-driver, its JVM and all Python workers, of a capture of {MANY:,} partitions with {COPIES} copies each, of a few hundred bytes,
-against those for {FEW:,}. Each ran once, in its own processes."""
+ABOUT = f"""Seconds from start to end of an audit by `./spark-submit.sh` with its default heap, and the highest memory
+(MiB) of the driver, its JVM and all Python workers, of a capture of {MANY:,} partitions with {COPIES} copies each, of a
+few hundred bytes, against those for {FEW:,}. Each ran once, in its own processes."""
 
 
 def measure(folder: Path) -> Table:

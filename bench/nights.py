@@ -21,9 +21,9 @@ ADDED, MOST_WITH_START, MOST_BYTES = 0.01, 0.35, 0.03
 #: Too few batches to take any time.
 NOTHING = 1_000
 LATER = "2099-01-01T00:00:00Z"
-ABOUT = f"""Seconds of `audit --mode incremental` of a capture that has grown by {ADDED:.0%}, against a full audit with the same
-rows. The first line leaves out what such an audit takes for {NOTHING:,} batches; the third compares MiB written. S3 is a server
-on this machine (moto), reached by Hadoop's S3A. Each ran once."""
+ABOUT = f"""Seconds of `audit --mode incremental` of a capture that has grown by {ADDED:.0%}, against a full audit with
+the same rows. The first line leaves out what such an audit takes for {NOTHING:,} batches; the third compares MiB
+written. S3 is a server on this machine (moto), reached by Hadoop's S3A. Each ran once."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ FEW, MANY = 10_000, 100_000
 MOST_MEMORY, MOST_SECONDS = 2.0, 10.0
 #: After the newest record, in ms: none of the transactions is young.
 LATER_MS = 3_600_000
-ABOUT = f"""Seconds from start to end of an audit by `./spark-submit.sh` with its default heap, and the highest memory (MiB) of the
-driver, its JVM and all Python workers, of a capture with {MANY:,} open transactions on {PARTITIONS} partitions, against those for
-{FEW:,}. Each ran once, in its own processes."""
+ABOUT = f"""Seconds from start to end of an audit by `./spark-submit.sh` with its default heap, and the highest memory
+(MiB) of the driver, its JVM and all Python workers, of a capture with {MANY:,} open transactions on {PARTITIONS}
+partitions, against those for {FEW:,}. Each ran once, in its own processes."""
 
 
 def measure(folder: Path) -> Table:

@@ -18,9 +18,9 @@ from txnlib.readers.table_readers import read_table
 
 #: Bytes of a batch -> share of the floor to reach.
 TARGETS = {16_384: 0.5, 500: 0.4}
-ABOUT = f"""Batches/s, page cache warm, best of {SECONDS} seconds. The floor: numpy gathers the 61-byte headers from mapped
-files, in one process per core. The reader also checks the CRC of every batch of at most 4 KiB and makes 25 Arrow columns. "Rows
-that lie ready" are these columns, read in advance and handed to Spark: no reader is faster."""
+ABOUT = f"""Batches/s, page cache warm, best of {SECONDS} seconds. The floor: numpy gathers the 61-byte headers from
+mapped files, in one process per core. The reader also checks the CRC of every batch of at most 4 KiB and makes 25 Arrow
+columns. "Rows that lie ready" are these columns, read in advance and handed to Spark: no reader is faster."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from ratio_table import Ratio, Table
 from spark_read import SECONDS, read_seconds
 
 SPEED_UP = 1.7
-READING = f"""Batches/s of the read into a DataFrame, by two tasks and by one, warm, best of {SECONDS} seconds. One task uses
-both cores, for Spark and for Python, so the second line gives it one core."""
+READING = f"""Batches/s of the read into a DataFrame, by two tasks and by one, warm, best of {SECONDS} seconds. One task
+uses both cores, for Spark and for Python, so the second line gives it one core."""
 
 
 def measure_reading(capture: Path, batches: int) -> list[Ratio]:

@@ -30,10 +30,11 @@ RUNS, TABLES = 3, 25
 MOST, MOST_OVER_START, MOST_CPU_SECONDS = 0.7, 2, 35
 #: The tables that grow with the log, and the queries that each of them may take.
 OF_LOG, QUERIES_OF_TABLE = 14, 2
-ABOUT = f"""Seconds from start to end, JVM included, of an audit of 0.2 MiB, of a night after it without news, and of an audit
-of {FEW:,} batches of 500 bytes; beside a session that writes {TABLES} Delta tables of one row, and one that only starts. "All
-cores" are CPU seconds. Medians of {RUNS}. The last line counts what Spark carries out for the sample, except that it names frames,
-beside {QUERIES_OF_TABLE} queries for each of the {OF_LOG} tables that grow with the log."""
+ABOUT = f"""Seconds from start to end, JVM included, of an audit of 0.2 MiB, of a night after it without news, and of an
+audit of {FEW:,} batches of 500 bytes; beside a session that writes {TABLES} Delta tables of one row, and one that only
+starts. "All cores" are CPU seconds. Medians of {RUNS}. The last line counts what Spark carries out for the sample,
+except that it names frames, beside {QUERIES_OF_TABLE} queries for each of the {OF_LOG} tables that grow with the
+log."""
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ MOST = {500: 1.2, 16_384: 3.0}
 MEMORY, MOST_EACH_MILLION = 1.1, 1.0
 #: How many times the small input is the large one.
 TIMES = 4
-ABOUT = f"""Seconds from start to end, JVM included, on {CORES} cores, against `kafka-dump-log.sh`, which has one thread, on the
-same data segments (`bench/generate.py --mix`). Page cache warm. Each ran once."""
+ABOUT = f"""Seconds from start to end, JVM included, on {CORES} cores, against `kafka-dump-log.sh`, which has one
+thread, on the same data segments (`bench/generate.py --mix`). Page cache warm. Each ran once."""
 ABOUT_MEMORY = f"""Highest memory (MiB) of the driver, its JVM and all Python workers of an audit with {TIMES} times the
 batches, and its seconds."""
 

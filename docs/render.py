@@ -73,7 +73,7 @@ def api() -> str:
 
 
 def _call(name: str, function: Callable[..., object]) -> str:
-    """A call with the names and defaults of all parameters; for keyword arguments that a TypedDict types, each of them."""
+    """A call with the names and defaults of all parameters; of keyword arguments that a TypedDict types, each one."""
     words = []
     for each in inspect.signature(function).parameters.values():
         if each.kind is each.VAR_KEYWORD:

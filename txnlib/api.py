@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 class Audit:
     """One run of an audit: its answers, its tables as DataFrames, and its settings.
 
-    `audit` and `open_audit` return one. Tables and columns: docs/tables.md. Of an audit that was opened, only DataFrames
-    need PySpark.
+    `audit` and `open_audit` return one. Tables and columns: docs/tables.md. Of an audit that was opened, only
+    DataFrames need PySpark.
     """
 
     _rows: StoredRun = field(repr=False)

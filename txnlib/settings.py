@@ -248,8 +248,8 @@ class Settings(_Section):
         Setting(
             key="cluster.transactional_id_expiration_ms",
             decides=(
-                "The brokers' `transactional.id.expiration.ms`; up to 3.3, their producers expire by it, too. No verdict"
-                " depends on it."
+                "The brokers' `transactional.id.expiration.ms`; up to 3.3, their producers expire by it, too."
+                " No verdict depends on it."
             ),
             least=1,
             broker="transactional.id.expiration.ms",

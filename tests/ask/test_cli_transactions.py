@@ -234,8 +234,8 @@ def test_A22_producers_are_printed_with_minus_one_and_none(tmp_path):
     )
     assert code == 0
     assert (
-        out
-        == "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset\t\n12345"
+        out == "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp"
+        "\tCurrentTransactionStartOffset\t\n12345"
         "     \t15           \t20                    \t1300        \t1599509565   \t990                         "
         " \t\n98765     \t30           \t-1                    \t2300        \t1599509599   \tNone                  "
         "       \t\n"

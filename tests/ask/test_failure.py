@@ -109,7 +109,10 @@ def test_an_exception_is_told_with_what_it_was_raised_from():
 
 def test_what_delta_rs_says_in_several_lines_is_one():
     arrow = "\x1b[31m↳\x1b[0m"
-    said = f"Generic LocalFileSystem error\n          {arrow} Unable to walk dir\n           {arrow} Not a directory (os error 20)"
+    said = (
+        f"Generic LocalFileSystem error\n          {arrow} Unable to walk dir\n           {arrow}"
+        " Not a directory (os error 20)"
+    )
     one_line = "OSError: Generic LocalFileSystem error: Unable to walk dir: Not a directory (os error 20)"
     assert texts_of(OSError(said)) == [one_line]
     assert failure_of([one_line]).cause.says == "there is a file where a folder should be"

@@ -24,7 +24,8 @@ WITH opened AS (
 ), holders AS (
   SELECT opened.name, opened.producer_id, opened.blocks_since, held.lag_offsets
   FROM latest_partitions AS held JOIN opened
-    ON opened.topic = held.topic AND opened.partition = held.partition AND opened.producer_id = held.blocking_producer_id
+    ON opened.topic = held.topic AND opened.partition = held.partition
+      AND opened.producer_id = held.blocking_producer_id
 )
 SELECT name, count(*) AS row_count, count(DISTINCT (producer_id, transactional_id)) AS transactions,
   (SELECT count(*) FROM holders WHERE holders.name = opened.name) AS held,

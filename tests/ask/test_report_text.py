@@ -18,16 +18,20 @@ from txnlib.core.kafka_commands import abort, describe_producers, force_terminat
 
 AS_OF = 1_795_243_361_000
 ROW = {
-    "topic": "orders", "partition": 3, "start_offset": 41, "producer_id": 7, "producer_epoch": 0, "number": 1, "action": "ABORT",
-    "transactional_id": "shop-eu-4", "application": "shop-eu", "coordinator_state": "Ongoing", "coordinator_partition": 1,
+    "topic": "orders", "partition": 3, "start_offset": 41, "producer_id": 7, "producer_epoch": 0, "number": 1,
+    "action": "ABORT", "transactional_id": "shop-eu-4", "application": "shop-eu", "coordinator_state": "Ongoing",
+    "coordinator_partition": 1,
     "transaction_timeout_ms": 60_000, "transaction_start": AS_OF - 3_600_000, "reason": "SO", "explanation": "it is so",
-    "blocks_since": AS_OF - 3_600_000, "blocked_offsets": 12, "blocked_bytes": 2048, "lag_offsets": 12, "lag_bytes": 2048,
+    "blocks_since": AS_OF - 3_600_000, "blocked_offsets": 12, "blocked_bytes": 2048, "lag_offsets": 12,
+    "lag_bytes": 2048,
     "causes": [{"likelihood": "LIKELY", "cause": "a cause", "evidence": "x"}], "runs_seen": 1, "first_seen": AS_OF,
     "duration_minutes": 60, "age_basis": "CLIENT_CLOCK", "broker_clock_age_ms": 3_600_000, "last_stable_offset": 41,
     "abort_command": None, "safe_to_abort": False, "do_not_abort_because": "of this", "is_two_phase_commit": False,
     "before": [{"command": "describe", "must_print": "this"}], "after": [{"command": "describe", "must_print": "that"}],
-    "last_timestamp": AS_OF - 3_600_000, "last_timestamp_ms": AS_OF - 3_600_000, "verdict": "HANGING", "blocking_producer_id": 7,
-    **dict.fromkeys(("places", "command", "next_blocking_offset", "next_blocking_producer_id", "next_blocking_transactional_id")),
+    "last_timestamp": AS_OF - 3_600_000, "last_timestamp_ms": AS_OF - 3_600_000, "verdict": "HANGING",
+    "blocking_producer_id": 7,
+    **dict.fromkeys(("places", "command", "next_blocking_offset", "next_blocking_producer_id")),
+    "next_blocking_transactional_id": None,
     **dict.fromkeys(("blocking_transactional_id", "effect", "notes", "command_for_old_brokers", "groups")),
 }  # fmt: skip
 

@@ -91,8 +91,8 @@ RECORD = {"topic": TRANSACTION_STATE_TOPIC, "partition": 3, "offset": 906, "tran
 NEXT = RECORD | {"next_producer_id": 73, "next_producer_epoch": 4}
 HELD = ID | {"transaction_number": 1, "topic": "orders", "records": 5, "bytes": 500, "marker": "UNDECIDED"}
 COLUMNS = (
-    "transactional_id", "application", "state", "partitions", "records", "bytes", "open_since", "last_update", "is_kept",
-    "kept_producer_id", "kept_producer_epoch", "first_seen", "runs_seen",
+    "transactional_id", "application", "state", "partitions", "records", "bytes", "open_since", "last_update",
+    "is_kept", "kept_producer_id", "kept_producer_epoch", "first_seen", "runs_seen",
 )  # fmt: skip
 
 

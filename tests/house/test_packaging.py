@@ -85,8 +85,8 @@ def run(installed: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 #: Commands of each kind: what they read and how they answer.
 ANSWERED = (
-    "report", "open", "list --transactional-id-pattern .*", "find-hanging", "abort-plan --format sh", "runs --format json",
-    "coverage", "findings",
+    "report", "open", "list --transactional-id-pattern .*", "find-hanging", "abort-plan --format sh",
+    "runs --format json", "coverage", "findings",
 )  # fmt: skip
 
 

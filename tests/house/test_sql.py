@@ -222,7 +222,10 @@ def test_a_table_that_is_not_there_has_no_rows_and_its_columns(nights, tmp_path)
     for name in TABLES.keys() - ALWAYS_THERE:
         assert (tables.rows(name, TABLES[name].names), tables.number(name, "count(*)")) == ([], 0), name
         assert ask(tables, f"SELECT * FROM {name}").rows == []
-    query = "SELECT unnest(notes) FROM latest_abort_plan WHERE as_of < now() UNION SELECT topic FROM latest_open_transactions"
+    query = (
+        "SELECT unnest(notes) FROM latest_abort_plan WHERE as_of < now()"
+        " UNION SELECT topic FROM latest_open_transactions"
+    )
     assert (
         ask(tables, query).rows
         == ask(tables, 'SELECT DISTINCT topic AS "unnest(notes)" FROM latest_open_transactions').rows

@@ -115,8 +115,8 @@ def test_no_other_finding_comes_of_them(odd):
 
 
 TABLES = (
-    "transactions", "partition_transactions", "producer_states", "partitions", "transactional_ids", "producer_id_owners",
-    "abort_plan", "blocked_groups", "coverage",
+    "transactions", "partition_transactions", "producer_states", "partitions", "transactional_ids",
+    "producer_id_owners", "abort_plan", "blocked_groups", "coverage",
 )  # fmt: skip
 
 

@@ -84,7 +84,8 @@ def test_ids_are_those_of_the_log_and_a_verdict_is_the_same_or_unknown(captures,
 #: All but the run's own row, which says how it was made.
 ALL = sorted(TABLES.keys() - {"audit_runs"})
 CAPTURES = (
-    "quickstart", "hostile-3.9", "hostile-4.3", "causes-3.9", "damaged-3.8", "in-motion-4.0", "old-disk-4.1", "overflow-4.2",
+    "quickstart", "hostile-3.9", "hostile-4.3", "causes-3.9", "damaged-3.8", "in-motion-4.0", "old-disk-4.1",
+    "overflow-4.2",
 )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from tests.support.audits import AuditTables, audited
 CAPTURES = {
     "quickstart": [], "causes-3.9": ["2.8.2"], "transactions-v2-4.3": ["4.3.0"], "expired-3.7": ["3.7.2"],
     "two-phase-4.3": [], "hostile-3.9": ["4.1.1-print-data-log"], "hostile-4.3": [], "healthy-4.0": ["4.0.1"],
-    "cluster-3.9": ["3.9.1"], "real-clients-4.2": ["4.2.1"], "prepared-4.1": [], "tools-3.7": [], "overflow-4.2": ["4.2.1"],
-    "damaged-3.8": [], "nights-3.9/night-3": [], "old-disk-4.1": [], "md-4.1": [],
+    "cluster-3.9": ["3.9.1"], "real-clients-4.2": ["4.2.1"], "prepared-4.1": [], "tools-3.7": [],
+    "overflow-4.2": ["4.2.1"], "damaged-3.8": [], "nights-3.9/night-3": [], "old-disk-4.1": [], "md-4.1": [],
 }  # fmt: skip
 INPUTS = [(name, "brokers") for name in CAPTURES] + [(name, f"dumps/{v}") for name, vs in CAPTURES.items() for v in vs]
 #: An audit takes half a minute, so CI has time for these only: raw files and text, the oldest tool and the newest.

@@ -25,8 +25,8 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
     tables = SimpleNamespace(write=note, compact=note)
     begun: list[str] = []
     return SimpleNamespace(
-        tables=tables, resumption=None, written={}, scattered=[], say=lambda text: print(text, file=sys.stderr), begun=begun,
-        begin=begun.append, ended=lambda name, rows: print(f"{name}: {rows}", file=sys.stderr),
+        tables=tables, resumption=None, written={}, scattered=[], say=lambda text: print(text, file=sys.stderr),
+        begun=begun, begin=begun.append, ended=lambda name, rows: print(f"{name}: {rows}", file=sys.stderr),
     )  # fmt: skip
 
 

@@ -207,8 +207,9 @@ for needs_it in (lambda: found.hanging, lambda: found.sql("SELECT 1"), lambda: t
 
 def answers(audit):
     return [
-        audit.counts, audit.report(), audit.plan(), str(audit.explain("payments", 0, 24)), str(audit.timeline("orders", 0)),
-        str(audit.transaction("payments-batch-7")), audit.html(), str(audit.as_of), audit.settings.coordinator_partitions,
+        audit.counts, audit.report(), audit.plan(), str(audit.explain("payments", 0, 24)),
+        str(audit.timeline("orders", 0)), str(audit.transaction("payments-batch-7")), audit.html(), str(audit.as_of),
+        audit.settings.coordinator_partitions,
     ]  # fmt: skip
 
 

@@ -68,7 +68,8 @@ def test_a_name_in_a_table_stays_in_one_line(chromium, files, size):
     """A topic or an id in two lines, broken at a hyphen, is read as two."""
     chromium.open(files["names"], size)
     chromium.ask(UNFOLD)
-    broken = """[...document.querySelectorAll('td, th[scope=row]')].filter(each => !each.matches('.wide, .reason')).map(each => {
+    broken = """[...document.querySelectorAll('td, th[scope=row]')]
+    .filter(each => !each.matches('.wide, .reason')).map(each => {
       const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT), found = [];
       for (let node; (node = walker.nextNode());) for (const word of node.data.matchAll(/[^\\s]*\\w-\\w[^\\s]*/g)) {
         const range = document.createRange();

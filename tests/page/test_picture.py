@@ -89,8 +89,8 @@ def test_nothing_known_is_a_picture_too():
     svg = drawing(with_events([]))
     assert items(svg) == []
     assert said(svg) == [
-        "as of 07:42:41", "2026-11-21", "Coordinator: no record of it", "Partition", "open from offset 24, 187 behind it",
-        "its batches are not in the captured log",
+        "as of 07:42:41", "2026-11-21", "Coordinator: no record of it", "Partition",
+        "open from offset 24, 187 behind it", "its batches are not in the captured log",
     ]  # fmt: skip
 
 

@@ -20,10 +20,11 @@ FIRST, SECOND, THIRD = (f"{offset:020}" for offset in (0, 50, 90))
 METADATA = "__cluster_metadata-0"
 #: What Kafka leaves in a log directory that is no data, or none of ours.
 NO_DATA = (
-    f"orders-0/{FIRST}.index", f"orders-0/{FIRST}.timeindex", f"orders-0/{THIRD}.log.deleted", f"orders-0/{THIRD}.log.swap",
-    f"orders-0/{THIRD}.log.cleaned", f"orders-0/{THIRD}.snapshot.deleted",
+    f"orders-0/{FIRST}.index", f"orders-0/{FIRST}.timeindex", f"orders-0/{THIRD}.log.deleted",
+    f"orders-0/{THIRD}.log.swap", f"orders-0/{THIRD}.log.cleaned", f"orders-0/{THIRD}.snapshot.deleted",
     f"orders-1.0123456789abcdef0123456789abcdef-delete/{FIRST}.log",
-    f"orders-1.0123456789abcdef0123456789abcdef-future/{FIRST}.log", f"__cluster_metadata-0/{FIRST}-0000000001.checkpoint.part",
+    f"orders-1.0123456789abcdef0123456789abcdef-future/{FIRST}.log",
+    f"__cluster_metadata-0/{FIRST}-0000000001.checkpoint.part",
     f"__cluster_metadata-0/{FIRST}-0000000001.checkpoint.deleted", "__cluster_metadata-0/quorum-state", ".lock",
 )  # fmt: skip
 

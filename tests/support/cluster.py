@@ -153,8 +153,8 @@ class Cluster:
                 "version": 0,
             }
             value = TransactionLogEntry(
-                transactional_id=id_, producer_id=producer_id, producer_epoch=epoch, transaction_state=BY_KAFKA_NAME[state],
-                transaction_partitions=listed, **fields | more,
+                transactional_id=id_, producer_id=producer_id, producer_epoch=epoch,
+                transaction_state=BY_KAFKA_NAME[state], transaction_partitions=listed, **fields | more,
             )  # fmt: skip
         self.logs[place].append(Entry(at=at, key=id_, value=value, stamp=at, **envelope))
 
@@ -262,8 +262,8 @@ class Cluster:
             if self.leaders.get((t, p), 1) is not None
         }
         told = {
-            "cluster": "small", "kafka_version": "3.9.1", "captured_at_ms": instants, "coordinator_partitions": COORDINATORS,
-            "partitions": partitions,
+            "cluster": "small", "kafka_version": "3.9.1", "captured_at_ms": instants,
+            "coordinator_partitions": COORDINATORS, "partitions": partitions,
         }  # fmt: skip
         told |= dict(notes or {})
         told["captured_at_ms"] = instants | {key: NOON + ms for key, ms in self.instants.items()}

@@ -60,8 +60,8 @@ def as_json(record: Record) -> bytes:
     data = {
         "producerId": record.producer_id, "producerEpoch": 3, "transactionTimeoutMs": 60000,
         "transactionStatus": int(TransactionState.ONGOING),
-        "transactionPartitions": [{"topic": "payments", "partitionIds": [0, 3]}], "transactionLastUpdateTimestampMs": TS + 5,
-        "transactionStartTimestampMs": TS, "clientTransactionVersion": 2,
+        "transactionPartitions": [{"topic": "payments", "partitionIds": [0, 3]}],
+        "transactionLastUpdateTimestampMs": TS + 5, "transactionStartTimestampMs": TS, "clientTransactionVersion": 2,
     }  # fmt: skip
     value = None if record.is_tombstone else {"version": 1, "data": data}
     printed = {"key": {"type": 0, "data": {"transactionalId": record.transactional_id}}, "value": value}

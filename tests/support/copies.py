@@ -92,7 +92,8 @@ def covered(*segments: CapturedFile, captured_ms: int | None = NOW, **given: Any
     """`coverage` of some segments. Without `leaders`, those that the notes name."""
     notes = given.get("partition_notes", ())
     nothing: Mapping[str, Any] = {
-        "checkpoints": (), "epochs": (), "newest_snapshots": (), "partition_notes": (), "leaders": leaders(notes, (), None, None),
+        "checkpoints": (), "epochs": (), "newest_snapshots": (), "partition_notes": (),
+        "leaders": leaders(notes, (), None, None),
         "instants": CaptureInstants(captured_ms), "expected": (), "deleted_copies": (), "resumed_copies": (),
         "leader_proof": LeaderProof(), "whole_metadata_ms": None,
     }  # fmt: skip

@@ -21,7 +21,8 @@ def crowded_page(count: int = 128, **more: Any) -> Page:
             "reason": REASONS[i % 2],
         }
         fields |= {
-            "number": i + 1, "runs_seen": 1 if i % 3 == 0 else 4, "transactional_id": f"shop-{i}", "blocked_offsets": 1_000 - i,
+            "number": i + 1, "runs_seen": 1 if i % 3 == 0 else 4, "transactional_id": f"shop-{i}",
+            "blocked_offsets": 1_000 - i,
         }  # fmt: skip
         tool = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
         fields |= {"command": f"{tool} abort --topic topic-{i % 60} --partition 0 --start-offset {i}", "places": None}

@@ -101,16 +101,17 @@ class Daemons:
         """A program of Spark's `bin` with its arguments."""
         home = Path(os.environ["SPARK_HOME"])
         environment = {
-            **bare_environment(), "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(self.folder), "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "1g", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+            **bare_environment(), "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(self.folder),
+            "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "1g",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
             "SPARK_WORKER_DIR": str(self.folder / name), "PYSPARK_PYTHON": os.environ["PYSPARK_PYTHON"],
             "PYTHONPATH": str(self.folder / "python"),
         }  # fmt: skip
         log = self.folder / f"{name}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [home / "bin" / argv[0], *argv[1:]], env=environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
-                stderr=subprocess.STDOUT, start_new_session=True,
+                [home / "bin" / argv[0], *argv[1:]], env=environment, cwd=self.folder, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         self.running.append(Daemon(process, log))
         return self.running[-1]

@@ -100,7 +100,8 @@ def write_run(
 #: The tables that the commands of `txn-audit` read.
 READ_BY_COMMANDS = (
     "coverage", "open_transactions", "producer_states", "record_batches", "transactional_ids", "coordinator_states",
-    "partition_transactions", "transaction_log", "late_transactions", "partitions", "findings", "abort_plan", "blocked_groups",
+    "partition_transactions", "transaction_log", "late_transactions", "partitions", "findings", "abort_plan",
+    "blocked_groups",
     "ended_transactions", "producer_spans", "producer_id_owners", "transactions", "transaction_outcomes",
     "quarantine",
 )  # fmt: skip

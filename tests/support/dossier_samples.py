@@ -30,11 +30,12 @@ ONE = NOON + 60 * MINUTE
 FOO = TopicPartition("foo", 5)
 
 COPY = CoverageRow(
-    topic="foo", partition=5, source="raw:1", broker="1", topic_id="AAAA", is_judged=True, is_current=True, role="LEADER",
+    topic="foo", partition=5, source="raw:1", broker="1", topic_id="AAAA", is_judged=True, is_current=True,
+    role="LEADER",
     ends="WHOLE", leader="1", leader_basis="CAPTURE_JSON", leader_epoch=3, checkpoint_leader_epoch=3, end_offset=100,
     survives_until=100, log_start_offset=0, read_from_offset=0, high_watermark=100, noted_high_watermark=100,
-    checkpointed_at_ms=ONE, captured_at_ms=ONE, newest_stamp_ms=ONE - MINUTE, known_until_ms=ONE, is_instant_assumed=False,
-    tail="CLEAN", is_decoded=True, status="COMPLETE",
+    checkpointed_at_ms=ONE, captured_at_ms=ONE, newest_stamp_ms=ONE - MINUTE, known_until_ms=ONE,
+    is_instant_assumed=False, tail="CLEAN", is_decoded=True, status="COMPLETE",
 )  # fmt: skip
 MARKER = WrittenMarker(offset=40, type="COMMIT", epoch=5, coordinator_epoch=19, ms=NOON - MINUTE + 10, first_offset=30)
 BEFORE = CheckedBatch(
@@ -47,8 +48,8 @@ STAMPS = EpochStamps(
 )
 SPAN = OpenSpan(
     topic="foo", partition=5, start_offset=50, last_offset=51, first_epoch=5, producer_epoch=5, coordinator_epoch=19,
-    first_timestamp_ms=NOON, last_timestamp_ms=NOON, records=2, bytes_from_here=700, markers=(MARKER,), checks=(BEFORE, FIRST),
-    stamps=(STAMPS,), copies=(COPY,),
+    first_timestamp_ms=NOON, last_timestamp_ms=NOON, records=2, bytes_from_here=700, markers=(MARKER,),
+    checks=(BEFORE, FIRST), stamps=(STAMPS,), copies=(COPY,),
 )  # fmt: skip
 DECISION = CoordinatorDecision(
     coordinator_partition=3, outcome="COMMIT", state="CompleteCommit", first_epoch=5, decided_epoch=5,
@@ -57,8 +58,8 @@ DECISION = CoordinatorDecision(
 )  # fmt: skip
 #: A later transaction of `bar` that its coordinator committed with the partition, and whose marker is not here.
 LOST = replace(
-    DECISION, first_record_offset=70, last_record_offset=72, start_ms=NOON - 1_000, said_ms=NOON + 1_000, prepared_ms=NOON + 1_000,
-    completed_ms=NOON + 1_020,
+    DECISION, first_record_offset=70, last_record_offset=72, start_ms=NOON - 1_000, said_ms=NOON + 1_000,
+    prepared_ms=NOON + 1_000, completed_ms=NOON + 1_020,
 )  # fmt: skip
 CLAIM = Claim(
     transactional_id="bar", coordinator_partition=3, owner="CURRENT", first_record_offset=10, last_record_offset=62,

@@ -86,12 +86,13 @@ def _batch_line(batch: Batch, offset: int, position: int) -> bytes:
     count = len(batch.records)
     has_sequence = batch.marker is None and batch.producer_id >= 0
     fields = {
-        "baseOffset": offset, "lastOffset": offset + count - 1, "count": count, "baseSequence": offset if has_sequence else -1,
+        "baseOffset": offset, "lastOffset": offset + count - 1, "count": count,
+        "baseSequence": offset if has_sequence else -1,
         "lastSequence": offset + count - 1 if has_sequence else -1, "producerId": batch.producer_id,
         "producerEpoch": 3 if batch.producer_id >= 0 else -1, "partitionLeaderEpoch": 4,
         "isTransactional": str(batch.producer_id >= 0).lower(), "isControl": str(batch.marker is not None).lower(),
-        "deleteHorizonMs": "OptionalLong.empty", "position": position, "CreateTime": TS + offset + count - 1, "size": batch.size,
-        "magic": 2, "compresscodec": "none", "crc": (offset * 2_654_435_761 + position) % 2**32,
+        "deleteHorizonMs": "OptionalLong.empty", "position": position, "CreateTime": TS + offset + count - 1,
+        "size": batch.size, "magic": 2, "compresscodec": "none", "crc": (offset * 2_654_435_761 + position) % 2**32,
         "isvalid": str(batch.is_valid).lower(),
     }  # fmt: skip
     return " ".join(f"{label}: {value}" for label, value in (fields | batch.extra).items()).encode()

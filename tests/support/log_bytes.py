@@ -39,8 +39,9 @@ def to_bytes(batch: RecordBatch) -> bytes:
         )  # fmt: skip
     offsets = range(batch.base_offset, batch.base_offset + batch.records_count)
     return encode_batch(
-        [Record(offset, on_disk(batch.max_timestamp), b"key", b"value") for offset in offsets], base_offset=batch.base_offset,
-        last_offset=batch.last_offset, max_timestamp=on_disk(batch.max_timestamp), producer_id=on_disk(batch.producer_id),
+        [Record(offset, on_disk(batch.max_timestamp), b"key", b"value") for offset in offsets],
+        base_offset=batch.base_offset, last_offset=batch.last_offset, max_timestamp=on_disk(batch.max_timestamp),
+        producer_id=on_disk(batch.producer_id),
         producer_epoch=on_disk(batch.producer_epoch), base_sequence=on_disk(batch.base_sequence),
         is_transactional=batch.is_transactional, is_control=batch.is_control, **envelope,
     )  # fmt: skip
@@ -86,8 +87,8 @@ def encode_batch(
     if body is None:
         body = encode_records(records, base, since, headers)
     covered = struct.pack(
-        ">hiqqqhii", flags if attributes is None else attributes, last - base, since, newest, producer_id, producer_epoch,
-        base_sequence, len(records),
+        ">hiqqqhii", flags if attributes is None else attributes, last - base, since, newest, producer_id,
+        producer_epoch, base_sequence, len(records),
     )  # fmt: skip
     covered += body
     return struct.pack(">qiibI", base, 9 + len(covered), leader_epoch, 2, crc32c(covered)) + covered
@@ -198,8 +199,8 @@ def encode_transaction_log_value(
     """A value of the entry's version (None: 0); `more_tags` win over its own, every topic gets `topic_tags`."""
     version = entry.version or 0
     encoded = struct.pack(
-        ">hqhib", version, on_disk(entry.producer_id), on_disk(entry.producer_epoch), on_disk(entry.transaction_timeout_ms),
-        entry.transaction_state,
+        ">hqhib", version, on_disk(entry.producer_id), on_disk(entry.producer_epoch),
+        on_disk(entry.transaction_timeout_ms), entry.transaction_state,
     )  # fmt: skip
     encoded += _partitions_v1(entry, topic_tags) if version else _partitions_v0(entry)
     encoded += struct.pack(">qq", on_disk(entry.last_update_timestamp_ms), on_disk(entry.start_timestamp_ms))

@@ -36,8 +36,8 @@ def transaction(**fields: Any) -> dict[str, Any]:
         {**HERE, "offset": 23, "record": "endTxnMarker: ABORT", "says": "the producer's last marker in this partition"}
     ]
     row = {
-        **HERE, "producer_id": 1001, "producer_epoch": 0, "start_offset": 24, "last_timestamp": START, "duration_minutes": 23,
-        "last_timestamp_ms": 0,
+        **HERE, "producer_id": 1001, "producer_epoch": 0, "start_offset": 24, "last_timestamp": START,
+        "duration_minutes": 23, "last_timestamp_ms": 0,
     }  # fmt: skip
     row |= {"transactional_id": "payments-batch-7", "application": "payments-batch", "coordinator_partition": 3}
     row |= {"coordinator_state": "CompleteAbort", "transaction_start": START, "transaction_timeout_ms": 900_000}
@@ -61,8 +61,8 @@ def transaction(**fields: Any) -> dict[str, Any]:
         "blocking_transactional_id": "payments-batch-7", "safe_from": None, "late_by": None,
     }  # fmt: skip
     row |= {
-        "effect": "drops 1 record here, from offset 24 on", "notes": ["permissions: Alter"], "places": ["payments-0 offset 24"],
-        "command_for_old_brokers": None, "safety": [],
+        "effect": "drops 1 record here, from offset 24 on", "notes": ["permissions: Alter"],
+        "places": ["payments-0 offset 24"], "command_for_old_brokers": None, "safety": [],
     }  # fmt: skip
     row |= {"blocking_producer_id": 1001, "next_blocking_offset": None, "next_blocking_producer_id": None}
     row |= {"next_blocking_transactional_id": None, "groups": ["settlement"]}
@@ -118,7 +118,8 @@ def story(row: Mapping[str, Any]) -> Story:
 def broken() -> TransactionOnPartitions:
     """A transaction that somebody aborted by hand on one of its two partitions."""
     own = {
-        "topic": "orders", "records": 2, "marked": START, "says": None, "marker": "FOUND", "marker_offset": 43, "outcome": "COMMIT",
+        "topic": "orders", "records": 2, "marked": START, "says": None, "marker": "FOUND", "marker_offset": 43,
+        "outcome": "COMMIT",
     }  # fmt: skip
     odd = {
         "marker": "CONTRADICTING",

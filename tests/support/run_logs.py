@@ -75,8 +75,8 @@ class RandomLog:
         return encode_batch(
             [Record(at, time, None, None)] * records, base_offset=at, last_offset=at + delta, base_timestamp=time,
             max_timestamp=time, is_transactional=is_transactional,
-            timestamp_type=TimestampType.LOG_APPEND_TIME if is_stamped else TimestampType.CREATE_TIME, body=bytes(size // 50),
-            **where,
+            timestamp_type=TimestampType.LOG_APPEND_TIME if is_stamped else TimestampType.CREATE_TIME,
+            body=bytes(size // 50), **where,
         )  # fmt: skip
 
 

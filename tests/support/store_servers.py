@@ -282,8 +282,8 @@ def _hadoop(folder: Path, port: str) -> Store:
         return sum(status.length > 0 for status in hadoop.client.list_status("/", True) if not status.isdir)
 
     return Store(
-        fs.PyFileSystem(fs.FSSpecHandler(hadoop)), root="hdfs:///{}", endpoint="HADOOP_CONF_DIR", credentials="HADOOP_CONF_DIR",
-        unreachable="Connection refused", gone="All DataNodes failed",
+        fs.PyFileSystem(fs.FSSpecHandler(hadoop)), root="hdfs:///{}", endpoint="HADOOP_CONF_DIR",
+        credentials="HADOOP_CONF_DIR", unreachable="Connection refused", gone="All DataNodes failed",
         refused="AccessControlException: Permission denied: user=stranger", refusing=refusing,
         nowhere=_core_site(folder / "nowhere", NOWHERE.rpartition(":")[2]),
         forgotten=lambda: wait_until(lambda: blocks() == files(), "the datanode to delete a block"),

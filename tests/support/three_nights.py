@@ -225,7 +225,8 @@ def _ended() -> list[dict[str, Any]]:
 def _outcomes(night: int) -> list[dict[str, Any]]:
     """A committed transaction, and one that lacks a marker."""
     base = {
-        "as_of": at(NIGHTS[night]), "producer_id": 1, "producer_epoch": 0, "is_two_phase_commit": False, "transaction_number": 1,
+        "as_of": at(NIGHTS[night]), "producer_id": 1, "producer_epoch": 0, "is_two_phase_commit": False,
+        "transaction_number": 1,
     }  # fmt: skip
     base |= {
         "transactional_id": "billing-0",

@@ -30,8 +30,8 @@ def write_outside_a_transaction(
     )
     producer_id, epoch = struct.unpack_from(">qh", answer, 6)
     batch = encode_batch(
-        [Record(0, timestamp, b"key", b"value")], max_timestamp=timestamp, base_timestamp=timestamp, producer_id=producer_id,
-        producer_epoch=epoch, base_sequence=0, is_transactional=True,
+        [Record(0, timestamp, b"key", b"value")], max_timestamp=timestamp, base_timestamp=timestamp,
+        producer_id=producer_id, producer_epoch=epoch, base_sequence=0, is_transactional=True,
     )  # fmt: skip
     body = _string(transactional_id) + struct.pack(">hii", -1, 10_000, 1) + _string(topic)
     body += struct.pack(">iii", 1, partition, len(batch)) + batch

@@ -31,7 +31,8 @@ Fault = Callable[[random.Random, bytes], bytes | None]
 SEEDS = range(4)
 #: Of the client library.
 CONFIG = {
-    "request_timeout_ms": 200, "reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 10, "socket_connection_setup_timeout_ms": 300,
+    "request_timeout_ms": 200, "reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 10,
+    "socket_connection_setup_timeout_ms": 300,
 }  # fmt: skip
 
 

@@ -129,16 +129,20 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
 _HEAD: Final = r"""#!/usr/bin/env bash
 # Ends open transactions, as `txnlib` planned it in {run}, as of {as_of}.
 # Read it, audit again if that is not recent, then: BOOTSTRAP=broker:9092 bash SCRIPT
-# Before each step it checks that nothing has changed since. It stops at the first surprise; what it did until then stays done.
+# Before each step it checks that nothing has changed since. It stops at the first surprise; what it did until then
+# stays done.
 # Steps that need a person are comments. COMMAND_CONFIG names a file of client settings, if brokers want any.
 
 # shellcheck disable=SC2086  # an address has no spaces
 set -euo pipefail
 : "${{BOOTSTRAP:?set BOOTSTRAP to the address of a broker, such as broker:9092}}"
 
-kafka-transactions.sh() {{ command kafka-transactions.sh ${{COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"}} "$@"; }}
+kafka-transactions.sh() {{
+  command kafka-transactions.sh ${{COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"}} "$@"
+}}
 
-# present|absent COLUMNS CONDITION COMMAND...: runs a command that prints a table, and checks whether a row meets an awk condition.
+# present|absent COLUMNS CONDITION COMMAND...: runs a command that prints a table, and checks whether a row meets an awk
+# condition.
 # A table without these columns, or without rows, is a surprise, too.
 present() {{ check yes "$@"; }}
 absent() {{ check no "$@"; }}

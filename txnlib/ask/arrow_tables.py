@@ -64,7 +64,9 @@ def read(
     as_of: str | int | datetime | None = None,
     run_id: str | None = None,
 ) -> RunTables[pa.Table]:
-    """The tables and views of an audit as Arrow, without PySpark: `txnlib.read("out").hanging_transactions.to_pandas()`.
+    """The tables and views of an audit as Arrow, without PySpark.
+
+    For example: `txnlib.read("out").hanging_transactions.to_pandas()`.
 
     `output`: the folder or URI that an audit wrote to, on either engine. The rows are those of its newest finished run;
     `cluster`, `as_of` and `run_id` choose another one, as `open_audit` does. Columns: docs/tables.md.

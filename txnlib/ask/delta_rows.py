@@ -95,7 +95,10 @@ class Tables(Rows):
         return {part: _no_rows(name) if found is None else found}
 
     def _found(self, name: str) -> DeltaTable | None:
-        """A table; None if there is none, because it has had no rows. Raises MissingTableError if it is always there."""
+        """A table; None if there is none, because it has had no rows.
+
+        Raises MissingTableError if it is always there.
+        """
         try:
             return self._open(name)
         except MissingTableError:

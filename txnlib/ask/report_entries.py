@@ -213,7 +213,7 @@ def is_holder(row: Row) -> bool:
 
 
 def _extent(row: Row) -> tuple[int, int | None]:
-    """The offsets and bytes that a transaction blocks: if it holds the last stable offset, all that lies behind that."""
+    """The offsets and bytes that a transaction blocks: all behind it, if it holds the last stable offset."""
     if row["blocking_producer_id"] is not None and is_holder(row):
         return row["lag_offsets"] or 0, row["lag_bytes"]
     return row["blocked_offsets"] or 0, row["blocked_bytes"]

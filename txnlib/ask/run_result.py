@@ -1,4 +1,7 @@
-"""The result of a run for programs: its JSON, its gauges, and what `--fail-on` names. A run that failed has one, too."""
+"""The result of a run for programs: its JSON, its gauges, and what `--fail-on` names.
+
+A run that failed has one, too.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,10 @@ class RunHistory:
         return sorted(runs, key=lambda run: run.as_of_ms, reverse=True)
 
     def to_continue(self, version: str, before_ms: int | None) -> list[FinishedRun]:
-        """The runs that a run of this version can continue, newest first. `before_ms`: its instant, if that is known."""
+        """The runs that a run of this version can continue, newest first.
+
+        `before_ms`: its instant, if that is known.
+        """
         runs = [run for run in self.before(before_ms) if run.version == version]
         return runs[:_CANDIDATES]
 

@@ -46,7 +46,10 @@ def can_close() -> bool:
 
 
 def close_to_others(port: int) -> None:
-    """Closes the listener of this process at a port of the loopback. Raises EngineError if anybody else is connected."""
+    """Closes the listener of this process at a port of the loopback.
+
+    Raises EngineError if anybody else is connected.
+    """
     for listener in _listeners(port):
         program = ctypes.create_string_buffer(_DROP)
         listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HL", 1, ctypes.addressof(program)))

@@ -58,7 +58,7 @@ class Resumption:
         self.tables.count_earlier_rows("record_batches", self.copies)
 
     def _nights(self, column: str) -> list[dict[str, object]]:
-        """The copies that the earlier run resumed, too: for each, the night since which rows of still older runs count."""
+        """The copies that the earlier run resumed, too: for each, since which night rows of still older runs count."""
         found = self.earlier.tables.read("coverage").where(F.col(column).isNotNull()).select(*COPY, column).collect()
         return [row.asDict() for row in found]
 

@@ -141,7 +141,8 @@ OPTIONS: Final = (
     Option(
         "--engine",
         _ALL,
-        "What carries out the queries. Default: spark with --master, SPARK_MASTER, SPARK_REMOTE or --schema, else embedded",
+        "What carries out the queries. Default: spark with --master, SPARK_MASTER, SPARK_REMOTE or --schema,"
+        " else embedded",
         {"choices": ENGINES},
     ),
     Option(

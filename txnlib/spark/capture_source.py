@@ -1,8 +1,8 @@
 """The rows of a capture. Each file is read once, for all tables.
 
-On Spark, each task reads some files into Arrow batches; no file is split between tasks. Spark keeps what the tasks have read on
-the disks of its executors, until every table has taken its rows. A Python DataSource would start two more Python
-processes per table.
+On Spark, each task reads some files into Arrow batches; no file is split between tasks. Spark keeps what the tasks have
+read on the disks of its executors, until every table has taken its rows. A Python DataSource would start two more
+Python processes per table.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ def epochs_of_segments(record_batches: DataFrame) -> DataFrame:
     """One row per segment and leader epoch. Columns: the fields of `core.coverage.leader_epochs.EpochOfSegment`."""
     # The last batch of a segment, and the only one of an epoch, are never part of a run.
     text = f"""
-    SELECT topic, partition, source, segment_base_offset, epoch, batches, begins, ends, last.base_offset, last.last_offset,
+    SELECT topic, partition, source, segment_base_offset, epoch, batches, begins, ends,
+      last.base_offset, last.last_offset,
       last.position, last.size, last.offset_gap
     FROM (
       SELECT topic, partition, source, segment_base_offset, partition_leader_epoch AS epoch, sum({BATCHES}) AS batches,

@@ -99,7 +99,8 @@ WITH {_NEWEST}, survivors AS (
         WHEN newest IS NULL THEN if(begins = 0, 2, 1)
         WHEN begins <= newest.snapshot_offset AND ends >= newest.snapshot_offset - 1 THEN 1
       END AS rank
-    FROM (SELECT run, min(offset) AS begins, max(last_offset) AS ends FROM runs WHERE survives GROUP BY run) CROSS JOIN newest
+    FROM (SELECT run, min(offset) AS begins, max(last_offset) AS ends FROM runs WHERE survives GROUP BY run)
+    CROSS JOIN newest
   )
   WHERE rank IS NOT NULL
 )

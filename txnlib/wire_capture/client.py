@@ -292,7 +292,8 @@ class Client:
         """The answer of a broker, or of any. Tries again while the connection fails.
 
         `is_optional`: the capture is whole without this answer. Then the broker has less time to answer, and other
-        requests to it are still sent if it does not. Raises MovedError when time is up, and StoppedError once `stop` was called.
+        requests to it are still sent if it does not. Raises MovedError when time is up, and StoppedError once `stop`
+        was called.
         """
         assert request.name.removesuffix("Request") in READ_ONLY, f"{request.name} is not a request that only reads"
         if broker is None:

@@ -599,6 +599,7 @@ def test_an_instant_belongs_to_a_copy_then_to_its_broker_then_to_all() -> None:
 
 def test_checkpoints_are_copied_before_the_partitions_of_their_broker() -> None:
     noted_ms = {
-        "1/replication-offset-checkpoint": 9, "1/t-0": 5, "2/t-0": 7, "2/u-0": 6, "2/__transaction_state-0": 1, "2/first/t-0": 1,
+        "1/replication-offset-checkpoint": 9, "1/t-0": 5, "2/t-0": 7, "2/u-0": 6, "2/__transaction_state-0": 1,
+        "2/first/t-0": 1,
     }  # fmt: skip
     assert CaptureInstants(3, noted_ms).of_high_watermarks() == {"1": 9, "2": 6}

@@ -44,10 +44,12 @@ def read(content: bytes) -> RecordBatch:
     is_control = bool(attributes & CONTROL_FLAG)
     return RecordBatch(
         base_offset=base_offset, last_offset=base_offset + last_offset_delta, producer_id=optional(producer_id),
-        producer_epoch=optional(producer_epoch), base_sequence=optional(base_sequence), max_timestamp=optional(max_timestamp),
+        producer_epoch=optional(producer_epoch), base_sequence=optional(base_sequence),
+        max_timestamp=optional(max_timestamp),
         is_transactional=bool(attributes & TRANSACTIONAL_FLAG), is_control=is_control,
         marker=read_end_txn_marker(records[0]) if is_control and records else None, records_count=count,
-        partition_leader_epoch=optional(leader_epoch), timestamp_type=TimestampType(bool(attributes & TIMESTAMP_TYPE_FLAG)),
+        partition_leader_epoch=optional(leader_epoch),
+        timestamp_type=TimestampType(bool(attributes & TIMESTAMP_TYPE_FLAG)),
     )  # fmt: skip
 
 

@@ -23,8 +23,8 @@ from txnlib.core.kafka.record_batch import EndTxnMarker, RecordBatch
 DAY = 86_400_000
 
 KNOWN = ProducerState(
-    producer_epoch=5, last_sequence=7, last_offset=41, offset_delta=1, coordinator_epoch=3, current_txn_first_offset=None,
-    last_timestamp=TS,
+    producer_epoch=5, last_sequence=7, last_offset=41, offset_delta=1, coordinator_epoch=3,
+    current_txn_first_offset=None, last_timestamp=TS,
 )  # fmt: skip
 OPEN = replace(KNOWN, current_txn_first_offset=40)
 

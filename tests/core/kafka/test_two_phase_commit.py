@@ -78,8 +78,8 @@ DECIDED = CoordinatorSide(
     owner=Owner.CURRENT, state=B_[-2].transaction_state, producer_epoch=MAX, record_coordinator_epoch=7, is_listed=True
 )
 MARKED = PartitionSide(
-    topic="a", partition=0, producer_id=42, producer_epoch=MAX - 1, coordinator_epoch=7, start_offset=0, last_timestamp_ms=None,
-    marker_offset=1, marker_type="COMMIT", marker_epoch=MAX, marker_coordinator_epoch=7,
+    topic="a", partition=0, producer_id=42, producer_epoch=MAX - 1, coordinator_epoch=7, start_offset=0,
+    last_timestamp_ms=None, marker_offset=1, marker_type="COMMIT", marker_epoch=MAX, marker_coordinator_epoch=7,
 )  # fmt: skip
 
 

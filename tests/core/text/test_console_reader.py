@@ -35,7 +35,8 @@ JSON_IMITATION = as_json(tombstone(VICTIM)).decode()
 ONE_LINE = [
     "a,b", "quote\"and'apostrophe", "{braces}", "a::b", "::NULL", "x::NULL", "::TransactionMetadata(transactionalId=",
     "a::TransactionMetadata(transactionalId=a",
-    "a::TransactionMetadata(transactionalId=a::TransactionMetadata(transactionalId=a", metadata("x"), IMITATION, JSON_IMITATION,
+    "a::TransactionMetadata(transactionalId=a::TransactionMetadata(transactionalId=a", metadata("x"), IMITATION,
+    JSON_IMITATION,
     JSON_IMITATION * 2, "unknown::version=1", "Processed a total of 3 messages", ", producerId=1, producerEpoch=2",
     "carriage\rreturn", "schreiber-ä-计🦄", "\u2028", " ", "a" * 32_767,
 ]  # fmt: skip

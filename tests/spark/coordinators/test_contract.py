@@ -31,8 +31,10 @@ TRANSFORMS = {
 }
 SETTINGS = {
     "as_of_ms": 0, "producer_id_expiration_ms": 86_400_000, "transaction_max_timeout_ms": 900_000,
-    "thresholds": Thresholds(as_of_ms=0), "kafka_version": None, "application_patterns": (), "transaction_version": None,
-    "coordinator_partitions_basis": "GIVEN", "is_metadata_confirmed": True, "hides_elections": False, "whole_metadata_ms": 0,
+    "thresholds": Thresholds(as_of_ms=0), "kafka_version": None, "application_patterns": (),
+    "transaction_version": None,
+    "coordinator_partitions_basis": "GIVEN", "is_metadata_confirmed": True, "hides_elections": False,
+    "whole_metadata_ms": 0,
 }  # fmt: skip
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),

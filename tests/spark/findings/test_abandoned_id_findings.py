@@ -44,8 +44,9 @@ def records():
         for step, state in enumerate(states):
             yield {
                 "transactional_id": f"{app}-{n}", "coordinator_partition": 0, "offset": n * 10 + step,
-                "timestamp_ms": TS + ms + (100 * HOUR if state is None else 0), "is_tombstone": state is None, "state": state,
-                "producer_epoch": epoch, "transaction_number": (step + 2) // 3 if state not in (None, "Empty") else None,
+                "timestamp_ms": TS + ms + (100 * HOUR if state is None else 0), "is_tombstone": state is None,
+                "state": state, "producer_epoch": epoch,
+                "transaction_number": (step + 2) // 3 if state not in (None, "Empty") else None,
             }  # fmt: skip
 
 

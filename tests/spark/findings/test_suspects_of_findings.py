@@ -36,8 +36,8 @@ NOW, HIGHEST = 1_700_000_000_000, 40
 TIMES = (NOW, NOW + 1, NOW * 10**6, 0, None)
 PLACE = {"topic": "orders", "partition": 0}
 COPY = CoverageRow(
-    "orders", is_judged=True, status="COMPLETE", tail="CLEAN", first_offset=5, end_offset=100, answered_stable_offset=34,
-    answered_high_watermark=50,
+    "orders", is_judged=True, status="COMPLETE", tail="CLEAN", first_offset=5, end_offset=100,
+    answered_stable_offset=34, answered_high_watermark=50,
 )  # fmt: skip
 ANSWERS = answers_of([LiveProducer("orders", 0, 50, None, None, None)], [COPY])
 CHECKS = ProducerChecks(
@@ -80,7 +80,8 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
         for number in range(3)
     ]
     newest = PLACE | {
-        "producer_id": 7, "state": (3, 4, 14, 0, None, None, NOW), "suspects_count": SUSPECTS_KEPT + 2, "is_newest": True,
+        "producer_id": 7, "state": (3, 4, 14, 0, None, None, NOW), "suspects_count": SUSPECTS_KEPT + 2,
+        "is_newest": True,
     }  # fmt: skip
     (kept,) = rows_of(odd_producers(frame(spark, TABLES["producer_spans"], *suspects, newest), CHECKS), OddProducer)
     assert sorted(suspect.batch.base_offset for suspect in kept.suspects) == [15, 16, 17]

@@ -128,7 +128,8 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
 
 FULL_SPAN = replace(
     SPAN, copies=(), siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
-    truncated_markers=(TruncatedMarker(broker="2", offset=7, type="COMMIT"),), earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
+    truncated_markers=(TruncatedMarker(broker="2", offset=7, type="COMMIT"),),
+    earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
 )  # fmt: skip
 FULL = replace(
     DOSSIER, open=(FULL_SPAN,), decisions=(DECISION, replace(LOST, partitions=None)), answered_owners=("x", "y")

@@ -266,7 +266,7 @@ EPOCHS = {
 
 
 def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
-    """`core.kafka.marker_acceptance.record_epochs`; a leader that was elected uncleanly lost the records of the others."""
+    """`core.kafka.marker_acceptance.record_epochs`; a leader elected uncleanly lost the records of the others."""
     rows, spans = [], []
     for number, (epoch, version) in enumerate(EPOCHS, 100):
         names = {

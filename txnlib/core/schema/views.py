@@ -240,7 +240,8 @@ captured AS (
   SELECT DISTINCT run_id, topic, partition FROM {coverage} WHERE status <> 'MISSING'
 )
 SELECT pairs.cluster, pairs.run_id, pairs.as_of, pairs.previous_run_id,
-       CASE WHEN before.run_id IS NOT NULL THEN 'VERDICT' WHEN captured.run_id IS NULL THEN 'SEEN' ELSE 'NEW' END AS change,
+       CASE WHEN before.run_id IS NOT NULL THEN 'VERDICT'
+            WHEN captured.run_id IS NULL THEN 'SEEN' ELSE 'NEW' END AS change,
        now.topic, now.partition, now.producer_id, now.start_offset, now.transactional_id, now.application,
        before.verdict AS verdict_before, now.verdict AS verdict_now, now.reason, now.explanation AS says
 FROM pairs
@@ -254,7 +255,8 @@ WHERE pairs.previous_run_id IS NOT NULL AND (before.run_id IS NULL OR before.ver
 UNION ALL
 SELECT pairs.cluster, pairs.run_id, pairs.as_of, pairs.previous_run_id,
        CASE WHEN captured.run_id IS NULL THEN 'NOT_SEEN' ELSE 'ENDED' END AS change,
-       before.topic, before.partition, before.producer_id, before.start_offset, before.transactional_id, before.application,
+       before.topic, before.partition, before.producer_id, before.start_offset,
+       before.transactional_id, before.application,
        before.verdict AS verdict_before, NULL AS verdict_now, before.reason, ended.says
 FROM pairs
 JOIN {open_transactions} AS before ON before.run_id = pairs.previous_run_id

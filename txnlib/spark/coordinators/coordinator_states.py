@@ -60,7 +60,9 @@ WITH copies AS (
 )
 SELECT *, coalesce(NOT is_held AND offset < copy_end, FALSE) AS is_superseded
 FROM (
-  SELECT *, row_number() OVER ({_COPIES}) AS rank, max(source = current) OVER ({_COPIES} {WHOLE}) AS is_held FROM records
+  SELECT *, row_number() OVER ({_COPIES}) AS rank,
+    max(source = current) OVER ({_COPIES} {WHOLE}) AS is_held
+  FROM records
 )
 WHERE rank = 1
 """

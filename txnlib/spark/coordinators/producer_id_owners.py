@@ -26,7 +26,8 @@ def producer_id_owners(coordinator_states: DataFrame) -> DataFrame:
 #: id is a future one as long as the id's newest record contains it. Kafka: `TransactionMetadata.isEpochExhausted`.
 _OWNERS: Final = f"""
 WITH named AS (
-  SELECT *, posexplode(array({", ".join(PRODUCER_ID_FIELDS)})) AS (place, named_id) FROM {{states}} WHERE NOT is_tombstone
+  SELECT *, posexplode(array({", ".join(PRODUCER_ID_FIELDS)})) AS (place, named_id)
+  FROM {{states}} WHERE NOT is_tombstone
 ), owners AS (
   SELECT named_id, transactional_id, coordinator_partition, get(array{PRODUCER_ID_FIELDS}, min(place)) AS known_from,
     min(offset) AS first_record_offset, max(offset) AS last_record_offset,

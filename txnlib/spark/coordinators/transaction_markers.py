@@ -60,7 +60,8 @@ _CLOCKS: Final = f"""
 WITH clocks AS (
   SELECT topic, partition, {CLOCK} AS clock FROM {{coverage}} WHERE is_judged
 ), coordinators AS (
-  SELECT partition AS coordinator_partition, clock AS coordinator_clock FROM clocks WHERE topic = '{TRANSACTION_STATE_TOPIC}'
+  SELECT partition AS coordinator_partition, clock AS coordinator_clock
+  FROM clocks WHERE topic = '{TRANSACTION_STATE_TOPIC}'
 ), pairs AS (
   SELECT /*+ BROADCAST(coordinators, clocks) */ *
   FROM (SELECT DISTINCT coordinator_partition, topic, partition FROM {{decided}})
@@ -108,9 +109,11 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
 
 
 _DECIDED: Final = """
-SELECT decided_producer_id AS producer_id, inline(partitions), coordinator_partition, decided_ms AS at_ms, outcome AS type,
+SELECT decided_producer_id AS producer_id, inline(partitions), coordinator_partition, decided_ms AS at_ms,
+  outcome AS type,
   decided_epoch AS epoch, completed_ms IS NOT NULL AS is_complete,
-  struct(transactional_id, coordinator_partition, transaction_number, outcome AS type, decided_epoch AS epoch) AS decision
+  struct(transactional_id, coordinator_partition, transaction_number, outcome AS type, decided_epoch AS epoch)
+    AS decision
 FROM {instances} WHERE decided_ms IS NOT NULL
 """
 _FORTH: Final = f"OVER ({DECISIONS_AND_MARKERS} {BEFORE})"
@@ -132,12 +135,14 @@ WITH timed AS (
     clock_offset_ms, clocks_differ_ms
   FROM {{decided}} LEFT JOIN {{clocks}} AS clocks USING (coordinator_partition, topic, partition)
   UNION ALL
-  SELECT /*+ BROADCAST(offsets) */ producer_id, topic, partition, at_ms - coalesce(clock_offset_ms, 0), marker, NULL, NULL, NULL
+  SELECT /*+ BROADCAST(offsets) */ producer_id, topic, partition, at_ms - coalesce(clock_offset_ms, 0),
+    marker, NULL, NULL, NULL
   FROM {{written}}
   LEFT JOIN (
     SELECT producer_id, max(coordinator_partition) AS coordinator_partition FROM {{decided}} GROUP BY producer_id
   ) USING (producer_id)
-  LEFT JOIN (SELECT * FROM {{clocks}} WHERE clock_offset_ms <> 0) AS offsets USING (coordinator_partition, topic, partition)
+  LEFT JOIN (SELECT * FROM {{clocks}} WHERE clock_offset_ms <> 0) AS offsets
+    USING (coordinator_partition, topic, partition)
 ), beside AS (
   SELECT *, last({_TIMED_MARKER}, TRUE) {_FORTH} AS before, last({_TIMED_MARKER}, TRUE) {_BACK} AS after,
     last(if(decision IS NOT NULL, struct(decision.type, decision.epoch, at_ms), NULL), TRUE) {_FORTH} AS prior,
@@ -169,7 +174,10 @@ def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: D
 _TRANSACTION: Final = "transactional_id, coordinator_partition, transaction_number, producer_id, outcome, completed"
 _UNMARKED: Final = f"""
 SELECT *
-FROM (SELECT {_TRANSACTION}, start, inline(markers) FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL)
+FROM (
+  SELECT {_TRANSACTION}, start, inline(markers)
+  FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL
+)
 WHERE marker_offset IS NULL AND NOT is_followed
 """
 #: In these copies, holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log
@@ -181,6 +189,7 @@ JOIN (
   SELECT topic, partition, unix_millis(known_until) AS known_until_ms
   FROM {{coverage}} WHERE is_judged AND {SHOWS_MARKERS} AND NOT {BEGINS_LATE}
 ) AS whole USING (topic, partition)
-JOIN (SELECT topic, partition, min(at_ms) AS oldest_ms FROM {{markers}} GROUP BY topic, partition) USING (topic, partition)
+JOIN (SELECT topic, partition, min(at_ms) AS oldest_ms FROM {{markers}} GROUP BY topic, partition)
+  USING (topic, partition)
 WHERE known_until_ms > unix_millis(completed) + clocks_differ_ms AND oldest_ms < unix_millis(start)
 """

@@ -41,17 +41,20 @@ WITH prepared AS (
     last_update_ms, if(state = 'PrepareCommit', 'COMMIT', 'ABORT') AS decision
   FROM {{last}} WHERE state IN {_PREPARED}
 ), markers AS (
-  SELECT /*+ BROADCAST(prepared) */ * FROM {{spans}} LEFT SEMI JOIN prepared USING (producer_id) WHERE marker_offset IS NOT NULL
+  SELECT /*+ BROADCAST(prepared) */ *
+  FROM {{spans}} LEFT SEMI JOIN prepared USING (producer_id) WHERE marker_offset IS NOT NULL
 ), unmarked AS (
   SELECT transactional_id, coordinator_partition, sort_array(collect_set(struct(topic, partition))) AS unmarked
   FROM prepared LEFT ANTI JOIN markers
-  ON prepared.topic = markers.topic AND prepared.partition = markers.partition AND prepared.producer_id = markers.producer_id
+  ON prepared.topic = markers.topic AND prepared.partition = markers.partition
+    AND prepared.producer_id = markers.producer_id
     AND coalesce(marker_type = decision, TRUE) AND marker_epoch = prepared.producer_epoch
     AND coalesce(marker_coordinator_epoch >= coordinator_epoch, TRUE)
     AND coalesce({clock_ms("marker_ms")} >= {clock_ms("last_update_ms")} - {CLOCKS_DIFFER_MS}, TRUE)
   GROUP BY transactional_id, coordinator_partition
 )
-SELECT transactional_id, coordinator_partition, producer_id, producer_epoch, state, transaction_timeout_ms, record_offset,
+SELECT transactional_id, coordinator_partition, producer_id, producer_epoch, state, transaction_timeout_ms,
+  record_offset,
   coordinator_epoch, {instant("if(state != 'Empty', start_ms, NULL)")} AS transaction_start,
   {instant("last_update_ms")} AS last_update,
   coalesce(if(state IN {_PREPARED}, unmarked, partitions), array()) AS partitions,

@@ -68,7 +68,8 @@ def owner_findings(
     judge = partial(of_owners, highest=highest, whole_metadata_ms=whole_metadata_ms)
     text = f"""
     SELECT producer_id,
-      collect_list(struct(producer_id, transactional_id, coordinator_partition, last_record_offset, last_seen)) AS claims
+      collect_list(struct(producer_id, transactional_id, coordinator_partition, last_record_offset, last_seen))
+        AS claims
     FROM {{owners}} GROUP BY producer_id
     HAVING size(collect_set(transactional_id)) > 1 OR producer_id > {"NULL" if highest is None else highest}
     """

@@ -73,7 +73,10 @@ WHERE copies > 1
 #: The ranges of offsets in which copies have different batches.
 _SUSPECTS: Final = """
 SELECT topic, partition, bucket
-FROM (SELECT topic, partition, source, bucket, bit_xor(hash) AS print FROM {rows} GROUP BY topic, partition, source, bucket)
+FROM (
+  SELECT topic, partition, source, bucket, bit_xor(hash) AS print
+  FROM {rows} GROUP BY topic, partition, source, bucket
+)
 GROUP BY topic, partition, bucket HAVING min(print) != max(print)
 """
 
@@ -91,7 +94,8 @@ def _first_difference(rows: DataFrame, key: str, compared: tuple[str, ...]) -> D
     SELECT topic, partition, first.offset, first.producer_id, count,
       transform(first.copies, copy -> named_struct('source', copy.source, 'read', to_json(copy.read))) AS copies
     FROM (
-      SELECT topic, partition, min_by(struct(offset, highest AS producer_id, copies), offset) AS first, count(*) AS count
+      SELECT topic, partition, min_by(struct(offset, highest AS producer_id, copies), offset) AS first,
+        count(*) AS count
       FROM (
         SELECT {key}, max(producer_id) AS highest,
           sort_array(collect_set(struct(source, struct({", ".join(compared)}) AS read))) AS copies
@@ -110,16 +114,19 @@ def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, c
     """
     text = """
     WITH leaders AS (
-      SELECT topic, partition, greatest(log_start_offset, read_from_offset, first_offset, gap_offset) AS whole_from, end_offset
+      SELECT topic, partition, greatest(log_start_offset, read_from_offset, first_offset, gap_offset)
+        AS whole_from, end_offset
       FROM {coverage} WHERE is_judged AND is_current AND is_decoded AND damaged_offset IS NULL
     ), replicas AS (
       SELECT topic, partition, source, broker
-      FROM {coverage} WHERE NOT is_judged AND status != 'MISSING' AND NOT coalesce(is_deleted, FALSE) AND truncated IS NULL
+      FROM {coverage}
+      WHERE NOT is_judged AND status != 'MISSING' AND NOT coalesce(is_deleted, FALSE) AND truncated IS NULL
     ), newest AS (
       SELECT topic, partition, source, max(snapshot_offset) AS snapshot_offset
       FROM {snapshots} WHERE is_answer IS NULL GROUP BY topic, partition, source
     ), opened AS (
-      SELECT /*+ BROADCAST(leaders, replicas, newest) */ topic, partition, producer_id, broker, snapshot_offset, producer_epoch,
+      SELECT /*+ BROADCAST(leaders, replicas, newest) */ topic, partition, producer_id, broker, snapshot_offset,
+        producer_epoch,
         current_txn_first_offset AS first_offset
       FROM (SELECT * FROM {snapshots} WHERE current_txn_first_offset IS NOT NULL)
       JOIN newest USING (topic, partition, source, snapshot_offset)
@@ -129,7 +136,8 @@ def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, c
     )
     SELECT opened.topic, opened.partition, opened.producer_id, broker, snapshot_offset, producer_epoch, first_offset
     FROM opened LEFT ANTI JOIN (
-      SELECT topic, partition, producer_id, marker_offset, state.current_txn_first_offset IS NOT NULL AS is_open FROM {spans}
+      SELECT topic, partition, producer_id, marker_offset, state.current_txn_first_offset IS NOT NULL AS is_open
+      FROM {spans}
     ) AS known
     ON opened.topic = known.topic AND opened.partition = known.partition AND opened.producer_id = known.producer_id
       AND (is_open OR marker_offset > opened.first_offset)

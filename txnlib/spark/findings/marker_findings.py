@@ -59,7 +59,8 @@ WITH {_COORDINATORS}, history AS (
     CAST(NULL AS BIGINT) AS clocks_differ_ms
   FROM decided
   UNION ALL
-  -- Only markers of producers with decisions can be odd. To sort all others, too, would be most of the work of a report.
+  -- Only markers of producers with decisions can be odd. To sort all others, too, would be most of the work of a
+  -- report.
   SELECT producer_id, topic, partition, at_ms - clock_offset_ms, NULL, NULL, marker, clocks_differ_ms
   FROM {{markers}} JOIN clocks USING (producer_id, topic, partition)
 ), beside AS (
@@ -75,7 +76,8 @@ WITH {_COORDINATORS}, history AS (
 )
 SELECT /*+ BROADCAST(history) */ topic, partition, producer_id, transactional_id, marker.marker_offset AS offset,
   marker.first_offset, struct(marker.marker_type AS type, marker.marker_epoch AS epoch,
-    marker.marker_coordinator_epoch AS coordinator_epoch, at_ms AS ms, marker.first_offset IS NOT NULL AS ends_data, before, after,
+    marker.marker_coordinator_epoch AS coordinator_epoch, at_ms AS ms, marker.first_offset IS NOT NULL AS ends_data,
+    before, after,
     is_first, complete_since_ms, known_until_ms, clocks_differ_ms) AS marker
 FROM owned LEFT JOIN history USING (coordinator_partition)
 -- Nearly all markers are the first after a decision, and match it.
@@ -92,14 +94,17 @@ def undecided_aborts(transactions: DataFrame, producer_spans: DataFrame, coverag
 _UNDECIDED: Final = f"""
 WITH {_COORDINATORS}, clocks AS (
   SELECT coordinator_partition, topic, partition, {_CLOCKS}
-  FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}}) GROUP BY coordinator_partition, topic, partition
+  FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}})
+  GROUP BY coordinator_partition, topic, partition
 ), stamped_by AS (
   SELECT topic, partition, {CLOCK} AS clock FROM {{coverage}} WHERE is_judged
 ), ongoing AS (
   SELECT /*+ BROADCAST(coordinators, clocks, stamped_by) */ producer_id, producer_epoch, transactional_id,
-    coordinator_partition, start_ms, topic, partition, known_until_ms, coordinator_clock, clock_offset_ms, clocks_differ_ms, clock
+    coordinator_partition, start_ms, topic, partition, known_until_ms, coordinator_clock, clock_offset_ms,
+    clocks_differ_ms, clock
   FROM (
-    SELECT producer_id, producer_epoch, transactional_id, coordinator_partition, unix_millis(start) AS start_ms, inline(partitions)
+    SELECT producer_id, producer_epoch, transactional_id, coordinator_partition, unix_millis(start) AS start_ms,
+      inline(partitions)
     FROM {{transactions}} WHERE outcome = 'OPEN' AND start IS NOT NULL
   )
   JOIN coordinators USING (coordinator_partition)
@@ -111,7 +116,8 @@ FROM (
   SELECT producer_id, topic, partition, marker_offset, marker_epoch, marker_ms, first_offset
   FROM {{spans}} WHERE marker_type = 'ABORT' AND first_offset IS NOT NULL
 )
-LEFT ANTI JOIN (SELECT producer_id, inline(markers) FROM {{transactions}}) USING (producer_id, topic, partition, marker_offset)
+LEFT ANTI JOIN (SELECT producer_id, inline(markers) FROM {{transactions}})
+  USING (producer_id, topic, partition, marker_offset)
 JOIN ongoing USING (producer_id, topic, partition)
 WHERE marker_epoch = producer_epoch
 """
@@ -144,7 +150,8 @@ _STAMPED: Final = """
 SELECT *
 FROM {early}
 LEFT JOIN (
-  SELECT /*+ BROADCAST(early) */ topic, partition, producer_id, first_offset, marker_offset, start_ms, min(stamp_ms) AS stamp_ms
+  SELECT /*+ BROADCAST(early) */ topic, partition, producer_id, first_offset, marker_offset, start_ms,
+    min(stamp_ms) AS stamp_ms
   FROM (SELECT topic, partition, at_ms AS stamp_ms, marker.marker_offset AS stamp_offset FROM {markers})
   JOIN {early} AS early USING (topic, partition)
   WHERE stamp_offset BETWEEN first_offset AND marker_offset

@@ -71,9 +71,11 @@ def odd_producers(producer_spans: DataFrame, checks: ProducerChecks) -> DataFram
     text = f"""
     SELECT topic, partition, producer_id, collect_list(suspect) AS suspects,
       max(suspects_count) FILTER (WHERE is_last) AS suspects_count,
-      first(struct({", ".join(field.name for field in fields(NewestSpan))})) FILTER (WHERE is_last AND may_be_odd) AS newest
+      first(struct({", ".join(field.name for field in fields(NewestSpan))}))
+        FILTER (WHERE is_last AND may_be_odd) AS newest
     FROM (
-      SELECT /*+ BROADCAST(answered) */ *, {IS_NEWEST} AS is_last, {" OR ".join(f"({odd})" for odd in may_be_odd)} AS may_be_odd
+      SELECT /*+ BROADCAST(answered) */ *, {IS_NEWEST} AS is_last,
+        {" OR ".join(f"({odd})" for odd in may_be_odd)} AS may_be_odd
       FROM {{spans}} LEFT JOIN {{answered}} AS answered USING (topic, partition)
     )
     WHERE suspect IS NOT NULL OR (is_last AND (may_be_odd OR suspects_count > {SUSPECTS_KEPT}))
@@ -94,8 +96,8 @@ def abandoned_producers(producer_spans: DataFrame) -> DataFrame:
       FROM (
         SELECT topic, partition, producer_id, state.last_offset AS offset, {clock_ms("state.last_timestamp")} AS at_ms
         FROM {{spans}}
-        WHERE {IS_NEWEST} AND state.producer_epoch = 0 AND state.last_sequence = state.offset_delta AND marker_offset IS NULL
-          AND first_offset IS NULL AND span = 0
+        WHERE {IS_NEWEST} AND state.producer_epoch = 0 AND state.last_sequence = state.offset_delta
+          AND marker_offset IS NULL AND first_offset IS NULL AND span = 0
       )
     )
     WHERE at_ms + {LEFT_BEHIND_AFTER_MS} <= newest_ms

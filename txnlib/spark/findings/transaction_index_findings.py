@@ -13,10 +13,12 @@ from txnlib.spark.joins import select
 #: have an index of few partitions. An empty index file has a row, too: its segment has no aborts.
 _INDEX: Final = """
 WITH whole AS (
-  SELECT topic, partition, source, end_offset, gap_offset, coalesce(read_from_offset, 0) AS read_from_offset, log_start_offset
+  SELECT topic, partition, source, end_offset, gap_offset,
+    coalesce(read_from_offset, 0) AS read_from_offset, log_start_offset
   FROM {coverage} WHERE is_judged AND damaged_offset IS NULL AND tail IN ('CLEAN', 'ZEROS')
 ), entries AS (
-  SELECT /*+ BROADCAST(whole) */ *, last_offset AS marker_offset FROM {index} JOIN whole USING (topic, partition, source)
+  SELECT /*+ BROADCAST(whole) */ *, last_offset AS marker_offset
+  FROM {index} JOIN whole USING (topic, partition, source)
 ), aborts AS (
   SELECT /*+ BROADCAST(entries) */ topic, partition, producer_id, marker_offset, first_offset, last_offset
   FROM {spans} LEFT SEMI JOIN entries USING (topic, partition) WHERE marker_type = 'ABORT'
@@ -39,7 +41,8 @@ def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame,
         max(log_start_offset) AS log_start_offset
       FROM entries GROUP BY topic, partition
     ) AS files USING (topic, partition)
-    WHERE marker_offset < newest_entry AND marker_offset >= first_segment AND coalesce(last_offset >= log_start_offset, TRUE)
+    WHERE marker_offset < newest_entry AND marker_offset >= first_segment
+      AND coalesce(last_offset >= log_start_offset, TRUE)
     """
     return select(_INDEX + text, spans=producer_spans, index=aborted_transactions, coverage=coverage)
 

@@ -87,7 +87,9 @@ _ODD: Final = f"""
 SELECT DISTINCT topic, partition, producer_id, explode(array_compact(array(
     suspect.batch.base_offset, suspect.before.last_offset - suspect.before.offset_delta,
     if(is_outside, state.last_offset - state.offset_delta, NULL)))) AS base_offset
-FROM (SELECT *, {IS_NEWEST} AND span > 0 AND first_offset IS NULL AND marker_offset IS NULL AS is_outside FROM {{spans}})
+FROM (
+  SELECT *, {IS_NEWEST} AND span > 0 AND first_offset IS NULL AND marker_offset IS NULL AS is_outside FROM {{spans}}
+)
 WHERE suspect IS NOT NULL OR is_outside
 ORDER BY topic, partition, producer_id, base_offset LIMIT {ODD_CHECKED}
 """

@@ -64,7 +64,8 @@ WITH judged AS (
     CASE WHEN {BEGINS_BY_SCOPE} THEN read_from_offset ELSE least(log_start_offset, first_offset) END AS begins_at,
     CASE WHEN log_start_offset > first_offset THEN log_start_offset END AS deleted_until,
     -- At the log start it says nothing: a leader raises it to there.
-    CASE WHEN answered_stable_offset > coalesce(log_start_offset, 0) THEN answered_stable_offset END AS answered_stable_offset
+    CASE WHEN answered_stable_offset > coalesce(log_start_offset, 0) THEN answered_stable_offset END
+      AS answered_stable_offset
   FROM {{coverage}} WHERE is_judged
 ), of_snapshots AS (
   SELECT /*+ BROADCAST(judged) */ topic, partition, source, snapshot_offset, is_answer,
@@ -78,7 +79,8 @@ WITH judged AS (
 SELECT topic, partition, source, truncated, overlap_offset, begins_at, deleted_until, answered_stable_offset, shown,
   seed.snapshot_offset, seed.is_answered
 FROM judged LEFT JOIN (
-  SELECT topic, partition, source, min(CASE WHEN may_seed THEN struct(snapshot_offset, is_answer AS is_answered) END) AS seed,
+  SELECT topic, partition, source,
+    min(CASE WHEN may_seed THEN struct(snapshot_offset, is_answer AS is_answered) END) AS seed,
     min_by(struct(snapshot_offset AS at, open), snapshot_offset) FILTER (WHERE is_behind_deleted) AS shown
   FROM of_snapshots GROUP BY topic, partition, source
 ) USING (topic, partition, source)
@@ -95,12 +97,14 @@ def batches_of(record_batches: DataFrame, producer_snapshots: DataFrame, judged:
 #: One synthetic batch per producer of the snapshot before the log. Appending it results in the snapshot's state. An
 #: answer is of a state behind any batch.
 _SEEDS: Final = f"""
-SELECT /*+ BROADCAST(judged) */ topic, partition, producer_id, begins_at - 1 AS base_offset, last_offset, producer_epoch,
+SELECT /*+ BROADCAST(judged) */ topic, partition, producer_id, begins_at - 1 AS base_offset, last_offset,
+  producer_epoch,
   last_sequence AS base_sequence, last_sequence, last_timestamp_ms AS max_timestamp_ms,
   current_txn_first_offset IS NOT NULL AS is_transactional, FALSE AS is_marker, CAST(NULL AS STRING) AS control_type,
   coordinator_epoch, CAST(NULL AS BIGINT) AS records, CAST(NULL AS BIGINT) AS bytes, FALSE AS is_broker_clock,
   current_txn_first_offset AS opens_at, TRUE AS is_seed, if(is_answer, {MAX_INT64}, snapshot_offset) AS snapshot_offset,
-  1 AS batches, begins_at - 1 AS last_batch_offset, last_timestamp_ms AS first_timestamp_ms, last_offset AS first_batch_end,
+  1 AS batches, begins_at - 1 AS last_batch_offset, last_timestamp_ms AS first_timestamp_ms,
+  last_offset AS first_batch_end,
   CAST(NULL AS {RUN_BATCHES}) AS run_batches
 FROM {{snapshots}} JOIN {{judged}} AS judged USING (topic, partition, source, snapshot_offset)
 WHERE producer_id IS NOT NULL AND is_answer <=> is_answered AND {_MAY_SEED}
@@ -123,7 +127,8 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
 
 
 _READ: Final = f"""
-SELECT topic, partition, producer_id, base_offset, last_offset, producer_epoch, base_sequence, last_sequence, max_timestamp_ms,
+SELECT topic, partition, producer_id, base_offset, last_offset, producer_epoch, base_sequence, last_sequence,
+  max_timestamp_ms,
   is_transactional, is_control AS is_marker, control_type, coordinator_epoch, CAST(records_count AS BIGINT) AS records,
   CAST(size AS BIGINT) AS bytes, timestamp_type = 'LOG_APPEND_TIME' AS is_broker_clock,
   CASE WHEN is_transactional AND NOT is_control THEN base_offset END AS opens_at, FALSE AS is_seed,
@@ -158,7 +163,8 @@ SELECT /*+ BROADCAST(judged) */ {_COLUMNS},
   span > 0 OR NOT coalesce(begins_at > 0 AND snapshot_offset IS NULL, FALSE)
     OR coalesce(marker_offset IS NULL AND begins_at <= answered_stable_offset, FALSE) AS is_start_exact,
   coalesce(marker_offset IS NULL AND last_offset < deleted_until AND first_offset < shown.at
-    AND NOT exists(shown.open, known -> known.producer_id = spans.producer_id AND known.first_offset = spans.first_offset),
+    AND NOT exists(shown.open, known -> known.producer_id = spans.producer_id
+      AND known.first_offset = spans.first_offset),
     FALSE) AS is_forgotten
 FROM {{spans}} AS spans LEFT JOIN {{judged}} AS judged USING (topic, partition)
 """

@@ -87,9 +87,11 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
     is_stamped = f"(({is_marker}) OR (timestamp_type = 'LOG_APPEND_TIME' AND {size_of_batch} <= {PAGE}))"
     # The times of a run do not fall.
     pieces = f"""
-    SELECT topic, partition, leader_epoch, block, cut, max(if({is_stamped}, {clock_ms("max_timestamp_ms")}, NULL)) AS latest_ms,
+    SELECT topic, partition, leader_epoch, block, cut,
+      max(if({is_stamped}, {clock_ms("max_timestamp_ms")}, NULL)) AS latest_ms,
       min(if({is_stamped}, {clock_ms(FIRST_TIMESTAMP_MS)}, NULL)) AS earliest_ms,
-      sum(if(coalesce(base_offset < high_watermark, TRUE) AND coalesce(last_offset >= log_start_offset, TRUE), size, 0L)) AS size
+      sum(if(coalesce(base_offset < high_watermark, TRUE) AND coalesce(last_offset >= log_start_offset, TRUE),
+        size, 0L)) AS size
     FROM (
       SELECT *, coalesce(partition_leader_epoch, -1) AS leader_epoch,
         coalesce(size(filter(cuts, cut -> cut <= base_offset)), 0) AS cut
@@ -109,7 +111,8 @@ _PIECES: Final = "PARTITION BY topic, partition, leader_epoch ORDER BY"
 _FROM_HERE: Final = f"OVER ({_PIECES} block DESC, cut DESC {UNTIL_NOW})"
 _AROUND: Final = f"""
 WITH pieces AS (
-  SELECT topic, partition, leader_epoch, block, cut, CAST(NULL AS BIGINT) AS at, latest_ms, earliest_ms, size FROM {{sums}}
+  SELECT topic, partition, leader_epoch, block, cut, CAST(NULL AS BIGINT) AS at, latest_ms, earliest_ms, size
+  FROM {{sums}}
   UNION ALL
   -- The piece that begins at each point. Its batches may be missing.
   SELECT topic, partition, leader_epoch, block, place + 1, at, NULL, NULL, 0
@@ -148,7 +151,8 @@ SELECT topic, partition, producer_id, start_offset,
 FROM (
   SELECT *
   FROM {{batches}} JOIN {{cut}} AS cut USING (topic, partition, source)
-  JOIN (SELECT topic, partition, producer_id, start_offset FROM {{opened}}) AS spans USING (topic, partition, producer_id)
+  JOIN (SELECT topic, partition, producer_id, start_offset FROM {{opened}}) AS spans
+    USING (topic, partition, producer_id)
   WHERE is_control AND control_type IS NOT NULL AND base_offset > start_offset
     AND NOT ({survives("partition_leader_epoch", "base_offset")})
 )

@@ -127,7 +127,9 @@ _LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(W
 _OPEN: Final = {"markers": f"coalesce(markers.markers, {_LONE_MARKER})"}
 
 GATHERED: Final = f"""
-WITH places AS (SELECT producer_id, collect_set(struct(topic, partition)) AS places FROM {{opened}} GROUP BY producer_id),
+WITH places AS (
+  SELECT producer_id, collect_set(struct(topic, partition)) AS places FROM {{opened}} GROUP BY producer_id
+),
 here AS (SELECT DISTINCT topic, partition FROM {{opened}}),
 
 -- The newest markers of each producer on the partitions where it has something open.
@@ -147,7 +149,8 @@ checks AS (
   GROUP BY topic, partition, producer_id, start_offset
 ),
 
--- What the markers of each producer on each other partition show. A marker is explained if a coordinator's transaction has it.
+-- What the markers of each producer on each other partition show. A marker is explained if a coordinator's transaction
+-- has it.
 explained AS (
   SELECT DISTINCT producer_id, marker.topic AS of_topic, marker.partition AS of_partition, marker.marker_offset,
     true AS is_explained
@@ -199,23 +202,26 @@ seen AS (
 clocks AS (
   SELECT topic, partition, collect_list({struct(ClockDifference, {"offset_ms": "coalesce(offset_ms, 0)"})}) AS clocks
   FROM (
-    SELECT topic, partition, coordinator_partition, max(clock_offset_ms) AS offset_ms, max(clocks_differ_ms) AS differ_ms
-    FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}}) LEFT SEMI JOIN here USING (topic, partition)
+    SELECT topic, partition, coordinator_partition, max(clock_offset_ms) AS offset_ms,
+      max(clocks_differ_ms) AS differ_ms
+    FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}})
+    LEFT SEMI JOIN here USING (topic, partition)
     GROUP BY topic, partition, coordinator_partition
   )
   WHERE differ_ms IS NOT NULL
   GROUP BY topic, partition
 ),
 
--- How far the newest marker of each producer is behind its newest decision. With few samples, or if they do not agree, the worst
--- of them. A lost marker makes a clock look further behind than it is.
+-- How far the newest marker of each producer is behind its newest decision. With few samples, or if they do not agree,
+-- the worst of them. A lost marker makes a clock look further behind than it is.
 lags AS (
   SELECT topic, partition,
     CASE WHEN count({_LAG}) >= {SAMPLES}
       AND {quantile(_LAG, 0.75)} - {quantile(_LAG, 0.25)} <= {CLOCKS_DIFFER_MS}
       THEN {quantile(_LAG, 0.25)} ELSE min({_LAG}) END AS clock_lag_ms
   FROM (
-    SELECT topic, partition, producer_id, max_by(struct(decided, outcome, decided_epoch), last_record_offset) AS decision
+    SELECT topic, partition, producer_id,
+      max_by(struct(decided, outcome, decided_epoch), last_record_offset) AS decision
     FROM (
       SELECT producer_id, last_record_offset, decided, outcome, decided_epoch, inline(partitions)
       FROM {{transactions}} WHERE completed IS NOT NULL
@@ -251,7 +257,8 @@ claims AS (
     FROM {{coordinator_states}}
   ) USING (transactional_id, coordinator_partition, producer_id, first_record_offset)
   LEFT JOIN (
-    SELECT transactional_id, coordinator_partition, state, producer_epoch, transaction_timeout_ms, start_ms, last_update_ms,
+    SELECT transactional_id, coordinator_partition, state, producer_epoch, transaction_timeout_ms, start_ms,
+      last_update_ms,
       record_ms, coordinator_epoch AS record_coordinator_epoch, record_offset, is_superseded, hole_ms,
       client_transaction_version, partitions
     FROM {{last_records}}
@@ -275,7 +282,8 @@ decisions AS (
 told AS (
   SELECT name, {ALARMING_FINDINGS} AS is_alarming, producer_id AS of_producer, transactional_id
   FROM {{findings}}
-  WHERE {ALARMING_FINDINGS} OR name IN ('{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}', '{Finding.LIVE_OWNER_UNKNOWN.name}')
+  WHERE {ALARMING_FINDINGS}
+    OR name IN ('{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}', '{Finding.LIVE_OWNER_UNKNOWN.name}')
 ),
 named AS (
   SELECT producer_id,

@@ -94,7 +94,8 @@ def open_transactions(
 
 #: One row per coordinator partition with records. Columns: those of CoordinatorLog.
 _COORDINATOR_LOGS: Final = f"""
-SELECT coordinator_partition AS partition, max(coordinator_epoch) AS newest_coordinator_epoch, max(offset) AS last_offset,
+SELECT coordinator_partition AS partition, max(coordinator_epoch) AS newest_coordinator_epoch,
+  max(offset) AS last_offset,
   max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms
 FROM {{states}} GROUP BY coordinator_partition
 """

@@ -135,17 +135,20 @@ def group_positions(
     ), asked AS (
       SELECT topic AS committed_topic, CAST(partition AS INT) AS committed_partition FROM {{places}}
     ), commits AS (
-      SELECT /*+ BROADCAST(judged, asked) */ topic, partition, producer_id, offset, group_id, committed_topic, committed_partition,
+      SELECT /*+ BROADCAST(judged, asked) */ topic, partition, producer_id, offset, group_id,
+        committed_topic, committed_partition,
         is_tombstone, committed_offset, commit_timestamp_ms
       FROM {{committed_offsets}}
       LEFT SEMI JOIN judged USING (topic, partition, source)
       LEFT SEMI JOIN asked USING (committed_topic, committed_partition)
     ), ended AS (
-      SELECT *, last(marker_type, TRUE) OVER (PARTITION BY producer_id, topic, partition ORDER BY offset DESC) AS ended_by
+      SELECT *, last(marker_type, TRUE) OVER (PARTITION BY producer_id, topic, partition ORDER BY offset DESC)
+        AS ended_by
       FROM (
         SELECT *, CAST(NULL AS STRING) AS marker_type FROM commits WHERE producer_id IS NOT NULL AND NOT is_tombstone
         UNION ALL
-        SELECT topic, partition, producer_id, marker_offset, NULL, NULL, NULL, NULL, NULL, NULL, coalesce(marker_type, '')
+        SELECT topic, partition, producer_id, marker_offset, NULL, NULL, NULL, NULL, NULL, NULL,
+          coalesce(marker_type, '')
         FROM {{spans}} WHERE topic = '{GROUP_METADATA_TOPIC}' AND marker_offset IS NOT NULL
       )
     ), effective AS (
@@ -155,7 +158,8 @@ def group_positions(
         committed_offset, commit_timestamp_ms
       FROM ended WHERE group_id IS NOT NULL AND ended_by = 'COMMIT'
     )
-    SELECT group_id, committed_topic AS topic, committed_partition AS partition, newest.committed_offset, newest.commit_timestamp_ms
+    SELECT group_id, committed_topic AS topic, committed_partition AS partition,
+      newest.committed_offset, newest.commit_timestamp_ms
     FROM (
       SELECT group_id, committed_topic, committed_partition,
         max(struct(offset, is_tombstone, committed_offset, commit_timestamp_ms)) AS newest

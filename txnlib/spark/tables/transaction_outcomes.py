@@ -83,9 +83,8 @@ _EVIDENCE: Final = _case(
         "other_offset IS NOT NULL": quoted(MarkerEvidence.DIFFERS),
         "placed.marker_offset IS NOT NULL": quoted(MarkerEvidence.AGREES),
         "is_lost": quoted(MarkerEvidence.ABSENT),
-        f"decision_state = {quoted(DecisionState.DECIDED)} AND is_whole AND known_ms >= decided_ms AND NOT is_followed": quoted(
-            MarkerEvidence.ABSENT
-        ),
+        f"decision_state = {quoted(DecisionState.DECIDED)} AND is_whole AND known_ms >= decided_ms"
+        " AND NOT is_followed": quoted(MarkerEvidence.ABSENT),
         "TRUE": quoted(MarkerEvidence.HIDDEN),
     }
 )
@@ -98,7 +97,8 @@ _MOST_RAISED: Final = f"CASE outcome WHEN 'COMMIT' THEN {MOST_RAISED['COMMIT']} 
 #: completion. If only its Complete record is left, its partitions are lost, too. Then its markers tell them.
 PLACED: Final = f"""
 WITH decided AS (
-  SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome, {_DECISION_STATE} AS decision_state,
+  SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome,
+    {_DECISION_STATE} AS decision_state,
     coalesce(decided_epoch, producer_epoch) - {_MOST_RAISED} AS records_from,
     coalesce(decided_epoch, producer_epoch) - CASE WHEN outcome != 'OPEN' AND transaction_version >= 2 THEN 1 ELSE 0 END
       AS records_until,
@@ -113,7 +113,8 @@ WITH decided AS (
       'topic', p.topic, 'partition', p.partition, 'marker_offset', CAST(NULL AS BIGINT), 'is_followed', FALSE))))
   FROM decided
 ), by_time AS (
-  SELECT {_KEY}, 'MARKER_TIME' AS known_from, topic, partition, max(marker_offset) AS marker_offset, FALSE AS is_followed
+  SELECT {_KEY}, 'MARKER_TIME' AS known_from, topic, partition, max(marker_offset) AS marker_offset,
+    FALSE AS is_followed
   FROM {{producer_spans}} JOIN (
     SELECT {_KEY}, producer_id, decided_outcome, epoch, start_ms, completed_ms
     FROM decided WHERE decision_state = {quoted(DecisionState.COMPLETE)} AND markers IS NULL
@@ -134,7 +135,8 @@ FROM decided JOIN (
 
 #: What transactions wrote: with the marker that ended it, or with none yet.
 _SPANS: Final = f"""spans AS (
-  SELECT {_PRODUCER}, producer_epoch, if(marker_offset IS NULL, state.producer_epoch, NULL) AS newest_epoch, marker_offset,
+  SELECT {_PRODUCER}, producer_epoch, if(marker_offset IS NULL, state.producer_epoch, NULL) AS newest_epoch,
+    marker_offset,
     first_timestamp_ms, {_OF_SPAN}
   FROM {{producer_spans}} WHERE marker_offset IS NOT NULL OR ({IS_OPEN})
 )"""
@@ -154,7 +156,8 @@ odd AS (
   FROM (
     SELECT {_PRODUCER}, other_offset, min_by(struct({_KEY}), abs(at_ms - coalesce(decided_ms, start_ms))) AS of
     FROM {{placed}} JOIN (
-      SELECT name, {_PRODUCER}, marker_offset AS other_offset, marker_type AS other_type, {clock_ms("marker_ms")} AS at_ms
+      SELECT name, {_PRODUCER}, marker_offset AS other_offset, marker_type AS other_type,
+        {clock_ms("marker_ms")} AS at_ms
       FROM spans JOIN odd USING ({_PRODUCER}, marker_offset)
     ) USING ({_PRODUCER})
     WHERE name = CASE WHEN decision_state IN {_UNDECIDED} THEN {_EARLY} ELSE {_SPLIT} END
@@ -173,10 +176,12 @@ odd AS (
   SELECT {_KEY}, topic, partition, TRUE AS is_lost FROM {{lost}}
 ), proven AS (
   SELECT /*+ BROADCAST(of_copy, gone, lost, against) */ {_KEY}, topic, partition,
-    producer_id, producer_epoch, is_two_phase_commit, decided_outcome, decision_state, records_from, records_until, start_ms,
+    producer_id, producer_epoch, is_two_phase_commit, decided_outcome, decision_state,
+    records_from, records_until, start_ms,
     decided_ms, completed_ms, epoch, known_from, is_followed,
     coalesce(other_offset, placed.marker_offset) AS marker_offset, {_EVIDENCE} AS evidence, is_gone, is_captured,
-    is_captured IS NULL AS is_not_captured, gap_offset IS NOT NULL AS has_hole, damaged_offset IS NOT NULL AS is_damaged,
+    is_captured IS NULL AS is_not_captured, gap_offset IS NOT NULL AS has_hole,
+    damaged_offset IS NOT NULL AS is_damaged,
     NOT is_decoded AS is_not_decoded, gap_offset, damaged_offset, begins_late, from_offset,
     NOT coalesce(known_ms > coalesce(completed_ms, decided_ms), FALSE) AS is_not_known_to_the_end,
     coalesce(date_format({instant("known_ms")}, "yyyy-MM-dd'T'HH:mm:ss'Z'"), 'an unknown instant')
@@ -199,7 +204,8 @@ odd AS (
   FROM proven LEFT JOIN spans ON proven.topic = spans.topic AND proven.partition = spans.partition
     AND proven.producer_id = spans.producer_id AND proven.marker_offset <=> spans.marker_offset
 )
-SELECT {_KEY}, {_PRODUCER}, producer_epoch, known_from, is_two_phase_commit, decided_outcome, decision_state, decided_ms,
+SELECT {_KEY}, {_PRODUCER}, producer_epoch, known_from, is_two_phase_commit, decided_outcome, decision_state,
+  decided_ms,
   evidence, marker_offset, {", ".join(f"CASE WHEN is_own THEN {name} END AS {name}" for name in _OF_SPAN.split(", "))},
   {_case({fact: _sentence(text, _HIDDEN_BY_VALUES) for fact, text in HIDDEN_BY.items()})}
     AS hidden_by
@@ -230,12 +236,15 @@ owners AS (
   WHERE size(owners) = 1
 ), unlisted AS (
   SELECT transactional_id, coordinator_partition, CAST(NULL AS BIGINT) AS transaction_number, 'PARTITION' AS known_from,
-    CAST(NULL AS BOOLEAN) AS is_two_phase_commit, CAST(NULL AS STRING) AS decided_outcome, CAST(NULL AS BIGINT) AS decided_ms,
+    CAST(NULL AS BOOLEAN) AS is_two_phase_commit, CAST(NULL AS STRING) AS decided_outcome,
+    CAST(NULL AS BIGINT) AS decided_ms,
     {quoted(DecisionState.NOT_KNOWN)} AS decision_state, CAST(NULL AS STRING) AS hidden_by,
     {_PRODUCER}, producer_epoch, marker_offset, {_OF_SPAN},
-    CASE WHEN marker_offset IS NULL THEN {quoted(MarkerEvidence.ABSENT)} ELSE {quoted(MarkerEvidence.AGREES)} END AS evidence
+    CASE WHEN marker_offset IS NULL THEN {quoted(MarkerEvidence.ABSENT)} ELSE {quoted(MarkerEvidence.AGREES)} END
+      AS evidence
   FROM (SELECT * FROM spans WHERE first_offset IS NOT NULL) AS spans
-  LEFT ANTI JOIN (SELECT {_PRODUCER}, first_offset FROM {{found}} WHERE first_offset IS NOT NULL) USING ({_PRODUCER}, first_offset)
+  LEFT ANTI JOIN (SELECT {_PRODUCER}, first_offset FROM {{found}} WHERE first_offset IS NOT NULL)
+    USING ({_PRODUCER}, first_offset)
   LEFT JOIN owners USING (producer_id)
 ), stated AS (
   SELECT *, {_STATE} AS marker FROM (SELECT {_ROW} FROM {{found}} UNION ALL SELECT {_ROW} FROM unlisted)
