@@ -99,7 +99,10 @@ def test_json_tells_what_the_report_tells():
     assert told["found"]["as_of"] == "2026-11-21T07:42:41.899Z"
 
 
-FIELDS = "schema_version success exit_code error cluster run_id version started finished duration_seconds written found"
+FIELDS = (
+    "schema_version success exit_code error cluster run_id version engine started finished duration_seconds written"
+    " found"
+)
 FOUND = (
     "as_of as_of_basis newest_capture newest_capture_age_seconds tables answer verdicts transactions_by_verdict"
     " transactions transactions_left_out ended acknowledged lag brokers coverage findings named_findings"

@@ -1,7 +1,6 @@
 """Audits of the same logs in other ways: the same verdicts, or less."""
 
 import shutil
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -99,16 +98,3 @@ def test_every_table_is_the_same_with_runs_and_without(captures, name, monkeypat
     assert len(runs["record_batches"]) < len(batches.rows("record_batches"))
     for table in ALL:
         assert printed(runs[table]) == printed(batches.rows(table)), table
-
-
-def test_many_open_transactions_are_judged_as_few_are(captures, monkeypatch):
-    capture = captures / "cluster-3.9"
-    few = audited(capture / "brokers", "--as-of", str(live_output.as_of(capture)))
-    assert len(few.rows("open_transactions")) > 2
-    monkeypatch.setattr(import_module("txnlib.spark.tables.open_transactions"), "MOST_TOGETHER", 0)
-
-    def in_order(rows):
-        names = ("topic", "partition", "start_offset", "producer_id")
-        return sorted(rows, key=lambda row: [row[name] for name in names])
-
-    assert in_order(few.made_again("open_transactions")) == in_order(few.rows("open_transactions"))

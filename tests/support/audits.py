@@ -54,25 +54,12 @@ class AuditTables:
             self._rows[name] = arrow_of(self.run.tables.read(name)).to_pylist()
         return self._rows[name]
 
-    def made_again(self, name: str) -> list[dict[str, Any]]:
-        """The rows that the step of a table makes now. The table stays."""
-        self.make(name)
-        return _made(self.run, name)
-
     def finished(self, *names: str) -> Path:
         """The folder, with these tables, once the run is marked as done."""
         self.make(*names)
         self.run.note("RUNNING")
         close(self.run, summary_of(self.run))
         return Path(self.folder.name)
-
-
-def _made(run: Run, name: str) -> list[dict[str, Any]]:
-    step = next(step for step in AUDIT_STEPS if step.name == name)
-    assert isinstance(step, TableStep)
-    made = step.transform(run)
-    rows: list[dict[str, Any]] = (made if isinstance(made, pa.Table) else arrow_of(made)).to_pylist()
-    return rows
 
 
 def printed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -96,7 +83,11 @@ def made_of(name: str, settings: Settings, **frames: DataFrame) -> list[dict[str
         tables = RunStore(engine.store(folder, None), settings.cluster, settings.run_id)
         for each, rows in frames.items():
             tables.write(each, rows)
-        return _made(Run(engine, tables, settings, datetime.now(UTC)), name)
+        step = next(step for step in AUDIT_STEPS if step.name == name)
+        assert isinstance(step, TableStep)
+        made = step.transform(Run(engine, tables, settings, datetime.now(UTC)))
+        found: list[dict[str, Any]] = (made if isinstance(made, pa.Table) else arrow_of(made)).to_pylist()
+        return found
 
 
 #: What was audited in this session: several tests look at the same audit, and none changes its tables.
