@@ -73,7 +73,9 @@ def audit(
         mode=mode,
         follow_links=follow_links,
     )
-    run = open_run(request, silent if progress is None else progress)
+    say = silent if progress is None else progress
+    run = open_run(request, say)
+    run.ended = lambda name, written: say(f"{name}: {written}")
     carry_out_steps(run, AUDIT, take_over=take_over)
     summary = summary_of(run)
     close(run, summary)

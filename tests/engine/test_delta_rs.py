@@ -1,5 +1,6 @@
 """Tables that delta-rs keeps: what its commits say, and what they leave. Laws of both engines: test_store.py."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from deltalake import DeltaTable
 from tests.engine.test_store import rows
 from tests.support.frames import empty
 from txnlib.core.schema import TABLES as CATALOGUE
+from txnlib.engine import delta_rs
 from txnlib.engine.delta_rs import DeltaRsTables
 from txnlib.engine.tables import constraints_of, stored_columns
 from txnlib.spark.frames import arrow_of
@@ -36,6 +38,15 @@ def test_a_table_says_what_it_contains_and_what_it_demands(spark, tables):
     assert (metadata.description, metadata.partition_columns) == (CATALOGUE[NAME].comment, ["run_id"])
     demanded = {key for key in metadata.configuration if key.startswith("delta.constraints.")}
     assert demanded == {f"delta.constraints.{name}" for name in constraints_of(NAME)}
+
+
+def test_a_table_that_another_version_described_otherwise_goes_on(spark, tables, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_rs, "stored_columns", lambda name: [replace(c, comment="…") for c in stored_columns(name)])
+        tables.write(NAME, rows(spark, 1), STAMPS, replaced=OF_RUN)
+    tables.write(NAME, rows(spark, 2), STAMPS, replaced=OF_RUN)
+    assert [row["position"] for row in tables.read(NAME).collect()] == [2]
+    assert {field.metadata["comment"] for field in stored(tables).schema().fields} == {"…"}
 
 
 def test_rows_are_counted_as_they_pass(spark, tables):

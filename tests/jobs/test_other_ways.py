@@ -7,6 +7,7 @@ import pytest
 
 from tests.support import live_output
 from tests.support.audits import audited, audited_anew, printed
+from txnlib.engine import file_pool
 from txnlib.readers import batch_rows
 from txnlib.spark.schemas import TABLES
 
@@ -37,7 +38,7 @@ def stable(tables):
 def test_text_beside_raw_files_changes_nothing(spark, captures, name, dump):
     as_of = ("--as-of", str(live_output.as_of(captures / name)))
     raw, text = captures / name / "brokers", captures / name / "dumps" / dump
-    alone, mixed = audited(raw, *as_of), audited(spark, [raw, text], *as_of)
+    alone, mixed = audited(raw, *as_of), audited([raw, text], *as_of)
     assert (judged(mixed), stable(mixed)) == (judged(alone), stable(alone))
     assert [row for row in mixed.rows("findings") if row["name"] == "COPIES_DISAGREE"] == []
     assert any(row["source"].startswith("text:") for row in mixed.rows("coverage"))
@@ -94,6 +95,7 @@ def test_every_table_is_the_same_with_runs_and_without(captures, name, monkeypat
     folder = captures / name / "brokers"
     runs = {table: audited(folder).rows(table) for table in ALL}
     monkeypatch.setattr(batch_rows, "find_runs", lambda block, gaps: None)
+    monkeypatch.setattr(file_pool, "processes", lambda: 1)  # so that files are read here
     batches = audited_anew([folder])
     assert len(runs["record_batches"]) < len(batches.rows("record_batches"))
     for table in ALL:

@@ -15,7 +15,7 @@ from txnlib.core.schema import ALWAYS_THERE, TABLES
 from txnlib.core.schema.columns import Table
 from txnlib.engine.commits import Commit
 from txnlib.engine.tables import STATISTICS, constraints_of, statistics_of, stored_columns
-from txnlib.readers.arrow_schemas import commented_schema
+from txnlib.readers.arrow_schemas import arrow_schema, commented_schema
 from txnlib.spark.frames import batches_of
 from txnlib.spark.schemas import spark_schema
 
@@ -45,7 +45,8 @@ class DeltaRsTables:
     def write(
         self, name: str, made: DataFrame | pa.Table, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
     ) -> Commit:
-        schema = commented_schema(stored_columns(name))
+        # Without comments: a table may have others, of another version, and delta-rs would not merge them.
+        schema = arrow_schema(stored_columns(name))
         counted = _Counted(made.to_batches() if isinstance(made, pa.Table) else batches_of(made), stamps, schema)
         how: dict[str, Any] = {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": replaced}
         if note:
@@ -56,7 +57,7 @@ class DeltaRsTables:
             if first is None:
                 return Commit(0)
             batches = chain([first], batches)
-        write_deltalake(self._opened(name, schema), pa.RecordBatchReader.from_batches(schema, batches), **how)
+        write_deltalake(self._opened(name), pa.RecordBatchReader.from_batches(schema, batches), **how)
         return Commit(counted.rows)
 
     def delete(self, name: str, condition: str) -> None:
@@ -75,14 +76,14 @@ class DeltaRsTables:
     def _path(self, name: str) -> str:
         return f"{self.output}/{name}"
 
-    def _opened(self, name: str, schema: pa.Schema) -> DeltaTable:
+    def _opened(self, name: str) -> DeltaTable:
         """The table, created with its comments and constraints if it is not there."""
         if self.exists(name):
             return DeltaTable(self._path(name))
         about: Table = TABLES[name]
         table = DeltaTable.create(
             self._path(name),
-            schema,
+            commented_schema(stored_columns(name)),
             mode="ignore",
             description=about.comment,
             partition_by=["run_id", *about.partitioned_by],

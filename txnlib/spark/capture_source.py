@@ -61,7 +61,7 @@ class CaptureSource(ABC):
 
     def may_have(self, table: str) -> bool:
         """Whether the table may have rows, as far as it is known before any file is read."""
-        return any(may_hold(table, file) for file in self.capture.files)
+        return any(may_hold(table, file) for file in files_to_read(self.capture))
 
     @abstractmethod
     def forget(self) -> None:
