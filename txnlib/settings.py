@@ -73,8 +73,7 @@ class Setting:
 
     @property
     def argument(self) -> str:
-        """Its name in a request for an audit, and among the arguments of the library: that of the option, as argparse
-        makes it."""
+        """Its name in a request for an audit, and among the arguments of the library: that of the option."""
         return (self.option or "").removeprefix("--").replace("-", "_")
 
     @property
@@ -89,9 +88,8 @@ class Setting:
 
     def field(self, **more: Any) -> Any:
         """The field of a model that holds what is given, as pydantic's `create_model` takes it."""
-        limits: dict[str, Any] = (
-            {"strict": True, "ge": self.least, "le": self.most} if isinstance(self.default, int) else {}
-        )
+        is_number = isinstance(self.default, int)
+        limits: dict[str, Any] = {"strict": True, "ge": self.least, "le": self.most} if is_number else {}
         return self.kind | None, Field(default=None, **limits, **more)
 
 
@@ -370,10 +368,8 @@ class Settings(_Section):
 
     @property
     def run_id(self) -> str:
-        """The name of the run. A second audit of the same cluster as of the same instant replaces the first.
-
-        Engines write other characters than these into paths in different ways: then none finds the files of another.
-        """
+        """The name of the run. A second audit of the same cluster as of the same instant replaces the first."""
+        # Engines write other characters into paths in different ways: then none finds the files of another.
         name = self.cluster.encode("ascii", "backslashreplace").decode()
         return f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{self.as_of_ms}"
 
@@ -435,8 +431,7 @@ PRODUCERS_EXPIRE_BY_THEMSELVES_FROM: Final = (3, 4)
 
 
 def decide(given: Mapping[str, object], file: BaseModel, notes: object) -> dict[str, Any]:
-    """The settings that are given anywhere, by their name in Settings: options over the settings file over
-    capture.json.
+    """The settings that are given, by their name in Settings: options over the settings file over capture.json.
 
     `given`: by `Setting.argument`, in the units of the options. `file`: a SettingsFile. `notes`: those of capture.json,
     attributes with the names and the units of the settings.
@@ -444,11 +439,8 @@ def decide(given: Mapping[str, object], file: BaseModel, notes: object) -> dict[
     decided: dict[str, Any] = {}
     for name, each in SETTINGS.items():
         in_units = (given.get(each.argument), getattr(getattr(file, each.section), each.name))
-        values = (
-            *(value * each.unit if isinstance(value, int) else value for value in in_units),
-            getattr(notes, name, None),
-        )
-        value = next((value for value in values if value not in (None, "")), None)
+        scaled = [value * each.unit if isinstance(value, int) else value for value in in_units]
+        value = next((value for value in (*scaled, getattr(notes, name, None)) if value not in (None, "")), None)
         if value is not None:
             decided[name] = value
     if is_from(PRODUCERS_EXPIRE_BY_THEMSELVES_FROM, getattr(notes, "kafka_version", None)) is False:

@@ -1,4 +1,4 @@
-"""The SQL of the package is read alike by Spark and by the embedded engine: what one of them does not know is not used.
+"""Both engines read the SQL of the package alike: nothing in it is unknown to one.
 
 Seen with Sail 0.7.2. Without this, somebody finds it by an exception, or by other rows.
 """

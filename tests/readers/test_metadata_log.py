@@ -13,7 +13,7 @@ from txnlib.core.kafka.metadata_records import NO_OP_VALUE
 from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.batch_headers import Block
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
-from txnlib.readers.decoded_records import iter_metadata_records
+from txnlib.readers.decoded_metadata import iter_metadata_records
 from txnlib.readers.segment import Segment
 
 TOPIC_VALUE = b"\x01\x02\x00\x07orders" + bytes(16) + b"\x00"

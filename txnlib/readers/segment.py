@@ -24,16 +24,13 @@ from txnlib.readers.arrow_schemas import SAMPLE_BYTES, RowList, place_of, unread
 from txnlib.readers.batch_headers import Block, SegmentTail, UnreadableRange, read_blocks
 from txnlib.readers.batch_rows import batch_rows, offset_gaps
 from txnlib.readers.capture import READ_WHOLE
+from txnlib.readers.decoded_metadata import are_no_ops, block_rows, iter_metadata_records, metadata_log_rows
 from txnlib.readers.decoded_records import (
-    are_no_ops,
     batches_at,
-    block_rows,
     commit_rows,
     entry_rows,
     iter_commits,
     iter_entries,
-    iter_metadata_records,
-    metadata_log_rows,
     undecodable_markers,
 )
 from txnlib.readers.file_parts import Landmarks

@@ -32,7 +32,8 @@ from txnlib.core.text.lines import Lines
 from txnlib.readers import arrow_schemas
 from txnlib.readers.arrow_schemas import RowList
 from txnlib.readers.batch_rows import record_batches
-from txnlib.readers.decoded_records import entry_row, metadata_log_rows, metadata_row
+from txnlib.readers.decoded_metadata import metadata_log_rows, metadata_row
+from txnlib.readers.decoded_records import entry_row
 from txnlib.readers.text_events import BatchBlock, DumpPlace, Located
 
 _UNKNOWN: Final = -1

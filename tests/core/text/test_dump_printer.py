@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from txnlib.core.batch_runs import single_batches
 from txnlib.core.text.dump_printer import batch_line, coordinator_line, marker_line, value_size
 from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import read_table
@@ -50,7 +51,7 @@ def capture(request, captures: Path) -> tuple[Path, frozenset[str]]:
 
 def test_batches_and_markers_are_printed_as_the_tool_prints_them(capture):
     brokers, text = capture
-    batches = rows("record_batches", brokers)
+    batches = [batch for row in rows("record_batches", brokers) for batch in single_batches(row)]
     assert len(batches) > 10
     assert [batch_line(row) for row in batches if batch_line(row) not in text] == []
     markers = [row for row in batches if row["control_type"] is not None]
