@@ -30,6 +30,8 @@ from txnlib.spark.capture_source import CaptureSource
 SETTINGS: Final = {
     "RUST_LOG": "error",  # else a line on stderr for each hint that it does not know
     "SAIL_MODE": "local",
+    # Python's tracker of resources would complain on stderr of a program that Ctrl-C ended.
+    "PYTHONWARNINGS": "ignore:resource_tracker",
 }
 #: gRPC ends a connection after 30 minutes without a call. The port is closed, so there would be no other.
 _CHANNEL: Final = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)

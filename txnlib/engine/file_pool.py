@@ -46,8 +46,6 @@ def read_to_files(
         for number, bundle in enumerate(bundles):
             is_read(_read_bundle(number, bundle, tables, folder))
         return
-    # Python's tracker of resources would complain on stderr of a program that ended by Ctrl-C.
-    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     # A process that was forked from one with threads may wait for a lock of theirs for ever.
     with ProcessPoolExecutor(most, mp_context=get_context("spawn")) as pool:
         try:
