@@ -77,6 +77,8 @@ class UsageError(TxnlibError):
     """An invalid option or combination of options."""
 
 
+#: What to do without the embedded engine.
+ON_SPARK: Final = "to go on with Spark: --engine spark"
 #: Extra -> the package that must not be in the same environment: both are the module `pyspark`.
 _OTHER_PYSPARK: Final[Mapping[str, str]] = {"local": "pyspark", "spark": "pyspark-client"}
 
@@ -95,14 +97,13 @@ class MissingExtraError(UsageError, ImportError):
     """A package is not installed that an extra of txnlib brings."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(what, package, extra)
+        super().__init__(what, package, extra, hint=ON_SPARK if extra == "local" else "")
         self.what, self.package, self.extra = what, package, extra
 
     def says(self) -> str:
         lacks, other = f"{self.what} needs {self.package}", _OTHER_PYSPARK.get(self.extra)
         if other not in (None, self.package) and _is_installed(other):
-            apart = f"{lacks}: install 'txnlib[{self.extra}]' in another environment, because this one has {other}"
-            return apart + (". To go on with Spark: --engine spark" if self.extra == "local" else "")
+            return f"{lacks}: install 'txnlib[{self.extra}]' in another environment, because this one has {other}"
         # This Python's own pip, which knows txnlib from a clone or a wheel already, and needs no index that has it.
         remedy = f"{lacks}: {quote(sys.executable)} -m pip install 'txnlib[{self.extra}]'"
         if other:
@@ -115,8 +116,11 @@ class EngineError(TxnlibError):
 
     exit_code = ExitCode.FAILED
 
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, hint=ON_SPARK)
+
     def says(self) -> str:
-        return f"the embedded engine: {super().says()}. To go on with Spark: --engine spark"
+        return f"the embedded engine: {super().says()}"
 
 
 class ConfigError(TxnlibError):

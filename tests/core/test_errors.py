@@ -62,7 +62,7 @@ def test_an_error_speaks_of_what_its_caller_has(error: TxnlibError, in_python: s
 @pytest.mark.parametrize(
     ("extra", "package", "installed", "says"),
     [
-        ("local", "pysail", "pyspark", "in another environment, because this one has pyspark. To go on with Spark: "),
+        ("local", "pysail", "pyspark", "in another environment, because this one has pyspark"),
         ("spark", "pyspark", "pyspark-client", "in another environment, because this one has pyspark-client"),
         ("local", "pyspark", "", "-m pip install 'txnlib[local]'. Where there is a Spark already, as on Databricks: "),
         ("sql", "DuckDB", "pyspark", "-m pip install 'txnlib[sql]'"),
