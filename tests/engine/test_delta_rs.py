@@ -23,7 +23,7 @@ OF_RUN = "run_id = 'eu-1'"
 
 @pytest.fixture
 def tables(spark, tmp_path):
-    return DeltaRsTables(spark, str(tmp_path))
+    return DeltaRsTables(spark, str(tmp_path), str(tmp_path))
 
 
 def stored(tables):

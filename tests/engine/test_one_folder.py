@@ -74,7 +74,10 @@ def stamps(run_id, cluster="eu"):
 @pytest.mark.parametrize("name", NAMES)
 def test_both_engines_store_a_table_alike(spark, tmp_path, name):
     rows = any_rows(Random(name), name)
-    by_spark, embedded = SparkTables(spark, str(tmp_path / "spark")), DeltaRsTables(spark, str(tmp_path / "embedded"))
+    by_spark, embedded = (
+        SparkTables(spark, str(tmp_path / "spark")),
+        DeltaRsTables(spark, *[str(tmp_path / "embedded")] * 2),
+    )
     for tables in (by_spark, embedded):
         tables.write(name, rows, stamps("eu-1"), replaced="run_id = 'eu-1'")
     assert stored(embedded.output, name) == stored(by_spark.output, name)
@@ -86,7 +89,7 @@ def test_both_engines_store_a_table_alike(spark, tmp_path, name):
 def test_engines_take_turns_at_a_table(spark, tmp_path):
     cluster = ODD_CLUSTERS[0]
     run, other = (Settings(cluster=cluster, as_of_ms=number, as_of_basis="given").run_id for number in (1, 2))
-    by_spark, embedded = SparkTables(spark, str(tmp_path)), DeltaRsTables(spark, str(tmp_path))
+    by_spark, embedded = SparkTables(spark, str(tmp_path)), DeltaRsTables(spark, str(tmp_path), str(tmp_path))
     for number, tables in enumerate((by_spark, embedded, by_spark, embedded)):
         for run_id in (run, other)[: 2 - number % 2]:
             rows = waiting(f"{number}")

@@ -29,6 +29,8 @@ class DeltaRsTables:
 
     spark: SparkSession
     output: str
+    #: The same folder, by a path that the engine can read.
+    readable: str
     #: Tables that were seen; none of them goes away.
     _seen: set[str] = field(default_factory=set, repr=False, compare=False)
 
@@ -40,7 +42,9 @@ class DeltaRsTables:
     def read(self, name: str) -> DataFrame:
         """The rows of all runs. The schema is given because the stored one has comments: the engine takes them for a
         difference between columns (Sail 0.7.2: "physical input schema should be the same")."""
-        return self.spark.read.schema(spark_schema(stored_columns(name))).format("delta").load(self._path(name))
+        return (
+            self.spark.read.schema(spark_schema(stored_columns(name))).format("delta").load(f"{self.readable}/{name}")
+        )
 
     def write(
         self, name: str, made: DataFrame | pa.Table, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import tempfile
 from contextlib import suppress
@@ -30,6 +31,8 @@ from txnlib.spark.capture_source import CaptureSource
 SETTINGS: Final = {
     "RUST_LOG": "error",  # else a line on stderr for each hint that it does not know
     "SAIL_MODE": "local",
+    # The session of a step that takes long in Python, or of a notebook, would end after some minutes.
+    "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(7 * 24 * 3600),
     # Python's tracker of resources would complain on stderr of a program that Ctrl-C ended.
     "PYTHONWARNINGS": "ignore:resource_tracker",
 }
@@ -38,6 +41,8 @@ _CHANNEL: Final = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
 #: Seconds to wait for our connection.
 _PATIENCE: Final = 30
 _FOLDERS: Final = "txnlib-engine-"
+#: Paths that the engine reads as they are.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-]*")
 #: Schemes that delta-rs does not write to.
 _NOT_OURS: Final = ("hdfs:", "viewfs:", "dbfs:")
 
@@ -57,7 +62,16 @@ class EmbeddedEngine:
         """The tables under a local folder or the URI of an object store. Raises UsageError for any other place."""
         if schema is not None or str(output).startswith(_NOT_OURS):
             raise UsageError(f"the embedded engine does not write to {schema or output}: --engine spark")
-        return Store(self.spark, DeltaRsTables(self.spark, output or ""), output)
+        return Store(self.spark, DeltaRsTables(self.spark, output or "", self._readable(output or "")), output)
+
+    def _readable(self, output: str) -> str:
+        """A path by which the engine finds tables. It takes no path with a space, a percent sign or an umlaut (Sail
+        0.7.2: "No commit files found"), so a link in the private folder stands for such a one."""
+        if "://" in output or _PLAIN.fullmatch(output):
+            return output
+        link = self._folder / f"tables-{len(list(self._folder.glob('tables-*')))}"
+        link.symlink_to(output, target_is_directory=True)
+        return str(link)
 
     def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
         return PoolSource(self.spark, capture, earlier_parts, folder=self._folder)
@@ -69,7 +83,8 @@ class EmbeddedEngine:
         """Ends the session, then the server, and removes their files."""
         global _RUNNING
         _RUNNING = None
-        with suppress(Exception):  # the client has its own opinion of a server that is gone
+        self.spark.release_session_on_close = False  # to ask a server that hears nobody any more takes minutes
+        with suppress(Exception):
             self.spark.stop()
         self._server.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
