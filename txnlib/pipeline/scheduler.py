@@ -1,7 +1,6 @@
 """The scheduler of a run: tables and decisions, each once what it reads is there.
 
-A job is a list of steps; an audit is the lists of all three jobs. Most steps wait for a commit or for one slow task, so
-a small machine does four at a time.
+A job is a list of steps; an audit is the lists of all three jobs.
 """
 
 from __future__ import annotations

@@ -127,15 +127,6 @@ class Capture:
         """Total size of all files, in bytes, without what an earlier run has read."""
         return self.size - sum(segment.position for segment in self.resumed)
 
-    @property
-    def size_of_topics(self) -> dict[str, int]:
-        """Bytes of each topic. Files that name no topic count as those of coordinators."""
-        sizes: dict[str, int] = {}
-        for file in self.files:
-            topic = TRANSACTION_STATE_TOPIC if file.topic is None else file.topic
-            sizes[topic] = sizes.get(topic, 0) + file.size
-        return sizes
-
     def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:
         """The files of any of these kinds."""
         return tuple(file for file in self.files if file.kind in kinds)
