@@ -96,7 +96,8 @@ _MEMORY: Final = {
     "spans": "span + if(marker_offset IS NULL, 0, 1)",
     "marker": (
         "if(marker_offset IS NULL, marker_before, struct(marker_offset AS offset, marker_type AS type, marker_epoch AS"
-        " epoch, marker_coordinator_epoch AS coordinator_epoch, marker_ms AS ms))"
+        " epoch, marker_coordinator_epoch AS coordinator_epoch, marker_ms AS ms, marker_leader_epoch"
+        " AS leader_epoch))"
     ),
     "suspects": "suspects_count",
 }

@@ -26,7 +26,7 @@ from tests.support.dossier_samples import (
 from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
-from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, ClockDifference, EpochStamps, SiblingMarkers
+from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, EpochStamps, SiblingMarkers
 from txnlib.core.verdicts.dossier_evidence import best_claim, committed_siblings, evidence_of, is_start_proven
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.evidence import Crc, Election, Evidence, Owner

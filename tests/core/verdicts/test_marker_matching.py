@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 
 from tests.support.dossier_samples import DECISION, MARKER, NOON
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
-from txnlib.core.verdicts.history import MARKER_SLACK_MS, Clocks, Fit, fit, marker_epoch, match_markers, without_repeats
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks, Difference
+from txnlib.core.verdicts.match import Fit, fit, marker_epoch, match_markers, without_repeats
 
-ONE_CLOCK = Clocks()
-FAR = Clocks(differ_ms=300_000)
+#: Decisions are of coordinator partition 3.
+ONE_CLOCK = Clocks(here={0: "1"}, coordinators={3: {0: "1"}})
+#: Of two brokers that were not compared.
+FAR = Clocks(here={0: "2"}, coordinators={3: {0: "1"}})
+
+
+def measured(**difference: int) -> Clocks:
+    """Of two brokers that were compared."""
+    return replace(FAR, measured={("1", "2"): Difference(**difference)})
+
+
 
 
 def decision(at: int, *, takes: int | None = 20, **changes) -> CoordinatorDecision:
@@ -41,7 +51,7 @@ FITS = [
     ({}, {"ms": NOON + 100 - 300_000}, FAR, Fit.WITHIN_TOLERANCE),
     ({}, {"ms": NOON + 99 - 300_000}, FAR, Fit.NO),
     ({}, {"ms": NOON + 121 + 300_000}, FAR, Fit.NO),
-    ({}, {"ms": NOON + 7_310}, Clocks(offset_ms=7_200, differ_ms=1_000), Fit.EXACT),
+    ({}, {"ms": NOON + 7_310}, measured(offset_ms=7_200, error_ms=20, differ_ms=1_000), Fit.EXACT),
     ({}, {"ms": None}, ONE_CLOCK, Fit.UNTIMED),
     ({}, {"ms": 0}, ONE_CLOCK, Fit.UNTIMED),
     ({"said_ms": None}, {}, ONE_CLOCK, Fit.EXACT),
@@ -111,7 +121,7 @@ def every_matching(rows: int, columns: int):
 @given(st.lists(st.integers(0, 400), max_size=4), st.lists(st.integers(0, 400), max_size=4), st.booleans())
 def test_no_other_matching_has_more_pairs_or_fits_better(decided, marked, is_begin_known):
     decisions, markers = [decision(at) for at in sorted(decided)], [marker(at) for at in sorted(marked)]
-    clocks = Clocks(differ_ms=60)
+    clocks = measured(error_ms=20, differ_ms=60)
     fits = [[fit(each, other, clocks) for other in markers] for each in decisions]
     best = max(
         (len(pairs), sum(fits[d][m] for d, m in pairs))

@@ -68,7 +68,7 @@ COORDINATOR_STATES: Final = Table(
             "Tag 2: transaction version of the client, or of the cluster if it aborted.",
         ),
         Column("is_superseded", BOOLEAN, "Whether the current copy reaches beyond the record and lacks it."),
-        Column("hole_ms", LONG, "Time of the newest record, up to this one, after a hole."),
+        Column("hole_ms", LONG, "When the newest missing record before this one was written, at the latest."),
         Column("hole_offset", LONG, "Offset of the newest record, up to this one, after a hole."),
         Column(
             "suspect",
@@ -114,12 +114,15 @@ MARKERS: Final = Array(
         marker_epoch=INT,
         marker_coordinator_epoch=INT,
         marker_ms=LONG,
+        marker_leader_epoch=INT,
         first_offset=LONG,
         first_timestamp_ms=LONG,
         is_broker_clock=BOOLEAN,
         is_followed=BOOLEAN,
         clock_offset_ms=LONG,
         clocks_differ_ms=LONG,
+        measured_offset_ms=LONG,
+        measured_error_ms=LONG,
     )
 )
 
@@ -148,6 +151,7 @@ TRANSACTIONS: Final = Table(
         Column("time_to_write_markers_ms", LONG, "Time from the decision to the Complete record."),
         Column("decided_epoch", INT, "Producer epoch of the Prepare record and of the markers."),
         Column("decided_coordinator_epoch", INT, "Leader epoch of the Prepare record's batch."),
+        Column("stamped_epoch", INT, "Leader epoch of the last record's batch: whose clock stamped it."),
         Column(
             "markers",
             MARKERS,

@@ -40,7 +40,7 @@ BATCH_FIELDS: Final = struct(
     control_type=STRING,
     coordinator_epoch=INT,
 )
-MARKER_FIELDS: Final = struct(offset=LONG, type=STRING, epoch=INT, coordinator_epoch=INT, ms=LONG)
+MARKER_FIELDS: Final = struct(offset=LONG, type=STRING, epoch=INT, coordinator_epoch=INT, ms=LONG, leader_epoch=INT)
 
 #: Spans that ended in a part of a partition from which later windows resumed no longer change.
 SPANS_COUNT: Final = "stored.night >= copy.spans_since"
@@ -59,7 +59,8 @@ PRODUCER_SPANS: Final = Table(
         Column("marker_type", STRING, "Type of that marker: COMMIT or ABORT."),
         Column("marker_epoch", INT, "Producer epoch of that marker."),
         Column("marker_coordinator_epoch", INT, "Coordinator epoch of that marker."),
-        Column("marker_ms", LONG, "Time of that marker, by a broker's clock."),
+        Column("marker_ms", LONG, "Time of that marker, by the clock of the leader that wrote it."),
+        Column("marker_leader_epoch", INT, "Leader epoch in which that marker was written."),
         Column("marker_before", MARKER_FIELDS, "Of an open span: the marker before it."),
         Column("batches", LONG, "Batches of the transaction."),
         Column("records", LONG, "Records of the transaction."),

@@ -12,9 +12,11 @@ from typing import Any, Final
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, is_from
+from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped, row_of
-from txnlib.core.verdicts.dossier import Dossier
+from txnlib.core.verdicts.clocks import Clocks, MeasuredClocks, clocks_by_epoch
+from txnlib.core.verdicts.dossier import Dossier, OpenSpan
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
@@ -45,6 +47,8 @@ class CoordinatorPartition(PartitionFacts):
     #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
     hole_offset: int | None = None
     hole_ms: int | None = None
+    #: The newest transaction version of a client in its records.
+    highest_transaction_version: int | None = None
     #: The copy that reaches furthest for certain; None if nothing was captured.
     best: CoverageRow | None = field(init=False)
     #: The instant up to which the copies show everything, and when the newest copy that shows absence was taken.
@@ -55,6 +59,8 @@ class CoordinatorPartition(PartitionFacts):
     damaged_offset: int | None = field(init=False)
     #: Whether an id without a record in the copies has none in the log.
     shows_absence: bool = field(init=False)
+    #: Leader epoch -> the clock that stamped its records.
+    clocks: Mapping[int, str] = field(init=False)
 
     def __post_init__(self) -> None:
         copies = [copy for copy in self.copies if copy.status != "MISSING"]
@@ -75,9 +81,16 @@ class CoordinatorPartition(PartitionFacts):
             "is_instant_assumed": all(copy.is_instant_assumed is not False for copy in copies),
             "damaged_offset": damaged,
             "shows_absence": damaged is None and any(copy.shows_absence for copy in copies),
+            "clocks": clocks_by_epoch(self.copies, self.elections),
         }
         for name, value in proven.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def newest_leader_epoch(self) -> int | None:
+        """The newest leader epoch that records, checkpoints or elections show."""
+        of_copies = (epoch for each in self.copies for epoch in (each.leader_epoch, each.checkpoint_leader_epoch))
+        return highest((self.newest_coordinator_epoch, *of_copies, *(each.leader_epoch for each in self.elections)))
 
     @property
     def hole_end(self) -> int | None:
@@ -150,11 +163,32 @@ class ClusterFacts:
     fenced: tuple[FencedBroker, ...] = ()
     lowered: tuple[LoweredFeature, ...] = ()
     partitions: Mapping[tuple[str, int], PartitionFacts] = field(default_factory=dict)
+    measured: tuple[MeasuredClocks, ...] = ()
+    #: The highest level of `transaction.version` in the metadata log; None if it was not captured.
+    level_shown: int | None = None
     blocks: tuple[ProducerIdBlock, ...] = ()
 
     def coordinator(self, partition: int | None) -> CoordinatorPartition | None:
         """A partition of `__transaction_state`; None if it is not known."""
         return next((each for each in self.coordinators if each.partition == partition), None)
+
+    def clocks(self, span: OpenSpan) -> Clocks:
+        """The clocks of its partition and of the coordinators."""
+        return Clocks(
+            here=clocks_by_epoch(span.copies, span.elections),
+            coordinators={each.partition: each.clocks for each in self.coordinators},
+            measured={(each.coordinator_clock, each.clock): each.difference for each in self.measured},
+        )
+
+    @property
+    def is_v2_excluded(self) -> bool:
+        """Whether no transaction in the capture can be of version 2. What a note says of today says nothing of
+        before."""
+        versions = (each.highest_transaction_version or 0 for each in self.coordinators)
+        if max(versions, default=0) >= 2 or (self.transaction_version or 0) >= 2:
+            return False
+        is_older = is_from(V2_FROM, self.kafka_version) is False
+        return is_older or (self.level_shown is not None and self.level_shown < 2)
 
     @property
     def missing_coordinators(self) -> tuple[int, ...] | None:
@@ -194,6 +228,7 @@ class CoordinatorLog:
     last_offset: int | None = None
     hole_offset: int | None = None
     hole_ms: int | None = None
+    highest_transaction_version: int | None = None
 
 
 #: Findings of these severities forbid an abort of what they name, and so does this one.
@@ -206,6 +241,7 @@ def cluster_facts(
     coverage: Sequence[CoverageRow],
     coordinators: Iterable[CoordinatorLog],
     alarms: Iterable[PartitionAlarm],
+    measured: Iterable[MeasuredClocks],
     partition_assignments: Sequence[PartitionAssignment],
     broker_sessions: Sequence[BrokerSession],
     cluster_settings: Sequence[ClusterSetting],
@@ -225,6 +261,8 @@ def cluster_facts(
         fenced=_newest(_fenced(broker_sessions)),
         lowered=_newest(_lowered(cluster_settings)),
         partitions=partitions,
+        measured=tuple(measured),
+        level_shown=_level_shown(partition_assignments, cluster_settings),
         blocks=tuple(sorted(producer_id_blocks, key=lambda each: -1 if each.offset is None else each.offset)),
     )
 
@@ -285,6 +323,16 @@ def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tup
             )
             found[topic, partition].append(election)
     return found
+
+
+def _level_shown(assignments: Sequence[PartitionAssignment], settings: Sequence[ClusterSetting]) -> int | None:
+    """The highest level of `transaction.version` that the metadata log shows; a cluster that never set it has 0."""
+    levels = [
+        int(each.value)
+        for each in settings
+        if each.scope == "FEATURE" and each.name == TRANSACTION_VERSION and each.value is not None
+    ]
+    return max(levels, default=0) if levels or assignments else None
 
 
 def _fenced(broker_sessions: Sequence[BrokerSession]) -> Iterable[FencedBroker]:

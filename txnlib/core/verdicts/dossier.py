@@ -33,6 +33,8 @@ class WrittenMarker:
     epoch: int | None = None
     coordinator_epoch: int | None = None
     ms: int | None = None
+    #: Of the leader that wrote it, whose clock stamped it.
+    leader_epoch: int | None = None
     #: The first offset that it ended; None if nothing was open.
     first_offset: int | None = None
 
@@ -90,17 +92,10 @@ class SiblingMarkers:
     newest_unexplained_ms: int | None = None
     newest_unexplained_commit_ms: int | None = None
     newest_unexplained_commit_coordinator_epoch: int | None = None
+    #: Of all of them.
+    newest_coordinator_epoch: int | None = None
     is_committed: bool = False
     committed_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockDifference:
-    """The estimated clock of the partition's leader less that of a coordinator, and how far they may still differ."""
-
-    coordinator_partition: int
-    offset_ms: int = 0
-    differ_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +122,11 @@ class OpenSpan:
     stamps: tuple[EpochStamps, ...] = ()
     truncated_markers: tuple[TruncatedMarker, ...] = ()
     siblings: tuple[SiblingMarkers, ...] = ()
-    clocks: tuple[ClockDifference, ...] = ()
     #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is
     #: behind.
     clock_lag_ms: int | None = None
+    #: When the epoch of the first batch was handed out; None if no record shows it.
+    epoch_since_ms: int | None = None
     earlier: tuple[EarlierAudit, ...] = ()
     copies: tuple[CoverageRow, ...] = field(default=(), metadata=OF_CLUSTER)
     elections: tuple[Election, ...] = field(default=(), metadata=OF_CLUSTER)
@@ -161,8 +157,11 @@ class Claim:
     #: Offsets of the first and the last surviving record that name the producer id.
     first_record_offset: int | None = None
     last_record_offset: int | None = None
-    #: Whether the first of them is the one that assigned the producer id: Empty, epoch 0.
+    #: Whether the first of them is the one that assigned the producer id: Empty, epoch 0. And when it was written.
     is_first_assigned: bool = False
+    created_ms: int | None = None
+    #: The newest producer epoch in records that name the producer id.
+    highest_epoch: int | None = None
     state: str | None = None
     producer_epoch: int | None = None
     transaction_timeout_ms: int | None = None
@@ -190,6 +189,8 @@ class CoordinatorDecision:
     first_epoch: int | None = None
     decided_epoch: int | None = None
     coordinator_epoch: int | None = None
+    #: Leader epoch of its last record: whose clock stamped it.
+    stamped_epoch: int | None = None
     transaction_version: int | None = None
     client_transaction_version: int | None = None
     #: None if only a record without its partitions is left.

@@ -13,26 +13,15 @@ from txnlib.core.kafka.constants import (
     MAX_SEQUENCE,
     TWO_PHASE_COMMIT_TIMEOUTS,
     UNKNOWN_CLOCKS_DIFFER_MS,
-    is_from,
 )
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.rows import row_of
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
-from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan
+from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Evidence, Owner, PartitionSide
-from txnlib.core.verdicts.history import (
-    Clocks,
-    Match,
-    began_later_by_epoch,
-    clocks_of,
-    decided_of,
-    history_of,
-    lists,
-    matches_of,
-)
+from txnlib.core.verdicts.history import Past, began_later_by_epoch, decided_of, history_of, lists, past_of
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
@@ -52,18 +41,15 @@ _COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Evidence:
     """The evidence on one open transaction of a dossier."""
     claim = best_claim(dossier.claims, span)
-    clocks = clocks_of(span, claim, facts)
     of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
-    matches = matches_of(dossier.decisions, span, clocks)
-    coordinator = _coordinator_side(dossier, span, claim, of_claim, matches, clocks, facts)
-    partition = _partition_side(dossier, span, claim, clocks, matches, coordinator, facts)
+    past = past_of(dossier, span, claim, facts.clocks(span), facts)
+    coordinator = _coordinator_side(dossier, past, of_claim)
+    partition = _partition_side(dossier, past, coordinator)
     led = of_claim.elections if of_claim else ()
     cluster = row_of(
         ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed
     )
-    has_all = len(dossier.decisions) < MOST_MARKERS
-    history = history_of(span, claim, matches, partition, clocks, facts, has_all_decisions=has_all)
-    return Evidence(partition, coordinator, cluster, history)
+    return Evidence(partition, coordinator, cluster, history_of(past, partition))
 
 
 # ---- The owner: docs/rules/copies.md#owners-of-a-producer-id
@@ -95,15 +81,8 @@ def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim | None:
 # ---- The coordinator
 
 
-def _coordinator_side(
-    dossier: Dossier,
-    span: OpenSpan,
-    claim: Claim | None,
-    of_claim: CoordinatorPartition | None,
-    matches: Sequence[Match],
-    clocks: Clocks,
-    facts: ClusterFacts,
-) -> CoordinatorSide:
+def _coordinator_side(dossier: Dossier, past: Past, of_claim: CoordinatorPartition | None) -> CoordinatorSide:
+    span, claim, facts = past.span, past.claim, past.facts
     best = facts.worst_coordinator if claim is None else (of_claim.best if of_claim else None)
     numbers = {each.coordinator_partition for each in dossier.claims}
     wanted = sorted(
@@ -112,15 +91,11 @@ def _coordinator_side(
     )
     last_offset = None if claim is None else claim.record_offset
     missing = facts.missing_coordinators
-    decided = [
-        decided_of(match, span, clocks, facts) for match in matches if not began_later_by_epoch(match.decision, span)
-    ]
+    decided = [decided_of(match, past) for match in past.matches if not began_later_by_epoch(match.decision, span)]
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
     captures = [each.best.captured_at_ms if each.best else None for each in wanted]
     high_watermark = None if best is None else best.high_watermark
     version = None if claim is None else claim.client_transaction_version
-    versions = [version, facts.transaction_version, *(each.transaction_version for each in decided)]
-    is_v2_excluded = facts.transaction_version is not None or is_from(V2_FROM, facts.kafka_version) is False
     return row_of(
         CoordinatorSide,
         claim,
@@ -147,7 +122,7 @@ def _coordinator_side(
         commit_due=next(
             (d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT" and not d.may_be_deleted), None
         ),
-        ended_ms=_ended_ms(matches, span, of_claim),
+        ended_ms=_ended_ms(past, of_claim),
         role=(best and best.role) or Role.OTHER,
         end=(best and best.ends) or End.TORN,
         is_record_committed=last_offset is None or high_watermark is None or last_offset < high_watermark,
@@ -158,7 +133,7 @@ def _coordinator_side(
         or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
-        may_be_v2=any((each or 0) >= 2 for each in versions) or not is_v2_excluded,
+        may_be_v2=not facts.is_v2_excluded,
         unclean_elections=tuple(one for each in wanted for one in each.elections if one.is_unclean),
     )
 
@@ -192,13 +167,20 @@ def _pending_ids(claims: Sequence[Claim]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _ended_ms(matches: Sequence[Match], span: OpenSpan, coordinator: CoordinatorPartition | None) -> int | None:
+def _ended_ms(past: Past, coordinator: CoordinatorPartition | None) -> int | None:
     """The latest time at which a decided transaction that lists the partition ended.
 
-    If the time of an end is unknown, it may be as late as its copy, unless its marker is here.
+    By the coordinator's clock, or by the clock of the partition's leader, whichever says later: one of them may be
+    wrong. If the time of an end is unknown, it may be as late as its copy, unless its marker is here.
     """
-    decisions = [match.decision for match in matches]
-    ended = highest(ms for each in decisions for ms in (each.prepared_ms, each.completed_ms))
+    span, decisions = past.span, [match.decision for match in past.matches]
+    behind = [max(past.clocks.today(each).offset_ms, 0) for each in decisions]
+    ended = highest(
+        ms + late
+        for each, late in zip(decisions, behind, strict=True)
+        for ms in (each.prepared_ms, each.completed_ms)
+        if ms is not None
+    )
     is_untimed = any(
         each.completed_ms is None and (each.state in _COMPLETE or each.prepared_ms is None) for each in decisions
     )
@@ -244,19 +226,13 @@ def before_first_ms(stamps: Iterable[EpochStamps]) -> int | None:
 OF_WHOLE_COORDINATOR: Final = ("COORDINATOR_EPOCH_WENT_BACK", "COPIES_DISAGREE")
 
 
-def _partition_side(
-    dossier: Dossier,
-    span: OpenSpan,
-    claim: Claim | None,
-    clocks: Clocks,
-    matches: Sequence[Match],
-    coordinator: CoordinatorSide,
-    facts: ClusterFacts,
-) -> PartitionSide:
+def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) -> PartitionSide:
+    span, claim, facts = past.span, past.claim, past.facts
+    today = past.clocks.difference(None if claim is None else claim.coordinator_partition, None, None)
     marker = span.markers[-1] if span.markers else None
     copy, first = span.judged_copy, span.first_check
     stamped_before = floor = before_first_ms(span.stamps)
-    lag = min(span.clock_lag_ms or 0, clocks.offset_ms)
+    lag = min(span.clock_lag_ms or 0, today.offset_ms)
     stamped_after = latest_bound_ms((each.behind_ms for each in span.stamps), floor, lag)
     last_offset = span.start_offset if span.last_offset is None else span.last_offset
     before_last = newest_ms(each.before_last_ms for each in span.stamps)
@@ -302,7 +278,7 @@ def _partition_side(
         newest_marker_ms=highest(each.newest_unexplained_ms for each in span.siblings),
         newest_commit_ms=commit.newest_unexplained_commit_ms if commit else None,
         newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
-        clocks_differ_ms=max(CLOCKS_DIFFER_MS, clocks.differ_ms) if matches else CLOCKS_DIFFER_MS,
+        clocks_differ_ms=max(CLOCKS_DIFFER_MS, today.differ_ms) if past.matches else CLOCKS_DIFFER_MS,
         written_after_ms=before_last,
         written_checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, last_offset) else None,
         is_written_again=last_offset > span.start_offset,

@@ -48,6 +48,8 @@ class Decided:
     transaction_version: int | None = None
     #: Whether its marker is in the partition; None if the relevant records are gone.
     is_marked: bool | None = None
+    #: Whether that marker can be of no other decision.
+    is_surely_marked: bool = False
     #: Whether its marker may have been in the part of the log that was deleted.
     may_be_deleted: bool = False
     #: Whether its records list the partition; if not, only its last record is left, which lists none.

@@ -79,7 +79,8 @@ def coordinator_states(
     `current_copies`: see `coordinator_log`.
     """
     log = with_columns(coordinator_log(transaction_log, coverage, current_copies), _OF_LOG)
-    log = with_columns(log, _OF_HOLES).withColumnRenamed("partition", "coordinator_partition")
+    written = {"newest_until_now_ms": f"max({_WRITTEN_BY}) OVER ({RECORDS_OF_COORDINATOR} {UNTIL_NOW})"}
+    log = with_columns(with_columns(log, written), _OF_HOLES).withColumnRenamed("partition", "coordinator_partition")
     stepped = with_columns(
         with_columns(log, {"before": f"lag(struct({_REMEMBERED})) OVER ({RECORDS_OF_ID})"}), _OF_STEP
     )
@@ -108,11 +109,12 @@ _OF_LOG: Final = {
 #: The latest time at which a record was written. For a record with a time that no clock shows, this is the newest time
 #: in the log: the record is not younger.
 _WRITTEN_BY: Final = f"if(NOT {is_shown('timestamp_ms')}, coalesce(newest_ms, {NO_INSTANT_MS}), timestamp_ms)"
-#: Records are missing directly before such a record. These are older than it.
+#: Records are missing directly before such a record. These are older than it, unless its clock is behind that of a
+#: record in front of them.
 _FOLLOWS_HOLE: Final = "offset >= 0 AND offset > expected_offset"
 _OF_HOLES: Final = {
     name: f"max(if({_FOLLOWS_HOLE}, {value}, NULL)) OVER ({RECORDS_OF_COORDINATOR} {UNTIL_NOW})"
-    for name, value in {"hole_ms": _WRITTEN_BY, "hole_offset": "offset"}.items()
+    for name, value in {"hole_ms": "newest_until_now_ms", "hole_offset": "offset"}.items()
 }
 _REMEMBERED: Final = (
     "is_tombstone, state, producer_id, next_producer_id, producer_epoch, partitions, start_ms, coordinator_epoch, dense"

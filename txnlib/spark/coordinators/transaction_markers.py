@@ -25,7 +25,7 @@ SAMPLES: Final = 3
 #: COVERAGE.
 CLOCK: Final = "if(leader != '-1', leader, concat_ws('-', topic, partition))"
 _MARKER: Final = (
-    *("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms"),
+    *("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms", "marker_leader_epoch"),
     *("first_offset", "first_timestamp_ms", "is_broker_clock"),
 )
 
@@ -55,12 +55,18 @@ def markers_of(producer_spans: DataFrame) -> DataFrame:
 
 #: One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms. The first is the leader's
 #: clock minus the coordinator's, the second how far they may still differ. One broker has one clock. Clocks of
-#: different brokers are compared if enough samples agree. The time until a marker is written is not a clock difference.
+#: different brokers are compared if enough samples agree, all of them stamped by today's leaders. The time until a
+#: marker is written is not a clock difference. measured_offset_ms, measured_error_ms: the same as it was measured,
+#: however small; NULL if it was not.
 _CLOCKS: Final = f"""
 WITH clocks AS (
-  SELECT topic, partition, {CLOCK} AS clock FROM {{coverage}} WHERE is_judged
+  SELECT topic, partition, {CLOCK} AS clock, newest_epoch
+  FROM {{coverage}} JOIN (
+    SELECT topic, partition, max(leader_epoch) AS newest_epoch FROM {{coverage}} GROUP BY topic, partition
+  ) USING (topic, partition)
+  WHERE is_judged
 ), coordinators AS (
-  SELECT partition AS coordinator_partition, clock AS coordinator_clock
+  SELECT partition AS coordinator_partition, clock AS coordinator_clock, newest_epoch AS newest_coordinator_epoch
   FROM clocks WHERE topic = '{TRANSACTION_STATE_TOPIC}'
 ), pairs AS (
   SELECT /*+ BROADCAST(coordinators, clocks) */ *
@@ -68,9 +74,11 @@ WITH clocks AS (
   LEFT JOIN coordinators USING (coordinator_partition) LEFT JOIN clocks USING (topic, partition)
 ), samples AS (
   SELECT topic, partition, decision.coordinator_partition,
-    {clock_ms("marker.marker_ms")} - decision.at_ms AS difference_ms
+    {clock_ms("marker.marker_ms")} - decision.at_ms AS difference_ms, decision.stamped_epoch,
+    marker.marker_leader_epoch
   FROM (
-    SELECT topic, partition, producer_id, max_by(struct(coordinator_partition, at_ms, type, epoch), at_ms) AS decision
+    SELECT topic, partition, producer_id,
+      max_by(struct(coordinator_partition, at_ms, type, epoch, stamped_epoch), at_ms) AS decision
     FROM {{decided}} WHERE is_complete GROUP BY topic, partition, producer_id
   )
   JOIN (
@@ -82,17 +90,41 @@ WITH clocks AS (
   SELECT coordinator_clock, clock, count(*) AS samples, {quantile("difference_ms", 0.25)} AS lower_ms,
     {quantile("difference_ms", 0.75)} AS upper_ms
   FROM samples JOIN pairs USING (coordinator_partition, topic, partition)
-  WHERE difference_ms IS NOT NULL
+  WHERE difference_ms IS NOT NULL AND coalesce(stamped_epoch = newest_coordinator_epoch, TRUE)
+    AND coalesce(marker_leader_epoch = newest_epoch, TRUE)
   GROUP BY coordinator_clock, clock
 )
 SELECT coordinator_partition, topic, partition,
   if(NOT is_one_clock AND is_estimated AND abs(lower_ms) > {CLOCKS_DIFFER_MS}, lower_ms, 0L) AS clock_offset_ms,
-  CAST(if(is_one_clock OR is_estimated, {CLOCKS_DIFFER_MS}, {UNKNOWN_CLOCKS_DIFFER_MS}) AS BIGINT) AS clocks_differ_ms
+  CAST(if(is_one_clock OR is_estimated, {CLOCKS_DIFFER_MS}, {UNKNOWN_CLOCKS_DIFFER_MS}) AS BIGINT) AS clocks_differ_ms,
+  if(is_estimated, lower_ms, NULL) AS measured_offset_ms, if(is_estimated, upper_ms - lower_ms, NULL)
+    AS measured_error_ms
 FROM (
   SELECT /*+ BROADCAST(estimates) */ *, coalesce(coordinator_clock = clock, FALSE) AS is_one_clock,
     coalesce(samples >= {SAMPLES} AND upper_ms - lower_ms <= {CLOCKS_DIFFER_MS}, FALSE) AS is_estimated
   FROM pairs LEFT JOIN estimates USING (coordinator_clock, clock)
 )
+"""
+
+
+def measured_clocks(transactions: DataFrame, judged_copies: DataFrame) -> DataFrame:
+    """How two clocks differ, as measured. Columns: those of `core.verdicts.clocks.MeasuredClocks`."""
+    return select(_MEASURED, transactions=transactions, copies=judged_copies)
+
+
+_MEASURED: Final = f"""
+WITH clocks AS (SELECT topic, partition, {CLOCK} AS clock FROM {{copies}})
+SELECT of.clock AS coordinator_clock, clocks.clock AS clock, min(measured_offset_ms) AS offset_ms,
+  max(measured_error_ms) AS error_ms
+FROM (
+  SELECT DISTINCT coordinator_partition, topic, partition, measured_offset_ms, measured_error_ms
+  FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}})
+  WHERE measured_offset_ms IS NOT NULL
+) AS measured
+JOIN clocks USING (topic, partition)
+JOIN clocks AS of ON of.topic = '{TRANSACTION_STATE_TOPIC}' AND of.partition = coordinator_partition
+WHERE of.clock != clocks.clock
+GROUP BY of.clock, clocks.clock
 """
 
 
@@ -111,7 +143,7 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
 _DECIDED: Final = """
 SELECT decided_producer_id AS producer_id, inline(partitions), coordinator_partition, decided_ms AS at_ms,
   outcome AS type,
-  decided_epoch AS epoch, completed_ms IS NOT NULL AS is_complete,
+  decided_epoch AS epoch, completed_ms IS NOT NULL AS is_complete, stamped_epoch,
   struct(transactional_id, coordinator_partition, transaction_number, outcome AS type, decided_epoch AS epoch)
     AS decision
 FROM {instances} WHERE decided_ms IS NOT NULL
@@ -132,11 +164,11 @@ _IS_AFTER: Final = (
 _MARKED: Final = f"""
 WITH timed AS (
   SELECT /*+ BROADCAST(clocks) */ producer_id, topic, partition, at_ms, CAST(NULL AS {MARKER_TYPE}) AS marker, decision,
-    clock_offset_ms, clocks_differ_ms
+    clock_offset_ms, clocks_differ_ms, measured_offset_ms, measured_error_ms
   FROM {{decided}} LEFT JOIN {{clocks}} AS clocks USING (coordinator_partition, topic, partition)
   UNION ALL
   SELECT /*+ BROADCAST(offsets) */ producer_id, topic, partition, at_ms - coalesce(clock_offset_ms, 0),
-    marker, NULL, NULL, NULL
+    marker, NULL, NULL, NULL, NULL, NULL
   FROM {{written}}
   LEFT JOIN (
     SELECT producer_id, max(coordinator_partition) AS coordinator_partition FROM {{decided}} GROUP BY producer_id
@@ -151,7 +183,8 @@ WITH timed AS (
 )
 SELECT decision.transactional_id, decision.coordinator_partition, decision.transaction_number,
   CAST(sort_array(collect_list(struct(topic, partition, {", ".join(f"found.{name}" for name in _MARKER)},
-    after IS NOT NULL OR coalesce({_IS_NEAR} OR has_untimed, FALSE) AS is_followed, clock_offset_ms, clocks_differ_ms
+    after IS NOT NULL OR coalesce({_IS_NEAR} OR has_untimed, FALSE) AS is_followed, clock_offset_ms, clocks_differ_ms,
+    measured_offset_ms, measured_error_ms
   ))) AS {MARKERS.simpleString()}) AS markers
 FROM (
   SELECT *, CASE WHEN {_IS_AFTER} THEN after.marker WHEN {_IS_BEFORE} THEN before.marker END AS found

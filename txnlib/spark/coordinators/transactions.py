@@ -92,6 +92,7 @@ SELECT transactional_id, coordinator_partition, transaction_number,
   max_by(producer_id, offset) FILTER (WHERE {_IS_PREPARED}) AS decided_producer_id,
   max_by(producer_epoch, offset) FILTER (WHERE {_IS_PREPARED}) AS decided_epoch,
   max_by(coordinator_epoch, offset) FILTER (WHERE {_IS_PREPARED}) AS decided_coordinator_epoch,
+  max_by(coordinator_epoch, offset) AS stamped_epoch,
   bool_or({_IS_PREPARED} AND legality = 'TRANSACTIONS_V2') AS is_without_ongoing,
   max_by(timestamp_ms, offset) AS last_ms,
   max_by(next, offset) AS next

@@ -105,7 +105,7 @@ SELECT /*+ BROADCAST(judged) */ topic, partition, producer_id, begins_at - 1 AS 
   current_txn_first_offset AS opens_at, TRUE AS is_seed, if(is_answer, {MAX_INT64}, snapshot_offset) AS snapshot_offset,
   1 AS batches, begins_at - 1 AS last_batch_offset, last_timestamp_ms AS first_timestamp_ms,
   last_offset AS first_batch_end,
-  CAST(NULL AS {RUN_BATCHES}) AS run_batches
+  CAST(NULL AS {RUN_BATCHES}) AS run_batches, CAST(NULL AS INT) AS leader_epoch
 FROM {{snapshots}} JOIN {{judged}} AS judged USING (topic, partition, source, snapshot_offset)
 WHERE producer_id IS NOT NULL AND is_answer <=> is_answered AND {_MAY_SEED}
 """
@@ -136,7 +136,7 @@ SELECT topic, partition, producer_id, base_offset, last_offset, producer_epoch, 
   {FIRST_TIMESTAMP_MS} AS first_timestamp_ms,
   CASE WHEN {BATCHES} > 1 THEN base_offset + {of_run("offset_delta", 0)} ELSE last_offset END AS first_batch_end,
   -- Only batches outside of a transaction can all be suspect (`producer_steps`).
-  CASE WHEN NOT is_transactional THEN run_batches END AS run_batches
+  CASE WHEN NOT is_transactional THEN run_batches END AS run_batches, partition_leader_epoch AS leader_epoch
 FROM {{batches}} WHERE {survives("partition_leader_epoch", "base_offset")}
 """
 
@@ -204,7 +204,8 @@ def spans_of(steps: DataFrame) -> DataFrame:
 
 
 _MARKER: Final = named(
-    MARKER_FIELDS, ("base_offset", "control_type", "producer_epoch", "coordinator_epoch", "max_timestamp_ms")
+    MARKER_FIELDS,
+    ("base_offset", "control_type", "producer_epoch", "coordinator_epoch", "max_timestamp_ms", "leader_epoch"),
 )
 
 
@@ -280,6 +281,7 @@ _END: Final = {
     "marker_epoch": "if(is_marker, producer_epoch, NULL)",
     "marker_coordinator_epoch": "if(is_marker, coordinator_epoch, NULL)",
     "marker_ms": "if(is_marker, max_timestamp_ms, NULL)",
+    "marker_leader_epoch": "if(is_marker, leader_epoch, NULL)",
     "marker_before": "if(is_marker, NULL, marker_before)",
     "batches": _OF_SPAN["batches"],
     "records": f"if({_START} IS NOT NULL AND {_OF_SPAN['uncounted']} = 0, {_OF_SPAN['records']}, NULL)",

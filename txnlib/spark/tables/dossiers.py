@@ -21,7 +21,6 @@ from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CheckedBatch,
     Claim,
-    ClockDifference,
     CoordinatorDecision,
     Dossier,
     OpenSpan,
@@ -83,8 +82,8 @@ def dossiers(
 
 
 def judged_copies(coverage: DataFrame) -> DataFrame:
-    """The judged copy of each partition. Columns: COPY, log_start_offset, high_watermark."""
-    return coverage.where("is_judged").select(*COPY, "log_start_offset", "high_watermark")
+    """The judged copy of each partition. Columns: COPY, log_start_offset, high_watermark, leader."""
+    return coverage.where("is_judged").select(*COPY, "log_start_offset", "high_watermark", "leader")
 
 
 #: One row per open transaction of a producer on a partition.
@@ -100,7 +99,9 @@ FROM {{spans}} WHERE {IS_OPEN}
 _AMONG_PLACES: Final = (
     "filter(partitions, place -> exists(places, at -> at.topic = place.topic AND at.partition = place.partition))"
 )
-_MARKER: Final = {name: f"marker_{name}" for name in ("offset", "type", "epoch", "coordinator_epoch", "ms")}
+_MARKER: Final = {
+    name: f"marker_{name}" for name in ("offset", "type", "epoch", "coordinator_epoch", "ms", "leader_epoch")
+}
 _MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in _MARKER} | {"first_offset": "NULL"}
 #: The condition on findings that forbid an abort of what they name.
 ALARMING_FINDINGS: Final = f"(severity IN {ALARMING} OR name = '{ALARMING_FINDING}')"
@@ -110,6 +111,7 @@ _SIBLING: Final = {
     "partition": "of_partition",
     "newest_unexplained_commit_ms": "commit.ms",
     "newest_unexplained_commit_coordinator_epoch": "commit.coordinator_epoch",
+    "newest_coordinator_epoch": "coordinator_epoch",
 }
 _EARLIER_AUDIT: Final = {"as_of_ms": "unix_millis(as_of)", "copied_ms": "unix_millis(copied_at)"}
 _DECISION: Final = {
@@ -124,6 +126,10 @@ _DECISION: Final = {
 #: A marker of the part of a log that earlier runs read, or that text does not show as a span of its own.
 _LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(WrittenMarker, _MARKER_BEFORE)}) END"
 
+#: A marker like the one before, with nothing to end: it was sent again.
+_IS_REPEAT: Final = """(first_offset IS NULL AND coalesce(
+  lag(struct(marker_type, marker_epoch)) OVER (PARTITION BY topic, partition, producer_id ORDER BY marker_offset)
+    = struct(marker_type, marker_epoch), FALSE))"""
 _OPEN: Final = {"markers": f"coalesce(markers.markers, {_LONE_MARKER})"}
 
 GATHERED: Final = f"""
@@ -170,7 +176,8 @@ elsewhere AS (
   FROM (
     SELECT producer_id, topic AS of_topic, partition AS of_partition, marker_offset, marker_type, marker_epoch,
       marker_coordinator_epoch, marker_ms
-    FROM {{producer_spans}} WHERE marker_offset IS NOT NULL
+    FROM (SELECT *, {_IS_REPEAT} AS is_repeat FROM {{producer_spans}} WHERE marker_offset IS NOT NULL)
+    WHERE NOT is_repeat
   )
   JOIN {{opened}} AS opened USING (producer_id)
   LEFT JOIN explained USING (producer_id, of_topic, of_partition, marker_offset)
@@ -183,7 +190,8 @@ siblings AS (
       max(CASE WHEN is_unexplained AND marker_type = 'COMMIT'
         THEN struct(ms, marker_coordinator_epoch AS coordinator_epoch) END) AS commit,
       bool_or(is_commit) AS is_committed,
-      max(CASE WHEN is_commit THEN committed_ms END) AS committed_ms
+      max(CASE WHEN is_commit THEN committed_ms END) AS committed_ms,
+      max(marker_coordinator_epoch) AS coordinator_epoch
     FROM elsewhere
     GROUP BY topic, partition, producer_id, start_offset, of_topic, of_partition
   )
@@ -196,20 +204,6 @@ seen AS (
     collect_set({struct(EarlierAudit, _EARLIER_AUDIT)}) AS earlier
   FROM {{earlier}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id, start_offset)
   GROUP BY topic, partition, producer_id, start_offset
-),
-
--- How the clock of each partition's leader compares with those of coordinators.
-clocks AS (
-  SELECT topic, partition, collect_list({struct(ClockDifference, {"offset_ms": "coalesce(offset_ms, 0)"})}) AS clocks
-  FROM (
-    SELECT topic, partition, coordinator_partition, max(clock_offset_ms) AS offset_ms,
-      max(clocks_differ_ms) AS differ_ms
-    FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}})
-    LEFT SEMI JOIN here USING (topic, partition)
-    GROUP BY topic, partition, coordinator_partition
-  )
-  WHERE differ_ms IS NOT NULL
-  GROUP BY topic, partition
 ),
 
 -- How far the newest marker of each producer is behind its newest decision. With few samples, or if they do not agree,
@@ -252,10 +246,12 @@ claims AS (
   SELECT producer_id, collect_list({struct(Claim, {"partitions": _AMONG_PLACES})}) AS claims
   FROM claimed
   LEFT JOIN (
-    SELECT transactional_id, coordinator_partition, producer_id, offset AS first_record_offset,
-      state = 'Empty' AND producer_epoch = 0 AS is_first_assigned
-    FROM {{coordinator_states}}
-  ) USING (transactional_id, coordinator_partition, producer_id, first_record_offset)
+    SELECT transactional_id, coordinator_partition, producer_id, max(producer_epoch) AS highest_epoch,
+      min_by(state = 'Empty' AND producer_epoch = 0, offset) AS is_first_assigned,
+      min_by({clock_ms("timestamp_ms")}, offset) AS created_ms
+    FROM {{coordinator_states}} LEFT SEMI JOIN places USING (producer_id)
+    GROUP BY transactional_id, coordinator_partition, producer_id
+  ) USING (transactional_id, coordinator_partition, producer_id)
   LEFT JOIN (
     SELECT transactional_id, coordinator_partition, state, producer_epoch, transaction_timeout_ms, start_ms,
       last_update_ms,
@@ -276,6 +272,14 @@ decisions AS (
   )
   WHERE rank <= {MOST_MARKERS}
   GROUP BY producer_id
+),
+
+-- When each producer epoch was handed out: with Empty, or by an end under transactions v2.
+handed_out AS (
+  SELECT producer_id, producer_epoch AS first_epoch, min({clock_ms("timestamp_ms")}) AS epoch_since_ms
+  FROM {{coordinator_states}} LEFT SEMI JOIN places USING (producer_id)
+  WHERE state = 'Empty' OR (client_transaction_version >= 2 AND state != 'Ongoing')
+  GROUP BY producer_id, producer_epoch
 ),
 
 -- What findings say of each producer id, or of its ids.
@@ -309,8 +313,8 @@ spans AS (
   LEFT JOIN {{truncated_markers}} AS truncated_markers USING (topic, partition, producer_id, start_offset)
   LEFT JOIN siblings USING (topic, partition, producer_id, start_offset)
   LEFT JOIN seen USING (topic, partition, producer_id, start_offset)
-  LEFT JOIN clocks USING (topic, partition)
   LEFT JOIN lags USING (topic, partition)
+  LEFT JOIN handed_out USING (producer_id, first_epoch)
   GROUP BY producer_id
 )
 SELECT dossier.*

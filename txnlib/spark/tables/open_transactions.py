@@ -15,12 +15,14 @@ from pyspark.sql import functions as F
 from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
+from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorLog, PartitionAlarm, cluster_facts, with_cluster
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, typed
+from txnlib.spark.coordinators.transaction_markers import measured_clocks
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.instants import latest_ms
 from txnlib.spark.joins import select, with_columns
@@ -84,6 +86,7 @@ def open_transactions(
         coverage,
         rows_of(select(_COORDINATOR_LOGS, states=coordinator_states), CoordinatorLog),
         rows_of(alarms, PartitionAlarm),
+        rows_of(measured_clocks(transactions, judged_copies), MeasuredClocks),
         partition_assignments,
         broker_sessions,
         cluster_settings,
@@ -96,7 +99,8 @@ def open_transactions(
 _COORDINATOR_LOGS: Final = f"""
 SELECT coordinator_partition AS partition, max(coordinator_epoch) AS newest_coordinator_epoch,
   max(offset) AS last_offset,
-  max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms
+  max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms,
+  max(client_transaction_version) AS highest_transaction_version
 FROM {{states}} GROUP BY coordinator_partition
 """
 

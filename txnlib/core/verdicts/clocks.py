@@ -1,0 +1,123 @@
+"""Brokers' clocks, by leader epoch: whose clock stamped a record, and how far two of them differ.
+
+The leader of a partition stamps its markers, the leader of a coordinator partition stamps its decisions. Leaders
+change, so a stamp is of the leader of its leader epoch, not of today's. Source:
+docs/rules/copies.md#clocks-of-two-brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from txnlib.core.copies import NO_LEADER, CoverageRow, highest
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.verdicts.dossier import CoordinatorDecision
+from txnlib.core.verdicts.evidence import Election
+
+#: How far the clocks of two brokers that NTP keeps may be apart without a doubt about the order of a decision and its
+#: marker.
+MARKER_SLACK_MS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The clock of a partition's leader less that of a coordinator. One clock: all are 0."""
+
+    offset_ms: int = 0
+    #: The measured error of the offset.
+    error_ms: int = 0
+    #: How far the two may differ beside the offset, at worst: clocks drift.
+    differ_ms: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it was measured, or both stamps are of one clock."""
+        return self.differ_ms < UNKNOWN_CLOCKS_DIFFER_MS
+
+
+ONE_CLOCK: Final = Difference()
+UNKNOWN: Final = Difference(error_ms=MARKER_SLACK_MS, differ_ms=UNKNOWN_CLOCKS_DIFFER_MS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredClocks:
+    """What decisions and their markers show of two clocks, each named after its broker (`clock_of`)."""
+
+    coordinator_clock: str
+    clock: str
+    offset_ms: int
+    error_ms: int
+
+    @property
+    def difference(self) -> Difference:
+        return Difference(
+            offset_ms=self.offset_ms, error_ms=max(self.error_ms, MARKER_SLACK_MS), differ_ms=CLOCKS_DIFFER_MS
+        )
+
+
+def clock_of(topic: str, partition: int, leader: str | None) -> str:
+    """The name of the clock that stamps a partition: its leader, or a clock of its own if none is known."""
+    return f"{topic}-{partition}" if leader in (None, NO_LEADER) else str(leader)
+
+
+def clocks_by_epoch(copies: Iterable[CoverageRow], elections: Iterable[Election]) -> dict[int, str]:
+    """Leader epoch -> the clock that stamped its batches, of the copies of one partition.
+
+    Who led the newest epoch is noted with the judged copy; the elections of the same topic id show the others.
+    """
+    copies, found = list(copies), {}
+    judged = next((each for each in copies if each.is_judged), None)
+    if judged is None:
+        return {}
+    ours = [each for each in elections if each.topic_id is None or each.topic_id == judged.topic_id]
+    for each in ours:
+        if each.leader_epoch is not None and each.leader is not None:
+            found[each.leader_epoch] = str(each.leader)
+    living = [each for each in copies if each.status != "MISSING"]
+    newest = highest(
+        epoch
+        for epochs in (
+            (each.leader_epoch for each in living),
+            (each.checkpoint_leader_epoch for each in living),
+            (each.leader_epoch for each in ours),
+        )
+        for epoch in epochs
+    )
+    found[-1 if newest is None else newest] = clock_of(judged.topic, judged.partition, judged.leader)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """The clocks of one partition and of the coordinators."""
+
+    #: Leader epoch -> clock, of the partition; -1: not shown.
+    here: Mapping[int, str] = field(default_factory=dict)
+    #: The same of each coordinator partition.
+    coordinators: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    #: (the coordinator's clock, the partition's) -> how they differ.
+    measured: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
+
+    def difference(
+        self, coordinator_partition: int | None, coordinator_epoch: int | None, leader_epoch: int | None
+    ) -> Difference:
+        """The clock of the partition in a leader epoch less that of a coordinator; None: in the newest epoch."""
+        theirs = self.coordinators.get(-1 if coordinator_partition is None else coordinator_partition, {})
+        here, there = _at(self.here, leader_epoch), _at(theirs, coordinator_epoch)
+        if here is None or there is None:
+            return UNKNOWN
+        return ONE_CLOCK if here == there else self.measured.get((there, here), UNKNOWN)
+
+    def today(self, decision: CoordinatorDecision) -> Difference:
+        """The clock of today's leader of the partition less the one that stamped a decision."""
+        return self.difference(decision.coordinator_partition, decision.stamped_epoch, None)
+
+
+def _at(clocks: Mapping[int, str], epoch: int | None) -> str | None:
+    return clocks.get(max(clocks, default=-1) if epoch is None else epoch)
+
+
+#: Clocks of which nothing is known.
+UNCOMPARED: Final = Clocks()
