@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.support.log_bytes import encode_batch, encode_marker, encode_transaction_log_batch
+from tests.support.metadata_log import MetadataLog
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
@@ -40,6 +41,8 @@ class Entry:
     is_transactional: bool = True
     is_broker_clock: bool = False
     payload: int = 5
+    #: Key and value of the record, if they matter.
+    content: tuple[bytes, bytes] | None = None
     #: Of a coordinator's log; None in `value` is a tombstone.
     key: str | None = None
     value: TransactionLogEntry | None = None
@@ -55,8 +58,9 @@ class Entry:
             return encode_marker(
                 self.producer_id, self.producer_epoch, kind, self.coordinator_epoch, **place, **envelope
             )
+        key, value = self.content or (b"key", b"v" * self.payload)
         return encode_batch(
-            [Record(self.offset, NOON + self.stamp, b"key", b"v" * self.payload)],
+            [Record(self.offset, NOON + self.stamp, key, value)],
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.sequence,
@@ -93,6 +97,8 @@ class Copy:
     topic_id: str | None = None
     #: Lines of its leader-epoch-checkpoint: epoch and start offset. None: there is no such file.
     leader_epochs: tuple[tuple[int, int], ...] | None = None
+    #: Files of producer snapshots, by the offset in their name.
+    snapshots: Mapping[int, bytes] = field(default_factory=dict)
     #: Whether the broker's checkpoint names the partition.
     is_checkpointed: bool = True
 
@@ -110,6 +116,8 @@ class Cluster:
     noted: list[tuple[int, Place, int]] = field(default_factory=list)
     #: Further instants that capture.json notes: `1/replication-offset-checkpoint`.
     instants: dict[str, int] = field(default_factory=dict)
+    #: The cluster's metadata log, if it was captured: it replaces the notes of leaders.
+    metadata: MetadataLog | None = None
     _sequences: dict[tuple[Place, int, int], int] = field(default_factory=dict)
 
     # ---- What happens
@@ -142,7 +150,7 @@ class Cluster:
         place = (TXN, partition_for(id_, COORDINATORS))
         value = None
         start = more.pop("start", at)
-        envelope = {name: more.pop(name) for name in ("leader_epoch",) if name in more}
+        envelope = {name: more.pop(name) for name in ("leader_epoch", "stamp") if name in more}
         if state is not None:
             is_empty = state == "Empty"
             listed = None if is_empty else tuple(sorted(TopicPartition(*each) for each in places))
@@ -156,7 +164,7 @@ class Cluster:
                 transactional_id=id_, producer_id=producer_id, producer_epoch=epoch,
                 transaction_state=BY_KAFKA_NAME[state], transaction_partitions=listed, **fields | more,
             )  # fmt: skip
-        self.logs[place].append(Entry(at=at, key=id_, value=value, stamp=at, **envelope))
+        self.logs[place].append(Entry(**{"at": at, "key": id_, "value": value, "stamp": at, **envelope}))
 
     def begin(self, id_: str, producer_id: int, epoch: int, places: Iterable[Place], at: int, **more: object) -> None:
         """Ongoing, and a batch on each partition."""
@@ -236,11 +244,7 @@ class Cluster:
                 inside.mkdir(parents=True)
                 content = copy.damage(b"".join(entry.encode() for entry in written))
                 (inside / f"{0:020}.log").write_bytes(content)
-                if copy.topic_id is not None:
-                    (inside / "partition.metadata").write_text(f"version: 0\ntopic_id: {copy.topic_id}\n")
-                if copy.leader_epochs is not None:
-                    lines = "".join(f"{epoch} {start}\n" for epoch, start in copy.leader_epochs)
-                    (inside / "leader-epoch-checkpoint").write_text(f"0\n{len(copy.leader_epochs)}\n{lines}")
+                self._write_beside(inside, copy, place)
                 whole = max((e.offset + 1 for e in entries if e.at <= copy.until), default=0)
                 mark = whole if copy.high_watermark is None else copy.high_watermark
                 if not copy.folder and copy.is_checkpointed:
@@ -261,6 +265,11 @@ class Cluster:
             for t, p in self.logs
             if self.leaders.get((t, p), 1) is not None
         }
+        if self.metadata is not None:
+            partitions = {}
+            inside = folder / "1" / "__cluster_metadata-0"
+            inside.mkdir()
+            (inside / f"{0:020}.log").write_bytes(self.metadata.encode(until=at))
         told = {
             "cluster": "small", "kafka_version": "3.9.1", "captured_at_ms": instants,
             "coordinator_partitions": COORDINATORS, "partitions": partitions,
@@ -271,6 +280,17 @@ class Cluster:
             json.dumps({key: value for key, value in told.items() if value is not None})
         )
         return folder
+
+    def _write_beside(self, inside: Path, copy: Copy, place: Place) -> None:
+        """What lies beside the segment in its folder."""
+        topic_id = copy.topic_id or (self.metadata and self.metadata.topic_ids.get(place[0]))
+        if topic_id:
+            (inside / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+        for offset, snapshot in copy.snapshots.items():
+            (inside / f"{offset:020}.snapshot").write_bytes(snapshot)
+        if copy.leader_epochs is not None:
+            lines = "".join(f"{epoch} {start}\n" for epoch, start in copy.leader_epochs)
+            (inside / "leader-epoch-checkpoint").write_text(f"0\n{len(copy.leader_epochs)}\n{lines}")
 
 
 def id_in(coordinator_partition: int, stem: str) -> str:

@@ -23,8 +23,19 @@ class Expected:
     producer_id: int
     verdict: str | None
     is_safe: bool = False
+    #: Another verdict that the contract allows.
+    or_verdict: str | None = ""
     reason: str | None = None
     says: str = ""
+    #: What must not be said there.
+    never_says: tuple[str, ...] = ()
+    #: The statement of the proof that must not hold.
+    fails: str | None = None
+    #: Names of findings that name the producer id, the transactional id or the topic; "*" is any.
+    finds: tuple[str, ...] = ()
+    never_finds: tuple[str, ...] = ()
+    #: Where, if it is not the first partition of the schedule's topic.
+    place: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -112,9 +123,9 @@ class Schedules(dict[str, Schedule]):
 Told = dict[str, tuple[str, Expected]]
 
 
-def built(schedules: dict[str, Schedule]) -> tuple[Cluster, Told]:
+def built(schedules: dict[str, Schedule], c: Cluster | None = None) -> tuple[Cluster, Told]:
     """The cluster, and by schedule its topic and what is expected."""
-    c, told = Cluster(), {}
+    c, told = c or Cluster(), dict[str, tuple[str, Expected]]()
     for number, (name, schedule) in enumerate(schedules.items()):
         assert number < BEATS
         topic = name.replace("_", "-")
@@ -124,17 +135,34 @@ def built(schedules: dict[str, Schedule]) -> tuple[Cluster, Told]:
 
 def wrong(tables: AuditTables, told: Told) -> dict[str, object]:
     """By schedule, what an audit says of it that it must not."""
-    opened = {
-        (row["topic"], row["producer_id"]): row for row in tables.rows("open_transactions") if row["partition"] == 0
-    }
+    opened = {(row["topic"], row["partition"], row["producer_id"]): row for row in tables.rows("open_transactions")}
+    findings = tables.rows("findings") if any(e.finds or e.never_finds for _, e in told.values()) else []
     found: dict[str, object] = {}
     for name, (topic, expected) in told.items():
-        row = opened.get((topic, expected.producer_id))
+        row = opened.get((*(expected.place or (topic, 0)), expected.producer_id))
         said = (None, False) if row is None else (row["verdict"], row["safe_to_abort"])
         because = (row or {}).get("do_not_abort_because") or ""
-        is_right = expected.reason in (None, (row or {}).get("reason")) and expected.says in because
-        if said != (expected.verdict, expected.is_safe) or not is_right:
-            found[name] = said, None if row is None else (row["reason"], row["explanation"], because)
+        named = {
+            each["name"]
+            for each in findings
+            if each["producer_id"] == expected.producer_id
+            or each["topic"] == topic
+            or (each["transactional_id"] or "").startswith(f"{topic}-")
+        }
+        failed = {each["name"] for each in (row or {}).get("safety") or () if not each["holds"]}
+        is_right = (
+            said[0] in (expected.verdict, expected.or_verdict)
+            and said[1] == expected.is_safe
+            and expected.reason in (None, (row or {}).get("reason"))
+            and expected.says in because
+            and not any(text in because for text in expected.never_says)
+            and expected.fails in (None, *failed)
+            and all(named if each == "*" else each in named for each in expected.finds)
+            and not any(named if each == "*" else each in named for each in expected.never_finds)
+        )
+        if not is_right:
+            told_of_it = None if row is None else (row["reason"], row["explanation"], because, sorted(failed))
+            found[name] = said, told_of_it, sorted(named)
     return found
 
 
