@@ -1,8 +1,9 @@
 """Safe to abort: a proof of five statements, each with its witnesses.
 
 A marker by hand bypasses the coordinator. It is right only if no coordinator will ever write one, and it reverts
-acknowledged records if a COMMIT included them. A statement without a witness does not hold: nothing is assumed because
-nothing contradicts it. Source: docs/rules/abort.md.
+acknowledged records if a COMMIT included them. A statement holds if it has a witness and nothing in the capture refutes
+it. Each table below lists what refutes a statement, or leaves it without a witness, and what would settle it, in the
+order of docs/rules/abort.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import marker_needed
 from txnlib.core.kafka_commands import knows_describe_producers
-from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
+from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, made_ms, proven_since_ms
 from txnlib.core.verdicts.evidence import Crc, Decided, Election, Evidence, Owner, PartitionSide, Thresholds
 from txnlib.core.verdicts.reason import Reason, Verdict
 
@@ -64,10 +65,19 @@ class Proof:
     witnesses: tuple[str, ...] = ()
 
 
+#: What refutes a statement, or leaves it without a witness -> what would settle it.
+Refuters = Sequence[tuple[Callable[[Case], bool], str | Callable[[Case], str]]]
+
+
 def proofs(case: Case) -> tuple[Proof, ...]:
     """The five statements, in order. An abort is safe if all hold."""
     statements = (is_open_now, no_coordinator_ends_it, no_commit_includes_it, is_old_enough, nothing_else_is_wrong)
     return tuple(prove(case) for prove in statements)
+
+
+def _refuted(case: Case, refuters: Refuters) -> list[str]:
+    """What refutes a statement, in words."""
+    return [text if isinstance(text, str) else text(case) for applies, text in refuters if applies(case)]
 
 
 def _settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[str]) -> Proof:
@@ -80,64 +90,77 @@ def _settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[
 
 
 def is_open_now(case: Case) -> Proof:
-    """The judged copy is the current and whole one of a certain leader; the first batch is known, committed and
-    intact."""
+    """The judged copy is the current and whole one of a certain leader; the first batch is known, committed and intact;
+    and no other copy has a marker behind it."""
     partition = case.evidence.on_partition
     place, broker = f"{partition.topic}-{partition.partition}", f"broker {partition.leader}"
-    problems = [why for fails, why in _NOT_OPEN if fails(partition)]
     witnesses = [
         f"the copy of {place} from {broker}, its leader, taken at {instant(partition.known_until_ms)}",
         f"its first batch at offset {partition.start_offset}, with a valid CRC, below the high watermark",
     ]
     if partition.answered_stable_offset is not None:
         witnesses.append(f"{broker} answered a last stable offset of {partition.answered_stable_offset}")
-    return _settled(Statement.IS_OPEN_NOW, problems[:1], witnesses)
+    return _settled(Statement.IS_OPEN_NOW, _refuted(case, _NOT_OPEN)[:1], witnesses)
 
 
-#: What refutes the first statement, or leaves it without a witness -> what would settle it.
-_NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
+def _of_partition(holds: Callable[[PartitionSide], bool]) -> Callable[[Case], bool]:
+    return lambda case: holds(case.evidence.on_partition)
+
+
+_NOT_OPEN: Final[Refuters] = (
     (
-        lambda of: of.is_begin_gone,
-        (
-            "its first batch is gone: only a producer snapshot, or the answer of its leader, shows it; look at its"
-            " leader with describe-producers"
-        ),
+        _of_partition(lambda of: bool(of.ended_elsewhere)),
+        lambda case: f"it has ended by {', '.join(case.evidence.on_partition.ended_elsewhere)}: capture again",
     ),
-    (lambda of: of.crc is Crc.INVALID, "the CRC of one of its batches does not match: copy another replica"),
     (
-        lambda of: of.crc is Crc.NOT_CHECKED,
+        _of_partition(lambda of: of.is_begin_gone),
+        "its first batch is gone: only a producer snapshot, or the answer of its leader, shows it; look at its leader"
+        " with describe-producers",
+    ),
+    (
+        _of_partition(lambda of: of.crc is Crc.INVALID),
+        "the CRC of one of its batches does not match: copy another replica",
+    ),
+    (
+        _of_partition(lambda of: of.crc is Crc.NOT_CHECKED),
         "it was read from text, which has no bytes to check: audit the raw segments",
     ),
     (
-        lambda of: of.is_answered_closed,
+        _of_partition(lambda of: of.is_answered_closed),
         "its leader answered, when the capture was taken, that nothing was open there: capture again",
     ),
     (
-        lambda of: of.has_leader is None,
-        (
-            "the leader of the partition is not known for certain: copy __cluster_metadata-0 of a running broker, or"
-            " add the leader to capture.json (partitions)"
-        ),
+        _of_partition(lambda of: of.has_leader is None),
+        "the leader of the partition is not known for certain: copy __cluster_metadata-0 of a running broker, or add"
+        " the leader to capture.json (partitions)",
     ),
-    (lambda of: of.has_leader is False, "the partition has no leader: no marker can be written until it has one"),
     (
-        lambda of: of.role != Role.LEADER or not of.is_current,
+        _of_partition(lambda of: of.has_leader is False),
+        "the partition has no leader: no marker can be written until it has one",
+    ),
+    (
+        _of_partition(lambda of: of.role != Role.LEADER or not of.is_current),
         "the copy of the partition is not known to be current: copy its leader's log directory",
     ),
     (
-        lambda of: of.gap_offset is not None or of.is_tail_lost,
-        "the copy of the partition has a hole or damage behind it: copy another replica",
+        _of_partition(lambda of: of.is_tail_lost),
+        "the copy of the partition is damaged behind it: copy another replica",
     ),
     (
-        lambda of: not of.is_start_exact,
+        _of_partition(lambda of: of.gap_offset is not None),
+        "records behind it are missing, and its marker may have been among them (a cleaner of another replica may have"
+        " removed it before it was copied): look for it in the other replicas",
+    ),
+    (
+        _of_partition(lambda of: not of.is_start_exact),
         "its first batch may be missing from this copy, so its true start offset is not known: copy another replica",
     ),
     (
-        lambda of: of.is_start_committed is None,
+        _of_partition(lambda of: of.is_start_committed is None),
         "the high watermark is not known: copy the broker's replication-offset-checkpoint",
     ),
     (
-        lambda of: of.is_start_committed is False,
+        _of_partition(lambda of: of.is_start_committed is False),
         "it begins at or above the high watermark: an election may still remove it; capture again",
     ),
 )
@@ -149,45 +172,50 @@ _NOT_OPEN: Final[tuple[tuple[Callable[[PartitionSide], bool], str], ...]] = (
 def no_coordinator_ends_it(case: Case) -> Proof:
     """Every coordinator that could have it is counted, current and whole, and none can include it; nor could one since
     its copy."""
-    coordinator, partition = case.evidence.at_coordinator, case.evidence.on_partition
     statement = Statement.NO_COORDINATOR_ENDS_IT
     if case.reason not in NOBODY_ENDS_IT:
         return Proof(statement, False, f"a coordinator may still end it: the verdict is {case.verdict}")
-    problems = []
-    if case.reason is Reason.EPOCH_AHEAD_OF_COORDINATOR:
-        problems.append(_STILL_LISTED)
-    if coordinator.pending_ids:
-        problems.append(
-            f"{', '.join(coordinator.pending_ids)}, so it may still include or end these records: audit again after"
-            " that"
-        )
-    if coordinator.answered_owners:
-        problems.append(
-            f"{', '.join(coordinator.answered_owners)} has the producer id by a broker's answer: capture again"
-        )
-    if coordinator.count_basis is not CountBasis.GIVEN:
-        problems.append(
-            "the number of coordinator partitions is assumed: give --coordinator-partitions, note it in capture.json,"
-            " or copy the cluster's metadata log"
-        )
-    problems += coordinator.uncertain_copies[:1]
-    if not _is_written_before_copies(case):
-        problems.append(
-            "it may have been written to after its coordinator was copied: copy the coordinators again, after the"
-            " partitions"
-        )
-    if not knows_describe_producers(case.kafka_version) and coordinator.owner in (Owner.CURRENT, Owner.NEXT):
-        problems.append(
-            "brokers before 3.0 cannot check a start offset, and its transactional id lives: they abort whatever is"
-            " open"
-        )
-    return _settled(statement, problems, _witnesses_of_coordinators(case, partition))
+    return _settled(statement, _refuted(case, _MAY_BE_ENDED), _witnesses_of_coordinators(case))
 
 
-_STILL_LISTED: Final = (
-    "its coordinator still lists the partition, but can no longer end the transaction there: stop the application, so"
-    " that it does not commit, and only then abort here; the coordinator's own marker is refused until the partition"
-    " forgets the producer (producer.id.expiration.ms)"
+_MAY_BE_ENDED: Final[Refuters] = (
+    (
+        lambda case: case.reason is Reason.EPOCH_AHEAD_OF_COORDINATOR,
+        "its coordinator still lists the partition, but can no longer end the transaction there, because the partition"
+        " refuses its marker: stop the application, so that it does not commit, and only then abort here",
+    ),
+    (
+        lambda case: bool(case.evidence.at_coordinator.pending_ids),
+        lambda case: (
+            f"{', '.join(case.evidence.at_coordinator.pending_ids)}, so it may still include or end these records:"
+            " audit again after that"
+        ),
+    ),
+    (
+        lambda case: bool(case.evidence.at_coordinator.answered_owners),
+        lambda case: (
+            f"{', '.join(case.evidence.at_coordinator.answered_owners)} has the producer id by a broker's answer:"
+            " capture again"
+        ),
+    ),
+    (
+        lambda case: case.evidence.at_coordinator.count_basis is not CountBasis.GIVEN,
+        "the number of coordinator partitions is assumed: give --coordinator-partitions, note it in capture.json, or"
+        " copy the cluster's metadata log",
+    ),
+    (
+        lambda case: bool(case.evidence.at_coordinator.uncertain_copies),
+        lambda case: case.evidence.at_coordinator.uncertain_copies[0],
+    ),
+    (
+        lambda case: not _is_written_before_copies(case),
+        "it may have been written to after its coordinator was copied: copy the coordinators again, after the"
+        " partitions",
+    ),
+    (
+        lambda case: not knows_describe_producers(case.kafka_version) and case.evidence.at_coordinator.has_id,
+        "brokers before 3.0 cannot check a start offset, and its transactional id lives: they abort whatever is open",
+    ),
 )
 
 
@@ -201,8 +229,8 @@ def _is_written_before_copies(case: Case) -> bool:
     return partition.written_before_ms is not None and partition.written_before_ms <= copied
 
 
-def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str]:
-    coordinator = case.evidence.at_coordinator
+def _witnesses_of_coordinators(case: Case) -> list[str]:
+    coordinator, partition = case.evidence.at_coordinator, case.evidence.on_partition
     taken = instant(coordinator.earliest_copy_ms)
     written = f"its last write is older than that: {instant(partition.written_before_ms)} at the latest"
     order = [written] if partition.written_before_ms is not None else ["the partition was not copied later"]
@@ -228,9 +256,9 @@ def _witnesses_of_coordinators(case: Case, partition: PartitionSide) -> list[str
 
 def no_commit_includes_it(case: Case) -> Proof:
     """By the whole history of the coordinator, by this transaction's own ABORT, or because no marker can have been
-    lost."""
+    lost; or by one of these in an earlier audit, and again since."""
     history, decision, no_loss = _by_history(case), _by_decision(case), _by_no_loss(case)
-    proven = next((way for way in (history, decision, no_loss) if way.holds), None)
+    proven = next((way for way in (history, decision, no_loss, _by_earlier_audit(case)) if way.holds), None)
     lost = None if proven is None or decision.holds else _lost_since(case)
     if lost is not None:
         when = "" if lost.at_ms is None else f" at {instant(lost.at_ms)}"
@@ -257,9 +285,8 @@ def _commits(case: Case) -> list[Decided]:
 def _lost_since(case: Case) -> Election | None:
     """An unclean election of a coordinator partition since the first batch: neither its log nor a marker need show a
     decision."""
-    partition = case.evidence.on_partition
-    before = clock_ms(partition.stamped_before_ms)
     # The controller's clock was compared with no other.
+    before = case.evidence.on_partition.surely_before_ms
     oldest = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
     elections = case.evidence.at_coordinator.unclean_elections
     return next((each for each in elections if each.at_ms is None or oldest is None or each.at_ms >= oldest), None)
@@ -267,32 +294,21 @@ def _lost_since(case: Case) -> Election | None:
 
 def _by_history(case: Case) -> Proof:
     """(a) Nothing is missing in the coordinators' records, and every COMMIT that lists the partition has its own marker
-    here."""
+    here. What refutes that nothing is missing: `core.verdicts.history.REFUTERS`."""
     history = case.evidence.history
     if not history.is_whole:
         return _way(False, history.because)
     if _commits(case) or case.evidence.on_partition.truncated_markers:
-        return _way(False, "a COMMIT that may include this partition has no marker of its own here")
+        return _way(False, "a COMMIT that may include this partition has no marker that is surely its own here")
     return _way(True, "no COMMIT includes it: the coordinators' records show every decision", (history.because,))
 
 
 def _by_decision(case: Case) -> Proof:
     """(b) Exactly this transaction was decided, and to ABORT."""
-    partition, unmarked = case.evidence.on_partition, case.evidence.history.unmarked
-    newest = unmarked[-1] if unmarked else None
-    if (
-        newest is None
-        or newest.type != "ABORT"
-        or not newest.lists_partition
-        or _commits(case)
-        or partition.truncated_markers
-    ):
-        return _way(False, "its own decision is not known")
-    is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == partition.producer_epoch + 1
-    # Transactions v0 and v1 share epochs, so the records must be of the one that was aborted, not of one before.
-    is_of_it = newest.is_followed and newest.began_before
-    if not (is_v2_end and newest.is_own_epoch) and not is_of_it:
-        return _way(False, "the ABORT may be of a later transaction")
+    problems = _refuted(case, _NOT_DECIDED)
+    if problems:
+        return _way(False, problems[0])
+    newest = case.evidence.history.unmarked[-1]
     record = f"offset {newest.record_offset} of __transaction_state-{newest.coordinator_partition}"
     return _way(
         True,
@@ -301,30 +317,46 @@ def _by_decision(case: Case) -> Proof:
     )
 
 
+def _newest_decision(case: Case) -> Decided | None:
+    unmarked = case.evidence.history.unmarked
+    return unmarked[-1] if unmarked else None
+
+
+def _may_be_of_a_later_transaction(case: Case) -> bool:
+    """Whether an ABORT need not be of these records.
+
+    Under transactions v2 an end has the epoch after that of its records, so it is of the first batch if no other epoch
+    follows. Before, transactions share epochs: the records must be of the one that was aborted, not of one before.
+    """
+    partition, newest = case.evidence.on_partition, _newest_decision(case)
+    if newest is None or partition.first_epoch != partition.producer_epoch:
+        return True
+    is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == partition.producer_epoch + 1
+    return not (is_v2_end and newest.is_own_epoch) and not (newest.is_followed and newest.began_before)
+
+
+def _is_no_abort(case: Case) -> bool:
+    newest = _newest_decision(case)
+    return newest is None or newest.type != "ABORT" or not newest.lists_partition
+
+
+_NOT_DECIDED: Final[Refuters] = (
+    (_is_no_abort, "its own decision is not known"),
+    (lambda case: bool(_commits(case)), "a COMMIT of its time has no marker here"),
+    (_of_partition(lambda of: bool(of.truncated_markers)), "a marker of it was lost"),
+    (_may_be_of_a_later_transaction, "the ABORT may be of a later transaction"),
+)
+
+
 def _by_no_loss(case: Case) -> Proof:
     """(c) A completed decision has written its marker to every partition, and no acknowledged marker can have vanished
     here."""
-    partition, coordinator = case.evidence.on_partition, case.evidence.at_coordinator
-    if partition.truncated_markers:
-        return _way(False, f"a marker of it was lost: {', '.join(partition.truncated_markers)}")
-    if partition.truncated_from is not None and (partition.truncated_until or 0) >= partition.start_offset:
-        return _way(False, "another copy has a truncated tail above its first batch, so its marker may have been lost")
-    if any(each.lists_partition for each in _commits(case)):
-        return _way(False, "a COMMIT of its time has no marker here")
-    # The epoch of an id that went on with another producer id is of that one.
-    known = None if coordinator.owner is Owner.ROTATED else coordinator.producer_epoch
-    if coordinator.may_be_v2 and (known is None or known > partition.producer_epoch):
-        return _way(
-            False, "under transactions v2, records of an older epoch than the coordinator's have lost their marker"
-        )
-    if partition.checkpoint_leader_epoch is None and not case.evidence.in_cluster.is_confirmed:
-        return _way(False, "the leader-epoch-checkpoint of the partition was not copied")
-    if partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections:
-        return _way(False, "records of the metadata log are lost, and an election may be among them")
+    problems = _refuted(case, _MAY_BE_LOST)
+    if problems:
+        return _way(False, problems[0])
+    partition = case.evidence.on_partition
     first, newest = partition.first_leader_epoch, partition.newest_leader_epoch
-    if first is None or newest is None:
-        return _way(False, "the leader epoch of its first batch is not known")
-    if newest <= first and _unclean(case, first) is None:
+    if newest == first:
         where = "its checkpoint" if partition.checkpoint_leader_epoch is not None else "__cluster_metadata"
         return _way(
             True,
@@ -332,32 +364,51 @@ def _by_no_loss(case: Case) -> Proof:
             " followed",
             (f"leader epoch {first} of its first batch is still the newest in the log and in {where}",),
         )
-    return _by_clean_elections(case, first, newest)
-
-
-def _by_clean_elections(case: Case, first: int, newest: int) -> Proof:
-    """The metadata log shows each election since, all of them clean, and a leader at all times."""
-    # A snapshot does not show whether an election before it was clean.
-    shown = {each.leader_epoch for each in case.evidence.in_cluster.elections if each.offset is not None}
-    unclean = _unclean(case, first)
-    if unclean is not None:
-        return _way(False, f"leader epoch {unclean.leader_epoch} began with an unclean election, or without a leader")
-    is_every = shown >= set(range(first + 1, newest + 1))
-    if not is_every or not case.evidence.in_cluster.is_confirmed:
-        return _way(
-            False,
-            f"leaders changed since (leader epoch {first} to {newest}), and nothing shows that their elections were"
-            " clean",
-        )
     return _way(
         True,
         "no COMMIT includes it: a decision would have left its marker, and every election since was clean",
-        (f"__cluster_metadata: every election of leader epochs {first + 1} to {newest} was clean",),
+        (f"__cluster_metadata: every election of leader epochs {(first or 0) + 1} to {newest} was clean",),
     )
 
 
-def _unclean(case: Case, first: int) -> Election | None:
-    """The first election after a leader epoch that could lose a marker."""
+def _is_beyond_its_epoch(case: Case) -> bool:
+    """Under transactions v2, open records of an older epoch than the coordinator's, or without one, have lost their
+    marker or were never registered."""
+    coordinator = case.evidence.at_coordinator
+    # The epoch of an id that went on with another producer id is of that one.
+    known = None if coordinator.owner is Owner.ROTATED else coordinator.producer_epoch
+    return coordinator.may_be_v2 and (known is None or known > case.evidence.on_partition.producer_epoch)
+
+
+def _beyond_its_epoch(case: Case) -> str:
+    if case.evidence.at_coordinator.owner is Owner.NOBODY:
+        return (
+            "under transactions v2, nothing tells whether open records that no coordinator knows have lost their"
+            " marker or were never registered: ask the owner of the application that wrote them"
+        )
+    return "under transactions v2, records of an older epoch than the coordinator's have lost their marker"
+
+
+def _first_leader(case: Case) -> int:
+    return case.evidence.on_partition.first_leader_epoch or 0
+
+
+def _has_new_leader(case: Case) -> bool:
+    newest = case.evidence.on_partition.newest_leader_epoch
+    return newest is not None and newest > _first_leader(case)
+
+
+def _are_elections_hidden(case: Case) -> bool:
+    """Whether the metadata log does not show each election since the first batch."""
+    # A snapshot does not show whether an election before it was clean.
+    cluster, newest = case.evidence.in_cluster, case.evidence.on_partition.newest_leader_epoch or 0
+    shown = {each.leader_epoch for each in cluster.elections if each.offset is not None}
+    return not shown >= set(range(_first_leader(case) + 1, newest + 1)) or not cluster.is_confirmed
+
+
+def _unclean(case: Case) -> Election | None:
+    """The first election since the first batch that could lose a marker."""
+    first = _first_leader(case)
     later = (
         each
         for each in case.evidence.in_cluster.elections
@@ -368,7 +419,63 @@ def _unclean(case: Case, first: int) -> Election | None:
     return next((each for each in later if each.is_unclean or (each.leader is None and not waits)), None)
 
 
+def _unclean_text(case: Case) -> str:
+    found = _unclean(case)
+    return f"leader epoch {found.leader_epoch if found else None} began with an unclean election, or without a leader"
+
+
 _DROPS_MARKERS_FROM: Final = (4, 2)
+_MAY_BE_LOST: Final[Refuters] = (
+    (
+        _of_partition(lambda of: bool(of.truncated_markers)),
+        lambda case: f"a marker of it was lost: {', '.join(case.evidence.on_partition.truncated_markers)}",
+    ),
+    (
+        _of_partition(lambda of: of.truncated_from is not None and (of.truncated_until or 0) >= of.start_offset),
+        "another copy has a truncated tail above its first batch, so its marker may have been lost",
+    ),
+    (
+        lambda case: any(each.lists_partition for each in _commits(case)),
+        "a COMMIT of its time has no marker here",
+    ),
+    (_is_beyond_its_epoch, _beyond_its_epoch),
+    (
+        lambda case: (
+            case.evidence.on_partition.checkpoint_leader_epoch is None and not case.evidence.in_cluster.is_confirmed
+        ),
+        "the leader-epoch-checkpoint of the partition was not copied",
+    ),
+    (
+        lambda case: (
+            case.evidence.on_partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections
+        ),
+        "records of the metadata log are lost, and an election may be among them",
+    ),
+    (
+        _of_partition(lambda of: of.first_leader_epoch is None or of.newest_leader_epoch is None),
+        "the leader epoch of its first batch is not known",
+    ),
+    (lambda case: _unclean(case) is not None, _unclean_text),
+    (
+        lambda case: _has_new_leader(case) and _are_elections_hidden(case),
+        lambda case: (
+            f"leaders changed since (leader epoch {_first_leader(case)} to"
+            f" {case.evidence.on_partition.newest_leader_epoch}), and nothing shows that their elections were clean"
+        ),
+    ),
+)
+
+
+def _by_earlier_audit(case: Case) -> Proof:
+    """What an earlier audit proved up to its copies stays proven; only what came later needs evidence of its own."""
+    earlier = case.evidence.earlier_proof
+    if earlier is None or case.evidence.on_partition.truncated_markers:
+        return _way(False, "no earlier audit proved it")
+    return _way(
+        True,
+        "no COMMIT includes it: an earlier audit proved it, and its coordinator decided nothing since",
+        (f"audit {earlier.run_id}, by copies of {instant(earlier.copied_ms)}",),
+    )
 
 
 def _commit_due(case: Case, due: Decided) -> str:
@@ -380,6 +487,11 @@ def _commit_due(case: Case, due: Decided) -> str:
     if unknown is not None:
         decided = f"its coordinator decided COMMIT at {instant(due.decided_ms)}"
         return f"{decided}, and {unknown}: first look for its marker in another replica"
+    if due.is_marked:
+        return (
+            f"its coordinator decided COMMIT at {instant(due.decided_ms)}, and the marker here may be of another"
+            " decision: brokers' clocks do not tell; first look at the other replicas and at the records themselves"
+        )
     partition = case.evidence.on_partition
     needed = marker_needed(
         f"type {due.type}, producer id {partition.producer_id}",
@@ -402,9 +514,11 @@ def is_old_enough(case: Case) -> Proof:
     at, timeout = known_at_ms(case.evidence, case.thresholds), case.thresholds.max_transaction_timeout_ms
     if since is None:
         return Proof(statement, False, "no broker's clock proves its age: its timestamps come from the client")
-    age = max(at - since, 0)
+    age, made = max(at - since, 0), made_ms(case.evidence)
     if age <= timeout:
         says = f"brokers' clocks prove only {duration(age)} of its age: the client's timestamps may lie in the past"
+        if made is not None and made == since:
+            says = f"it is at most {duration(age)} old: only then was its producer id, or its epoch, handed out"
         return Proof(statement, False, says)
     if case.verdict is Verdict.SUSPECT:
         return Proof(
@@ -423,11 +537,24 @@ def is_old_enough(case: Case) -> Proof:
 
 
 def nothing_else_is_wrong(case: Case) -> Proof:
-    """No finding of severity ERROR or CRITICAL names the partition, the producer id or its ids; for an orphan, any
-    coordinator."""
-    alarms = case.evidence.on_partition.alarms
-    problems = [f"findings name it or its partition: {', '.join(alarms)}; see the table findings"] if alarms else []
-    return _settled(Statement.NOTHING_ELSE_IS_WRONG, problems, ["the table findings"])
+    """No finding of severity ERROR or CRITICAL names the partition, the producer id or its ids, or, for an orphan, the
+    loss of a coordinator's records; and the producer id is of this cluster."""
+    return _settled(Statement.NOTHING_ELSE_IS_WRONG, _refuted(case, _WRONG), ["the table findings"])
+
+
+_WRONG: Final[Refuters] = (
+    (
+        lambda case: case.evidence.in_cluster.is_never_allocated,
+        "this cluster never allocated the producer id, so another one decides about it: ask the cluster that the"
+        " partition was copied from",
+    ),
+    (
+        _of_partition(lambda of: bool(of.alarms)),
+        lambda case: (
+            f"findings name it or its partition: {', '.join(case.evidence.on_partition.alarms)}; see the table findings"
+        ),
+    ),
+)
 
 
 def safe_from_ms(case: Case, found: Sequence[Proof]) -> int | None:

@@ -40,9 +40,11 @@ class WrittenMarker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TruncatedMarker:
-    """A marker of the producer in a part of another copy that a newer leader truncated."""
+class MarkerElsewhere:
+    """A marker of the producer behind the first batch that the judged copy does not have."""
 
+    #: Whether it is in a part of the copy that a newer leader truncated.
+    is_truncated: bool
     broker: str | None
     offset: int
     type: str | None
@@ -120,7 +122,7 @@ class OpenSpan:
     markers: tuple[WrittenMarker, ...] = ()
     checks: tuple[CheckedBatch, ...] = ()
     stamps: tuple[EpochStamps, ...] = ()
-    truncated_markers: tuple[TruncatedMarker, ...] = ()
+    markers_elsewhere: tuple[MarkerElsewhere, ...] = ()
     siblings: tuple[SiblingMarkers, ...] = ()
     #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is
     #: behind.

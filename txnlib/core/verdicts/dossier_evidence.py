@@ -18,10 +18,19 @@ from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.rows import row_of
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
-from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan
+from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, MarkerElsewhere, OpenSpan
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Evidence, Owner, PartitionSide
-from txnlib.core.verdicts.history import Past, began_later_by_epoch, decided_of, history_of, lists, past_of
+from txnlib.core.verdicts.history import (
+    Past,
+    began_later_by_epoch,
+    decided_of,
+    history_of,
+    lists,
+    oldest_behind_ms,
+    past_of,
+    proof_carried,
+)
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
@@ -49,7 +58,8 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
     cluster = row_of(
         ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed
     )
-    return Evidence(partition, coordinator, cluster, history_of(past, partition))
+    history = history_of(past, partition)
+    return Evidence(partition, coordinator, cluster, history, proof_carried(past, history))
 
 
 # ---- The owner: docs/rules/copies.md#owners-of-a-producer-id
@@ -153,7 +163,9 @@ def _pending_ids(claims: Sequence[Claim]) -> tuple[str, ...]:
     """The ids that own or owned the producer id and may still include the partition, in words."""
     found = []
     for claim in claims:
-        is_pending = claim.state is not None and BY_KAFKA_NAME[claim.state] in _PENDING
+        # What an id does under another producer id does not count, once it gave this one up.
+        is_given_up = claim.owner == Owner.ROTATED.value
+        is_pending = not is_given_up and claim.state is not None and BY_KAFKA_NAME[claim.state] in _PENDING
         if is_pending and claim.is_superseded:
             # Only ids between transactions expire: records that show its end are missing.
             found.append(
@@ -232,6 +244,8 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
     marker = span.markers[-1] if span.markers else None
     copy, first = span.judged_copy, span.first_check
     stamped_before = floor = before_first_ms(span.stamps)
+    truncated = [each for each in span.markers_elsewhere if each.is_truncated]
+    elsewhere = [each for each in span.markers_elsewhere if not each.is_truncated]
     lag = min(span.clock_lag_ms or 0, today.offset_ms)
     stamped_after = latest_bound_ms((each.behind_ms for each in span.stamps), floor, lag)
     last_offset = span.start_offset if span.last_offset is None else span.last_offset
@@ -258,8 +272,17 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
         producer_id=dossier.producer_id,
         # A time by a broker's clock that contradicts the stamps around it proves nothing.
         first_timestamp_ms=latest_bound_ms([begun], floor, lag) if span.is_broker_clock else begun,
-        is_start_exact=span.is_start_exact and (is_begin_gone or is_start_proven(span.checks, copy)),
+        is_start_exact=span.is_start_exact
+        and (is_begin_gone or is_start_proven(span.checks, copy, marker.offset if marker else None)),
+        made_ms=highest(
+            (
+                clock_ms(claim.created_ms) if claim is not None and claim.is_first_assigned else None,
+                span.epoch_since_ms,
+                span.block.allocated_at_ms if span.block is not None else None,
+            )
+        ),
         stamped_before_ms=stamped_before,
+        surely_before_ms=lowest((stamped_before, oldest_behind_ms(span))) if stamped_before is not None else None,
         stamped_after_ms=stamped_after,
         hides_stamps=snapshot_from is not None and stamped_before is None,
         checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, span.start_offset) else None,
@@ -295,9 +318,9 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
         ),
         is_begin_gone=is_begin_gone,
         first_batch_crc=first_batch_crc,
-        truncated_markers=tuple(
-            f"{each.type} marker at offset {each.offset} of broker {each.broker}" for each in span.truncated_markers
-        ),
+        truncated_markers=_named(truncated),
+        ended_elsewhere=_named(elsewhere),
+        is_ended_since=any(each.offset >= (copy.end_offset or 0) for each in elsewhere),
         truncated_from=lowest(each.truncated_from for each in living),
         truncated_until=highest(
             each.end_offset - 1 for each in living if each.truncated_from is not None and each.end_offset is not None
@@ -309,6 +332,10 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
         marker_coordinator_epoch=None if marker is None else marker.coordinator_epoch,
         marker_ms=None if marker is None else marker.ms,
     )
+
+
+def _named(markers: Sequence[MarkerElsewhere]) -> tuple[str, ...]:
+    return tuple(f"{each.type} marker at offset {each.offset} of broker {each.broker}" for each in markers)
 
 
 def _is_between(written: int | None, copied: int | None, captured: int | None) -> bool:
@@ -333,15 +360,17 @@ def _crc(checks: Sequence[CheckedBatch]) -> Crc:
     return Crc.VALID if checks and all(check.is_crc_valid for check in checks) else Crc.NOT_CHECKED
 
 
-def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow) -> bool:
-    """Whether no batch of the producer can be missing below its first one.
+def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_offset: int | None = None) -> bool:
+    """Whether no batch of the producer can be missing below its first one. `since_offset`: of the marker before it.
 
     The sequences of a producer are consecutive within an epoch, starting at 0. If they are not, or if there are none
     and the copy has holes or damage, an earlier batch of the transaction may be missing.
     """
     of = {check.place: check for check in sorted(checks, key=lambda check: check.place)}
     before, first = of.get("before"), of.get("first")
-    has_holes = copy.gap_offset is not None or copy.damaged_offset is not None
+    # A hole below the marker before it, or below the snapshot, says nothing about the first batch.
+    floor = highest((since_offset, copy.read_from_offset)) or 0
+    has_holes = is_above(copy.gap_offset, floor) or is_above(copy.damaged_offset, floor)
     if first is None or first.base_sequence is None:
         return not has_holes
     if before is None:

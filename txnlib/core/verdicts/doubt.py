@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.copies import End, Role, lowest
+from txnlib.core.copies import End, Role, highest, lowest
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
@@ -60,6 +60,12 @@ def is_old_enough(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> boo
     return is_candidate(written, at_ms, thresholds.max_transaction_timeout_ms)
 
 
+def made_ms(evidence: Evidence) -> int | None:
+    """When what the transaction is made of was handed out, at the latest: its producer id, or the epoch of its first
+    batch. It is not older, whatever stamps say."""
+    return evidence.on_partition.made_ms
+
+
 def proven_since_ms(evidence: Evidence) -> int | None:
     """The oldest instant at which brokers' clocks prove that the transaction was open; None if there is none."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
@@ -68,7 +74,8 @@ def proven_since_ms(evidence: Evidence) -> int | None:
         proofs.append(partition.first_timestamp_ms)
     if coordinator.is_active and coordinator.is_listed:
         proofs.append(coordinator.transaction_start_ms)
-    return lowest(map(clock_ms, proofs))
+    proven = lowest(map(clock_ms, proofs))
+    return proven if proven is None else highest((proven, made_ms(evidence)))
 
 
 def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:
@@ -117,7 +124,9 @@ Doubt = Callable[[Evidence, Reason, Thresholds], bool]
 def _has_loss(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
     """Records missing above the start may have ended the transaction (docs/rules/copies.md#snapshots-and-holes)."""
     partition = evidence.on_partition
-    return partition.gap_offset is not None or partition.is_tail_lost or partition.end == End.SHORT
+    # A hole in the leader's own copy hides no marker that the leader has.
+    is_hole = partition.gap_offset is not None and not (partition.role == Role.LEADER and partition.is_current)
+    return is_hole or partition.is_tail_lost or partition.end == End.SHORT
 
 
 def _is_answered_otherwise(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
@@ -350,6 +359,10 @@ def _is_metadata_lost(evidence: Evidence, reason: Reason, thresholds: Thresholds
 DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.CORRUPT_MESSAGE, lambda evidence, _reason, _thresholds: evidence.on_partition.crc is Crc.INVALID),
     (Reason.PARTITION_LOG_INCOMPLETE, _has_loss),
+    (
+        Reason.PARTITION_COPY_NOT_CURRENT,
+        lambda evidence, _reason, _thresholds: evidence.on_partition.is_ended_since,
+    ),
     # No leader epoch shows which copy survived (docs/rules/copies.md#truncated-tails).
     (Reason.COPIES_DISAGREE, lambda evidence, _reason, _thresholds: evidence.on_partition.is_disputed),
     (Reason.BROKER_ANSWERED_OTHERWISE, _is_answered_otherwise),

@@ -17,6 +17,9 @@ class EarlierAudit:
     copied_ms: int | None = None
     topic_id: str | None = None
     first_batch_crc: int | None = None
+    reason: str | None = None
+    #: Whether it proved that no COMMIT includes the records.
+    proves_no_commit: bool = False
 
 
 def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first_batch_crc: int | None) -> bool | None:

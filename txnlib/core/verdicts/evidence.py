@@ -10,6 +10,7 @@ from txnlib.core.copies import End, Role, is_current
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, PREPARED_STATES, TransactionState
+from txnlib.core.verdicts.earlier_audits import EarlierAudit
 
 
 class Owner(Enum):
@@ -77,6 +78,10 @@ class PartitionSide:
     coordinator_epoch: int | None
     start_offset: int
     last_timestamp_ms: int | None
+    #: Epoch of the first batch; that of the partition may be newer.
+    first_epoch: int | None = None
+    #: When the producer id, or the epoch of the first batch, was handed out, at the latest.
+    made_ms: int | None = None
     #: Whether timestamps of the transaction's batches are a broker's (LogAppendTime).
     is_broker_clock: bool = False
     first_timestamp_ms: int | None = None
@@ -86,6 +91,8 @@ class PartitionSide:
     #: Newest and oldest broker-stamped time at a lower and at a higher offset of the partition.
     stamped_before_ms: int | None = None
     stamped_after_ms: int | None = None
+    #: An instant before the first batch, whichever of the clocks around it is wrong.
+    surely_before_ms: int | None = None
     #: Whether such times at lower offsets are unknown, because a snapshot replaces that part of the log.
     hides_stamps: bool = False
     #: Instant of a high watermark checkpoint that already reached beyond the start.
@@ -146,6 +153,10 @@ class PartitionSide:
     first_batch_crc: int | None = None
     #: The markers of the producer in truncated parts of other copies: `COMMIT at offset 7 of broker 2`.
     truncated_markers: tuple[str, ...] = ()
+    #: The markers of the producer behind the first batch that other copies have, in the same words.
+    ended_elsewhere: tuple[str, ...] = ()
+    #: Whether one of them is where the judged copy has ended.
+    is_ended_since: bool = False
     #: The first and last offset that another copy has and a newer leader truncated; None if no copy has any.
     truncated_from: int | None = None
     truncated_until: int | None = None
@@ -349,6 +360,8 @@ class Evidence:
     at_coordinator: CoordinatorSide
     in_cluster: ClusterSide = ClusterSide()
     history: History = History()
+    #: The earlier audit whose proof that no COMMIT includes it still stands; None if none does.
+    earlier_proof: EarlierAudit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

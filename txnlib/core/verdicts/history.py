@@ -18,6 +18,7 @@ from txnlib.core.rows import row_of
 from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, Dossier, OpenSpan, WrittenMarker
+from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.evidence import Decided, History, PartitionSide
 from txnlib.core.verdicts.match import (
     Fit,
@@ -184,6 +185,44 @@ def history_of(past: Past, partition: PartitionSide) -> History:
         is_whole=whole.holds and refuted is None,
         because=whole.because if refuted is None else f"{whole.because}, but {refuted}",
         unmarked=tuple(unmarked),
+    )
+
+
+#: Reasons that mean that the producer id is never used again: no decision about it can follow.
+GIVEN_UP: Final = frozenset(
+    {
+        "PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR",
+        "TRANSACTIONAL_ID_EXPIRED",
+        "PRODUCER_ID_ROTATED",
+    }
+)
+
+
+def proof_carried(past: Past, history: History) -> EarlierAudit | None:
+    """The newest earlier audit that proved that no COMMIT includes the records, if no decision can have followed.
+
+    None followed if the producer id had been given up by then, or if the newest record of its id is older than the
+    copies of that audit: compaction keeps that record. Source: docs/rules/abort.md#no-commit.
+    """
+    span, claim = past.span, past.claim
+    first = span.first_check
+    crc = None if first is None else first.crc
+    for each in sorted(span.earlier, key=lambda each: -each.as_of_ms):
+        copied = each.copied_ms
+        is_proven = each.proves_no_commit and is_same_transaction(each, span.judged_copy, crc)
+        if not is_proven or copied is None or _is_committed_since(history, copied):
+            continue
+        recorded = None if claim is None else clock_ms(claim.record_ms)
+        if each.reason in GIVEN_UP or (recorded is not None and recorded + CLOCKS_DIFFER_MS <= copied):
+            return each
+    return None
+
+
+def _is_committed_since(history: History, copied_ms: int) -> bool:
+    """Whether a COMMIT without a marker of its own may be younger than the copies of an earlier audit."""
+    return any(
+        each.type == "COMMIT" and (each.decided_ms is None or each.decided_ms + CLOCKS_DIFFER_MS > copied_ms)
+        for each in history.unmarked
     )
 
 

@@ -286,7 +286,7 @@ def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -
     if is_ahead(coordinator.record_coordinator_epoch, partition.marker_coordinator_epoch):
         return False
     if coordinator.decision is not None and coordinator.decision.is_marked is not None:
-        return coordinator.decision.is_marked
+        return coordinator.decision.is_surely_marked
     agrees = partition.marker_type in (None, decision) and partition.marker_epoch == coordinator.producer_epoch
     marked_ms, updated_ms = clock_ms(partition.marker_ms), clock_ms(coordinator.last_update_ms)
     if marked_ms is not None and updated_ms is not None:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.verdicts.dossier import EpochStamps, TruncatedMarker
+from txnlib.core.verdicts.dossier import EpochStamps, MarkerElsewhere
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.typed_rows import plain
 from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, of_run, single_batches
@@ -133,28 +133,39 @@ WHERE at IS NOT NULL
 """
 
 
-def truncated_markers(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow]) -> DataFrame:
-    """The markers of the producers in what a newer leader truncated, above each start, in any copy."""
+def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow]) -> DataFrame:
+    """The markers of the producers above each start that the judged copy does not have: of other copies of the same
+    topic id, and of what a newer leader truncated, in any copy."""
+    judged = {copy.place: copy for copy in copies if copy.is_judged}
     rows = [
-        (copy.topic, copy.partition, copy.source, copy.broker, [plain(each) for each in copy.truncated])
+        (
+            *(copy.topic, copy.partition, copy.source, copy.broker, copy.is_judged),
+            [plain(each) for each in copy.truncated or ()],
+        )
         for copy in copies
-        if copy.truncated and not copy.is_deleted
+        if copy.status != "MISSING" and not copy.is_deleted and (copy.truncated or not copy.is_judged)
+        if copy.place in judged and copy.topic_id in (None, judged[copy.place].topic_id)
     ]
-    cut = local_rows(opened.sparkSession, rows, f"{COPY_DDL}, broker string, truncated {TRUNCATED.simpleString()}")
-    return select(_TRUNCATED, opened=opened, batches=record_batches, cut=cut)
+    ddl = f"{COPY_DDL}, broker string, is_judged boolean, truncated {TRUNCATED.simpleString()}"
+    others = local_rows(opened.sparkSession, rows, ddl)
+    return select(_ELSEWHERE, opened=opened, batches=record_batches, others=others)
 
 
-_LOST: Final = {"offset": "base_offset", "type": "control_type", "epoch": "producer_epoch", "ms": "max_timestamp_ms"}
-_TRUNCATED: Final = f"""
+_SURVIVES: Final = survives("partition_leader_epoch", "base_offset")
+_MARKER: Final = {
+    "is_truncated": f"NOT ({_SURVIVES})",
+    **{"offset": "base_offset", "type": "control_type", "epoch": "producer_epoch", "ms": "max_timestamp_ms"},
+}
+_ELSEWHERE: Final = f"""
 SELECT topic, partition, producer_id, start_offset,
-  sort_array(collect_set({struct(TruncatedMarker, _LOST)})) AS truncated_markers
+  sort_array(collect_set({struct(MarkerElsewhere, _MARKER)})) AS markers_elsewhere
 FROM (
   SELECT *
-  FROM {{batches}} JOIN {{cut}} AS cut USING (topic, partition, source)
+  FROM {{batches}} JOIN {{others}} AS others USING (topic, partition, source)
   JOIN (SELECT topic, partition, producer_id, start_offset FROM {{opened}}) AS spans
     USING (topic, partition, producer_id)
   WHERE is_control AND control_type IS NOT NULL AND base_offset > start_offset
-    AND NOT ({survives("partition_leader_epoch", "base_offset")})
+    AND NOT (is_judged AND {_SURVIVES})
 )
 GROUP BY topic, partition, producer_id, start_offset
 """

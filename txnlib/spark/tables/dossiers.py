@@ -16,6 +16,7 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.core.verdicts.abort_proof import Statement
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -36,12 +37,13 @@ from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, quantile, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
-from txnlib.spark.tables.batch_evidence import stamps_around, truncated_markers
+from txnlib.spark.tables.batch_evidence import markers_elsewhere, stamps_around
 
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
     "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at"
-    " timestamp, topic_id string, first_batch_crc long"
+    " timestamp, topic_id string, first_batch_crc long, reason string,"
+    " safety array<struct<name string, holds boolean>>"
 )
 
 
@@ -69,7 +71,7 @@ def dossiers(
         opened=opened,
         located=located,
         stamps=stamps_around(located, record_batches),
-        truncated_markers=truncated_markers(opened, record_batches, coverage),
+        markers_elsewhere=markers_elsewhere(opened, record_batches, coverage),
         producer_spans=producer_spans,
         checked_batches=checked_batches,
         transactions=transactions,
@@ -113,7 +115,13 @@ _SIBLING: Final = {
     "newest_unexplained_commit_coordinator_epoch": "commit.coordinator_epoch",
     "newest_coordinator_epoch": "coordinator_epoch",
 }
-_EARLIER_AUDIT: Final = {"as_of_ms": "unix_millis(as_of)", "copied_ms": "unix_millis(copied_at)"}
+_EARLIER_AUDIT: Final = {
+    "as_of_ms": "unix_millis(as_of)",
+    "copied_ms": "unix_millis(copied_at)",
+    "proves_no_commit": (
+        f"coalesce(exists(safety, each -> each.name = '{Statement.NO_COMMIT_INCLUDES_IT}' AND each.holds), FALSE)"
+    ),
+}
 _DECISION: Final = {
     "first_epoch": "producer_epoch",
     "coordinator_epoch": "decided_coordinator_epoch",
@@ -310,7 +318,7 @@ spans AS (
   LEFT JOIN markers USING (topic, partition, producer_id)
   LEFT JOIN checks USING (topic, partition, producer_id, start_offset)
   LEFT JOIN {{stamps}} AS stamps USING (topic, partition, producer_id, start_offset)
-  LEFT JOIN {{truncated_markers}} AS truncated_markers USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN {{markers_elsewhere}} AS markers_elsewhere USING (topic, partition, producer_id, start_offset)
   LEFT JOIN siblings USING (topic, partition, producer_id, start_offset)
   LEFT JOIN seen USING (topic, partition, producer_id, start_offset)
   LEFT JOIN lags USING (topic, partition)
