@@ -7,14 +7,18 @@ contract's; times are relative to an instant t, and the capture is taken hours l
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
 
 from tests.support.audits import AuditTables, audited
-from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, id_in
+from tests.support.cluster import COORDINATORS, HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, id_in
+from tests.support.log_bytes import encode_offset_commit_key, encode_offset_commit_value, encode_snapshot
+from tests.support.metadata_log import MetadataLog
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
+from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 
 END = 3 * HOUR
 #: The instant t of a schedule.
@@ -359,7 +363,7 @@ def foreign(s: Story, *times: int, **changes: Any) -> None:
 
 
 def front(*, lost: bool) -> Schedule:
-    """A leader was ten minutes ahead. A decision at +2 min; its marker is lost, or it has one; behind are +5 and +30."""
+    """A leader was ten minutes ahead. A decision at +2 min has lost its marker, or has it; behind are +5 and +30."""
 
     def of(s: Story) -> Expected:
         ahead_of = 10 * MINUTE
@@ -371,7 +375,8 @@ def front(*, lost: bool) -> Schedule:
         s.c.skews[s.place] = 0
         if not lost:
             s.write(3 * MINUTE)
-        foreign(s, 5 * MINUTE, 30 * MINUTE, leader_epoch=3)
+        foreign(s, 5 * MINUTE, leader_epoch=3)
+        foreign(s, 30 * MINUTE, leader_epoch=4)
         return unsafe(s, fails=NO_COMMIT) if lost else safe(s)
 
     return of
@@ -660,6 +665,388 @@ OWNED |= {
 }
 
 
+# ---- Producer snapshots of the leader
+
+#: More of the same cluster: a coordinator partition has one schedule, and there are fifty.
+MORE = Schedules()
+
+
+def snapshot_above(current: int | None, *, elected: bool = False) -> Schedule:
+    """The leader's snapshot above the first open batch, and what it has open of the producer."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 0)
+        s.beat(0)
+        s.late_write(3 * MINUTE)
+        s.beat(10 * MINUTE, 40 * MINUTE, 100 * MINUTE)
+        state = ProducerState(
+            producer_epoch=0, last_sequence=1, last_offset=4, offset_delta=0, last_timestamp=NOON + 3 * MINUTE,
+            coordinator_epoch=0, current_txn_first_offset=current,
+        )  # fmt: skip
+        snapshots = {7: encode_snapshot({s.pid: state})}
+        s.copied(Copy(1, END, leader_epochs=((0, 0),), snapshots=snapshots))
+        return unsafe(s, finds=("*",)) if current is None else safe(s)
+
+    return of
+
+
+MORE |= {
+    "snapshot_above_it_with_nothing_open": snapshot_above(None),
+    "snapshot_above_it_with_the_same_first_offset": snapshot_above(4),
+}
+
+
+# ---- Offsets that are committed in a transaction
+
+
+def offsets(number: int, *, hole: str | None) -> Schedule:
+    """Of a partition of __consumer_offsets: no sequences, and always holes."""
+
+    def of(given: Story) -> Expected:
+        s = replace(given, topic="__consumer_offsets")
+        place = ("__consumer_offsets", number)
+        s.c.copies[place] = [Copy(1, END, leader_epochs=((0, 0),), keep=lambda e: hole != e.key)]
+        hidden = {"front": 30 * SECOND, "between": 4 * MINUTE, "behind": 12 * MINUTE}.get(hole or "")
+        s.c.copies[place] = [Copy(1, END, leader_epochs=((0, 0),), keep=lambda e: e.at != hidden)]
+
+        def commit(at: int, pid: int = -1, **changes: Any) -> None:
+            key = encode_offset_commit_key(OffsetCommitKey(group_id=f"group-{at}", topic="orders", partition=0))
+            value = encode_offset_commit_value(
+                OffsetCommit(version=3, offset=at, metadata=b"", commit_timestamp_ms=NOON + at)
+            )
+            told = {"content": (key, value), "sequence": -1, "is_transactional": pid >= 0}
+            s.c.write(place, pid, 0 if pid >= 0 else -1, at, **told | changes)
+
+        def whole(pid: int, id_: str, at: int) -> None:
+            s.c.note(id_, "Ongoing", pid, 0, [place], at, start=at)
+            commit(at + 5, pid)
+            s.c.note(id_, "PrepareCommit", pid, 0, [place], at + SECOND, start=at)
+            s.c.mark(place, pid, 0, "COMMIT", at + SECOND + 10)
+            s.c.note(id_, "CompleteCommit", pid, 0, (), at + SECOND + 20, start=at)
+
+        s.note("Empty", 0)
+        commit(30 * SECOND)
+        whole(s.pid, s.id, MINUTE)
+        for at in (3, 4, 5):
+            commit(at * MINUTE)
+        commit(6 * MINUTE, s.pid)
+        other = id_in(49, f"beat-{given.topic}")
+        for at in (10, 20, 100):
+            whole(s.pid + 500, other, at * MINUTE)
+            commit((at + 2) * MINUTE)
+        return s.expect("HANGING", is_safe=hole in (None, "front"), place=place)
+
+    return of
+
+
+MORE |= {
+    "offsets_behind_the_last_marker": offsets(0, hole=None),
+    "offsets_behind_the_last_marker_and_a_hole_in_front_of_it": offsets(1, hole="front"),
+    "offsets_behind_a_hole": offsets(2, hole="between"),
+    "offsets_in_front_of_a_hole": offsets(3, hole="behind"),
+}
+
+
+# ---- What an action is called
+
+
+@MORE
+def two_epochs_ahead_of_an_ongoing_transaction(s: Story) -> Expected:
+    s.note("Ongoing", END - 30 * SECOND, [s.place])
+    s.write(5 * MINUTE, epoch=2)
+    s.beat(0, 10 * MINUTE, 100 * MINUTE)
+    return unsafe(s, fails=NO_COORDINATOR)
+
+
+# ---- Nobody's producer ids
+
+ORPHANS = Schedules()
+
+
+def orphan(s: Story, at: int = MINUTE, *, elected: bool, epoch: int = 0) -> None:
+    s.beat(0)
+    s.write(at, epoch)
+    if elected:
+        elected_since(s)
+    else:
+        s.beat(100 * MINUTE)
+        one_leader(s)
+
+
+@ORPHANS
+def nobodys_under_one_leader_beside_alarms_of_others(s: Story) -> Expected:
+    """Another id's transaction was aborted by hand while it is Ongoing, and another COMMIT lost its marker."""
+    orphan(s, elected=False)
+    for number, kind in ((47, "by-hand"), (48, "lost")):
+        id_, place = id_in(number, kind), (f"other-{kind}", 0)
+        s.c.note(id_, "Empty", 800_000 + number, 0, (), 0)
+        s.c.begin(id_, 800_000 + number, 0, [place], 100 * MINUTE, transaction_timeout_ms=3 * HOUR)
+        if kind == "lost":
+            s.c.end(id_, 800_000 + number, 0, [place], 101 * MINUTE, start=100 * MINUTE, lost=[place])
+        else:
+            s.c.mark(place, 800_000 + number, 0, "ABORT", 101 * MINUTE)
+        s.c.beat(place, (99 * MINUTE, 110 * MINUTE), 810_000 + number)
+    return safe(s)
+
+
+@ORPHANS
+def nobodys_with_an_election_since(s: Story) -> Expected:
+    """Nothing shows what its coordinator decided, and its marker may be lost."""
+    orphan(s, elected=True)
+    return unsafe(s, fails=NO_COMMIT, never_says=("a log was lost", "compaction removed its tombstone"))
+
+
+@ORPHANS
+def nobodys_in_a_folder_mirrored_from_another_cluster(s: Story) -> Expected:
+    """Its own marker has coordinator epoch 44, and every coordinator here is at 0."""
+    s.write(30 * SECOND)
+    s.c.mark(s.place, s.pid, 0, "COMMIT", 40 * SECOND, coordinator_epoch=44)
+    orphan(s, elected=False)
+    return refuted(s)
+
+
+@ORPHANS
+def nobodys_with_a_marker_of_a_coordinator_of_this_cluster(s: Story) -> Expected:
+    s.write(30 * SECOND)
+    s.c.mark(s.place, s.pid, 0, "COMMIT", 40 * SECOND)
+    orphan(s, elected=False)
+    return safe(s)
+
+
+#: Every coordinator's log has a hole that is ten days old.
+HOLES, HOLES_AND_A_NEW_LOG = Schedules(), Schedules()
+
+
+def ten_days_ago(c: Cluster, *, new: int | None) -> None:
+    """Each coordinator lost older records to compaction; `new`: the one whose log begins later, in leader epoch 5."""
+    old = -10 * 24 * HOUR
+    for number in range(COORDINATORS):
+        log = c.logs[TXN, number]
+        if number == new:
+            log[:] = [e for e in log if e.at >= 70 * MINUTE]
+            c.note(id_in(number, "new"), "Empty", 700_000 + number, 0, (), 70 * MINUTE, leader_epoch=5)
+            continue
+        for at in (old - 2, old - 1, old):
+            c.note(id_in(number, "old"), "Empty", 700_000 + number, 0, (), at)
+        c.copies[TXN, number] = [Copy(1, END, is_compacted_until=old)]
+
+
+def of_nobody(**given: Any) -> Schedule:
+    def of(s: Story) -> Expected:
+        orphan(s, **given)
+        return unsafe(s, fails=NO_COMMIT) if given["elected"] else safe(s)
+
+    return of
+
+
+HOLES_AND_A_NEW_LOG["nobodys_beside_a_coordinator_that_begins_in_leader_epoch_5"] = of_nobody(elected=True)
+HOLES |= {
+    "nobodys_beside_old_holes_with_an_election_since": of_nobody(elected=True),
+    "nobodys_beside_old_holes_under_one_leader": of_nobody(elected=False),
+}
+
+
+# ---- Transactions v2
+
+V2 = Schedules()
+OF_V2: dict[str, Any] = {"version": 1, "client_transaction_version": 2}
+
+
+def abort_of_the_last_batch(first_epoch: int, *, is_safe: bool) -> Schedule:
+    """Two open batches; the coordinator aborted the epoch of the second."""
+
+    def of(s: Story) -> Expected:
+        tick(s, 0)
+        s.write(MINUTE, first_epoch)
+        s.write(2 * MINUTE, 4, leader_epoch=2)
+        s.note("Empty", 30 * SECOND, epoch=3, **OF_V2)
+        s.note("Ongoing", 2 * MINUTE - 5, [s.place], epoch=4, **OF_V2)
+        s.note("PrepareAbort", 3 * MINUTE, [s.place], epoch=5, start=2 * MINUTE - 5, **OF_V2)
+        s.note("CompleteAbort", 3 * MINUTE + 20, (), epoch=5, start=2 * MINUTE - 5, **OF_V2)
+        tick(s, 10 * MINUTE, 100 * MINUTE, leader_epoch=3)
+        log, kept = (TXN, s.number), {"Ongoing", "PrepareAbort", "CompleteAbort"}
+        s.c.note(id_in(s.number, f"other-{s.number}"), "Empty", 900_000 + s.number, 0, (), 31 * SECOND)
+        s.c.copies[log] = [
+            Copy(1, END, keep=lambda e: e.key != s.id or (e.value and e.value.transaction_state.kafka_name in kept))
+        ]
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+V2 |= {
+    "abort_of_the_last_batch_only": abort_of_the_last_batch(3, is_safe=False),
+    "abort_of_every_batch": abort_of_the_last_batch(4, is_safe=True),
+}
+
+
+@V2
+def nobodys_under_transactions_v2(s: Story) -> Expected:
+    """Open means lost or never registered, and nothing tells which; but there is no coordinator that is beyond it."""
+    orphan(s, elected=False)
+    lies = ("a log was lost", "than the coordinator's", "its coordinator decided")
+    return unsafe(s, fails=NO_COMMIT, never_says=lies)
+
+
+def left_of_v2(data: int, left: int, *, is_safe: bool) -> Schedule:
+    """Compaction left one record of the id; one leader."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 10 * SECOND, epoch=0, **OF_V2)
+        s.beat(0)
+        s.write(MINUTE, data)
+        s.note("Empty", 20 * MINUTE, epoch=left, **OF_V2)
+        s.beat(100 * MINUTE)
+        one_leader(s)
+        s.c.note(id_in(s.number, f"other-{s.number}"), "Empty", 900_000 + s.number, 0, (), 19 * MINUTE)
+        compacted(s)
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+V2 |= {
+    "v2_with_a_coordinator_beyond_its_epoch": left_of_v2(3, 9, is_safe=False),
+    "v2_with_a_coordinator_at_its_epoch": left_of_v2(9, 9, is_safe=True),
+}
+
+
+def left(data: int, left_epoch: int, *, is_safe: bool) -> Schedule:
+    """The same of an id whose own records are of version 0."""
+
+    def of(s: Story) -> Expected:
+        with_metadata(s)
+        s.note("Empty", 10 * SECOND)
+        s.beat(0)
+        s.write(MINUTE, data)
+        s.note("Empty", 20 * MINUTE, epoch=left_epoch)
+        s.beat(100 * MINUTE)
+        one_leader(s)
+        compacted(s)
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+def with_metadata(s: Story, *, allocated: int = -5 * HOUR) -> MetadataLog | None:
+    """The topic of the schedule, and the block of its producer ids, in the cluster's metadata log, if it has one."""
+    log = s.c.metadata
+    if log is not None:
+        log.block(s.pid + 1_000, allocated)
+        log.topic(s.topic, 2, -5 * HOUR)
+    return log
+
+
+def kraft(levels: Iterable[tuple[int, int]] = ((1, -5 * HOUR),)) -> Callable[[], Cluster]:
+    """A cluster whose metadata log was captured; the levels of `transaction.version` by instants."""
+
+    def of() -> Cluster:
+        log = MetadataLog(NOON)
+        for broker in (1, 2):
+            log.broker(broker, -6 * HOUR)
+        log.level(25, -6 * HOUR, name="metadata.version")
+        for level, at in levels:
+            log.level(level, at)
+        log.topic(TXN, COORDINATORS, -5 * HOUR)
+        return Cluster(metadata=log)
+
+    return of
+
+
+LOWERED = Schedules({"data_older_than_the_lowered_level": left(3, 9, is_safe=False)})
+LOWERED["data_at_the_coordinators_epoch_under_a_lowered_level"] = left(9, 9, is_safe=True)
+NEVER_V2 = Schedules({"data_of_a_level_that_was_never_above_1": left(3, 9, is_safe=True)})
+#: Another id's records are of version 2, under a note of 3.9.1.
+NOTED = Schedules({"older_epoch_under_a_note_that_records_refute": left(3, 9, is_safe=False)})
+NOTED["same_epoch_under_a_note_that_records_refute"] = left(9, 9, is_safe=True)
+NOT_REFUTED = Schedules({"older_epoch_under_a_note_that_nothing_refutes": left(3, 9, is_safe=True)})
+
+
+def with_an_id_of_v2(c: Cluster) -> None:
+    c.note(id_in(48, "v2"), "Empty", 790_000, 0, (), MINUTE, **OF_V2)
+    c.note(id_in(48, "v2"), "Ongoing", 790_000, 0, [("of-v2", 0)], 2 * MINUTE, **OF_V2)
+    c.write(("of-v2", 0), 790_000, 0, 2 * MINUTE + 5)
+    c.note(id_in(48, "v2"), "PrepareCommit", 790_000, 1, [("of-v2", 0)], 3 * MINUTE, start=2 * MINUTE, **OF_V2)
+    c.mark(("of-v2", 0), 790_000, 1, "COMMIT", 3 * MINUTE + 5)
+    c.note(id_in(48, "v2"), "CompleteCommit", 790_000, 1, (), 3 * MINUTE + 20, start=2 * MINUTE, **OF_V2)
+
+
+# ---- What the cluster's metadata log shows
+
+METADATA = Schedules()
+
+
+@METADATA
+def producer_id_that_the_cluster_never_allocated(s: Story) -> Expected:
+    with_metadata(s)
+    orphan(s, elected=False)
+    foreign_id = 5_000_000
+    s.c.logs[s.place] = [replace(e, producer_id=foreign_id) if e.producer_id == s.pid else e for e in s.c.logs[s.place]]
+    return unsafe(s, pid=foreign_id, finds=("PRODUCER_ID_NEVER_ALLOCATED",), fails=NOTHING_ELSE, says="cluster")
+
+
+@METADATA
+def nobodys_producer_id_of_this_cluster(s: Story) -> Expected:
+    with_metadata(s)
+    orphan(s, elected=False)
+    return safe(s)
+
+
+def of_a_block(allocated: int, *, is_safe: bool) -> Schedule:
+    """Stamps around it are two hours old, and the controller handed out its block at an instant."""
+
+    def of(s: Story) -> Expected:
+        with_metadata(s, allocated=allocated)
+        tick(s, 59 * MINUTE)
+        s.write(HOUR)
+        tick(s, 61 * MINUTE)
+        one_leader(s)
+        return safe(s) if is_safe else unsafe(s, fails=OLD_ENOUGH)
+
+    return of
+
+
+METADATA |= {"block_handed_out_before_the_stamps": of_a_block(50 * MINUTE, is_safe=True)}
+
+
+def elections(*events: tuple[str, int, tuple[int, ...] | None], recreated: bool = False, is_safe: bool) -> Schedule:
+    """Leaders since the first open batch, each with its in-sync set; compaction hides what the coordinator decided."""
+
+    def of(s: Story) -> Expected:
+        log = with_metadata(s)
+        assert log is not None
+        s.note("Empty", -4 * HOUR)
+        s.note("Empty", 25 * MINUTE, epoch=1)
+        compacted(s)
+        at = -3 * HOUR if recreated else 20 * MINUTE
+        for number, (leader, later, isr) in enumerate(events):
+            log.elect(s.topic, int(leader), at + later + number, isr=isr)
+        if recreated:
+            log.remove(s.topic, -2 * HOUR)
+            log.topic(s.topic, 2, -2 * HOUR)
+        s.beat(0)
+        s.write(MINUTE)
+        s.beat(10 * MINUTE)
+        s.beat(100 * MINUTE, leader_epoch=0 if recreated else len(events))
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+CLEAN, UNCLEAN = (("2", 0, None), ("1", MINUTE, None)), (("1", 0, (1,)), ("2", MINUTE, (2,)), ("1", 2 * MINUTE, (1,)))
+LEADERLESS = (("-1", 0, None), ("1", MINUTE, None))
+METADATA |= {
+    "clean_elections_since": elections(*CLEAN, is_safe=True),
+    "unclean_election_since": elections(*UNCLEAN, is_safe=False),
+    "unclean_election_of_a_deleted_topic_of_the_name": elections(*UNCLEAN, recreated=True, is_safe=True),
+    "minute_without_a_leader_before_4_2": elections(*LEADERLESS, is_safe=True),
+}
+#: Last: its producer ids are the newest.
+METADATA["block_handed_out_five_minutes_ago"] = of_a_block(END - 5 * MINUTE, is_safe=False)
+FROM_4_2 = Schedules({"minute_without_a_leader_from_4_2": elections(*LEADERLESS, is_safe=False)})
+FROM_4_2["clean_elections_since_from_4_2"] = elections(*CLEAN, is_safe=True)
+
+
 # ---- The audits
 
 
@@ -674,7 +1061,21 @@ class Kit:
     then: Callable[[Cluster], None] = lambda c: None
 
 
-KITS = {"owned": Kit(OWNED)}
+OF_4_1: dict[str, Any] = {"kafka_version": "4.1.1"}
+KITS = {
+    "owned": Kit(OWNED),
+    "more": Kit(MORE),
+    "orphans": Kit(ORPHANS),
+    "holes": Kit(HOLES, then=partial(ten_days_ago, new=None)),
+    "new log": Kit(HOLES_AND_A_NEW_LOG, then=partial(ten_days_ago, new=7)),
+    "v2": Kit(V2, notes=OF_4_1 | {"transaction_version": 2}, then=with_an_id_of_v2),
+    "lowered": Kit(LOWERED, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, 70 * MINUTE)))),
+    "never v2": Kit(NEVER_V2, notes=OF_4_1, cluster=kraft()),
+    "noted": Kit(NOTED, then=with_an_id_of_v2),
+    "not refuted": Kit(NOT_REFUTED),
+    "metadata": Kit(METADATA, notes=OF_4_1, cluster=kraft()),
+    "from 4.2": Kit(FROM_4_2, notes={"kafka_version": "4.2.0"}, cluster=kraft()),
+}
 
 
 @pytest.fixture(scope="session")
