@@ -5,16 +5,22 @@ one of them. Every control differs in that record alone, so over-caution is seen
 contract's; times are relative to an instant t, and the capture is taken hours later.
 """
 
+import tarfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
 
-from tests.support.audits import AuditTables, audited
-from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, id_in
+from tests.support.audits import AuditTables, audited, audited_anew
+from tests.support.cluster import COORDINATORS, HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, Entry, id_in
+from tests.support.log_bytes import encode_offset_commit_key, encode_offset_commit_value, encode_snapshot
+from tests.support.metadata_log import MetadataLog
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
+from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_state import TransactionState
 
 END = 3 * HOUR
 #: The instant t of a schedule.
@@ -359,7 +365,7 @@ def foreign(s: Story, *times: int, **changes: Any) -> None:
 
 
 def front(*, lost: bool) -> Schedule:
-    """A leader was ten minutes ahead. A decision at +2 min; its marker is lost, or it has one; behind are +5 and +30."""
+    """A leader was ten minutes ahead. A decision at +2 min has lost its marker, or has it; behind are +5 and +30."""
 
     def of(s: Story) -> Expected:
         ahead_of = 10 * MINUTE
@@ -371,7 +377,8 @@ def front(*, lost: bool) -> Schedule:
         s.c.skews[s.place] = 0
         if not lost:
             s.write(3 * MINUTE)
-        foreign(s, 5 * MINUTE, 30 * MINUTE, leader_epoch=3)
+        foreign(s, 5 * MINUTE, leader_epoch=3)
+        foreign(s, 30 * MINUTE, leader_epoch=4)
         return unsafe(s, fails=NO_COMMIT) if lost else safe(s)
 
     return of
@@ -660,6 +667,728 @@ OWNED |= {
 }
 
 
+# ---- Producer snapshots of the leader
+
+#: More of the same cluster: a coordinator partition has one schedule, and there are fifty.
+MORE = Schedules()
+
+
+def snapshot_above(current: int | None, *, elected: bool = False) -> Schedule:
+    """The leader's snapshot above the first open batch, and what it has open of the producer."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 0)
+        s.beat(0)
+        s.late_write(3 * MINUTE)
+        s.beat(10 * MINUTE, 40 * MINUTE, 100 * MINUTE)
+        state = ProducerState(
+            producer_epoch=0, last_sequence=1, last_offset=4, offset_delta=0, last_timestamp=NOON + 3 * MINUTE,
+            coordinator_epoch=0, current_txn_first_offset=current,
+        )  # fmt: skip
+        snapshots = {7: encode_snapshot({s.pid: state})}
+        s.copied(Copy(1, END, leader_epochs=((0, 0),), snapshots=snapshots))
+        return unsafe(s, finds=("*",)) if current is None else safe(s)
+
+    return of
+
+
+MORE |= {
+    "snapshot_above_it_with_nothing_open": snapshot_above(None),
+    "snapshot_above_it_with_the_same_first_offset": snapshot_above(4),
+}
+
+
+# ---- Offsets that are committed in a transaction
+
+
+def offsets(number: int, *, hole: str | None, snapshot: bool = False) -> Schedule:
+    """Of a partition of __consumer_offsets: no sequences, and always holes."""
+
+    def of(given: Story) -> Expected:
+        s = replace(given, topic="__consumer_offsets")
+        place = ("__consumer_offsets", number)
+        hidden = {
+            "front": [30 * SECOND],
+            "between": [4 * MINUTE],
+            "behind": [12 * MINUTE],
+            "all in front": [30 * SECOND, MINUTE + 5, MINUTE + SECOND + 10, 3 * MINUTE, 4 * MINUTE, 5 * MINUTE],
+        }.get(hole or "", [])
+        snapshots = {6: encode_snapshot({given.pid + 600: ProducerState(producer_epoch=0, last_timestamp=NOON)})}
+        held = {"leader_epochs": ((0, 0),), "snapshots": snapshots if snapshot else {}}
+        s.c.copies[place] = [Copy(1, END, keep=lambda e: e.at not in hidden, **held)]
+
+        def commit(at: int, pid: int = -1, **changes: Any) -> None:
+            key = encode_offset_commit_key(OffsetCommitKey(group_id=f"group-{at}", topic="orders", partition=0))
+            value = encode_offset_commit_value(
+                OffsetCommit(version=3, offset=at, metadata=b"", commit_timestamp_ms=NOON + at)
+            )
+            told = {"content": (key, value), "sequence": -1, "is_transactional": pid >= 0}
+            s.c.write(place, pid, 0 if pid >= 0 else -1, at, **told | changes)
+
+        def whole(pid: int, id_: str, at: int) -> None:
+            s.c.note(id_, "Ongoing", pid, 0, [place], at, start=at)
+            commit(at + 5, pid)
+            s.c.note(id_, "PrepareCommit", pid, 0, [place], at + SECOND, start=at)
+            s.c.mark(place, pid, 0, "COMMIT", at + SECOND + 10)
+            s.c.note(id_, "CompleteCommit", pid, 0, (), at + SECOND + 20, start=at)
+
+        s.note("Empty", 0)
+        commit(30 * SECOND)
+        whole(s.pid, s.id, MINUTE)
+        for at in (3, 4, 5):
+            commit(at * MINUTE)
+        commit(6 * MINUTE, s.pid)
+        other = id_in(49, f"beat-{given.topic}")
+        for at in (10, 20, 100):
+            whole(s.pid + 500, other, at * MINUTE)
+            commit((at + 2) * MINUTE)
+        return s.expect("HANGING", is_safe=snapshot or hole in (None, "front"), place=place)
+
+    return of
+
+
+MORE |= {
+    "offsets_behind_the_last_marker": offsets(0, hole=None),
+    "offsets_behind_the_last_marker_and_a_hole_in_front_of_it": offsets(1, hole="front"),
+    "offsets_behind_a_hole": offsets(2, hole="between"),
+    "offsets_in_front_of_a_hole": offsets(3, hole="behind"),
+    "offsets_behind_all_that_was_cleaned": offsets(4, hole="all in front"),
+    "offsets_behind_a_snapshot_and_all_that_was_cleaned": offsets(5, hole="all in front", snapshot=True),
+}
+
+
+# ---- What an action is called
+
+
+@MORE
+def two_epochs_ahead_of_an_ongoing_transaction(s: Story) -> Expected:
+    s.note("Ongoing", END - 30 * SECOND, [s.place])
+    s.write(5 * MINUTE, epoch=2)
+    s.beat(0, 10 * MINUTE, 100 * MINUTE)
+    return unsafe(s, fails=NO_COORDINATOR)
+
+
+# ---- Nobody's producer ids
+
+ORPHANS = Schedules()
+
+
+def orphan(s: Story, at: int = MINUTE, *, elected: bool, epoch: int = 0) -> None:
+    s.beat(0)
+    s.write(at, epoch)
+    if elected:
+        elected_since(s)
+    else:
+        s.beat(100 * MINUTE)
+        one_leader(s)
+
+
+@ORPHANS
+def nobodys_under_one_leader_beside_alarms_of_others(s: Story) -> Expected:
+    """Another id's transaction was aborted by hand while it is Ongoing, and another COMMIT lost its marker."""
+    orphan(s, elected=False)
+    for number, kind in ((47, "by-hand"), (48, "lost")):
+        id_, place = id_in(number, kind), (f"other-{kind}", 0)
+        s.c.note(id_, "Empty", 800_000 + number, 0, (), 0)
+        s.c.begin(id_, 800_000 + number, 0, [place], 100 * MINUTE, transaction_timeout_ms=3 * HOUR)
+        if kind == "lost":
+            s.c.end(id_, 800_000 + number, 0, [place], 101 * MINUTE, start=100 * MINUTE, lost=[place])
+        else:
+            s.c.mark(place, 800_000 + number, 0, "ABORT", 101 * MINUTE)
+        s.c.beat(place, (99 * MINUTE, 110 * MINUTE), 810_000 + number)
+    return safe(s)
+
+
+@ORPHANS
+def nobodys_with_an_election_since(s: Story) -> Expected:
+    """Nothing shows what its coordinator decided, and its marker may be lost."""
+    orphan(s, elected=True)
+    return unsafe(s, fails=NO_COMMIT, never_says=("a log was lost", "compaction removed its tombstone"))
+
+
+@ORPHANS
+def nobodys_in_a_folder_mirrored_from_another_cluster(s: Story) -> Expected:
+    """Its own marker has coordinator epoch 44, and every coordinator here is at 0."""
+    s.write(30 * SECOND)
+    s.c.mark(s.place, s.pid, 0, "COMMIT", 40 * SECOND, coordinator_epoch=44)
+    orphan(s, elected=False)
+    return refuted(s)
+
+
+@ORPHANS
+def nobodys_with_a_marker_of_a_coordinator_of_this_cluster(s: Story) -> Expected:
+    s.write(30 * SECOND)
+    s.c.mark(s.place, s.pid, 0, "COMMIT", 40 * SECOND)
+    orphan(s, elected=False)
+    return safe(s)
+
+
+BESIDE_AN_ALARM, BESIDE_A_LOSS = Schedules(), Schedules()
+
+
+@BESIDE_AN_ALARM
+def nobodys_beside_an_illegal_transition_of_another_id(s: Story) -> Expected:
+    """Of a gap-free log of one leader: it lost nothing."""
+    orphan(s, elected=False)
+    id_, place = id_in(46, "illegal"), ("illegal", 0)
+    s.c.note(id_, "Empty", 846_000, 0, (), 0)
+    s.c.begin(id_, 846_000, 0, [place], 100 * MINUTE)
+    s.c.note(id_, "Empty", 846_000, 0, (), 101 * MINUTE)
+    return safe(s)
+
+
+@BESIDE_A_LOSS
+def nobodys_beside_a_coordinator_that_was_elected_uncleanly(s: Story) -> Expected:
+    log = with_metadata(s)
+    assert log is not None
+    orphan(s, elected=False)
+    for leader, at in ((1, 0), (2, MINUTE), (1, 2 * MINUTE)):
+        log.elect(TXN, leader, 20 * MINUTE + at, partition=46, isr=(leader,))
+    return refuted(s)
+
+
+#: Every coordinator's log has a hole that is ten days old.
+HOLES, HOLES_AND_A_NEW_LOG = Schedules(), Schedules()
+
+
+def ten_days_ago(c: Cluster, *, new: int | None) -> None:
+    """Each coordinator lost older records to compaction; `new`: the one whose log begins later, in leader epoch 5."""
+    old = -10 * 24 * HOUR
+    for number in range(COORDINATORS):
+        log = c.logs[TXN, number]
+        if number == new:
+            log[:] = [e for e in log if e.at >= 70 * MINUTE]
+            c.note(id_in(number, "new"), "Empty", 700_000 + number, 0, (), 70 * MINUTE, leader_epoch=5)
+            continue
+        for at in (old - 2, old - 1, old):
+            c.note(id_in(number, "old"), "Empty", 700_000 + number, 0, (), at)
+        c.copies[TXN, number] = [Copy(1, END, is_compacted_until=old)]
+
+
+def of_nobody(**given: Any) -> Schedule:
+    def of(s: Story) -> Expected:
+        orphan(s, **given)
+        return unsafe(s, fails=NO_COMMIT) if given["elected"] else safe(s)
+
+    return of
+
+
+HOLES_AND_A_NEW_LOG["nobodys_beside_a_coordinator_that_begins_in_leader_epoch_5"] = of_nobody(elected=True)
+HOLES |= {
+    "nobodys_beside_old_holes_with_an_election_since": of_nobody(elected=True),
+    "nobodys_beside_old_holes_under_one_leader": of_nobody(elected=False),
+}
+
+
+# ---- Transactions v2
+
+V2 = Schedules()
+OF_V2: dict[str, Any] = {"version": 1, "client_transaction_version": 2}
+
+
+def abort_of_the_last_batch(first_epoch: int, *, is_safe: bool) -> Schedule:
+    """Two open batches; the coordinator aborted the epoch of the second."""
+
+    def of(s: Story) -> Expected:
+        tick(s, 0)
+        s.write(MINUTE, first_epoch)
+        s.write(2 * MINUTE, 4, leader_epoch=2)
+        s.note("Empty", 30 * SECOND, epoch=3, **OF_V2)
+        s.note("Ongoing", 2 * MINUTE - 5, [s.place], epoch=4, **OF_V2)
+        s.note("PrepareAbort", 3 * MINUTE, [s.place], epoch=5, start=2 * MINUTE - 5, **OF_V2)
+        s.note("CompleteAbort", 3 * MINUTE + 20, (), epoch=5, start=2 * MINUTE - 5, **OF_V2)
+        tick(s, 10 * MINUTE, 100 * MINUTE, leader_epoch=3)
+        log, kept = (TXN, s.number), {"Ongoing", "PrepareAbort", "CompleteAbort"}
+        s.c.note(id_in(s.number, f"other-{s.number}"), "Empty", 900_000 + s.number, 0, (), 31 * SECOND)
+        s.c.copies[log] = [
+            Copy(1, END, keep=lambda e: e.key != s.id or (e.value and e.value.transaction_state.kafka_name in kept))
+        ]
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+V2 |= {
+    "abort_of_the_last_batch_only": abort_of_the_last_batch(3, is_safe=False),
+    "abort_of_every_batch": abort_of_the_last_batch(4, is_safe=True),
+}
+
+
+@V2
+def nobodys_under_transactions_v2(s: Story) -> Expected:
+    """Open means lost or never registered, and nothing tells which; but there is no coordinator that is beyond it."""
+    orphan(s, elected=False)
+    lies = ("a log was lost", "than the coordinator's", "its coordinator decided")
+    return unsafe(s, fails=NO_COMMIT, never_says=lies)
+
+
+def left_of_v2(data: int, left: int, *, is_safe: bool) -> Schedule:
+    """Compaction left one record of the id; one leader."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 10 * SECOND, epoch=0, **OF_V2)
+        s.beat(0)
+        s.write(MINUTE, data)
+        s.note("Empty", 20 * MINUTE, epoch=left, **OF_V2)
+        s.beat(100 * MINUTE)
+        one_leader(s)
+        s.c.note(id_in(s.number, f"other-{s.number}"), "Empty", 900_000 + s.number, 0, (), 19 * MINUTE)
+        compacted(s)
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+V2 |= {
+    "v2_with_a_coordinator_beyond_its_epoch": left_of_v2(3, 9, is_safe=False),
+    "v2_with_a_coordinator_at_its_epoch": left_of_v2(9, 9, is_safe=True),
+}
+
+
+def left(data: int, left_epoch: int, *, is_safe: bool) -> Schedule:
+    """The same of an id whose own records are of version 0."""
+
+    def of(s: Story) -> Expected:
+        with_metadata(s)
+        s.note("Empty", 10 * SECOND)
+        s.beat(0)
+        s.write(MINUTE, data)
+        s.note("Empty", 20 * MINUTE, epoch=left_epoch)
+        s.beat(100 * MINUTE)
+        one_leader(s)
+        compacted(s)
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+def with_metadata(s: Story, *, allocated: int = -5 * HOUR) -> MetadataLog | None:
+    """The topic of the schedule, and the block of its producer ids, in the cluster's metadata log, if it has one."""
+    log = s.c.metadata
+    if log is not None:
+        log.block(s.pid + 1_000, allocated)
+        log.topic(s.topic, 2, -5 * HOUR)
+    return log
+
+
+def kraft(levels: Iterable[tuple[int, int]] = ((1, -5 * HOUR),)) -> Callable[[], Cluster]:
+    """A cluster whose metadata log was captured; the levels of `transaction.version` by instants."""
+
+    def of() -> Cluster:
+        log = MetadataLog(NOON)
+        for broker in (1, 2):
+            log.broker(broker, -6 * HOUR)
+        log.level(25, -6 * HOUR, name="metadata.version")
+        for level, at in levels:
+            log.level(level, at)
+        log.topic(TXN, COORDINATORS, -5 * HOUR)
+        return Cluster(metadata=log)
+
+    return of
+
+
+LOWERED = Schedules({"data_older_than_the_lowered_level": left(3, 9, is_safe=False)})
+LOWERED["data_at_the_coordinators_epoch_under_a_lowered_level"] = left(9, 9, is_safe=True)
+NEVER_V2 = Schedules({"data_of_a_level_that_was_never_above_1": left(3, 9, is_safe=True)})
+#: Another id's records are of version 2, under a note of 3.9.1.
+NOTED = Schedules({"older_epoch_under_a_note_that_records_refute": left(3, 9, is_safe=False)})
+NOTED["same_epoch_under_a_note_that_records_refute"] = left(9, 9, is_safe=True)
+NOT_REFUTED = Schedules({"older_epoch_under_a_note_that_nothing_refutes": left(3, 9, is_safe=True)})
+
+
+def with_an_id_of_v2(c: Cluster) -> None:
+    c.note(id_in(48, "v2"), "Empty", 790_000, 0, (), MINUTE, **OF_V2)
+    c.note(id_in(48, "v2"), "Ongoing", 790_000, 0, [("of-v2", 0)], 2 * MINUTE, **OF_V2)
+    c.write(("of-v2", 0), 790_000, 0, 2 * MINUTE + 5)
+    c.note(id_in(48, "v2"), "PrepareCommit", 790_000, 1, [("of-v2", 0)], 3 * MINUTE, start=2 * MINUTE, **OF_V2)
+    c.mark(("of-v2", 0), 790_000, 1, "COMMIT", 3 * MINUTE + 5)
+    c.note(id_in(48, "v2"), "CompleteCommit", 790_000, 1, (), 3 * MINUTE + 20, start=2 * MINUTE, **OF_V2)
+
+
+# ---- What the cluster's metadata log shows
+
+METADATA = Schedules()
+
+
+@METADATA
+def producer_id_that_the_cluster_never_allocated(s: Story) -> Expected:
+    with_metadata(s)
+    orphan(s, elected=False)
+    foreign_id = 5_000_000
+    s.c.logs[s.place] = [replace(e, producer_id=foreign_id) if e.producer_id == s.pid else e for e in s.c.logs[s.place]]
+    return unsafe(s, pid=foreign_id, finds=("PRODUCER_ID_NEVER_ALLOCATED",), fails=NOTHING_ELSE, says="cluster")
+
+
+@METADATA
+def nobodys_producer_id_of_this_cluster(s: Story) -> Expected:
+    with_metadata(s)
+    orphan(s, elected=False)
+    return safe(s)
+
+
+def of_a_block(allocated: int, *, is_safe: bool) -> Schedule:
+    """Stamps around it are two hours old, and the controller handed out its block at an instant."""
+
+    def of(s: Story) -> Expected:
+        with_metadata(s, allocated=allocated)
+        tick(s, 59 * MINUTE)
+        s.write(HOUR)
+        tick(s, 61 * MINUTE)
+        one_leader(s)
+        return safe(s) if is_safe else unsafe(s, fails=OLD_ENOUGH)
+
+    return of
+
+
+METADATA |= {"block_handed_out_before_the_stamps": of_a_block(50 * MINUTE, is_safe=True)}
+
+
+def elections(*events: tuple[str, int, tuple[int, ...] | None], recreated: bool = False, is_safe: bool) -> Schedule:
+    """Leaders since the first open batch, each with its in-sync set; compaction hides what the coordinator decided."""
+
+    def of(s: Story) -> Expected:
+        log = with_metadata(s)
+        assert log is not None
+        s.note("Empty", -4 * HOUR)
+        s.note("Empty", 25 * MINUTE, epoch=1)
+        compacted(s)
+        at = -3 * HOUR if recreated else 20 * MINUTE
+        for number, (leader, later, isr) in enumerate(events):
+            log.elect(s.topic, int(leader), at + later + number, isr=isr)
+        if recreated:
+            log.remove(s.topic, -2 * HOUR)
+            log.topic(s.topic, 2, -2 * HOUR)
+        s.beat(0)
+        s.write(MINUTE)
+        s.beat(10 * MINUTE)
+        s.beat(100 * MINUTE, leader_epoch=0 if recreated else len(events))
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+CLEAN, UNCLEAN = (("2", 0, None), ("1", MINUTE, None)), (("1", 0, (1,)), ("2", MINUTE, (2,)), ("1", 2 * MINUTE, (1,)))
+LEADERLESS = (("-1", 0, None), ("1", MINUTE, None))
+
+
+@METADATA
+def unclean_election_that_the_leaders_checkpoint_does_not_have(s: Story) -> Expected:
+    """5.4.3 c: the checkpoint has one leader epoch, and the metadata log an unclean election behind it."""
+    log = with_metadata(s)
+    assert log is not None
+    s.note("Empty", -4 * HOUR)
+    s.note("Empty", 25 * MINUTE, epoch=1)
+    compacted(s)
+    s.beat(0)
+    s.write(MINUTE)
+    s.beat(10 * MINUTE, 19 * MINUTE)
+    for leader, at in ((1, 0), (2, MINUTE), (1, 2 * MINUTE)):
+        log.elect(s.topic, leader, 20 * MINUTE + at, isr=(leader,))
+    one_leader(s)
+    return refuted(s)
+
+
+METADATA |= {
+    "clean_elections_since": elections(*CLEAN, is_safe=True),
+    "unclean_election_since": elections(*UNCLEAN, is_safe=False),
+    "unclean_election_of_a_deleted_topic_of_the_name": elections(*UNCLEAN, recreated=True, is_safe=True),
+    "minute_without_a_leader_before_4_2": elections(*LEADERLESS, is_safe=True),
+}
+#: Last: its producer ids are the newest.
+METADATA["block_handed_out_five_minutes_ago"] = of_a_block(END - 5 * MINUTE, is_safe=False)
+FROM_4_2 = Schedules({"minute_without_a_leader_from_4_2": elections(*LEADERLESS, is_safe=False)})
+FROM_4_2["clean_elections_since_from_4_2"] = elections(*CLEAN, is_safe=True)
+
+
+# ---- Further records that refute a witness
+
+INVENTED = Schedules()
+
+
+@INVENTED
+def marker_of_a_decision_that_lists_only_a_sibling(s: Story) -> Expected:
+    """5.4.3 a: a marker here that no decision explains, though one is of its time, type and epoch."""
+    s.note("Empty", 0)
+    s.beat(0)
+    s.note("Ongoing", MINUTE, [(s.topic, 1)])
+    s.write(MINUTE + 5)
+    s.end(2 * MINUTE, start=MINUTE, places=[(s.topic, 1)])
+    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE + 10)
+    s.write(3 * MINUTE)
+    s.beat(100 * MINUTE, partition=1)
+    elected_since(s)
+    return refuted(s)
+
+
+@INVENTED
+def marker_at_a_higher_epoch_than_every_record(s: Story) -> Expected:
+    """5.4.3 a: an ABORT of epoch 5, which its coordinator's gap-free log never had."""
+    s.note("Empty", 0)
+    s.beat(0)
+    s.write(MINUTE)
+    s.c.mark(s.place, s.pid, 5, "ABORT", 2 * MINUTE)
+    s.write(3 * MINUTE, 5)
+    elected_since(s)
+    return refuted(s)
+
+
+@INVENTED
+def one_commit_and_one_marker_older_than_its_start(s: Story) -> Expected:
+    """5.3.7: a marker older than its transaction's start is never its own, though there is one of each."""
+    s.note("Empty", 0)
+    s.beat(0)
+    s.write(MINUTE)
+    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE)
+    s.note("Ongoing", 10 * MINUTE, [s.place])
+    s.write(10 * MINUTE + 5)
+    s.note("PrepareCommit", 11 * MINUTE, [s.place], start=10 * MINUTE)
+    s.note("CompleteCommit", 11 * MINUTE + 20, (), start=10 * MINUTE)
+    elected_since(s)
+    return refuted(s)
+
+
+@INVENTED
+def one_commit_and_its_marker(s: Story) -> Expected:
+    """The control: the marker is younger than the start."""
+    s.note("Empty", 0)
+    s.beat(0)
+    s.transaction(10 * MINUTE)
+    s.write(12 * MINUTE)
+    elected_since(s)
+    return safe(s)
+
+
+def on_a_sibling(epoch: int = 0, coordinator_epoch: int = 0, *, is_safe: bool) -> Schedule:
+    """A decided COMMIT on a sibling: its marker has a coordinator epoch, and a batch behind it a producer epoch."""
+
+    def of(s: Story) -> Expected:
+        sibling = (s.topic, 1)
+        s.note("Empty", 0)
+        s.beat(0)
+        s.write(MINUTE)
+        s.note("Ongoing", MINUTE, [sibling])
+        s.c.write(sibling, s.pid, 0, MINUTE + 5)
+        s.note("PrepareCommit", 2 * MINUTE, [sibling], start=MINUTE)
+        s.c.mark(sibling, s.pid, 0, "COMMIT", 2 * MINUTE + 10, coordinator_epoch=coordinator_epoch)
+        s.note("CompleteCommit", 2 * MINUTE + 20, (), start=MINUTE)
+        if epoch:
+            s.c.write(sibling, s.pid, epoch, 3 * MINUTE, is_transactional=False)
+        s.beat(100 * MINUTE, partition=1)
+        elected_since(s)
+        return safe(s) if is_safe else refuted(s)
+
+    return of
+
+
+INVENTED |= {
+    "sibling_at_an_epoch_that_no_record_has": on_a_sibling(7, is_safe=False),
+    "sibling_with_a_marker_of_a_later_coordinator": on_a_sibling(0, 12, is_safe=False),
+    "sibling_at_the_epochs_of_the_coordinator": on_a_sibling(is_safe=True),
+}
+
+
+def of_a_follower(*epochs: tuple[int, int], is_safe: bool) -> Schedule:
+    """5.4.3 c: the leader-epoch-checkpoint of the leader has one leader epoch, and a follower's its own."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 0)
+        s.beat(0)
+        s.write(MINUTE)
+        s.beat(100 * MINUTE)
+        s.note("Empty", 20 * MINUTE, epoch=1)
+        compacted(s)
+        s.copied(Copy(1, END, leader_epochs=((0, 0),)), Copy(2, END, leader_epochs=epochs))
+        return safe(s) if is_safe else refuted(s)
+
+    return of
+
+
+INVENTED |= {
+    "leader_epoch_that_only_a_followers_checkpoint_has": of_a_follower((0, 0), (3, 5), is_safe=False),
+    "checkpoints_that_agree": of_a_follower((0, 0), is_safe=True),
+}
+
+
+def answered(is_safe: bool, **answer: Any) -> Schedule:
+    """What capture.json notes of the leader's answer; the first open batch is at offset 2."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 0)
+        s.beat(0)
+        s.write(MINUTE)
+        s.beat(100 * MINUTE)
+        s.note("Empty", 20 * MINUTE, epoch=1)
+        compacted(s)
+        one_leader(s)
+        s.c.answers[s.place] = answer
+        return safe(s) if is_safe else s.expect("HANGING", or_verdict="UNKNOWN")
+
+    return of
+
+
+ASKED = {"answered_at_ms": NOON + END, "high_watermark": 5}
+INVENTED |= {
+    "answered_leader_epoch_beyond_the_checkpoint": answered(False, leader_epoch=4),
+    "answered_leader_epoch_of_the_checkpoint": answered(True, leader_epoch=0),
+    "answered_stable_offset_above_it": answered(False, last_stable_offset=5, **ASKED),
+    "answered_stable_offset_at_it": answered(True, last_stable_offset=2, **ASKED),
+}
+
+
+OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
+
+
+def marker_in_a_copy_of(topic_id: str, *, is_safe: bool) -> Schedule:
+    """5.4.1: a later copy of a follower has the marker behind the same batches; its topic id counts."""
+
+    def of(s: Story) -> Expected:
+        s.late_write(3 * MINUTE)
+        s.beat(0, 30 * MINUTE)
+        offset = 7
+        marker = Entry(at=HOUR, offset=offset, producer_id=s.pid, producer_epoch=0, marker="COMMIT", stamp=HOUR)
+        s.copied(
+            Copy(1, END, topic_id=NEW, leader_epochs=((0, 0),)),
+            Copy(2, 31 * MINUTE + SECOND, taken=END, own=(marker,), topic_id=topic_id, high_watermark=8),
+        )
+        return safe(s) if is_safe else s.expect(None, or_verdict="UNKNOWN")
+
+    return of
+
+
+INVENTED |= {
+    "marker_in_a_copy_of_the_same_topic_id": marker_in_a_copy_of(NEW, is_safe=False),
+    "marker_in_a_copy_of_a_deleted_topic": marker_in_a_copy_of(OLD, is_safe=True),
+}
+
+
+@INVENTED
+def follower_ahead_of_the_noted_leader(s: Story) -> Expected:
+    """5.3.1: followers are never ahead, so the note is outdated, and so is the copy."""
+    s.late_write(3 * MINUTE)
+    s.beat(0, 30 * MINUTE, 100 * MINUTE)
+    s.copied(Copy(1, 50 * MINUTE, taken=END), Copy(2, END))
+    return refuted(s)
+
+
+@INVENTED
+def prepared_before_a_later_copy_with_the_marker(s: Story) -> Expected:
+    """5.4.1 for STUCK: a follower's later copy has the marker that the noted leader's lacks."""
+    s.beat(0)
+    s.begin(MINUTE)
+    s.end(2 * MINUTE, start=MINUTE, takes=2 * HOUR, complete=False)
+    s.beat(30 * MINUTE, 110 * MINUTE)
+    s.copied(Copy(1, 50 * MINUTE, taken=50 * MINUTE), Copy(2, END))
+    return s.expect(None, or_verdict="UNKNOWN")
+
+
+def coordinator_led_elsewhere(leader_epoch: int, verdict: str, *, is_safe: bool) -> Schedule:
+    """5.3.1 for a coordinator: another broker's copy goes on with an Ongoing of the partition, in a leader epoch."""
+
+    def of(s: Story) -> Expected:
+        later = {"leader_epoch": 1}
+        s.note("Empty", 0)
+        s.late_write(3 * MINUTE)
+        s.beat(0, 10 * MINUTE, 100 * MINUTE)
+        one_leader(s)
+        other = id_in(s.number, f"other-{s.number}")
+        s.c.note(other, "Empty", 900_000 + s.number, 0, (), 20 * MINUTE, **later if not leader_epoch else {})
+        value = TransactionLogEntry(
+            transactional_id=s.id, producer_id=s.pid, producer_epoch=0, transaction_state=TransactionState.ONGOING,
+            transaction_partitions=(TopicPartition(*s.place),), transaction_timeout_ms=60_000, version=0,
+            last_update_timestamp_ms=NOON + 30 * MINUTE, start_timestamp_ms=NOON + 30 * MINUTE,
+        )  # fmt: skip
+        own = Entry(
+            at=30 * MINUTE, offset=5 if leader_epoch else 4, key=s.id, value=value, stamp=30 * MINUTE,
+            leader_epoch=leader_epoch,
+        )  # fmt: skip
+        reached = 25 * MINUTE if leader_epoch else 10 * MINUTE
+        s.coordinator(Copy(1, END), Copy(2, reached, taken=END, own=(own,)))
+        return safe(s) if is_safe else s.expect(verdict, or_verdict="UNKNOWN")
+
+    return of
+
+
+INVENTED |= {
+    "coordinator_of_a_higher_leader_epoch_elsewhere": coordinator_led_elsewhere(2, "LATE", is_safe=False),
+    "coordinator_that_was_deposed_elsewhere": coordinator_led_elsewhere(0, "HANGING", is_safe=True),
+}
+
+
+@INVENTED
+def checkpoint_elsewhere_above_the_end_of_the_coordinators_copy(s: Story) -> Expected:
+    """5.3.1: the highest high watermark of any broker counts."""
+    s.note("Empty", 0)
+    s.late_write(3 * MINUTE)
+    s.beat(0, 10 * MINUTE, 100 * MINUTE)
+    s.c.noted.append((2, (TXN, s.number), 100))
+    return refuted(s)
+
+
+@INVENTED
+def two_phase_commit_that_may_come_to_include_it(s: Story) -> Expected:
+    s.note("Empty", 0)
+    s.late_write(3 * MINUTE)
+    s.beat(0, 10 * MINUTE, 100 * MINUTE)
+    s.note("Ongoing", 20 * MINUTE, [(s.topic, 1)], transaction_timeout_ms=2**31 - 1)
+    return unsafe(s, fails=NO_COORDINATOR)
+
+
+def clock_of_two_partitions(*, behind: bool) -> Schedule:
+    """5.3.6: a clock that a record refutes on one partition is wrong for all that its broker leads."""
+
+    def of(s: Story) -> Expected:
+        skew, sibling = -2 * HOUR if behind else 0, (s.topic, 1)
+        broker = led_by_another(s, skew)
+        s.c.leaders[sibling], s.c.skews[sibling] = broker, skew
+        s.c.copies[sibling] = [Copy(broker, END)]
+        made = END - 3 * MINUTE if behind else END - 2 * HOUR
+        s.note("Empty", -3 * HOUR)
+        for place, pid, at in ((s.place, s.pid, made + 2 * SECOND), (sibling, s.pid + 300, made + 10 * SECOND)):
+            on = replace(s, topic=place[0])
+            if place == sibling:
+                s.c.note(id_in(48, f"young-{s.topic}"), "Empty", pid, 0, (), made)
+            for stamp in (at - SECOND, at + SECOND):
+                stamped = {"stamp": stamp + skew, "sequence": -1, "is_transactional": False, "is_broker_clock": True}
+                on.c.write(place, -1, -1, stamp, **stamped)
+            on.c.write(place, pid, 0, at, stamp=at + skew)
+        return unsafe(s, fails=OLD_ENOUGH) if behind else safe(s)
+
+    return of
+
+
+INVENTED |= {
+    "clock_that_another_partition_refutes": clock_of_two_partitions(behind=True),
+    "clock_that_nothing_refutes": clock_of_two_partitions(behind=False),
+}
+
+
+@INVENTED
+def split_outcome_of_another_producer_on_the_partition(s: Story) -> Expected:
+    """5.4.5: a finding of severity CRITICAL names the partition."""
+    late_and_one_leader(s)
+    id_ = id_in(s.number, f"split-{s.number}")
+    s.c.note(id_, "Empty", 960_000, 0, (), 12 * MINUTE)
+    s.c.note(id_, "Ongoing", 960_000, 0, [s.place], 13 * MINUTE)
+    s.c.write(s.place, 960_000, 0, 13 * MINUTE + 5)
+    s.c.note(id_, "PrepareCommit", 960_000, 0, [s.place], 14 * MINUTE, start=13 * MINUTE)
+    s.c.mark(s.place, 960_000, 0, "ABORT", 14 * MINUTE + 10)
+    s.c.note(id_, "CompleteCommit", 960_000, 0, (), 14 * MINUTE + 20, start=13 * MINUTE)
+    return unsafe(s, fails=NOTHING_ELSE)
+
+
+def late_and_one_leader(s: Story) -> None:
+    s.note("Empty", 0)
+    s.late_write(3 * MINUTE)
+    s.beat(0, 10 * MINUTE, 100 * MINUTE)
+    one_leader(s)
+
+
+@INVENTED
+def late_write_under_one_leader(s: Story) -> Expected:
+    late_and_one_leader(s)
+    return safe(s)
+
+
 # ---- The audits
 
 
@@ -674,7 +1403,24 @@ class Kit:
     then: Callable[[Cluster], None] = lambda c: None
 
 
-KITS = {"owned": Kit(OWNED)}
+OF_4_1: dict[str, Any] = {"kafka_version": "4.1.1"}
+KITS = {
+    "owned": Kit(OWNED),
+    "more": Kit(MORE),
+    "orphans": Kit(ORPHANS),
+    "alarm": Kit(BESIDE_AN_ALARM),
+    "loss": Kit(BESIDE_A_LOSS, notes=OF_4_1, cluster=kraft()),
+    "holes": Kit(HOLES, then=partial(ten_days_ago, new=None)),
+    "new log": Kit(HOLES_AND_A_NEW_LOG, then=partial(ten_days_ago, new=7)),
+    "v2": Kit(V2, notes=OF_4_1 | {"transaction_version": 2}, then=with_an_id_of_v2),
+    "lowered": Kit(LOWERED, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, 70 * MINUTE)))),
+    "never v2": Kit(NEVER_V2, notes=OF_4_1, cluster=kraft()),
+    "noted": Kit(NOTED, then=with_an_id_of_v2),
+    "not refuted": Kit(NOT_REFUTED),
+    "metadata": Kit(METADATA, notes=OF_4_1, cluster=kraft()),
+    "invented": Kit(INVENTED),
+    "from 4.2": Kit(FROM_4_2, notes={"kafka_version": "4.2.0"}, cluster=kraft()),
+}
 
 
 @pytest.fixture(scope="session")
@@ -698,3 +1444,241 @@ def cases() -> Iterable[Any]:
 def test_a_witness_that_the_capture_refutes_proves_nothing(audit_of, kit, name):
     tables, told = audit_of(kit)
     assert wrong(tables, {name: told[name]}) == {}
+
+
+# ---- Proofs that are carried from one night to the next
+
+NIGHTS = Schedules()
+FIRST_NIGHT = 70 * MINUTE
+
+
+class TwoNights(Cluster):
+    """A cluster that is captured twice. `later`: what the copies of the second night are."""
+
+    later: list[Callable[[], None]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later = []
+
+
+def carried(
+    *, elected_before: bool, elected_after: bool, cleaned: int, commits: bool = False, is_safe: bool
+) -> Schedule:
+    """Open since +60 min; the first night lacks only its age. Elections at +65 and +80 min; the second night's
+    coordinator is compacted up to an instant."""
+
+    def of(s: Story) -> Expected:
+        assert isinstance(s.c, TwoNights)
+        other = id_in(s.number, f"other-{s.number}")
+        epochs = [(0, 0)]
+        s.note("Empty", 0)
+        for at in (1, 2, 40, 64):
+            s.c.note(other, "Empty", 900_000 + s.number, 0, (), at * MINUTE)
+        s.beat(MINUTE, 58 * MINUTE)
+        s.transaction(59 * MINUTE)
+        s.write(HOUR)
+        s.beat(61 * MINUTE)
+        if elected_before:
+            epochs.append((3, 10))
+        newest = 3 if elected_before else 0
+        s.beat(66 * MINUTE, leader_epoch=newest)
+        s.note("Empty", 65 * MINUTE, epoch=1)
+        if commits:
+            s.note("Ongoing", 85 * MINUTE, [s.place], epoch=1)
+            s.note("PrepareCommit", 86 * MINUTE, [s.place], epoch=1, start=85 * MINUTE)
+            s.note("CompleteCommit", 86 * MINUTE + 20, (), epoch=1, start=85 * MINUTE)
+        if cleaned > FIRST_NIGHT:
+            s.note("Empty", 89 * MINUTE, epoch=2)
+        s.c.note(other, "Empty", 900_000 + s.number, 0, (), 120 * MINUTE)
+        if elected_after:
+            newest = 4
+        s.beat(81 * MINUTE, 100 * MINUTE, leader_epoch=newest)
+        s.copied(Copy(1, FIRST_NIGHT, leader_epochs=tuple(epochs)))
+        before = 0 if elected_before else 63 * MINUTE
+        s.coordinator(Copy(1, FIRST_NIGHT, is_compacted_until=before or None))
+
+        def later() -> None:
+            after = (4, 12) if elected_after else None
+            s.copied(Copy(1, END, leader_epochs=(*epochs, *([after] if after else ()))))
+            s.coordinator(Copy(1, END, is_compacted_until=cleaned))
+
+        s.c.later.append(later)
+        return s.expect("HANGING", is_safe=is_safe)
+
+    return of
+
+
+NIGHTS |= {
+    "proven_by_history_and_compacted_since": carried(
+        elected_before=True, elected_after=False, cleaned=90 * MINUTE, is_safe=True
+    ),
+    "proven_by_its_leader_that_was_followed_since": carried(
+        elected_before=False, elected_after=True, cleaned=65 * MINUTE + 1, is_safe=True
+    ),
+    "compacted_and_followed_since": carried(
+        elected_before=False, elected_after=True, cleaned=90 * MINUTE, is_safe=False
+    ),
+    "committed_and_followed_since": carried(
+        elected_before=False, elected_after=True, cleaned=65 * MINUTE + 1, commits=True, is_safe=False
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def nights(tmp_path_factory) -> tuple[AuditTables, AuditTables, Told]:
+    folder, c = tmp_path_factory.mktemp("nights"), TwoNights()
+    _, told = built(NIGHTS, c)
+    for number in range(COORDINATORS):
+        if (TXN, number) not in c.copies:
+            c.copies[TXN, number] = [Copy(1, FIRST_NIGHT)]
+    before = audited_anew([c.capture(folder / "first", FIRST_NIGHT)], "--cluster", "small")
+    before.rows("hanging_transactions")
+    before.run.note("DONE")
+    for number in range(len(NIGHTS), COORDINATORS):
+        c.copies[TXN, number] = [Copy(1, END)]
+    for change in c.later:
+        change()
+    after = audited_anew([c.capture(folder / "second", END)], "--cluster", "small", folder=before.folder)
+    return before, after, told
+
+
+def row_of(tables: AuditTables, told: Told, name: str) -> dict[str, Any]:
+    topic, expected = told[name]
+    rows = tables.rows("open_transactions")
+    return next(row for row in rows if (row["topic"], row["producer_id"]) == (topic, expected.producer_id))
+
+
+@pytest.mark.parametrize("name", NIGHTS)
+def test_on_the_first_night_only_the_age_is_missing(nights, name):
+    before, _, told = nights
+    row = row_of(before, told, name)
+    assert [each["name"] for each in row["safety"] if not each["holds"]] == [OLD_ENOUGH]
+    assert row["safe_from"] is not None
+    assert "if that audit still proves the rest" in row["do_not_abort_because"]
+
+
+@pytest.mark.parametrize("name", NIGHTS)
+def test_what_an_audit_proved_stays_proven_and_only_what_came_later_is_asked(nights, name):
+    _, after, told = nights
+    assert wrong(after, {name: told[name]}) == {}
+
+
+@pytest.mark.parametrize("name", [name for name in NIGHTS if "and_followed" in name and "proven" not in name])
+def test_what_was_withdrawn_since_the_last_audit_is_said(nights, name):
+    before, after, told = nights
+    assert row_of(before, told, name)["safe_from"] is not None
+    assert "audit" in row_of(after, told, name)["do_not_abort_because"]
+
+
+# ---- Cases from the public (tests/captures/README.md)
+
+
+@pytest.fixture(scope="session")
+def public(tmp_path_factory, repository) -> Callable[[str], AuditTables]:
+    folder = tmp_path_factory.mktemp("public")
+    with tarfile.open(repository / "tests" / "captures" / "public-cases.tar.xz") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
+        archive.extractall(folder)
+    return lambda case: audited(folder / case, "--as-of", "2026-11-22T10:00:00Z")
+
+
+@pytest.mark.parametrize("topic", ["stock", "stocksolo", "stocknohole"])
+def test_a_marker_that_a_cleaner_removed_before_a_replica_had_it(public, topic):
+    (row,) = [row for row in public("p12-compaction-race").rows("open_transactions") if row["topic"] == topic]
+    assert (row["verdict"], row["safe_to_abort"]) == ("HANGING", False)
+    assert "copy another replica" not in row["do_not_abort_because"]
+    named = "cleaner" in " ".join(f"{each['cause']} {each['evidence']}" for each in row["causes"])
+    assert named == (topic != "stocknohole")
+
+
+P15 = {
+    "aheadtwonomarker": "data two epochs ahead of a gap-free log",
+    "aheadtwo": "the same with a COMMIT of that epoch",
+    "aheadone": "one epoch ahead, with a COMMIT",
+    "aheadmany": "many epochs ahead, with a COMMIT",
+    "samenodecision": "a COMMIT of the epoch of the id that no decision explains",
+}
+
+
+@pytest.mark.parametrize("topic", P15)
+def test_an_epoch_that_its_coordinator_never_assigned_is_never_safe(public, topic):
+    rows = [row for row in public("p15-epoch-never-assigned").rows("open_transactions") if row["topic"] == topic]
+    assert rows
+    assert {row["verdict"] for row in rows} <= {"HANGING", "UNKNOWN"}
+    assert not any(row["safe_to_abort"] for row in rows)
+
+
+# ---- Texts
+
+
+def texts_of(row: dict[str, Any]) -> str:
+    causes = [f"{each['cause']} {each['evidence']}" for each in row["causes"] or ()]
+    return " ".join([row["explanation"], row["do_not_abort_because"] or "", *causes])
+
+
+def unsafe_rows(audit_of: Any, kit: str) -> list[dict[str, Any]]:
+    tables, _ = audit_of(kit)
+    return [row for row in tables.rows("open_transactions") if row["verdict"] == "HANGING" and not row["safe_to_abort"]]
+
+
+TOLD = ["owned", "orphans", "v2", "metadata", "more", "invented"]
+
+
+@pytest.mark.parametrize("kit", TOLD)
+def test_every_statement_that_fails_is_named(audit_of, kit):
+    left_out = {
+        (row["topic"], each["name"])
+        for row in unsafe_rows(audit_of, kit)
+        for each in row["safety"]
+        if not each["holds"] and each["says"] not in row["do_not_abort_because"]
+    }
+    assert left_out == set()
+
+
+@pytest.mark.parametrize("kit", TOLD)
+def test_no_partition_forgets_a_producer_whose_transaction_is_open(audit_of, kit):
+    tables, _ = audit_of(kit)
+    told = [texts_of(row) for row in tables.rows("open_transactions")]
+    told += [" ".join([*(row["notes"] or ()), row["effect"] or ""]) for row in tables.rows("abort_plan")]
+    assert [text for text in told if "forgets the producer" in text] == []
+
+
+@pytest.mark.parametrize("kit", TOLD)
+def test_an_action_that_contains_an_abort_is_not_called_do_not_abort(audit_of, kit):
+    """The row and the plan of a transaction agree on whether somebody is to abort."""
+    tables, _ = audit_of(kit)
+    place = ("topic", "partition", "producer_id")
+    told = {tuple(row[name] for name in place): texts_of(row) for row in tables.rows("open_transactions")}
+    forbidden = [row for row in tables.rows("abort_plan") if row["action"] == "DO_NOT_ABORT"]
+    assert [row["topic"] for row in forbidden if row["command"] is not None] == []
+    assert [row["topic"] for row in forbidden if "then abort" in told[tuple(row[name] for name in place)]] == []
+
+
+@pytest.mark.parametrize("kit", TOLD)
+def test_no_cause_contradicts_what_the_copies_show(audit_of, kit):
+    tables, _ = audit_of(kit)
+    told = {row["topic"]: texts_of(row) for row in tables.rows("open_transactions")}
+    both = [topic for topic, text in told.items() if "removed its tombstone" in text and "removed none" in text]
+    assert both == []
+    nobodys = [row for row in tables.rows("open_transactions") if row["transactional_id"] is None]
+    assert [row["topic"] for row in nobodys if "a log was lost" in texts_of(row)] == []
+    assert [row["topic"] for row in nobodys if "than the coordinator's" in texts_of(row)] == []
+
+
+def test_skew_of_assumed_instants_says_so_and_what_helps(tmp_path):
+    """No file notes an instant, and the transaction began after the newest stamp of its coordinator."""
+    c = Cluster()
+    s = Story(c, "assumed", id_in(7, "assumed"), 1_000, 7)
+    s.note("Empty", 0)
+    s.beat(MINUTE)
+    s.write(50 * MINUTE)
+    tick(s, HOUR)
+    one_leader(s)
+    tables = audited(c.capture(tmp_path / "brokers", END, notes={"captured_at_ms": None}))
+    (row,) = tables.rows("open_transactions")
+    assert (row["verdict"], row["reason"]) == ("UNKNOWN", "CAPTURE_SKEW")
+    told = texts_of(row)
+    assert "assumed" in told
+    assert "--captured-at" in told
+    assert "capture.json" in told

@@ -116,6 +116,8 @@ class Cluster:
     noted: list[tuple[int, Place, int]] = field(default_factory=list)
     #: Further instants that capture.json notes: `1/replication-offset-checkpoint`.
     instants: dict[str, int] = field(default_factory=dict)
+    #: What capture.json notes of a partition, besides its leader and replicas.
+    answers: dict[Place, dict[str, object]] = field(default_factory=dict)
     #: The cluster's metadata log, if it was captured: it replaces the notes of leaders.
     metadata: MetadataLog | None = None
     _sequences: dict[tuple[Place, int, int], int] = field(default_factory=dict)
@@ -261,6 +263,7 @@ class Cluster:
             f"{t}-{p}": {
                 "leader": self.leaders.get((t, p), 1),
                 "replicas": sorted({c.broker for c in self.copies.get((t, p), [Copy(1, at)])}),
+                **self.answers.get((t, p), {}),
             }
             for t, p in self.logs
             if self.leaders.get((t, p), 1) is not None
@@ -275,7 +278,8 @@ class Cluster:
             "coordinator_partitions": COORDINATORS, "partitions": partitions,
         }  # fmt: skip
         told |= dict(notes or {})
-        told["captured_at_ms"] = instants | {key: NOON + ms for key, ms in self.instants.items()}
+        if told["captured_at_ms"] is not None:
+            told["captured_at_ms"] = instants | {key: NOON + ms for key, ms in self.instants.items()}
         (folder / "capture.json").write_text(
             json.dumps({key: value for key, value in told.items() if value is not None})
         )
