@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txnlib.core.copies import NO_LEADER, CoverageRow, highest
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.dossier import CoordinatorDecision
 from txnlib.core.verdicts.evidence import Election
 
@@ -93,6 +93,8 @@ def clocks_by_epoch(copies: Iterable[CoverageRow], elections: Iterable[Election]
 class Clocks:
     """The clocks of one partition and of the coordinators."""
 
+    topic: str = ""
+    partition: int = 0
     #: Leader epoch -> clock, of the partition; -1: not shown.
     here: Mapping[int, str] = field(default_factory=dict)
     #: The same of each coordinator partition.
@@ -104,10 +106,11 @@ class Clocks:
         self, coordinator_partition: int | None, coordinator_epoch: int | None, leader_epoch: int | None
     ) -> Difference:
         """The clock of the partition in a leader epoch less that of a coordinator; None: in the newest epoch."""
-        theirs = self.coordinators.get(-1 if coordinator_partition is None else coordinator_partition, {})
-        here, there = _at(self.here, leader_epoch), _at(theirs, coordinator_epoch)
-        if here is None or there is None:
+        if coordinator_partition is None:
             return UNKNOWN
+        theirs = self.coordinators.get(coordinator_partition, {})
+        here = _at(self.here, leader_epoch, self.topic, self.partition)
+        there = _at(theirs, coordinator_epoch, TRANSACTION_STATE_TOPIC, coordinator_partition)
         return ONE_CLOCK if here == there else self.measured.get((there, here), UNKNOWN)
 
     def today(self, decision: CoordinatorDecision) -> Difference:
@@ -115,8 +118,10 @@ class Clocks:
         return self.difference(decision.coordinator_partition, decision.stamped_epoch, None)
 
 
-def _at(clocks: Mapping[int, str], epoch: int | None) -> str | None:
-    return clocks.get(max(clocks, default=-1) if epoch is None else epoch)
+def _at(clocks: Mapping[int, str], epoch: int | None, topic: str, partition: int) -> str:
+    """The clock of a leader epoch. Who led an epoch may not be known: its clock is one of its own."""
+    wanted = max(clocks, default=-1) if epoch is None else epoch
+    return clocks.get(wanted, f"{topic}-{partition}@{wanted}")
 
 
 #: Clocks of which nothing is known.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
@@ -172,9 +172,17 @@ class ClusterFacts:
         """A partition of `__transaction_state`; None if it is not known."""
         return next((each for each in self.coordinators if each.partition == partition), None)
 
+    def clock_names(self) -> Iterator[tuple[str, int, int, str]]:
+        """Topic, partition, leader epoch, and the clock that stamped it, where it is known whose it was."""
+        for (topic, partition), of in self.partitions.items():
+            for epoch, clock in clocks_by_epoch(of.copies, of.elections).items():
+                yield topic, partition, epoch, clock
+
     def clocks(self, span: OpenSpan) -> Clocks:
         """The clocks of its partition and of the coordinators."""
         return Clocks(
+            topic=span.topic,
+            partition=span.partition,
             here=clocks_by_epoch(span.copies, span.elections),
             coordinators={each.partition: each.clocks for each in self.coordinators},
             measured={(each.coordinator_clock, each.clock): each.difference for each in self.measured},
@@ -241,7 +249,6 @@ def cluster_facts(
     coverage: Sequence[CoverageRow],
     coordinators: Iterable[CoordinatorLog],
     alarms: Iterable[PartitionAlarm],
-    measured: Iterable[MeasuredClocks],
     partition_assignments: Sequence[PartitionAssignment],
     broker_sessions: Sequence[BrokerSession],
     cluster_settings: Sequence[ClusterSetting],
@@ -261,7 +268,6 @@ def cluster_facts(
         fenced=_newest(_fenced(broker_sessions)),
         lowered=_newest(_lowered(cluster_settings)),
         partitions=partitions,
-        measured=tuple(measured),
         level_shown=_level_shown(partition_assignments, cluster_settings),
         blocks=tuple(sorted(producer_id_blocks, key=lambda each: -1 if each.offset is None else each.offset)),
     )

@@ -107,27 +107,6 @@ FROM (
 """
 
 
-def measured_clocks(transactions: DataFrame, judged_copies: DataFrame) -> DataFrame:
-    """How two clocks differ, as measured. Columns: those of `core.verdicts.clocks.MeasuredClocks`."""
-    return select(_MEASURED, transactions=transactions, copies=judged_copies)
-
-
-_MEASURED: Final = f"""
-WITH clocks AS (SELECT topic, partition, {CLOCK} AS clock FROM {{copies}})
-SELECT of.clock AS coordinator_clock, clocks.clock AS clock, min(measured_offset_ms) AS offset_ms,
-  max(measured_error_ms) AS error_ms
-FROM (
-  SELECT DISTINCT coordinator_partition, topic, partition, measured_offset_ms, measured_error_ms
-  FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}})
-  WHERE measured_offset_ms IS NOT NULL
-) AS measured
-JOIN clocks USING (topic, partition)
-JOIN clocks AS of ON of.topic = '{TRANSACTION_STATE_TOPIC}' AND of.partition = coordinator_partition
-WHERE of.clock != clocks.clock
-GROUP BY of.clock, clocks.clock
-"""
-
-
 def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """For each decided transaction, `markers`: its partitions, each with the marker of the decision, or without.
 

@@ -84,8 +84,10 @@ def dossiers(
 
 
 def judged_copies(coverage: DataFrame) -> DataFrame:
-    """The judged copy of each partition. Columns: COPY, log_start_offset, high_watermark, leader."""
-    return coverage.where("is_judged").select(*COPY, "log_start_offset", "high_watermark", "leader")
+    """The judged copy of each partition. Columns: COPY, log_start_offset, high_watermark, is_whole."""
+    is_whole = "coalesce(first_offset = 0 AND gap_offset IS NULL AND damaged_offset IS NULL AND is_decoded, FALSE)"
+    judged = coverage.where("is_judged")
+    return judged.selectExpr(*COPY, "log_start_offset", "high_watermark", f"{is_whole} AS is_whole")
 
 
 #: One row per open transaction of a producer on a partition.

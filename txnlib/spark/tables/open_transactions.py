@@ -6,6 +6,7 @@ Spark gathers a dossier for each producer id (`dossiers`), the core judges it in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, typed
-from txnlib.spark.coordinators.transaction_markers import measured_clocks
+from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.instants import latest_ms
 from txnlib.spark.joins import select, with_columns
@@ -86,12 +87,13 @@ def open_transactions(
         coverage,
         rows_of(select(_COORDINATOR_LOGS, states=coordinator_states), CoordinatorLog),
         rows_of(alarms, PartitionAlarm),
-        rows_of(measured_clocks(transactions, judged_copies), MeasuredClocks),
         partition_assignments,
         broker_sessions,
         cluster_settings,
         producer_id_blocks,
     )
+    measured = measured_clocks(transactions, producer_spans, coordinator_states, judged_copies, facts.clock_names())
+    facts = replace(facts, measured=tuple(rows_of(measured, MeasuredClocks)))
     return judged_rows(gathered, facts, application_patterns)
 
 

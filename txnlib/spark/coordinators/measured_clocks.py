@@ -1,0 +1,115 @@
+"""How far the clocks of two brokers differ, by decisions and their markers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
+from txnlib.spark.frames import local_rows
+from txnlib.spark.instants import clock_ms
+from txnlib.spark.joins import quantile, select
+
+#: Minimum number of pairs of a decision and its marker for an estimate.
+SAMPLES: Final = 3
+#: Most pairs of a producer on a partition.
+MOST_PAIRS: Final = 20
+
+
+def measured_clocks(
+    transactions: DataFrame,
+    producer_spans: DataFrame,
+    coordinator_states: DataFrame,
+    judged_copies: DataFrame,
+    clocks: Iterable[tuple[str, int, int, str]],
+) -> DataFrame:
+    """How the clocks of a partition and of a coordinator differ. Columns: those of
+    `core.verdicts.clocks.MeasuredClocks`.
+
+    `clocks`: topic, partition, leader epoch, name of the clock that stamped it.
+
+    Two kinds of pairs are of one transaction without a comparison of times: the newest decision and the newest marker
+    of a producer; and the n-th of each, where both logs are whole since their beginning. A lost marker breaks some
+    pairs, so only what most pairs agree on counts. The time until a marker is written is not a clock difference.
+    """
+    named = local_rows(
+        transactions.sparkSession, list(clocks), "topic string, partition int, leader_epoch int, clock string"
+    )
+    return select(
+        _MEASURED,
+        transactions=transactions,
+        spans=producer_spans,
+        states=coordinator_states,
+        copies=judged_copies,
+        named=named,
+    )
+
+
+_GROUP: Final = "topic, partition, producer_id"
+_AGREE: Final = "coalesce(m.marker_type = d.outcome, TRUE) AND m.marker_epoch = d.decided_epoch"
+_MEASURED: Final = f"""
+WITH decided AS (
+  SELECT producer_id, coordinator_partition, stamped_epoch, unix_millis(decided) AS decided_ms, outcome, decided_epoch,
+    last_record_offset, inline(partitions)
+  FROM {{transactions}} WHERE completed IS NOT NULL AND decided IS NOT NULL AND partitions IS NOT NULL
+), marked AS (
+  SELECT {_GROUP}, marker_offset, {clock_ms("marker_ms")} AS marker_ms, marker_type, marker_epoch, marker_leader_epoch
+  FROM {{spans}} WHERE marker_offset IS NOT NULL
+), newest AS (
+  SELECT {_GROUP}, d, m
+  FROM (
+    SELECT {_GROUP}, max_by(
+      struct(coordinator_partition, stamped_epoch, decided_ms, outcome, decided_epoch), last_record_offset) AS d
+    FROM decided GROUP BY {_GROUP}
+  )
+  JOIN (
+    SELECT {_GROUP}, max_by(struct(marker_ms, marker_type, marker_epoch, marker_leader_epoch), marker_offset) AS m
+    FROM marked GROUP BY {_GROUP}
+  ) USING ({_GROUP})
+), whole AS (
+  SELECT topic, partition FROM {{copies}} WHERE is_whole
+), whole_coordinators AS (
+  SELECT coordinator_partition FROM {{states}} GROUP BY coordinator_partition
+  HAVING min(offset) = 0 AND max(hole_offset) IS NULL
+), oldest AS (
+  SELECT {_GROUP}, d, m,
+    first_value({clock_ms("m.marker_ms")} - d.decided_ms) OVER (PARTITION BY {_GROUP} ORDER BY rank) AS first_ms
+  FROM (
+    SELECT {_GROUP}, row_number() OVER (PARTITION BY {_GROUP} ORDER BY last_record_offset) AS rank,
+      struct(coordinator_partition, stamped_epoch, decided_ms, outcome, decided_epoch) AS d
+    FROM decided LEFT SEMI JOIN whole USING (topic, partition)
+    LEFT SEMI JOIN whole_coordinators USING (coordinator_partition)
+  )
+  JOIN (
+    SELECT {_GROUP}, row_number() OVER (PARTITION BY {_GROUP} ORDER BY marker_offset) AS rank,
+      struct(marker_ms, marker_type, marker_epoch, marker_leader_epoch) AS m
+    FROM marked LEFT SEMI JOIN whole USING (topic, partition)
+  ) USING ({_GROUP}, rank)
+  WHERE rank <= {MOST_PAIRS}
+), pairs AS (
+  SELECT topic, partition, d, m FROM newest
+  UNION ALL
+  SELECT topic, partition, d, m FROM oldest WHERE abs(m.marker_ms - d.decided_ms - first_ms) <= {CLOCKS_DIFFER_MS}
+), samples AS (
+  SELECT coalesce(there.clock, concat('{TRANSACTION_STATE_TOPIC}-', d.coordinator_partition, '@', d.stamped_epoch))
+      AS coordinator_clock,
+    coalesce(here.clock, concat(pairs.topic, '-', pairs.partition, '@', m.marker_leader_epoch)) AS clock,
+    m.marker_ms - d.decided_ms AS difference_ms
+  FROM pairs
+  LEFT JOIN {{named}} AS here
+    ON here.topic = pairs.topic AND here.partition = pairs.partition AND here.leader_epoch = m.marker_leader_epoch
+  LEFT JOIN {{named}} AS there
+    ON there.topic = '{TRANSACTION_STATE_TOPIC}' AND there.partition = d.coordinator_partition
+      AND there.leader_epoch = d.stamped_epoch
+  WHERE {_AGREE} AND m.marker_ms IS NOT NULL
+)
+SELECT coordinator_clock, clock, lower_ms AS offset_ms, upper_ms - lower_ms AS error_ms
+FROM (
+  SELECT coordinator_clock, clock, {quantile("difference_ms", 0.25)} AS lower_ms,
+    {quantile("difference_ms", 0.75)} AS upper_ms
+  FROM samples GROUP BY coordinator_clock, clock HAVING count(*) >= {SAMPLES}
+)
+WHERE coordinator_clock != clock AND upper_ms - lower_ms <= {CLOCKS_DIFFER_MS}
+"""
