@@ -343,4 +343,4 @@ def producer_id_blocks(metadata_log: Sequence[MetadataChange]) -> Iterator[Produ
                     offset=offset,
                     allocated_at_ms=ms,
                 )
-        before = following
+            before = following if before is None else max(before, following)

@@ -228,6 +228,19 @@ class Finding(Enum):
             " unclean election of that partition at the time in `completed`."
         ),
     )
+    COMPLETION_OVERDUE = FindingRule(
+        severity=Severity.WARNING,
+        topic=Topic.OUTCOME,
+        meaning=(
+            "A transaction was decided, every captured partition has its marker, and its coordinator has not completed"
+            " it for longer than --stuck-after: its transactional id cannot begin another one."
+        ),
+        advice=(
+            "the coordinator waits for the marker of a partition that was not captured or is gone, or has given up."
+            " Move the leader of its `__transaction_state` partition, or restart that broker: the next coordinator"
+            " sends the markers again (KAFKA-19999)."
+        ),
+    )
     MARKER_WITHOUT_DECISION = FindingRule(
         severity=Severity.WARNING,
         topic=Topic.OUTCOME,
@@ -328,18 +341,21 @@ class Finding(Enum):
         ),
     )
     PRODUCER_ID_NEVER_ALLOCATED = FindingRule(
-        severity=Severity.WARNING,
+        severity=Severity.ERROR,
         topic=Topic.BATCHES,
         meaning="The cluster never handed out the producer id: it is beyond every block in the metadata log.",
         advice=(
-            "a client made the producer id up, or the records come from another cluster. Find the client that wrote"
-            " them."
+            "a client made the producer id up, or the records were copied from another cluster, which decides about"
+            " them: ask there, and abort nothing here. Find the client that wrote them."
         ),
     )
     CAPTURE_JSON_CONTRADICTED = FindingRule(
         severity=Severity.WARNING,
         topic=Topic.FILES,
-        meaning="The notes in capture.json and the cluster's metadata log contradict each other. capture.json is used.",
+        meaning=(
+            "The notes in capture.json and the cluster's metadata log contradict each other, and capture.json is used;"
+            " or a copy refutes the noted leader, which is then not known."
+        ),
         advice=(
             "correct capture.json, or leave out what the metadata log contains. Check that both are from one cluster."
         ),
@@ -352,6 +368,16 @@ class Finding(Enum):
             "nothing to do, unless you need the records of the deleted topic. A broker that was down during the"
             " deletion removes them."
         ),
+    )
+    PRODUCER_SNAPSHOT_DISAGREES = FindingRule(
+        severity=Severity.ERROR,
+        topic=Topic.FILES,
+        meaning=(
+            "A producer snapshot of a copy has a producer with nothing open where the log of that copy shows its"
+            " transaction open: the marker was there when the broker took the snapshot, or the two are of different"
+            " logs."
+        ),
+        advice=_CAPTURE_AGAIN,
     )
     OPEN_ON_REPLICA = FindingRule(
         severity=Severity.WARNING,

@@ -10,6 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from txnlib.spark.batch_runs import BATCHES
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
 
 #: Whether a copy begins above its log start, by scope.
@@ -33,12 +34,13 @@ def epochs_of_segments(record_batches: DataFrame) -> DataFrame:
     """One row per segment and leader epoch. Columns: the fields of `core.coverage.leader_epochs.EpochOfSegment`."""
     # The last batch of a segment, and the only one of an epoch, are never part of a run.
     text = f"""
-    SELECT topic, partition, source, segment_base_offset, epoch, batches, begins, ends,
+    SELECT topic, partition, source, segment_base_offset, epoch, batches, begins, ends, stamped_ms,
       last.base_offset, last.last_offset,
       last.position, last.size, last.offset_gap
     FROM (
       SELECT topic, partition, source, segment_base_offset, partition_leader_epoch AS epoch, sum({BATCHES}) AS batches,
         min(base_offset) AS begins, max(last_offset) AS ends,
+        min(if(is_control AND producer_id IS NOT NULL, {clock_ms("max_timestamp_ms")}, NULL)) AS stamped_ms,
         max(struct(base_offset, last_offset, position, size, offset_gap)) AS last
       FROM {{batches}} GROUP BY topic, partition, source, segment_base_offset, partition_leader_epoch
     )

@@ -97,8 +97,8 @@ def _is_note_refuted(copies: Sequence[CopyFacts], leader: str | None) -> bool:
     """Whether another copy refutes that a partition's leader led it when its copy was taken.
 
     The other has a higher leader epoch, or the same one and a higher end: followers are never ahead of their leader.
-    Copies that were taken later prove nothing, nor do those that were taken so shortly before that they may have been
-    read after.
+    A copy that was taken later proves that only if its leader stamped a marker before this copy was taken. One that was
+    taken so shortly before that it may have been read after proves nothing.
     """
     replicas = [copy for copy in copies if not copy.extent.is_printed and copy.broker is not None]
     own = [copy for copy in replicas if copy.broker == leader and copy.ends_whole]
@@ -111,7 +111,14 @@ def _is_note_refuted(copies: Sequence[CopyFacts], leader: str | None) -> bool:
         is_same = other.captured_at_ms == led.captured_at_ms
         return not is_known or is_same or _is_before(other.captured_at_ms, led.captured_at_ms)
 
-    return any(other.broker != leader and other.reach > led.reach and is_earlier(other) for other in replicas)
+    def was_deposed(other: CopyFacts) -> bool:
+        is_newer = is_above(other.epochs.leader_epoch, led.epochs.leader_epoch)
+        return is_newer and _is_before(other.epochs.stamped_ms, led.captured_at_ms)
+
+    return any(
+        other.broker != leader and other.reach > led.reach and (is_earlier(other) or was_deposed(other))
+        for other in replicas
+    )
 
 
 def order_to_judge(copy: CopyFacts, role: CopyRole) -> tuple[object, ...]:

@@ -28,6 +28,8 @@ class EpochOfSegment(OfCopy):
     position: int | None
     size: int | None
     offset_gap: int | None
+    #: The oldest time of a marker: a stamp of the leader of that epoch.
+    stamped_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,8 @@ class EpochsOfCopy:
     #: The first offset of the newest epoch in the copy's own checkpoint: its log reached it.
     reached_offset: int | None = None
     truncated: tuple[TruncatedEpoch, ...] = ()
+    #: The oldest stamp of the leader of the newest epoch.
+    stamped_ms: int | None = None
     #: The offset after the last batch that was not truncated; None if none was.
     survives_until: int | None = None
 
@@ -50,6 +54,7 @@ class _Range:
     epoch: int
     begins: int
     ends: int | None
+    stamped_ms: int | None = None
 
 
 def epochs_of_copies(
@@ -63,7 +68,7 @@ def epochs_of_copies(
     ranges: dict[str, list[_Range]] = defaultdict(list)
     for each in epochs:
         if each.epoch is not None:
-            ranges[each.source].append(_Range(each.epoch, each.begins, each.ends))
+            ranges[each.source].append(_Range(each.epoch, each.begins, each.ends, each.stamped_ms))
     merged = {source: _merged(each) for source, each in ranges.items()}
     for source, noted in checkpoints.items():
         merged.setdefault(source, []).extend(
@@ -77,7 +82,12 @@ def _merged(ranges: Iterable[_Range]) -> list[_Range]:
     """One range for each epoch in the segments of a copy."""
     by_epoch = grouped(ranges, lambda each: each.epoch)
     return [
-        _Range(epoch, min(each.begins for each in of), highest(each.ends for each in of))
+        _Range(
+            epoch,
+            min(each.begins for each in of),
+            highest(each.ends for each in of),
+            lowest(each.stamped_ms for each in of),
+        )
         for epoch, of in by_epoch.items()
     ]
 
@@ -102,8 +112,10 @@ def _of_copy(ranges: Sequence[_Range], above: Mapping[int, int | None]) -> Epoch
         for each in sorted(ranges, key=lambda each: each.epoch)
         if each.ends is not None and (begins := above[each.epoch]) is not None and each.ends >= begins
     ]
+    newest = highest(each.epoch for each in ranges)
     return EpochsOfCopy(
-        leader_epoch=highest(each.epoch for each in ranges),
+        leader_epoch=newest,
+        stamped_ms=lowest(each.stamped_ms for each in ranges if each.epoch == newest),
         checkpoint_leader_epoch=highest(each.epoch for each in noted),
         reached_offset=highest(each.begins for each in noted),
         truncated=tuple(truncated),

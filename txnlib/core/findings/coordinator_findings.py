@@ -43,6 +43,29 @@ def of_records(records: Iterable[OddRecord]) -> Iterator[FindingRow]:
 
 
 @dataclass(frozen=True, slots=True)
+class UnfinishedTransaction:
+    """A decided transaction whose markers are all there, and which its coordinator has not completed."""
+
+    transactional_id: str
+    coordinator_partition: int
+    offset: int
+    producer_id: int
+    state: str
+    decided_ms: int
+    #: Up to when its coordinator's log is known.
+    known_until_ms: int
+    markers: int
+
+
+def of_unfinished(transactions: Iterable[UnfinishedTransaction], overdue_after_ms: int) -> Iterator[FindingRow]:
+    """The finding about each that has waited longer. Kafka: `TransactionMarkerChannelManager`; KAFKA-19999."""
+    for each in transactions:
+        if each.known_until_ms - each.decided_ms > overdue_after_ms:
+            says = f"{each.state} since {precise_time(each.decided_ms)}; markers there: {each.markers}"
+            yield found(Finding.COMPLETION_OVERDUE, says, each)
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedTimeout:
     """The last record of a transactional id with a timeout that no broker accepts."""
 

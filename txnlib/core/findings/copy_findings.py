@@ -43,6 +43,22 @@ def of_copies(differing: Iterable[DifferingCopies]) -> Iterator[FindingRow]:
 
 
 @dataclass(frozen=True, slots=True)
+class ClosedInSnapshot(OfProducer):
+    """An open transaction, and a producer snapshot of its copy that has the producer with nothing open, or with
+    another transaction."""
+
+    start_offset: int
+    snapshot_offset: int
+
+
+def of_snapshots(closed: Iterable[ClosedInSnapshot]) -> Iterator[FindingRow]:
+    """The finding about each transaction. Kafka: `ProducerStateManager.takeSnapshot`."""
+    for each in closed:
+        says = f"nothing of it is open in the snapshot at offset {each.snapshot_offset}"
+        yield found(Finding.PRODUCER_SNAPSHOT_DISAGREES, says, each, offset=each.start_offset)
+
+
+@dataclass(frozen=True, slots=True)
 class OpenOnReplica(OfProducer):
     """A transaction that the newest producer snapshot of a replica has open, and the log of the leader does not
     show."""

@@ -38,6 +38,9 @@ def metadata_findings(
     for topic, partition, noted, assigned, leader in differing:
         says = f"leader {noted} by capture.json, {assigned} by the metadata log; used: {_or_null(leader)}"
         yield found(Finding.CAPTURE_JSON_CONTRADICTED, says, topic=topic, partition=partition)
+    for topic, partition in sorted({copy.place for copy in coverage if copy.noted_leader and copy.leader is None}):
+        says = "another copy has a higher leader epoch, or goes on where the copy of the noted leader ends"
+        yield found(Finding.CAPTURE_JSON_CONTRADICTED, says, topic=topic, partition=partition)
     for says in contradictions:
         yield found(Finding.CAPTURE_JSON_CONTRADICTED, says)
     for copy in coverage:

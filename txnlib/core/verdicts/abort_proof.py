@@ -259,12 +259,9 @@ def no_commit_includes_it(case: Case) -> Proof:
     lost; or by one of these in an earlier audit, and again since."""
     history, decision, no_loss = _by_history(case), _by_decision(case), _by_no_loss(case)
     proven = next((way for way in (history, decision, no_loss, _by_earlier_audit(case)) if way.holds), None)
-    lost = None if proven is None or decision.holds else _lost_since(case)
-    if lost is not None:
-        when = "" if lost.at_ms is None else f" at {instant(lost.at_ms)}"
-        return _way(
-            False, f"an unclean election of a partition of {TRANSACTION_STATE_TOPIC}{when} may have lost its COMMIT"
-        )
+    lost = [] if proven is None or decision.holds else _refuted(case, _DECISIONS_LOST)
+    if lost:
+        return _way(False, lost[0])
     if proven is not None:
         return proven
     due = next((each for each in reversed(_commits(case)) if each.lists_partition or not each.began_later), None)
@@ -290,6 +287,24 @@ def _lost_since(case: Case) -> Election | None:
     oldest = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
     elections = case.evidence.at_coordinator.unclean_elections
     return next((each for each in elections if each.at_ms is None or oldest is None or each.at_ms >= oldest), None)
+
+
+def _unclean_coordinator(case: Case) -> str:
+    lost = _lost_since(case)
+    when = "" if lost is None or lost.at_ms is None else f" at {instant(lost.at_ms)}"
+    return f"an unclean election of a partition of {TRANSACTION_STATE_TOPIC}{when} may have lost its COMMIT"
+
+
+#: What shows that a coordinator decided what its log no longer has: then neither a log nor a marker need show it.
+_DECISIONS_LOST: Final[Refuters] = (
+    (lambda case: _lost_since(case) is not None, _unclean_coordinator),
+    (
+        lambda case: case.evidence.history.lacks is not None,
+        lambda case: (
+            f"records of its coordinator are missing, a COMMIT may be among them: {case.evidence.history.lacks}"
+        ),
+    ),
+)
 
 
 def _by_history(case: Case) -> Proof:
@@ -402,18 +417,14 @@ def _are_elections_hidden(case: Case) -> bool:
     """Whether the metadata log does not show each election since the first batch."""
     # A snapshot does not show whether an election before it was clean.
     cluster, newest = case.evidence.in_cluster, case.evidence.on_partition.newest_leader_epoch or 0
-    shown = {each.leader_epoch for each in cluster.elections if each.offset is not None}
+    shown = {each.leader_epoch for each in case.evidence.elections if each.offset is not None}
     return not shown >= set(range(_first_leader(case) + 1, newest + 1)) or not cluster.is_confirmed
 
 
 def _unclean(case: Case) -> Election | None:
     """The first election since the first batch that could lose a marker."""
     first = _first_leader(case)
-    later = (
-        each
-        for each in case.evidence.in_cluster.elections
-        if each.leader_epoch is not None and each.leader_epoch > first
-    )
+    later = (each for each in case.evidence.elections if each.leader_epoch is not None and each.leader_epoch > first)
     # From 4.2 on, coordinators complete a transaction without the marker of a partition that has no leader.
     waits = is_from(_DROPS_MARKERS_FROM, case.kafka_version) is False
     return next((each for each in later if each.is_unclean or (each.leader is None and not waits)), None)
@@ -435,7 +446,7 @@ _MAY_BE_LOST: Final[Refuters] = (
         "another copy has a truncated tail above its first batch, so its marker may have been lost",
     ),
     (
-        lambda case: any(each.lists_partition for each in _commits(case)),
+        lambda case: any(each.lists_partition and not each.may_be_deleted for each in _commits(case)),
         "a COMMIT of its time has no marker here",
     ),
     (_is_beyond_its_epoch, _beyond_its_epoch),

@@ -214,6 +214,8 @@ class Dossier:
     open: tuple[OpenSpan, ...]
     claims: tuple[Claim, ...] = ()
     decisions: tuple[CoordinatorDecision, ...] = ()
+    #: The newest epoch of the producer on any partition.
+    newest_epoch: int | None = None
     #: Transactional ids that have it by the answer of a broker, and of which the log has no record with it.
     answered_owners: tuple[str, ...] = ()
     #: Names of findings of severity ERROR or CRITICAL about the producer id or its transactional ids.

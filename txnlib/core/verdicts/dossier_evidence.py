@@ -236,6 +236,8 @@ def before_first_ms(stamps: Iterable[EpochStamps]) -> int | None:
 
 #: Findings about partitions of `__transaction_state` that cast doubt on every record in them.
 OF_WHOLE_COORDINATOR: Final = ("COORDINATOR_EPOCH_WENT_BACK", "COPIES_DISAGREE")
+#: Those that mean that records of it may be lost: a producer id without an owner may have had one.
+OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, "CORRUPT_MESSAGE", "LIVE_OWNER_UNKNOWN")
 
 
 def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) -> PartitionSide:
@@ -313,7 +315,7 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
             [
                 copy.checkpoint_leader_epoch,
                 *(each.leader_epoch for each in living),
-                *(each.leader_epoch for each in span.elections),
+                *(each.leader_epoch for each in span.elections if copy.topic_id in (None, each.topic_id)),
             ]
         ),
         is_begin_gone=is_begin_gone,
@@ -405,6 +407,6 @@ def _alarms(dossier: Dossier, span: OpenSpan, claim: Claim | None, facts: Cluste
         name
         for each in facts.coordinators
         for name in each.alarms
-        if (each.partition in wanted and name in OF_WHOLE_COORDINATOR) or claim is None
+        if (each.partition in wanted and name in OF_WHOLE_COORDINATOR) or (claim is None and name in OF_LOST_RECORDS)
     ]
     return tuple(sorted({*span.alarms, *dossier.alarms, *of_coordinators}))

@@ -350,6 +350,8 @@ class History:
     #: Whether no record of the coordinators can be missing since before the first open batch, and why.
     is_whole: bool = False
     because: str = "nothing shows that compaction removed no decision"
+    #: What shows that records are missing that compaction does not remove; None if nothing does.
+    lacks: str | None = None
     #: Those that list, or may list, the partition, and have no marker of their own here.
     unmarked: tuple[Decided, ...] = ()
 
@@ -362,6 +364,12 @@ class Evidence:
     history: History = History()
     #: The earlier audit whose proof that no COMMIT includes it still stands; None if none does.
     earlier_proof: EarlierAudit | None = None
+
+    @property
+    def elections(self) -> list[Election]:
+        """The elections of the partition; those of a deleted topic of the same name do not count."""
+        topic_id = self.on_partition.topic_id
+        return [each for each in self.in_cluster.elections if topic_id is None or each.topic_id in (None, topic_id)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, Dossier, OpenSpan, WrittenMarker
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.evidence import Decided, History, PartitionSide
+from txnlib.core.verdicts.evidence import Decided, History, Owner, PartitionSide
 from txnlib.core.verdicts.match import (
     Fit,
     Match,
@@ -66,6 +66,8 @@ class Past:
     facts: ClusterFacts
     #: An instant before the first batch, by the coordinator's clock.
     before_ms: int | None
+    #: The newest epoch of the producer on any partition.
+    newest_epoch: int | None = None
 
     @property
     def has_all_decisions(self) -> bool:
@@ -159,6 +161,7 @@ def past_of(dossier: Dossier, span: OpenSpan, claim: Claim | None, clocks: Clock
         clocks=clocks,
         facts=facts,
         before_ms=surely_before_ms(span, claim, clocks),
+        newest_epoch=dossier.newest_epoch,
     )
 
 
@@ -184,6 +187,7 @@ def history_of(past: Past, partition: PartitionSide) -> History:
     return History(
         is_whole=whole.holds and refuted is None,
         because=whole.because if refuted is None else f"{whole.because}, but {refuted}",
+        lacks=next((why for refutes, why in LOSSES.items() if refutes(past, whole)), None),
         unmarked=tuple(unmarked),
     )
 
@@ -340,23 +344,31 @@ def _has_unexplained_sibling(past: Past, whole: Whole) -> bool:
     if whole.since is not None:
         decision = whole.since.decision
         since = highest((decision.completed_ms, decided_ms(decision)))
-    newest = [latest_ms(each.newest_unexplained_ms) for each in past.span.siblings]
+    place = (past.span.topic, past.span.partition)
+    others = [each for each in past.span.siblings if (each.topic, each.partition) != place]
+    newest = [latest_ms(each.newest_unexplained_ms) for each in others]
     return any(ms is not None and (since is None or ms > since + CLOCKS_DIFFER_MS) for ms in newest)
 
 
 def _has_marker_of_another_coordinator(past: Past, _whole: Whole) -> bool:
     """A marker with a coordinator epoch beyond those of the log."""
-    of = past.facts.coordinator(past.claim.coordinator_partition) if past.claim else None
-    newest = None if of is None else of.newest_leader_epoch
+    claim = past.claim
+    logs = past.facts.coordinators
+    wanted = [each for each in logs if claim is None or each.partition == claim.coordinator_partition]
+    newest = highest(each.newest_leader_epoch for each in wanted)
     seen = [each.coordinator_epoch for each in past.span.markers]
     seen += [past.span.coordinator_epoch, *(each.newest_coordinator_epoch for each in past.span.siblings)]
     return any(is_ahead(each, newest) for each in seen)
 
 
 def _has_epoch_never_assigned(past: Past, _whole: Whole) -> bool:
-    """A producer epoch beyond those of the log: each is written before a client gets it."""
-    known = None if past.claim is None else past.claim.highest_epoch
-    return is_ahead(past.span.producer_epoch, known)
+    """A producer epoch beyond those of the log: each is written before a client gets it.
+
+    Compaction keeps the newest one, as long as the id has the producer id.
+    """
+    claim = past.claim
+    known = None if claim is None or claim.owner != Owner.CURRENT.value else claim.highest_epoch
+    return is_ahead(highest((past.span.producer_epoch, past.newest_epoch)), known)
 
 
 def _is_older_than_its_producer_id(past: Past, _whole: Whole) -> bool:
@@ -373,11 +385,15 @@ def _is_older_than_its_producer_id(past: Past, _whole: Whole) -> bool:
     return False
 
 
-#: What refutes that a coordinator's log shows every decision about the open records -> in words.
-REFUTERS: Final[Mapping[Callable[[Past, Whole], bool], str]] = {
-    _has_unexplained_marker: "a marker of the producer here carries out no decision of it",
-    _has_unexplained_sibling: "a marker of the producer on another partition carries out no decision of it",
+#: What shows that a coordinator's log lacks records that compaction does not remove -> in words.
+LOSSES: Final[Mapping[Callable[[Past, Whole], bool], str]] = {
     _has_marker_of_another_coordinator: "a marker has a newer coordinator epoch than all of its records",
     _has_epoch_never_assigned: "the partition has a newer producer epoch than all of its records",
+}
+#: What refutes that a coordinator's log shows every decision about the open records -> in words.
+REFUTERS: Final[Mapping[Callable[[Past, Whole], bool], str]] = {
+    **LOSSES,
+    _has_unexplained_marker: "a marker of the producer here carries out no decision of it",
+    _has_unexplained_sibling: "a marker of the producer on another partition carries out no decision of it",
     _is_older_than_its_producer_id: "a marker is older than the record that assigned the producer id",
 }

@@ -130,13 +130,10 @@ def remedy(
         return Remedy(False, None, unnamed, None, found)
     problems = {proof.name: proof.says for proof in found if not proof.holds}
     command = _command(evidence, kafka_version) if set(problems) <= {Statement.IS_OLD_ENOUGH} else None
-    # The first statement that fails, and the one without which an abort destroys data.
-    named = [
-        says
-        for number, (statement, says) in enumerate(problems.items())
-        if number == 0 or statement is Statement.NO_COMMIT_INCLUDES_IT
-    ]
-    return Remedy(not problems, command, _dated("; ".join(named), safe_from) if named else None, safe_from, found)
+    # Every statement that fails. Without the third, an abort destroys data, so it comes first.
+    named = sorted(problems, key=lambda statement: statement is not Statement.NO_COMMIT_INCLUDES_IT)
+    says = "; ".join(problems[statement] for statement in named)
+    return Remedy(not problems, command, _dated(says, safe_from) if named else None, safe_from, found)
 
 
 def _dated(problem: str, safe_from: int | None) -> str:

@@ -32,5 +32,6 @@ OTHERS: Final = (
     producer_findings.producer_findings,
     coordinator_findings.id_findings,
     coordinator_findings.owner_findings,
+    coordinator_findings.unfinished_transactions,
     live_answer_findings,
 )

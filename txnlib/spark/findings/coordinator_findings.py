@@ -17,13 +17,16 @@ from txnlib.core.findings.coordinator_findings import (
     LEFT_BEHIND_AFTER_MS,
     ClaimedProducerId,
     LoggedId,
+    UnfinishedTransaction,
     deleted_partitions,
     of_abandoned_ids,
     of_ids,
     of_owners,
     of_records,
+    of_unfinished,
 )
 from txnlib.core.findings.metadata_findings import highest_producer_id
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES
 from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT, last_records
@@ -106,6 +109,37 @@ def abandoned_ids(coordinator_states: DataFrame, transactional_ids: DataFrame) -
     WHERE count > 1
     """
     return select(text, states=coordinator_states, ids=transactional_ids)
+
+
+def unfinished_transactions(
+    transactions: DataFrame, coverage: DataFrame, *, as_of_ms: int, stuck_after_ms: int
+) -> Suspects:
+    """The decided transactions that have a marker on some partition, and lack none on a captured one."""
+    text = f"""
+    WITH judged AS (
+      SELECT topic, partition, unix_millis(known_until) AS known_until_ms FROM {{coverage}} WHERE is_judged
+    ), coordinators AS (
+      SELECT partition AS coordinator_partition, known_until_ms FROM judged WHERE topic = '{TRANSACTION_STATE_TOPIC}'
+    )
+    SELECT transactional_id, coordinator_partition, offset, producer_id, state, decided_ms, markers,
+      least(known_until_ms, {as_of_ms}) AS known_until_ms
+    FROM (
+      SELECT transactional_id, coordinator_partition, offset, producer_id, state, decided_ms,
+        count(marker_offset) AS markers,
+        count_if(marker_offset IS NULL AND judged.topic IS NOT NULL) AS missing
+      FROM (
+        SELECT transactional_id, coordinator_partition, last_record_offset AS offset, producer_id, state,
+          unix_millis(decided) AS decided_ms, inline(markers)
+        FROM {{transactions}} WHERE state LIKE 'Prepare%' AND completed IS NULL AND decided IS NOT NULL
+      ) AS placed
+      LEFT JOIN judged ON judged.topic = placed.topic AND judged.partition = placed.partition
+      GROUP BY transactional_id, coordinator_partition, offset, producer_id, state, decided_ms
+    )
+    JOIN coordinators USING (coordinator_partition)
+    WHERE markers > 0 AND missing = 0
+    """
+    judge = partial(of_unfinished, overdue_after_ms=stuck_after_ms)
+    return Suspects(select(text, transactions=transactions, coverage=coverage), UnfinishedTransaction, judge)
 
 
 #: What is selected here, and the function of the core that makes findings of it.

@@ -13,10 +13,11 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.findings.copy_findings import of_copies, of_replicas
+from txnlib.core.findings.copy_findings import of_copies, of_replicas, of_snapshots
 from txnlib.spark.batch_runs import BATCH_HASH, single_batches
 from txnlib.spark.coverage import LIVING
 from txnlib.spark.joins import broadcast, bucket_of, select
+from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 
 #: The fields of a batch that compaction does not change, and every tool prints.
@@ -145,9 +146,30 @@ def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, c
     return select(text, snapshots=producer_snapshots, spans=producer_spans, coverage=coverage)
 
 
+def closed_in_snapshots(producer_snapshots: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Open transactions of judged copies that a producer snapshot above their first batch does not have open.
+
+    A snapshot at an offset has the state of all batches below it, so it has what began there and has not ended.
+    """
+    text = f"""
+    SELECT topic, partition, producer_id, first_offset AS start_offset, max(snapshot_offset) AS snapshot_offset
+    FROM (SELECT topic, partition, producer_id, first_offset FROM {{spans}} WHERE {IS_OPEN} AND is_start_exact)
+    JOIN (
+      SELECT topic, partition, source, producer_id, snapshot_offset, current_txn_first_offset
+      FROM {{snapshots}} WHERE is_answer IS NULL
+    ) USING (topic, partition, producer_id)
+    LEFT SEMI JOIN (SELECT topic, partition, source FROM {{coverage}} WHERE is_judged) AS judged
+      USING (topic, partition, source)
+    WHERE snapshot_offset > first_offset AND NOT (current_txn_first_offset <=> first_offset)
+    GROUP BY topic, partition, producer_id, first_offset
+    """
+    return select(text, spans=producer_spans, snapshots=producer_snapshots, coverage=coverage)
+
+
 #: What is selected here, and the function of the core that makes findings of it.
 RULES: Final = (
     (differing_batches, of_copies),
     (differing_records, of_copies),
     (open_on_replicas, of_replicas),
+    (closed_in_snapshots, of_snapshots),
 )

@@ -284,6 +284,12 @@ decisions AS (
   GROUP BY producer_id
 ),
 
+epochs AS (
+  SELECT producer_id, max(greatest(producer_epoch, state.producer_epoch, marker_epoch)) AS newest_epoch
+  FROM {{producer_spans}} LEFT SEMI JOIN places USING (producer_id)
+  GROUP BY producer_id
+),
+
 -- When each producer epoch was handed out: with Empty, or by an end under transactions v2.
 handed_out AS (
   SELECT producer_id, producer_epoch AS first_epoch, min({clock_ms("timestamp_ms")}) AS epoch_since_ms
@@ -333,6 +339,7 @@ FROM (
   FROM spans
   LEFT JOIN claims USING (producer_id)
   LEFT JOIN decisions USING (producer_id)
+  LEFT JOIN epochs USING (producer_id)
   LEFT JOIN named USING (producer_id)
 )
 """
