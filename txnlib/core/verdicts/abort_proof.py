@@ -182,7 +182,8 @@ _MAY_BE_ENDED: Final[Refuters] = (
     (
         lambda case: case.reason is Reason.EPOCH_AHEAD_OF_COORDINATOR,
         "its coordinator still lists the partition, but can no longer end the transaction there, because the partition"
-        " refuses its marker: stop the application, so that it does not commit, and only then abort here",
+        " refuses its marker: stop the application, so that it does not commit, and audit again when its coordinator"
+        " has aborted the rest",
     ),
     (
         lambda case: bool(case.evidence.at_coordinator.pending_ids),

@@ -46,6 +46,7 @@ class CauseName(StrEnum):
     TRANSACTION_VERSION_LOWERED = (
         "transaction.version was lowered while the transaction, or the one before it, was open"
     )
+    MARKER_CLEANED = "compaction of another replica removed its marker before this replica copied it: a cleaner's race"
     MARKER_LOST = (
         "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created"
         " again, the log was truncated (unclean election), or the copy is an older one"
@@ -250,6 +251,13 @@ _SHOWN_LOSSES: Final = (
         _dropped_without_leader,
     ),
 )
+_CLEANED: Final = CauseRule(
+    CauseName.MARKER_CLEANED,
+    _P,
+    "records are missing behind it, before offset {gap_offset}: the cleaner of another replica may have removed its"
+    " marker before this replica copied it",
+    lambda evidence: evidence.on_partition.gap_offset is not None,
+)
 _LOWERED: Final = CauseRule(CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered_feature}", _has("lowered_feature"))
 _LOST_MARKER: Final = CauseRule(
     CauseName.MARKER_LOST,
@@ -279,6 +287,7 @@ _OLD_TIMESTAMPS: Final = CauseRule(
 #: Reason -> candidates, most likely first.
 CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     Reason.WRITTEN_AFTER_MARKER: (
+        _CLEANED,
         *_SHOWN_LOSSES,
         _LOWERED,
         _OFFSETS,
@@ -293,6 +302,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         CauseRule(CauseName.OTHER_CLIENT_CONTINUED, _P, _AFTER_MARKER, _has_marker),
     ),
     Reason.PARTITION_NOT_IN_TRANSACTION: (
+        _CLEANED,
         *_SHOWN_LOSSES,
         _LOWERED,
         _OFFSETS,
@@ -313,6 +323,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
+        _CLEANED,
         CauseRule(
             CauseName.FOREIGN_PRODUCER_ID,
             _PROVEN,
@@ -334,12 +345,14 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
+        _CLEANED,
         *_SHOWN_LOSSES,
         _LOST_MARKER,
         CauseRule(CauseName.HUNG_UNTIL_EXPIRY, _L, "tombstone of " + _RECORD),
         CauseRule(CauseName.LATE_PRODUCE, _P, _AFTER_MARKER, _is_same_epoch),
     ),
     Reason.PRODUCER_ID_ROTATED: (
+        _CLEANED,
         *_SHOWN_LOSSES,
         _LOST_MARKER,
         CauseRule(

@@ -20,6 +20,14 @@ class EarlierAudit:
     reason: str | None = None
     #: Whether it proved that no COMMIT includes the records.
     proves_no_commit: bool = False
+    safe_to_abort: bool = False
+    #: From when on it called an abort safe.
+    safe_from_ms: int | None = None
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether it called an abort safe, from some instant on."""
+        return self.safe_to_abort or self.safe_from_ms is not None
 
 
 def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first_batch_crc: int | None) -> bool | None:

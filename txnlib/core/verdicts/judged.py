@@ -27,7 +27,7 @@ from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import Dossier, OpenSpan
 from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of
 from txnlib.core.verdicts.doubt import known_at_ms
-from txnlib.core.verdicts.earlier_audits import is_same_transaction
+from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.evidence import Evidence, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import Reason, Verdict
@@ -103,12 +103,17 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
 
 
 def remedy(
-    evidence: Evidence, judgement: Judgement, thresholds: Thresholds, kafka_version: str | None = None
+    evidence: Evidence,
+    judgement: Judgement,
+    thresholds: Thresholds,
+    kafka_version: str | None = None,
+    promised: EarlierAudit | None = None,
 ) -> Remedy:
     """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not.
 
     There is a command only where the proof holds, or where its age alone is missing; and for an ABORT that the
-    partition refuses, because an abort by hand writes the same.
+    partition refuses, because an abort by hand writes the same. `promised`: an earlier audit that called it safe, from
+    some instant on.
     """
     case = Case(evidence, judgement.verdict, judgement.reason, thresholds, kafka_version)
     found = proofs(case)
@@ -133,15 +138,22 @@ def remedy(
     # Every statement that fails. Without the third, an abort destroys data, so it comes first.
     named = sorted(problems, key=lambda statement: statement is not Statement.NO_COMMIT_INCLUDES_IT)
     says = "; ".join(problems[statement] for statement in named)
-    return Remedy(not problems, command, _dated(says, safe_from) if named else None, safe_from, found)
+    withdrawn = "" if promised is None or safe_from is not None else _withdrawn(promised)
+    return Remedy(not problems, command, _dated(says, safe_from) + withdrawn if named else None, safe_from, found)
 
 
 def _dated(problem: str, safe_from: int | None) -> str:
     return (
         problem
         if safe_from is None
-        else f"{problem}; safe from {instant(safe_from + 999)} on, if it is still open then"
+        else f"{problem}; safe from {instant(safe_from + 999)} on, if that audit still proves the rest"
     )
+
+
+def _withdrawn(promised: EarlierAudit) -> str:
+    """What an earlier audit said and this one does not, as the end of a sentence."""
+    when = "" if promised.safe_from_ms is None else f" from {instant(promised.safe_from_ms + 999)} on"
+    return f"; audit {promised.run_id} called it safe{when}: that is withdrawn"
 
 
 def _command(evidence: Evidence, kafka_version: str | None) -> str:
@@ -170,10 +182,13 @@ def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.P
 def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]]) -> Any:
     evidence, thresholds, version = evidence_of(dossier, span, facts), facts.thresholds, facts.kafka_version
     judgement = judge(evidence, thresholds, version)
-    cure = remedy(evidence, judgement, thresholds, version)
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     copy, named = span.judged_copy, coordinator.transactional_id
     crc = partition.first_batch_crc
+    same = [each for each in span.earlier if is_same_transaction(each, copy, crc)]
+    newest = max(same, key=lambda each: each.as_of_ms, default=None)
+    promised = newest if newest is not None and newest.is_promised else None
+    cure = remedy(evidence, judgement, thresholds, version, promised)
     seen = {each.run_id: each.as_of_ms for each in span.earlier if is_same_transaction(each, copy, crc) is not False}
     written = clock_ms(span.last_timestamp_ms)
     since = (judgement.proven_since_ms, clock_ms(partition.first_timestamp_ms), written)

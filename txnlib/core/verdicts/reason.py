@@ -157,6 +157,7 @@ def fields_of(evidence: Evidence) -> dict[str, object]:
         "coordinator_producer_epoch": coordinator.producer_epoch,
         "newest_coordinator_epoch": coordinator.newest_coordinator_epoch,
         "record_offset": coordinator.record_offset,
+        "gap_offset": partition.gap_offset,
     }
 
 

@@ -77,6 +77,13 @@ ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     ): _is_one_epoch_ahead,
 }
 
+#: Text for a transaction whose end only a later copy shows.
+ENDED_SINCE: Final = "it has ended by {markers}, which the copy of the leader, known up to {known_until}, does not have yet: capture again"
+#: Before `CAPTURE_SKEW`, where no file notes the instants.
+ASSUMED: Final = (
+    "the instants of the copies are assumed, because nothing notes them (give --captured-at TIME, or one line of"
+    " capture.json: captured_at_ms): "
+)
 #: Text for a last write of unknown age.
 UNSHOWN: Final = "its last write is stamped with a time that no clock shows ({ms} ms)"
 
@@ -185,7 +192,13 @@ def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
 def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
     """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    return EXPLANATIONS[reason].format(
+    if reason is Reason.PARTITION_COPY_NOT_CURRENT and partition.is_ended_since:
+        return ENDED_SINCE.format(
+            markers=", ".join(partition.ended_elsewhere), known_until=instant(partition.known_until_ms)
+        )
+    is_assumed = partition.is_capture_instant_assumed or coordinator.is_capture_instant_assumed
+    assumed = ASSUMED if reason is Reason.CAPTURE_SKEW and is_assumed else ""
+    return assumed + EXPLANATIONS[reason].format(
         **fields_of(evidence),
         coordinator_log=coordinator_log(coordinator.coordinator_partition),
         owner=coordinator.transactional_id or f"an owner of producer {partition.producer_id}",

@@ -43,7 +43,7 @@ from txnlib.spark.tables.batch_evidence import markers_elsewhere, stamps_around
 _EARLIER: Final = (
     "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at"
     " timestamp, topic_id string, first_batch_crc long, reason string,"
-    " safety array<struct<name string, holds boolean>>"
+    " safety array<struct<name string, holds boolean>>, safe_to_abort boolean, safe_from timestamp"
 )
 
 
@@ -120,6 +120,8 @@ _SIBLING: Final = {
 _EARLIER_AUDIT: Final = {
     "as_of_ms": "unix_millis(as_of)",
     "copied_ms": "unix_millis(copied_at)",
+    "safe_to_abort": "coalesce(safe_to_abort, FALSE)",
+    "safe_from_ms": "unix_millis(safe_from)",
     "proves_no_commit": (
         f"coalesce(exists(safety, each -> each.name = '{Statement.NO_COMMIT_INCLUDES_IT}' AND each.holds), FALSE)"
     ),
