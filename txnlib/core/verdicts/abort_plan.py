@@ -274,7 +274,8 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
         )
     if action is Action.ABORT_AS_DECIDED:
         notes.append(
-            "the coordinator stays in PrepareAbort until the partition forgets the producer (producer.id.expiration.ms)"
+            "the coordinator stays in PrepareAbort until the partition drops the state of the producer, which has"
+            " nothing open then (producer.id.expiration.ms)"
         )
     return Plan(
         action,
@@ -358,10 +359,8 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
     if transaction.reason == Reason.MARKER_REFUSED:
         notes = [
             (
-                "no Kafka tool writes a COMMIT marker: look for another replica that has it, or wait until the"
-                " partition forgets the producer (producer.id.expiration.ms after its last write) and move the"
-                f" leadership of __transaction_state-{transaction.coordinator_partition} then, so that the marker is"
-                " sent again"
+                "no Kafka tool writes a COMMIT marker: look for another replica that has it; waiting does not help,"
+                " because the partition keeps the epoch of a producer as long as its transaction is open"
             ),
             (
                 f"a marker would need type COMMIT, producer id {transaction.producer_id}, producer epoch"
@@ -373,15 +372,11 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
     elif transaction.reason == Reason.EPOCH_AHEAD_OF_COORDINATOR:
         notes = [
             "1. stop the application, so that it does not commit",
-            f"2. {kafka_commands.abort(transaction.topic, transaction.partition, transaction.start_offset)}",
             (
-                "3. let the coordinator abort the rest at its timeout; its marker is refused here until the partition"
-                " forgets the producer (producer.id.expiration.ms)"
+                "2. wait until its coordinator aborts the rest at its timeout; its marker is refused here, so it stays"
+                " in PrepareAbort"
             ),
-            (
-                f"4. move the leadership of __transaction_state-{transaction.coordinator_partition} then: its"
-                " transactional id is free"
-            ),
+            "3. audit again: an abort by hand then agrees with the decision, and the plan has its command",
         ]
     because = transaction.do_not_abort_because
     return Plan(action, notes=(*([because] if because else []), *notes))

@@ -59,7 +59,7 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
         ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed
     )
     history = history_of(past, partition)
-    return Evidence(partition, coordinator, cluster, history, proof_carried(past, history))
+    return Evidence(partition, coordinator, cluster, history, proof_carried(past, partition, history))
 
 
 # ---- The owner: docs/rules/copies.md#owners-of-a-producer-id

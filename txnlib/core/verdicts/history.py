@@ -202,11 +202,12 @@ GIVEN_UP: Final = frozenset(
 )
 
 
-def proof_carried(past: Past, history: History) -> EarlierAudit | None:
+def proof_carried(past: Past, partition: PartitionSide, history: History) -> EarlierAudit | None:
     """The newest earlier audit that proved that no COMMIT includes the records, if no decision can have followed.
 
-    None followed if the producer id had been given up by then, or if the newest record of its id is older than the
-    copies of that audit: compaction keeps that record. Source: docs/rules/abort.md#no-commit.
+    None followed if the producer id had been given up by then; if the newest record of its id is older than the copies
+    of that audit, because compaction keeps that record; or if the leader of those copies leads until now, so that no
+    marker since can have vanished. Source: docs/rules/abort.md#no-commit.
     """
     span, claim = past.span, past.claim
     first = span.first_check
@@ -217,9 +218,18 @@ def proof_carried(past: Past, history: History) -> EarlierAudit | None:
         if not is_proven or copied is None or _is_committed_since(history, copied):
             continue
         recorded = None if claim is None else clock_ms(claim.record_ms)
-        if each.reason in GIVEN_UP or (recorded is not None and recorded + CLOCKS_DIFFER_MS <= copied):
+        is_quiet = recorded is not None and recorded + CLOCKS_DIFFER_MS <= copied
+        if each.reason in GIVEN_UP or is_quiet or _is_led_since(span, partition, copied):
             return each
     return None
+
+
+def _is_led_since(span: OpenSpan, partition: PartitionSide, copied_ms: int) -> bool:
+    """Whether the partition's newest leader, which its checkpoint names, led it already when it was copied before."""
+    newest = partition.newest_leader_epoch
+    stamps = [ms for each in span.stamps if each.leader_epoch == newest for ms in (each.before_ms, each.behind_ms)]
+    led = lowest(map(clock_ms, stamps))
+    return partition.checkpoint_leader_epoch == newest and led is not None and led + CLOCKS_DIFFER_MS <= copied_ms
 
 
 def _is_committed_since(history: History, copied_ms: int) -> bool:

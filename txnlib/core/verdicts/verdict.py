@@ -78,7 +78,10 @@ ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
 }
 
 #: Text for a transaction whose end only a later copy shows.
-ENDED_SINCE: Final = "it has ended by {markers}, which the copy of the leader, known up to {known_until}, does not have yet: capture again"
+ENDED_SINCE: Final = (
+    "it has ended by {markers}; the copy of the leader, known up to {known_until}, does not have that yet: capture"
+    " again"
+)
 #: Before `CAPTURE_SKEW`, where no file notes the instants.
 ASSUMED: Final = (
     "the instants of the copies are assumed, because nothing notes them (give --captured-at TIME, or one line of"
