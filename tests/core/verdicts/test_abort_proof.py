@@ -27,7 +27,8 @@ from tests.support.dossier_samples import (
 )
 from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.verdicts.abort_proof import STATEMENTS, Statement
-from txnlib.core.verdicts.dossier import MOST_MARKERS, TruncatedMarker
+from txnlib.core.verdicts.clocks import MeasuredClocks
+from txnlib.core.verdicts.dossier import MOST_MARKERS, MarkerElsewhere
 from txnlib.core.verdicts.evidence import Election, Thresholds
 
 #: Statement of docs/rules/abort.md, in order -> words that only this statement has.
@@ -105,7 +106,7 @@ def test_it_is_open_now_only_by_the_whole_copy_of_a_certain_leader(copy, span, s
     ("copy", "reason"),
     [
         ({"answered_stable_offset": 51, "answered_at_ms": ONE}, "BROKER_ANSWERED_OTHERWISE"),
-        ({"gap_offset": 60}, "PARTITION_LOG_INCOMPLETE"),
+        ({"gap_offset": 60, "role": "FURTHEST"}, "PARTITION_LOG_INCOMPLETE"),
         ({"damaged_offset": 60}, "PARTITION_LOG_INCOMPLETE"),
         ({"ends": "SHORT"}, "PARTITION_LOG_INCOMPLETE"),
     ],
@@ -136,7 +137,7 @@ NOT_DECIDED = [
     (
         {
             "dossier": replace(
-                DOSSIER, claims=(CLAIM, replace(CLAIM, transactional_id="baz", owner="ROTATED", state="Ongoing"))
+                DOSSIER, claims=(CLAIM, replace(CLAIM, transactional_id="baz", owner="CURRENT", state="Ongoing"))
             )
         },
         "baz",
@@ -211,8 +212,8 @@ DELETED = {
         (DELETED, NOON + MINUTE, "the part of the log that may have had its marker is deleted"),
         (DELETED, NOON + MINUTE + 1, "a COMMIT marker is due here"),
         ({"copy": {"log_start_offset": 40}}, NOON + 1_000, "a COMMIT marker is due here"),
-        ({"copy": {"first_offset": 50}, "span": DELETED["span"]}, NOON, "is deleted"),
-        ({"copy": {"gap_offset": 45}}, NOON + MINUTE, "is deleted"),
+        ({"copy": {"first_offset": 50, "leader_epoch": 4}, "span": DELETED["span"]}, NOON, "is deleted"),
+        ({"copy": {"gap_offset": 45, "leader_epoch": 4}}, NOON + MINUTE, "is deleted"),
         ({"copy": {"gap_offset": 45}}, NOON + MINUTE + 1, "a COMMIT marker is due here"),
     ],
 )
@@ -270,11 +271,11 @@ LOSS = [
     ({"span": {"checks": (SPAN.checks[0], replace(CHECK, partition_leader_epoch=None))}}, "is not known"),
     ({"span": {"copies": (COPY, TAIL)}}, "truncated tail above its first batch"),
     (
-        {"span": {"truncated_markers": (TruncatedMarker(broker="2", offset=60, type="COMMIT"),)}},
+        {"span": {"markers_elsewhere": (MarkerElsewhere(is_truncated=True, broker="2", offset=60, type="COMMIT"),)}},
         "COMMIT marker at offset 60",
     ),
     ({"span": {"elections": (Election(leader_epoch=4, leader=2, is_unclean=True),)}}, "unclean election"),
-    ({"span": {"elections": (Election(leader_epoch=4, leader=2),)}}, "leaders changed since"),
+    ({"span": {"elections": (Election(leader_epoch=4, leader=2, topic_id="AAAA"),)}}, "leaders changed since"),
     (
         {"facts": {"transaction_version": 2}, "claim": {"record_offset": 95, "producer_epoch": 6}},
         "under transactions v2",
@@ -390,8 +391,9 @@ def test_a_marker_between_two_commits_may_be_of_either():
 
 def test_a_history_of_too_many_decisions_is_not_whole():
     elsewhere = [replace(DECISION, partitions=(), last_record_offset=200 + number) for number in range(MOST_MARKERS)]
-    assert judged(dossier={"decisions": tuple(elsewhere[1:])}, **CHANGED).safety[2].holds
-    row = judged(dossier={"decisions": tuple(elsewhere)}, **CHANGED)
+    unmarked = {"span": {"markers": ()}} | CHANGED
+    assert judged(dossier={"decisions": tuple(elsewhere[1:])}, **unmarked).safety[2].holds
+    row = judged(dossier={"decisions": tuple(elsewhere)}, **unmarked)
     only(row, "NO_COMMIT_INCLUDES_IT", "only the newest 200 decisions")
     assert judged(dossier={"decisions": (DECISION, *elsewhere[1:])}, **CHANGED).safety[2].holds
 
@@ -487,23 +489,22 @@ ASSIGNED = [
 @pytest.mark.parametrize(("coordinator", "claim", "is_whole"), ASSIGNED)
 def test_a_history_is_whole_from_the_record_that_assigned_the_producer_id(coordinator, claim, is_whole):
     changes = {"coordinator": replace(COMPACTED, **coordinator), "claim": {"record_offset": 95} | claim}
-    row = judged(dossier={"decisions": ()}, **changes, **BARE)
+    row = judged(dossier={"decisions": ()}, span={"markers": ()}, **changes, **BARE)
     assert row.safety[2].holds is is_whole
+    # A marker that no decision of it explains refutes that it is.
+    assert not judged(dossier={"decisions": ()}, **changes, **BARE).safety[2].holds
 
 
-def test_the_history_of_an_orphan_is_that_of_every_coordinator():
+def test_nothing_but_a_leader_that_lost_nothing_proves_it_of_an_orphan():
+    """The log that had its records may be gone, whatever the holes of the others are."""
     other = replace(COORDINATOR, partition=4)
-    # Its records must have been somewhere. Where compaction removed none, a log was lost, and a COMMIT may be among
-    # them.
-    row = judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, other)}, **CHANGED)
-    only(row, "NO_COMMIT_INCLUDES_IT", "a log was lost")
     old = replace(other, hole_offset=90, hole_ms=NOON - 10 * MINUTE)
-    assert judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, old)}, **CHANGED).safe_to_abort
-    cut = replace(other, hole_offset=90, hole_ms=NOON + 10 * MINUTE)
-    row = judged(dossier=ORPHAN, facts={"coordinators": (COORDINATOR, cut)}, **CHANGED)
-    assert "every coordinator partition below offset 90" in row.safety[2].says
-    assert "logs are not whole" in judged(coordinator_copy={"is_decoded": False}, **CHANGED).safety[2].says
-    assert "logs are not whole" in judged(facts={"coordinators": ()}, **CHANGED).safety[2].says
+    for coordinators in ((COORDINATOR, other), (COORDINATOR, old)):
+        row = judged(dossier=ORPHAN, facts={"coordinators": coordinators}, **CHANGED)
+        only(row, "NO_COMMIT_INCLUDES_IT", "no coordinator has a record of the producer id")
+        assert judged(dossier=ORPHAN, facts={"coordinators": coordinators}).safe_to_abort
+    for changes in ({"coordinator_copy": {"is_decoded": False}}, {"facts": {"coordinators": ()}}):
+        assert not judged(**changes, **CHANGED).safety[2].holds
 
 
 def test_a_decision_of_another_coordinator_partition_makes_no_history_whole():
@@ -522,7 +523,7 @@ def test_a_history_is_whole_from_a_witness_before_the_first_batch_on(changes, is
     assert judged(**changes, **BARE).safe_to_abort is is_whole
 
 
-def test_as_many_markers_as_decisions_are_those_of_the_decisions_whatever_the_clocks_say():
+def test_a_marker_that_can_be_of_no_other_decision_is_its_own_whatever_the_clocks_say():
     far = {"copy": {"leader": "1", "leader_epoch": 4}, "coordinator_copy": {"leader": "2"}}
     early = (replace(MARKER, ms=NOON - 3 * MINUTE),)
     assert judged(span={"markers": early}, **far).safe_to_abort
@@ -567,11 +568,12 @@ def test_a_marker_that_was_sent_again_is_not_of_the_next_commit(ms):
     markers = (MARKER, replace(MARKER, offset=41, ms=ms, first_offset=None))
     row = judged(dossier={"decisions": (DECISION, LOST)}, span={"markers": markers}, coordinator_copy={"leader": "2"})
     assert "NO_COMMIT_INCLUDES_IT" in failing(row)
-    # Of a partition to which nothing was written, it is the next commit's own.
+    # Only clocks that were compared show that it is the next commit's own.
     own = (MARKER, replace(MARKER, offset=41, ms=LOST.said_ms + 10, first_offset=None))
-    assert judged(
-        dossier={"decisions": (DECISION, LOST)}, span={"markers": own}, coordinator_copy={"leader": "2"}
-    ).safe_to_abort
+    two = {"dossier": {"decisions": (DECISION, LOST)}, "span": {"markers": own}, "coordinator_copy": {"leader": "2"}}
+    assert not judged(**two).safe_to_abort
+    measured = (MeasuredClocks(coordinator_clock="2", clock="1", offset_ms=5, error_ms=10),)
+    assert judged(**two, facts={"measured": measured}).safe_to_abort
 
 
 # ---- 4. It is old enough.
@@ -633,7 +635,8 @@ def test_a_finding_about_the_partition_the_producer_or_its_id_forbids_it():
     [
         (DOSSIER, "ANY", True),
         (DOSSIER, "COPIES_DISAGREE", False),
-        (ORPHAN, "ANY", False),
+        (ORPHAN, "ANY", True),
+        (ORPHAN, "CORRUPT_MESSAGE", False),
         (ORPHAN, "COPIES_DISAGREE", False),
     ],
 )
@@ -644,11 +647,11 @@ def test_a_finding_about_a_coordinator_partition_forbids_it_for_an_orphan(dossie
 # ---- Together.
 
 
-def test_the_first_that_fails_is_named_and_a_commit_is_never_hidden():
+def test_every_statement_that_fails_is_named_and_a_commit_comes_first():
     row = judged(copy={"leader_basis": None}, dossier={"decisions": (DECISION, LOST)}, facts={"count_basis": "DEFAULT"})
-    first, *rest = row.do_not_abort_because.split("; ")
-    assert "not known for certain" in first
-    assert "a COMMIT marker is due here" in rest[0]
+    assert row.do_not_abort_because.startswith("a COMMIT marker is due here")
+    assert "not known for certain" in row.do_not_abort_because
+    assert "the number of coordinator partitions is assumed" in row.do_not_abort_because
     assert len(failing(row)) == 3
 
 

@@ -76,6 +76,7 @@ WRITTEN_AFTER_MARKER
   was_lowered             LIKELY    -
   KAFKA-15784             LIKELY    3.7
   KAFKA-14402             LIKELY    -
+  compaction_of_another   POSSIBLE  -
   KAFKA-19446             POSSIBLE  4.2
   KAFKA-18957             POSSIBLE  -
 PARTITION_NOT_IN_TRANSACTION
@@ -89,9 +90,11 @@ PARTITION_NOT_IN_TRANSACTION
   marker_is_gone          LIKELY    -
   KAFKA-12671             LIKELY    -
   KAFKA-14402             LIKELY    -
+  compaction_of_another   POSSIBLE  -
   KAFKA-12671             POSSIBLE  -
 PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR
   no_coordinator_made     PROVEN    -
+  compaction_of_another   POSSIBLE  -
   disk_lost               POSSIBLE  -
   removed_its_tombstone   POSSIBLE  -
   made_up                 POSSIBLE  -
@@ -103,6 +106,7 @@ TRANSACTIONAL_ID_EXPIRED
   had_no_leader           LIKELY    -
   marker_is_gone          LIKELY    -
   expired_meanwhile       LIKELY    -
+  compaction_of_another   POSSIBLE  -
   KAFKA-14402             POSSIBLE  -
 PRODUCER_ID_ROTATED
   unclean_election        PROVEN    -
@@ -112,6 +116,7 @@ PRODUCER_ID_ROTATED
   had_no_leader           LIKELY    -
   marker_is_gone          LIKELY    -
   has_given_up            LIKELY    -
+  compaction_of_another   POSSIBLE  -
 EPOCH_AHEAD_OF_COORDINATOR
   was_lowered             LIKELY    -
   unclean_election        PROVEN    -

@@ -26,7 +26,8 @@ from tests.support.dossier_samples import (
 from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
-from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, EpochStamps, SiblingMarkers
+from txnlib.core.verdicts.clocks import MeasuredClocks
+from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, SiblingMarkers
 from txnlib.core.verdicts.dossier_evidence import best_claim, committed_siblings, evidence_of, is_start_proven
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.evidence import Crc, Election, Evidence, Owner
@@ -207,11 +208,12 @@ def test_an_overdue_decision_without_its_marker_is_stuck_although_an_older_marke
     assert (row.verdict, row.reason) == ("STUCK", "MARKER_OVERDUE")
 
 
-@pytest.mark.parametrize(("leader", "differ"), [("1", 1_000), ("2", 7_000), ("3", 300_000)])
+@pytest.mark.parametrize(("leader", "differ"), [("1", 1_000), ("2", 1_000), ("3", 300_000)])
 def test_one_broker_has_one_clock_and_others_are_compared_by_their_estimate(leader, differ):
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader=leader),)),))
-    clocks = (ClockDifference(coordinator_partition=3, differ_ms=7_000),) if leader == "2" else ()
-    assert evidence(DOSSIER, facts, clocks=clocks).on_partition.clocks_differ_ms == differ
+    measured = (MeasuredClocks(coordinator_clock="2", clock="1", offset_ms=5, error_ms=10),)
+    found = evidence(DOSSIER, replace(facts, measured=measured)).on_partition
+    assert found.clocks_differ_ms == differ
 
 
 def test_a_fence_that_its_coordinator_carries_out_is_expected():
@@ -444,19 +446,19 @@ def test_a_marker_without_a_time_leaves_it_open_whose_it_is():
     assert found.is_marked is None
 
 
-@pytest.mark.parametrize("copy", [{"log_start_offset": 1}, {"read_from_offset": 1}])
-def test_without_the_begin_of_the_log_equal_numbers_prove_nothing(copy):
-    far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
+@pytest.mark.parametrize(("hole", "is_known"), [(None, True), (61, False)])
+def test_by_clocks_that_were_not_compared_only_a_whole_log_shows_whose_a_marker_is(hole, is_known):
+    far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),), hole_offset=hole),))
     early = (replace(MARKER, ms=NOON - 3 * MINUTE),)
-    assert history(facts=far, markers=early).unmarked == ()
-    assert history(facts=far, markers=early, copies=(replace(COPY, **copy),)).unmarked != ()
+    assert (history(facts=far, markers=early).unmarked == ()) is is_known
 
 
-def test_a_dossier_that_has_not_all_markers_proves_nothing_by_their_number():
+def test_numbers_prove_nothing():
+    """Two decisions and two markers, by clocks that were not compared: each may be of each."""
     far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
-    markers = tuple(replace(MARKER, offset=n, ms=NOON - 3 * MINUTE) for n in range(MOST_MARKERS))
-    assert history(facts=far, markers=markers[1:]).unmarked == ()
-    assert history(facts=far, markers=markers).unmarked != ()
+    markers = (MARKER, replace(MARKER, offset=41, ms=LOST.said_ms + 10))
+    assert history((DECISION, LOST), facts=far, markers=markers).unmarked != ()
+    assert history((DECISION, LOST), markers=markers).unmarked == ()
 
 
 def test_a_topic_with_the_same_partition_number_is_another_place():
@@ -560,23 +562,26 @@ def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
 
 
 @pytest.mark.parametrize(
-    ("level", "version", "claimed", "expected"),
+    ("level", "version", "highest", "expected"),
     [
         (None, "3.9.1", None, False),
         (None, "4.0.0", None, True),
         (None, None, None, True),
+        # What the metadata log shows of all its time, not what is noted of today.
         (0, "4.0.0", None, False),
         (1, "4.0.0", 1, False),
         (2, "4.0.0", None, True),
+        # A record of any id refutes it.
         (0, "4.0.0", 2, True),
         (0, "4.0.0", 3, True),
         (None, "3.9.1", 2, True),
     ],
 )
-def test_records_may_be_of_transactions_v2_unless_something_excludes_it(level, version, claimed, expected):
-    facts = replace(FACTS, transaction_version=level, kafka_version=version)
-    of = replace(DOSSIER, claims=(replace(CLAIM, client_transaction_version=claimed),))
-    assert evidence(of, facts).at_coordinator.may_be_v2 is expected
+def test_records_may_be_of_transactions_v2_unless_something_excludes_it(level, version, highest, expected):
+    log = replace(COORDINATOR, partition=7, highest_transaction_version=highest)
+    facts = replace(FACTS, transaction_version=0, kafka_version=version, level_shown=level)
+    facts = replace(facts, coordinators=(COORDINATOR, log))
+    assert evidence(DOSSIER, facts).at_coordinator.may_be_v2 is expected
 
 
 def test_an_id_in_a_two_phase_commit_says_so():

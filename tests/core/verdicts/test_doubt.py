@@ -41,7 +41,7 @@ COMMITTED = Decided(
     [
         ({"is_tail_lost": True}, Reason.PARTITION_LOG_INCOMPLETE),
         ({"end": End.SHORT}, Reason.PARTITION_LOG_INCOMPLETE),
-        ({"gap_offset": 29999}, Reason.PARTITION_LOG_INCOMPLETE),
+        ({"gap_offset": 29999, "role": Role.FURTHEST}, Reason.PARTITION_LOG_INCOMPLETE),
         ({"is_disputed": True}, Reason.COPIES_DISAGREE),
         ({"crc": Crc.INVALID}, Reason.CORRUPT_MESSAGE),
         ({"crc": Crc.INVALID, "is_tail_lost": True}, Reason.CORRUPT_MESSAGE),
@@ -49,6 +49,10 @@ COMMITTED = Decided(
 )
 def test_a_partition_that_cannot_be_believed_makes_every_standing_unknown(coordinator, loss, reason):
     assert judged(replace(PARTITION, **loss), coordinator)[:2] == (Verdict.UNKNOWN, reason)
+
+
+def test_a_hole_in_the_leaders_own_copy_hides_no_marker_that_the_leader_has():
+    assert judged(replace(PARTITION, gap_offset=29999), NOBODY)[0] is Verdict.HANGING
 
 
 def test_a_copy_that_is_not_current_still_shows_what_hung_before_its_newest_stamp():
@@ -243,6 +247,7 @@ OLD = {"known_until_ms": NOON + 10 * MINUTE, "end": End.TORN}
 DOUBTFUL = [
     (Reason.CORRUPT_MESSAGE, {"crc": Crc.INVALID}, {}),
     (Reason.PARTITION_LOG_INCOMPLETE, {"is_tail_lost": True}, {}),
+    (Reason.PARTITION_COPY_NOT_CURRENT, {"is_ended_since": True}, {}),
     (Reason.COPIES_DISAGREE, {"is_disputed": True}, {}),
     (Reason.BROKER_ANSWERED_OTHERWISE, {"answered_stable_offset": PARTITION.start_offset + 1}, {}),
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, {}, {"missing_partitions": (7,)}),
@@ -258,7 +263,7 @@ DOUBTFUL = [
 ]
 #: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is
 #: missing.
-IMPOSSIBLE = {"NOBODY": 6, "CURRENT": 4, "EXPIRED": 4}
+IMPOSSIBLE = {"NOBODY": 7, "CURRENT": 5, "EXPIRED": 5}
 OWNERS = {"NOBODY": NOBODY, "CURRENT": COMPLETE, "EXPIRED": EXPIRED}
 SEEN_EARLY = replace(PARTITION, first_seen_ms=NOON + MINUTE)
 

@@ -25,8 +25,6 @@ def measured(**difference: int) -> Clocks:
     return replace(FAR, measured={("1", "2"): Difference(**difference)})
 
 
-
-
 def decision(at: int, *, takes: int | None = 20, **changes) -> CoordinatorDecision:
     completed = None if takes is None else NOON + at + takes
     times = {"start_ms": NOON + at - 60, "said_ms": NOON + at, "prepared_ms": NOON + at, "completed_ms": completed}
@@ -101,14 +99,14 @@ def test_a_marker_that_a_later_coordinator_sent_again_serves_no_second_decision(
 
 def test_a_marker_that_its_coordinator_sent_again_before_it_completed_serves_no_second_decision():
     first, again = marker(10), marker(20, first_offset=None)
-    assert without_repeats([first, again], [decision(0)]) == [first]
+    assert without_repeats([first, again], [decision(0)], ONE_CLOCK) == [first]
     # Of another decision, or it ended records, or nothing shows until when the first was not completed.
     for decided, other in (
         ([decision(0, takes=15)], again),
         ([decision(0)], marker(20)),
         ([decision(0, takes=None)], again),
     ):
-        assert without_repeats([first, other], decided) == [first, other]
+        assert without_repeats([first, other], decided, ONE_CLOCK) == [first, other]
 
 
 def every_matching(rows: int, columns: int):

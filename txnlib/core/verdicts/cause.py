@@ -287,11 +287,11 @@ _OLD_TIMESTAMPS: Final = CauseRule(
 #: Reason -> candidates, most likely first.
 CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     Reason.WRITTEN_AFTER_MARKER: (
-        _CLEANED,
         *_SHOWN_LOSSES,
         _LOWERED,
         _OFFSETS,
         _LATE_AT_MARKERS_EPOCH,
+        _CLEANED,
         CauseRule(
             CauseName.ENDED_EARLY,
             _P,
@@ -302,7 +302,6 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         CauseRule(CauseName.OTHER_CLIENT_CONTINUED, _P, _AFTER_MARKER, _has_marker),
     ),
     Reason.PARTITION_NOT_IN_TRANSACTION: (
-        _CLEANED,
         *_SHOWN_LOSSES,
         _LOWERED,
         _OFFSETS,
@@ -315,6 +314,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             lambda evidence: not _has_marker(evidence) and not _lacks_marker(evidence),
         ),
         _LATE_AT_MARKERS_EPOCH,
+        _CLEANED,
         CauseRule(
             CauseName.PARTITION_NOT_ADDED_TO_NEWEST,
             _P,
@@ -323,13 +323,13 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
-        _CLEANED,
         CauseRule(
             CauseName.FOREIGN_PRODUCER_ID,
             _PROVEN,
             "producer {producer_id} is beyond every block of producer ids that the cluster handed out",
             lambda evidence: evidence.in_cluster.is_never_allocated,
         ),
+        _CLEANED,
         CauseRule(
             CauseName.COORDINATOR_LOST_RECORDS,
             _P,
@@ -345,14 +345,13 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         ),
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
-        _CLEANED,
         *_SHOWN_LOSSES,
         _LOST_MARKER,
         CauseRule(CauseName.HUNG_UNTIL_EXPIRY, _L, "tombstone of " + _RECORD),
+        _CLEANED,
         CauseRule(CauseName.LATE_PRODUCE, _P, _AFTER_MARKER, _is_same_epoch),
     ),
     Reason.PRODUCER_ID_ROTATED: (
-        _CLEANED,
         *_SHOWN_LOSSES,
         _LOST_MARKER,
         CauseRule(
@@ -361,6 +360,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "{transactional_id} had producer {producer_id} before, not now",
             lambda evidence: not _lacks_marker(evidence),
         ),
+        _CLEANED,
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
         _LOWERED,
