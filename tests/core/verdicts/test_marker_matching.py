@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.dossier_samples import DECISION, MARKER, NOON
-from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks, Difference
+from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import Fit, fit, marker_epoch, match_markers, without_repeats
 
 #: Decisions are of coordinator partition 3.
