@@ -77,6 +77,18 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
         Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it."),
         Column("runs_seen", INT, "Number of audits that saw it, this one included."),
+        Column(
+            "ends_by",
+            TIMESTAMP,
+            "By when its coordinator ends it: its start, its timeout, and a scan for timeouts. NULL where nobody ends"
+            " it, or nobody knows when.",
+        ),
+        Column(
+            "holds",
+            BOOLEAN,
+            "Whether the last stable offset waits for it; if not, another one is ahead. NULL if the leader says that"
+            " it waits for one that no record shows.",
+        ),
         Column("application", STRING, "Application, derived from the form of the transactional id."),
         Column("safe_from", TIMESTAMP, "When an abort becomes safe, if only the age is missing."),
         Column(
