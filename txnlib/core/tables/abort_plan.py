@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from txnlib.core import kafka_commands
+from txnlib.core.kafka.topics import is_topic_name
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import IdKey, row_of
 from txnlib.core.schema import row_class
@@ -134,10 +135,6 @@ def abort_plan(
 # runs only steps that leave no question to a person: all others are comments.
 
 
-#: Kafka: `org.apache.kafka.common.internals.Topic`. Conditions contain the name as it is.
-_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A command, and what must hold for the table that it prints.
@@ -207,6 +204,6 @@ def obstacle(row: Mapping[str, Any]) -> str | None:
         return "not by a script"
     if row["command"] is None or not row["before"]:
         return "no tool checks it"
-    if _TOPIC.fullmatch(row["topic"]) is None:
+    if not is_topic_name(row["topic"]):  # conditions contain the name as it is
         return "no topic has such a name"
     return kafka_commands.cannot_name(row["topic"], row["transactional_id"])
