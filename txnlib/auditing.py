@@ -32,6 +32,7 @@ def audit(
     schema: str | None = None,
     cluster: str | None = None,
     as_of: str | int | datetime | None = None,
+    captured_at: str | int | datetime | None = None,
     conf: str | Path | None = None,
     mode: Literal["full", "incremental"] = FULL,
     follow_links: bool = False,
@@ -46,6 +47,7 @@ def audit(
       temporary folder, which is deleted with the Audit.
     * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture
       instant.
+    * `captured_at`: when copying began, of copies whose instant no capture.json notes.
     * `cluster`, `conf`, `mode`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job `audit`
       (`./spark-submit.sh audit --help`). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in minutes.
     * `progress`: called with a line per table, for instance `print`.
@@ -69,6 +71,7 @@ def audit(
         conf=_text(conf),
         cluster=cluster,
         as_of_ms=None if as_of is None else parse_instant(as_of),
+        captured_at_ms=None if captured_at is None else parse_instant(captured_at, "--captured-at"),
         settings=_known_numbers(numbers, GivenNumbers.__optional_keys__),
         mode=mode,
         follow_links=follow_links,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import UTC, datetime
 
 from tests.support.delta_tables import txn_audit, write, write_run
 
@@ -32,6 +33,7 @@ def whole(topic, partition):
     } | {
         "is_decoded": True,
         "high_watermark": 1,
+        "captured_at": datetime(2026, 11, 21, tzinfo=UTC),
     }
 
 
@@ -72,3 +74,8 @@ def test_nothing_missing_is_said(tmp_path):
         "",
     )
     assert json.loads(txn_audit(root, "collect-plan", "--format", "json")[1]) == []
+
+
+def test_assumed_instants_are_said(tmp_path):
+    root = tables(tmp_path, whole("orders", 0) | {"captured_at": None})
+    assert "audit again with --captured-at TIME" in txn_audit(root, "collect-plan")[1]

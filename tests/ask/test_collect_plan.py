@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from txnlib.ask.collect_plan import NEEDS, commands, to_collect
+from txnlib.ask.collect_plan import NEEDS, collect_plan_output, commands, to_collect
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC as STATE
 
 
@@ -160,6 +160,28 @@ def test_what_decides_most_comes_first():
         ("PARTITION_NAMED", 0, 0),
         ("GROUPS", 0, 0),
     ]
+
+
+def test_without_any_coordinator_there_is_one_row():
+    undecided = [waits("COORDINATOR_PARTITION_NOT_CAPTURED"), waits("COORDINATOR_PARTITION_NOT_CAPTURED", 8)]
+    coverage = [copy("orders", 0), *(missing(STATE, number, str(number % 3)) for number in range(50))]
+    found = to_collect(coverage, undecided, {}, set())
+    assert [(row["need"], row["topic"], row["partition"], row["broker"], row["undecided"]) for row in found] == [
+        ("COORDINATOR_MISSING", STATE, None, None, 2)
+    ]
+    assert found[0]["why"].startswith("no coordinator partition was captured: ")
+    assert commands(found) == [
+        "# on the leader of each, which kafka-topics.sh --describe names, whose coordinators are copied along",
+        "scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators",
+    ]
+
+
+@pytest.mark.parametrize("rows", [[], to_collect([missing("pay", 1)], [], {}, set())], ids=["nothing", "something"])
+@pytest.mark.parametrize("is_assumed", [False, True])
+def test_assumed_instants_are_told_before_what_to_copy(rows, is_assumed):
+    text = collect_plan_output(rows, is_instant_assumed=is_assumed).text("table")
+    assert text.startswith("no capture.json notes when the copies were taken") is is_assumed
+    assert ("--captured-at TIME" in text) is is_assumed
 
 
 def test_each_broker_has_one_command_and_groups_none():

@@ -237,6 +237,21 @@ def test_missing_coordinators_lead_to_what_to_copy():
     assert text.endswith("for details: txn-audit collect-plan --tables /out")
 
 
+def test_that_no_coordinator_was_captured_is_said_in_words():
+    summary = Summary("c", AS_OF, "given", "/out", coordinators_known=50, missing_coordinators=tuple(range(20)))
+    text = render(summary)
+    assert "  no coordinator partition was captured (what to copy: collect-plan)" in text
+    assert "__transaction_state-{" not in text
+    assert "__transaction_state-{0, 1" in render(replace(summary, coordinators_read=1))
+
+
+def test_assumed_instants_are_said_with_the_option_that_gives_them():
+    said = "audit again with --captured-at TIME"
+    summary = Summary("c", AS_OF, "given", "/out", is_instant_assumed=True)
+    assert said in " ".join(render(summary).split())
+    assert said not in " ".join(render(replace(summary, is_instant_assumed=False)).split())
+
+
 def test_details_are_asked_for_by_a_command_that_a_shell_understands():
     command = line(render(Summary("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "for details: ")
     assert shlex.split(command.removeprefix("for details: ")) == [

@@ -36,13 +36,20 @@ NEEDS: Final[Mapping[str, str]] = {
     "CHECKPOINTS": "no replication-offset-checkpoint of it: high watermarks are assumed to be the ends of the logs",
     "GROUPS": "only if it matters which groups wait",
 }
+#: What to do where instants of copies are not known.
+INSTANTS_ASSUMED: Final = (
+    "no capture.json notes when the copies were taken, so each counts as taken at its newest record: audit again with"
+    " --captured-at TIME, when copying began"
+)
 COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
 GROUPS_TOPIC: Final = "__consumer_offsets"
 #: The columns of `coverage` that decide whether a copy shows absence.
 READ: Final = ("source", "log_start_offset", "read_from_offset", "damaged_offset", "tail", "is_decoded", "status")
 _COVERAGE: Final = (
     *READ,
-    *column_names("topic partition broker leader is_leader is_judged high_watermark is_nothing_open detail"),
+    *column_names(
+        "topic partition broker leader is_leader is_judged high_watermark is_nothing_open detail captured_at"
+    ),
 )
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -56,7 +63,9 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
         listed.update((each["topic"], each["partition"]) for each in row["partitions"] or ())
     opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
     places = {(topic, partition) for topic, partition in opened}
-    return collect_plan_output(to_collect(run.rows("coverage", _COVERAGE), undecided, listed, places))
+    coverage = run.rows("coverage", _COVERAGE)
+    is_assumed = any(row["captured_at"] is None for row in coverage if row["status"] != "MISSING")
+    return collect_plan_output(to_collect(coverage, undecided, listed, places), is_instant_assumed=is_assumed)
 
 
 def to_collect(
@@ -79,6 +88,7 @@ def to_collect(
     for broker in _without_checkpoints(coverage):
         what = {"need": "CHECKPOINTS", "topic": None, "partition": None, "broker": broker}
         found.append({**what, "undecided": 0, "why": NEEDS["CHECKPOINTS"]})
+    found = _with_coordinators_as_one(found, copies, undecided)
     order = list(NEEDS)
 
     def use(row: Row) -> tuple[int, int, str, int, str]:
@@ -86,6 +96,19 @@ def to_collect(
         return -row["undecided"], order.index(row["need"]), *place
 
     return [{"number": number, **row} for number, row in enumerate(sorted(found, key=use), start=1)]
+
+
+def _with_coordinators_as_one(
+    found: list[Row], copies: Mapping[Place, list[Row]], undecided: Sequence[Row]
+) -> list[Row]:
+    """The needs, with one row for all coordinator partitions if none of them was captured."""
+    lost = [row for row in found if row["need"] == "COORDINATOR_MISSING"]
+    if len(lost) < 2 or len(lost) < sum(topic == TRANSACTION_STATE_TOPIC for topic, _ in copies):
+        return found
+    waiting = sum(row["reason"] in _OF_COORDINATOR for row in undecided)
+    why = f"no coordinator partition was captured: {NEEDS['COORDINATOR_MISSING']}"
+    one = {**lost[0], "partition": None, "broker": None, "undecided": waiting, "why": why}
+    return [one, *(row for row in found if row not in lost)]
 
 
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
@@ -195,14 +218,16 @@ NAMED: Final = 50
 _NOTHING: Final = "nothing is missing: every partition that is named was captured whole\n"
 
 
-def collect_plan_output(rows: Sequence[Row]) -> CommandOutput:
+def collect_plan_output(rows: Sequence[Row], *, is_instant_assumed: bool = False) -> CommandOutput:
     """One row per copy to collect, then the commands."""
+    head = f"{INSTANTS_ASSUMED}\n\n" if is_instant_assumed else ""
     if not rows:
-        return CommandOutput(COLUMNS, rows, page=lambda _: _NOTHING, whole=list)
+        return CommandOutput(COLUMNS, rows, page=lambda _: head + _NOTHING, whole=list)
     more = f"and {len(rows) - SHOWN} more (--format csv has all)\n" if len(rows) > SHOWN else ""
     text = "".join(f"{line}\n" for line in commands(rows))
     kept = ("need", "topic", "partition", "broker", "why")
-    return CommandOutput(COLUMNS, rows, kept=kept, people=rows[:SHOWN], tail=f"{more}\n{text}", whole=lambda: rows)
+    tail = f"{more}\n{text}"
+    return CommandOutput(COLUMNS, rows, head=head, kept=kept, people=rows[:SHOWN], tail=tail, whole=lambda: rows)
 
 
 def commands(rows: Sequence[Row]) -> list[str]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from txnlib.ask.collect_plan import INSTANTS_ASSUMED
 from txnlib.ask.extents import VerdictExtent
 from txnlib.ask.grid import WIDTH, command_lines, folded
 from txnlib.ask.headline import CALM, HEADLINES, answer, captured, extents_of, sections_of
@@ -70,8 +71,6 @@ def _wrapped(line: Line, width: int) -> list[str]:
 
 def _head(summary: Summary) -> list[Line]:
     when = captured(summary)
-    if not when and summary.is_instant_assumed:
-        when = "capture instants assumed from the newest records"
     version = "" if summary.kafka_version is None else f", Kafka {printable(summary.kafka_version)}"
     what = f"{when}{', ' if when else ''}{counted(summary.brokers, 'broker')}{version}"
     return [
@@ -128,7 +127,9 @@ def _read(summary: Summary) -> list[Line]:
         others = f" and {left} more (coverage)" if left else ""
         lines.append((f"  not read, because no copy was captured: {lost}{others}", 4))
     if summary.missing_coordinators:
-        lines.append((f"  not captured: {uncopied_coordinators(summary)} (what to copy: collect-plan)", 4))
+        lines.append((f"  {uncopied_coordinators(summary)} (what to copy: collect-plan)", 4))
+    if summary.is_instant_assumed:
+        lines.append((f"  {INSTANTS_ASSUMED}", 4))
     if summary.metadata_ms is not None and (unproven := UNPROVEN.get(summary.metadata_basis)) is not None:
         lines.append((f"  the cluster's metadata log ends at {utc_time(summary.metadata_ms)}: {unproven}", 4))
     if not DECISIVE.isdisjoint(summary.assumed):
@@ -157,9 +158,11 @@ def uncopied(summary: Summary) -> tuple[str, int]:
 
 
 def uncopied_coordinators(summary: Summary) -> str:
-    """The first coordinator partitions without a copy."""
+    """The first coordinator partitions without a copy, as a sentence."""
+    if summary.coordinators_known and not summary.coordinators_read:
+        return "no coordinator partition was captured"
     named = ", ".join(map(str, summary.missing_coordinators[:20]))
-    return f"__transaction_state-{{{named}{', …' if len(summary.missing_coordinators) > 20 else ''}}}"
+    return f"not captured: __transaction_state-{{{named}{', …' if len(summary.missing_coordinators) > 20 else ''}}}"
 
 
 def unreadable(summary: Summary) -> str:

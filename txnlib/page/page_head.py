@@ -206,7 +206,7 @@ def _unseen(page: Page) -> list[str]:
         lost, left = uncopied(summary)
         unseen.append(f"no copy of {lost}{', …' if left else ''}")
     if summary.missing_coordinators:
-        unseen.append(f"not captured: {uncopied_coordinators(summary)}")
+        unseen.append(uncopied_coordinators(summary))
     harmed = {name: summary.counts.get("coverage", {}).get(name, 0) for name in ("DAMAGED", "PARTIAL")}
     unseen += [
         f"{count} {'copy' if count == 1 else 'copies'} {name.lower()}" for name, count in harmed.items() if count
@@ -214,7 +214,7 @@ def _unseen(page: Page) -> list[str]:
     if page.quarantined:
         unseen.append(f"{page.quarantined} unreadable stretch{'' if page.quarantined == 1 else 'es'} in quarantine")
     if summary.is_instant_assumed:
-        unseen.append("capture instants assumed from the newest records")
+        unseen.append("capture instants assumed from the newest records (audit --captured-at gives them)")
     return unseen
 
 
