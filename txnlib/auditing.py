@@ -17,7 +17,7 @@ from txnlib.core.instants import parse_instant
 from txnlib.engine.choice import EMBEDDED, choose
 from txnlib.engine.engine import open_engine
 from txnlib.errors import UsageError
-from txnlib.pipeline.audit import carry_out_steps, close, summary_of
+from txnlib.pipeline.audit import carry_out_steps, close, report_made
 from txnlib.pipeline.audit_request import FULL, AuditRequest
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import open_run, silent
@@ -80,11 +80,11 @@ def audit(
     run = open_run(request, say)
     run.ended = lambda name, written: say(f"{name}: {written}")
     carry_out_steps(run, AUDIT, take_over=take_over)
-    summary = summary_of(run)
-    close(run, summary)
+    report = report_made(run)
+    close(run, report)
     run.engine.release()
     audited, rows = replace(run, source=None, resumption=None), query_run(run)
-    return Audit(rows, rows.tables.root, lambda: audited, summary, folder)
+    return Audit(rows, rows.tables.root, lambda: audited, report, folder)
 
 
 def runs(output: str | Path | None = None, *, schema: str | None = None) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import count
 from typing import Any
 
 import pytest
@@ -37,13 +38,19 @@ def missing(topic: str, partition: int, leader: str | None = None) -> dict[str, 
 
 
 def waits(reason: str, coordinator: int | None = None, topic: str = "orders", partition: int = 0) -> dict[str, Any]:
+    """An undecided transaction; each is of another producer."""
     return {
         "topic": topic,
         "partition": partition,
+        "producer_id": next(PRODUCERS),
+        "transactional_id": None,
         "coordinator_partition": coordinator,
         "verdict": "UNKNOWN",
         "reason": reason,
     }
+
+
+PRODUCERS = count()
 
 
 WHOLE = [copy(STATE, 0), copy("orders", 0)]
@@ -140,6 +147,15 @@ def test_a_followers_copy_of_what_is_not_open_is_good_enough():
 def test_one_whole_copy_of_several_is_enough():
     follower = copy("orders", 0, "DAMAGED", broker="2", source="raw:2", is_judged=False)
     assert needs([*WHOLE, follower, copy(STATE, 0, "DAMAGED", damaged_offset=3, is_judged=False)]) == []
+
+
+def test_a_transaction_counts_once_and_nobodys_may_belong_to_every_coordinator():
+    coverage = [copy(STATE, 0), copy(STATE, 1), copy("orders", 0), copy("orders", 1)]
+    skewed = waits("CAPTURE_SKEW")
+    assert needs(coverage, [skewed, {**skewed, "partition": 1}]) == [
+        ("COORDINATOR_AGAIN", STATE, 0, "1", 1),
+        ("COORDINATOR_AGAIN", STATE, 1, "1", 1),
+    ]
 
 
 def test_what_decides_most_comes_first():

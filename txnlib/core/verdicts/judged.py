@@ -144,7 +144,7 @@ def _dated(problem: str, safe_from: int | None) -> str:
     return (
         problem
         if safe_from is None
-        else f"{problem}; safe from {instant(safe_from + 999)} on, if it is still open then"
+        else f"{problem}; safe from {instant(safe_from + 999)} on, if an audit then still proves the rest"
     )
 
 
