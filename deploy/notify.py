@@ -31,8 +31,8 @@ PAGERDUTY_EVENTS_URL = "https://events.pagerduty.com/v2/enqueue"
 #: Exit code of an audit that found what --fail-on names.
 FOUND = 3
 SHOWN_TRANSACTIONS = 10
-#: Reasons of transactions that are late only by old timestamps of their clients.
-LOOKS_LATE = ("TIMEOUT_NOT_PASSED",)
+#: Verdicts on which nobody has to act: in time, or late only by old timestamps of clients.
+IN_TIME = ("OPEN", "LOOKS_LATE")
 MAX_SUMMARY = 1024  # characters of a summary in PagerDuty
 TIMEOUT_SECONDS = 30
 
@@ -75,7 +75,7 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
             [summary["error"] or ""],
         )
     counted = found["transactions_by_verdict"].items()
-    verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counted if count and name != "OPEN")
+    verdicts = ", ".join(f"{count} {name}" for name, count in counted if count and name != "OPEN")
     critical = found["findings"].get("CRITICAL", 0)
     coverage = found["coverage"]
     said = "; ".join(
@@ -85,7 +85,7 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
             f"read {coverage['partitions_read']} of {coverage['partitions_known']} partitions",
         ]
     )
-    urgent = [each for each in found["transactions"] if each["verdict"] != "OPEN" and each["reason"] not in LOOKS_LATE]
+    urgent = [each for each in found["transactions"] if each["verdict"] not in IN_TIME]
     lines = found["answer"] + [
         f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer"
         f" {each['producer_id']} {each['transactional_id'] or 'no transactional id'}, safe to abort:"

@@ -40,12 +40,16 @@
 
 set -euo pipefail
 export LC_ALL=C
+umask 077                             # logs contain what applications wrote: only the owner may read a copy
 unset JMX_PORT KAFKA_JMX_OPTS         # set for the broker in a container; its tools would use the same port
 shopt -s nullglob
 
 readonly COORDINATOR=__transaction_state GROUPS_TOPIC=__consumer_offsets METADATA=__cluster_metadata-0
 readonly TRIES=5                      # attempts per partition, if its files are replaced while they are copied
 readonly COMPARED=65536               # bytes at the end of a copy that must match before it is continued
+readonly LONGEST=255                  # bytes of a file name
+readonly FILE='^([0-9]{20}(\.(log|snapshot|txnindex)|-[0-9]{10}\.checkpoint)|leader-epoch-checkpoint|partition\.metadata)$'
+readonly TOPIC='[a-zA-Z0-9._-]+'
 readonly SETTINGS=" transaction.max.timeout.ms transactional.id.expiration.ms producer.id.expiration.ms \
 transaction.state.log.num.partitions transaction.abort.timed.out.transaction.cleanup.interval.ms \
 transaction.remove.expired.transaction.cleanup.interval.ms transaction.partition.verification.enable \
@@ -209,7 +213,7 @@ find_partitions() {
     for folder in "$dir"/*/; do
       folder="${folder%/}" name="${folder##*/}"
       # Excludes <topic>-<partition>.<hash>-delete, -future and -stray, which end with a word.
-      [[ "$name" =~ ^([a-zA-Z0-9._-]+)-[0-9]+$ ]] || continue
+      [[ "$name" =~ ^($TOPIC)-[0-9]+$ ]] || continue
       topic="${BASH_REMATCH[1]}"
       if [[ "$topic" == "$COORDINATOR" ]]; then
         COORDINATORS+=("$folder")
@@ -238,8 +242,7 @@ list_files() { # FOLDER
   } 2>/dev/null)" || return 1
   while read -r inode size changed time _ name; do  # date, time to the nanosecond, zone
     changed+="T$time"
-    [[ "$name" =~ ^([0-9]{20}(\.(log|snapshot|txnindex)|-[0-9]{10}\.checkpoint)|leader-epoch-checkpoint|partition\.metadata)$ ]] ||
-      continue
+    [[ "$name" =~ $FILE ]] || continue
     [[ "$name" != *.log ]] || bases["${name%.*}"]=1
     NAMES+=("$name")
     LISTED["$name"]="$inode $size $changed"
@@ -266,17 +269,21 @@ listed_bytes() {
   BYTES=$total
 }
 
-# ---- Journals: next to each copy is <copy>.capture, with a line "inode size mtime name" for each finished file, and, once the
-# partition is complete, the instant that the copy shows.
+# ---- Journals: <copy>/journal.capture has a line "inode size mtime name" for each finished file, and, once the partition is
+# complete, the instant that the copy shows. Bash evaluates what stands in arithmetic, so other lines are not read.
 
-INSTANT=captured_at_ms
+JOURNAL=journal.capture INSTANT=captured_at_ms
 
 read_journal() { # JOURNAL
   local inode size changed name
   KNOWN=() TAKEN=''
   [[ -r "$1" ]] || return 0
   while read -r inode size changed name; do
-    if [[ "$inode" == "$INSTANT" ]]; then TAKEN="$size"; elif [[ -n "$name" ]]; then KNOWN["$name"]="$inode $size $changed"; fi
+    if [[ "$inode $size" =~ ^$INSTANT\ [0-9]{1,15}$ ]]; then
+      TAKEN="$size"
+    elif [[ "$inode $size $changed" =~ ^[0-9]+\ [0-9]{1,18}\ [0-9T:.-]+$ && "$name" =~ $FILE ]]; then
+      KNOWN["$name"]="$inode $size $changed"
+    fi
   done <"$1"
 }
 
@@ -288,6 +295,7 @@ is_journal_as_listed() {
 
 write_journal() { # JOURNAL INSTANT(or nothing): what KNOWN holds
   local name
+  drop_link "$1.tmp"
   {
     for name in "${!KNOWN[@]}"; do printf '%s %s\n' "${KNOWN[$name]}" "$name"; done
     [[ -z "$2" ]] || printf '%s %s\n' "$INSTANT" "$2"
@@ -347,7 +355,7 @@ copy_file() { # FILE COPY SIZE ACTIVE_SEGMENT
     copy_range "$1" "$2" "${have% *}" "$3"
     return
   fi
-  [[ ! -e "$2.tmp" ]] || rm -f "$2.tmp"
+  [[ ! -e "$2.tmp" && ! -L "$2.tmp" ]] || rm -f "$2.tmp"
   if [[ -n "$LINK" && -n "$is_rolled" ]] && ln "$1" "$2.tmp" 2>/dev/null; then
     :
   elif [[ -n "$is_rolled" && "$RATE" == 0 ]]; then
@@ -366,7 +374,7 @@ REFLINK=()
 can_continue() { # FILE COPY SIZE KNOWN
   local inode size from sum
   read -r inode size _ <<<"$4"
-  [[ "$1" == *.log && "${LISTED[${1##*/}]}" == "$inode "* && -f "$2" && ! "$1" -ef "$2" ]] && ((size > 0 && size <= $3)) || return 1
+  [[ "$1" == *.log && "${LISTED[${1##*/}]}" == "$inode "* && -f "$2" && ! -L "$2" && ! "$1" -ef "$2" ]] && ((size > 0 && size <= $3)) || return 1
   (($(stat -c %s "$2") >= size)) || return 1
   truncate -s "$size" "$2" || return 1  # a killed call may have copied more
   from=$((size > COMPARED ? size - COMPARED : 0))
@@ -380,17 +388,24 @@ read_range() { # FILE FROM COUNT OPTIONS...
   dd if="$1" bs=1M iflag=skip_bytes,count_bytes,fullblock skip="$2" count="$3" status=none "${@:4}"
 }
 
+drop_link() { [[ ! -L "$1" ]] || rm -f -- "$1"; }
+
 take_partition() { # FOLDER COPY
-  local try
+  local try name
+  for name in "$1"/*; do
+    [[ ! -L "$name" ]] || { say "$name is a link, not a file of a broker"; return 1; }
+  done
+  drop_link "$2"
   for ((try = 0; try < TRIES; try++)); do
     ((try == 0)) || sleep 0.2
     # Taken before the files are listed: the copy shows what was written up to about this instant, and nothing later.
     now
-    local instant="$NOW" journal="$2.capture"
+    local instant="$NOW" journal="$2/$JOURNAL"
     if ! list_files "$1"; then
       [[ -d "$1" ]] || { say "${1##*/} is gone: its topic was deleted, or the partition was moved"; return 0; }
       continue
     fi
+    mkdir -p "$2"
     read_journal "$journal"
     if is_journal_as_listed; then
       write_journal "$journal" "$instant"
@@ -407,13 +422,12 @@ take_partition() { # FOLDER COPY
 
 copy_partition() { # FOLDER COPY
   local name size active='' old
-  mkdir -p "$2"
   for name in "${!KNOWN[@]}"; do
     [[ -n "${LISTED[$name]:-}" && -f "$2/$name" ]] || unset "KNOWN[$name]"
   done
-  write_journal "$2.capture" '' || return 1
+  write_journal "$2/$JOURNAL" '' || return 1
   for old in "$2"/*; do               # deleted, or replaced by compaction
-    [[ -n "${LISTED[${old##*/}]:-}" ]] || rm -f -- "$old"
+    [[ -n "${LISTED[${old##*/}]:-}" || "${old##*/}" == "$JOURNAL" ]] || rm -f -- "$old"
   done
   for name in "${NAMES[@]}"; do [[ "$name" != *.log ]] || active="$name"; done
   for name in "${NAMES[@]}"; do
@@ -421,19 +435,20 @@ copy_partition() { # FOLDER COPY
     size="${LISTED[$name]#* }" size="${size% *}"
     copy_file "$1/$name" "$2/$name" "$size" "$active" || return 1
     KNOWN["$name"]="${LISTED[$name]}"
-    printf '%s %s\n' "${LISTED[$name]}" "$name" >>"$2.capture"
+    printf '%s %s\n' "${LISTED[$name]}" "$name" >>"$2/$JOURNAL"
     DONE_BYTES=$((DONE_BYTES + size))
     progress
   done
 }
 
 print_partition() { # FOLDER COPY
-  local printed='' name how=--deep-iteration out="$2.txt"
+  local printed='' name="${2##*/}" how=--deep-iteration out="$2.txt"
+  # A file whose name would be too long has a sum of it: the text names its partition in itself.
+  if ((${#name} + 8 > LONGEST)); then read -r out _ < <(cksum <<<"$name") && out="${2%/*}/$out.txt"; fi
   [[ "${1##*/}" != "$COORDINATOR"-* ]] || how=--transaction-log-decoder
   [[ "${1##*/}" != "$METADATA" ]] || how=--cluster-metadata-decoder
-  mkdir -p "${2%/*}"
   for name in "${NAMES[@]}"; do [[ ! "$name" =~ ^[0-9] ]] || printed+="${printed:+,}$1/$name"; done
-  rm -f "$2.capture"
+  rm -f "$2/$JOURNAL"
   if ! "$KAFKA_HOME/bin/kafka-dump-log.sh" "$how" --files "$printed" 2>"$out.err" | "${PACK[@]}" >"$out.tmp"; then
     say "$(head -c 500 "$out.err")"
     return 1
@@ -501,7 +516,7 @@ ask() { # TOOL ARGUMENTS... : what it prints
 
 ask_cluster() {
   local out line count=0 s='[[:space:]]+'
-  local described="Topic:$s([^[:space:]]+)${s}Partition:$s([0-9]+)${s}Leader:$s(-?[0-9]+|none)${s}Replicas:$s([0-9,]+)"
+  local described="Topic:$s($TOPIC)${s}Partition:$s([0-9]+)${s}Leader:$s(-?[0-9]+|none)${s}Replicas:$s([0-9,]+)"
   if out="$(ask kafka-topics.sh --describe)"; then
     while IFS= read -r line; do
       [[ "$line" =~ $described ]] || continue
@@ -536,6 +551,8 @@ remember_notes() {
   local key value
   if [[ -r "$OUTPUT/$BROKER/notes.capture" ]]; then
     while IFS=$'\t' read -r key value; do
+      [[ "$key" =~ ^(cluster|kafka_version|transaction_version|setting:[a-z.]+)$ ||
+        "$key $value" =~ ^partition:$TOPIC-[0-9]+\ -?[0-9]+\ [0-9,]+$ ]] || continue
       [[ -z "$value" || -n "${NOTED[$key]:-}" ]] || NOTED["$key"]="$value"
     done <"$OUTPUT/$BROKER/notes.capture"
   fi
@@ -544,7 +561,8 @@ remember_notes() {
 }
 
 json_text() {
-  local text="${1//\\/\\\\}"
+  local text="${1//[[:cntrl:]]/}"
+  text="${text//\\/\\\\}"
   printf '"%s"' "${text//\"/\\\"}"
 }
 
@@ -589,13 +607,12 @@ write_capture_json() { # INSTANTS(yes or nothing)
     json_object partitions "${lines[@]}"
     lines=()
     if [[ -n "$1" ]]; then
-      for journal in "$OUTPUT/$BROKER"/*.capture "$OUTPUT/$BROKER"/{first,dir-*}/*.capture; do
-        [[ "${journal##*/}" != notes.capture ]] || continue
+      for journal in "$OUTPUT/$BROKER"/*/"$JOURNAL" "$OUTPUT/$BROKER"/{first,dir-*}/*/"$JOURNAL"; do
         read_journal "$journal"
         [[ -n "$TAKEN" ]] || continue
-        key="$BROKER" name="${journal##*/}"
-        [[ "$journal" != */first/* ]] || key+=/first
-        lines+=("\"$key/${name%.capture}\": $TAKEN")
+        key="$BROKER" name="${journal%/*}"
+        [[ "$name" != */first/* ]] || key+=/first
+        lines+=("\"$key/${name##*/}\": $TAKEN")
       done
     fi
     json_object captured_at_ms "${lines[@]}"
@@ -627,9 +644,10 @@ plan() { # says what there is, and sees that it fits
 }
 
 lock() {
-  local other="$OUTPUT/$BROKER/pid.capture"
-  if [[ -r "$other" ]] && kill -0 "$(<"$other")" 2>/dev/null; then
-    fail "process $(<"$other") is writing to $OUTPUT/$BROKER; wait for it, or remove $other"
+  local other="$OUTPUT/$BROKER/pid.capture" process=''
+  if [[ -r "$other" ]]; then process="$(<"$other")"; fi
+  if [[ "$process" =~ ^[0-9]+$ ]] && kill -0 "$process" 2>/dev/null; then
+    fail "process $process is writing to $OUTPUT/$BROKER; wait for it, or remove $other"
   fi
   echo $$ >"$other"
 }

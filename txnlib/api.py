@@ -19,9 +19,10 @@ from txnlib.ask.episode import Episode
 from txnlib.ask.explain import explain as story_of
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.grid import TABLE
+from txnlib.ask.report import Report
+from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render
 from txnlib.ask.rows import AUDIT_RUNS, StoredRun
-from txnlib.ask.summary import Summary, summarise
 from txnlib.ask.timeline import Timeline, timeline_of
 from txnlib.ask.transaction import ExplainedTransaction, whole_transaction
 from txnlib.core.display import instant
@@ -52,8 +53,8 @@ class Audit:
     location: str
     #: The run on an engine, opened when it is first asked for.
     _run: Callable[[], Run] = field(repr=False, compare=False)
-    #: What an audit that was just made found.
-    _summary: Summary | None = field(default=None, repr=False, compare=False)
+    #: The report of an audit that was just made.
+    _report: Report | None = field(default=None, repr=False, compare=False)
     #: Kept as long as the audit is: a temporary folder is removed with it.
     _folder: TemporaryDirectory[str] | None = field(default=None, repr=False, compare=False)
 
@@ -96,8 +97,8 @@ class Audit:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of open transactions on partitions with each verdict."""
-        return dict(self._summarised().counts["verdicts"])
+        """The number of open transactions on partitions with each verdict, or only looking late (LOOKS_LATE)."""
+        return dict(self._reported().counts["verdicts"])
 
     def all_runs(self, name: str) -> DataFrame:
         """The rows of all runs in one table or view; the columns `cluster` and `run_id` identify the run.
@@ -120,7 +121,7 @@ class Audit:
 
     def report(self) -> str:
         """The report of the run as text, as a job writes it to a file."""
-        return f"{render(self._summarised())}\n"
+        return f"{render(self._reported())}\n"
 
     def plan(self) -> str:
         """What to do about each open transaction, as `txn-audit abort-plan` prints it."""
@@ -156,8 +157,8 @@ class Audit:
         """What a notebook shows: the report."""
         return f"<pre>{escape(self.report())}</pre>"
 
-    def _summarised(self) -> Summary:
-        return self._summary or summarise(self._rows)
+    def _reported(self) -> Report:
+        return self._report or report_of(self._rows)
 
 
 def open_audit(

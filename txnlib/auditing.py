@@ -17,7 +17,7 @@ from txnlib.core.instants import parse_instant
 from txnlib.engine.choice import EMBEDDED, choose
 from txnlib.engine.engine import open_engine
 from txnlib.errors import UsageError
-from txnlib.pipeline.audit import carry_out_steps, close, summary_of
+from txnlib.pipeline.audit import carry_out_steps, close, report_made
 from txnlib.pipeline.audit_request import FULL, AuditRequest
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import open_run, silent
@@ -32,6 +32,7 @@ def audit(
     schema: str | None = None,
     cluster: str | None = None,
     as_of: str | int | datetime | None = None,
+    captured_at: str | int | datetime | None = None,
     conf: str | Path | None = None,
     mode: Literal["full", "incremental"] = FULL,
     follow_links: bool = False,
@@ -46,6 +47,7 @@ def audit(
       temporary folder, which is deleted with the Audit.
     * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture
       instant.
+    * `captured_at`: when copying began, of copies whose instant no capture.json notes.
     * `cluster`, `conf`, `mode`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job `audit`
       (`./spark-submit.sh audit --help`). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in minutes.
     * `progress`: called with a line per table, for instance `print`.
@@ -69,6 +71,7 @@ def audit(
         conf=_text(conf),
         cluster=cluster,
         as_of_ms=None if as_of is None else parse_instant(as_of),
+        captured_at_ms=None if captured_at is None else parse_instant(captured_at, "--captured-at"),
         settings=_known_numbers(numbers, GivenNumbers.__optional_keys__),
         mode=mode,
         follow_links=follow_links,
@@ -77,11 +80,11 @@ def audit(
     run = open_run(request, say)
     run.ended = lambda name, written: say(f"{name}: {written}")
     carry_out_steps(run, AUDIT, take_over=take_over)
-    summary = summary_of(run)
-    close(run, summary)
+    report = report_made(run)
+    close(run, report)
     run.engine.release()
     audited, rows = replace(run, source=None, resumption=None), query_run(run)
-    return Audit(rows, rows.tables.root, lambda: audited, summary, folder)
+    return Audit(rows, rows.tables.root, lambda: audited, report, folder)
 
 
 def runs(output: str | Path | None = None, *, schema: str | None = None) -> DataFrame:

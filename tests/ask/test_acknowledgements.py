@@ -11,9 +11,9 @@ import pytest
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, txn_audit, write, write_plan, write_run
 from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements
 from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.report_rows import report_of
 from txnlib.ask.rows import StoredRun
-from txnlib.ask.run_result import is_failure
-from txnlib.ask.summary import summarise
+from txnlib.ask.run_result import matches
 from txnlib.errors import ConfigError
 from txnlib.jobs.options import parse_fail_on
 
@@ -100,13 +100,13 @@ ALL = entry('topic = "t"')
     ],
 )
 def test_only_what_is_not_acknowledged_makes_an_audit_fail(run, known, text, conditions, fails):
-    counts = summarise(run).counts
-    assert is_failure(parse_fail_on(conditions), known(text).remaining(counts)) is fails
+    counts = report_of(run).counts
+    assert bool(matches(parse_fail_on(conditions), known(text).remaining(counts))) is fails
 
 
 def test_what_is_acknowledged_moves_down_and_never_out(root, run, known, tmp_path):
     text = known(entry('topic = "t"\npartition = 0') + entry('topic = "gone"') + entry("producer_id = 1", EARLIER))
-    summary = summarise(run, text)
+    summary = report_of(run, text)
     assert [row["partition"] for row in summary.transactions["HANGING"]] == [1, 2]
     code, out, _ = txn_audit(root, "report", "--acknowledged", tmp_path / "known.toml")
     assert code == 0

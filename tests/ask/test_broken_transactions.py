@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from tests.support.html import parsed
 from tests.support.pages import AS_OF, broken, page
-from txnlib.ask.report_entries import SHOWN
+from txnlib.ask.entries import SHOWN_BROKEN
+from txnlib.ask.report import Report
 from txnlib.ask.report_text import render
-from txnlib.ask.summary import Summary
 from txnlib.page.report_page import render_page
 
 
 def summary(*transactions):
-    return Summary("c", AS_OF, "given", "out", counts={"verdicts": {}, "transactions": {}}, broken=transactions)
+    return Report("c", AS_OF, "given", "out", counts={"verdicts": {}, "transactions": {}}, broken=transactions)
 
 
 def card(html):
@@ -28,13 +28,13 @@ def test_the_report_names_every_partition_of_a_split_transaction():
 
 
 def test_of_many_transactions_the_first_are_named_and_the_rest_is_counted():
-    text = render(summary(*[replace(broken(), number=number) for number in range(SHOWN + 3)]))
-    assert text.count("split-1   transaction") == SHOWN
+    text = render(summary(*[replace(broken(), number=number) for number in range(SHOWN_BROKEN + 3)]))
+    assert text.count("split-1   transaction") == SHOWN_BROKEN
     assert "and 3 more: the view latest_whole_transactions" in text
 
 
 def test_the_page_has_a_card_with_partitions_and_records():
-    anchor, text = card(render_page(page(summary={"broken": [broken()]})))
+    anchor, text = card(render_page(page(report={"broken": [broken()]})))
     assert anchor == "split:split-1-1"
     assert "SPLIT committed on one partition and aborted on another; decided: COMMIT." in text
     assert "At its coordinator, __transaction_state-3" in text
@@ -44,7 +44,7 @@ def test_the_page_has_a_card_with_partitions_and_records():
 
 
 def test_tables_of_a_catalog_have_no_command():
-    assert "txn-audit transaction" not in card(render_page(page(summary={"broken": [broken()]}, tables=None)))[1]
+    assert "txn-audit transaction" not in card(render_page(page(report={"broken": [broken()]}, tables=None)))[1]
 
 
 def test_what_only_waits_for_its_markers_is_told_by_its_verdict():

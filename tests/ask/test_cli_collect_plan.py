@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import UTC, datetime
 
 from tests.support.delta_tables import txn_audit, write, write_run
 
@@ -15,6 +16,7 @@ def tables(root, *coverage):
     write_run(root)
     write(root, "coverage", *coverage)
     unknown = {"topic": "orders", "partition": 0, "verdict": "UNKNOWN", "reason": "COORDINATOR_PARTITION_NOT_CAPTURED"}
+    unknown |= {"producer_id": 7, "coordinator_partition": 1}
     write(root, "open_transactions", unknown)
     ended = {"transactional_id": "b", "state": "CompleteCommit", "partitions": [{"topic": "pay", "partition": 1}]}
     write(root, "transactional_ids", {**ended, "transactional_id": "a", "state": "Ongoing"}, ended)
@@ -32,6 +34,7 @@ def whole(topic, partition):
     } | {
         "is_decoded": True,
         "high_watermark": 1,
+        "captured_at": datetime(2026, 11, 21, tzinfo=UTC),
     }
 
 
@@ -57,7 +60,7 @@ def test_what_is_missing_is_named_with_what_it_would_decide(tmp_path):
 
 
 def test_people_see_what_helps_most_and_programs_all(tmp_path):
-    root = tables(tmp_path, *[gone("pay", number) for number in range(90)])
+    root = tables(tmp_path, whole(STATE, 0), *[gone("pay", number) for number in range(90)])
     text = txn_audit(root, "collect-plan")[1]
     assert "and 50 more (--format csv has all)" in text
     assert len(text.splitlines()) < 50
@@ -65,10 +68,20 @@ def test_people_see_what_helps_most_and_programs_all(tmp_path):
 
 
 def test_nothing_missing_is_said(tmp_path):
-    root = tables(tmp_path, whole("orders", 0))
+    root = tables(tmp_path, whole("orders", 0), whole(STATE, 0))
     assert txn_audit(root, "collect-plan") == (
         0,
         "nothing is missing: every partition that is named was captured whole\n",
         "",
     )
     assert json.loads(txn_audit(root, "collect-plan", "--format", "json")[1]) == []
+
+
+def test_assumed_instants_are_said(tmp_path):
+    root = tables(tmp_path, whole("orders", 0) | {"captured_at": None})
+    assert "audit again with --captured-at TIME" in txn_audit(root, "collect-plan")[1]
+
+
+def test_where_no_coordinator_was_read_nothing_is_not_missing(tmp_path):
+    (row,) = json.loads(txn_audit(tables(tmp_path, whole("orders", 0)), "collect-plan", "--format", "json")[1])
+    assert (row["need"], row["topic"], row["partition"], row["undecided"]) == ("COORDINATOR_MISSING", STATE, None, 1)

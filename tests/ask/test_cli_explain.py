@@ -335,7 +335,8 @@ def test_a_transaction_that_only_a_snapshot_remembers_is_told_as_such(tmp_path):
 def test_a_transaction_that_another_one_holds_up_waits_behind_it(tables):
     holder = {**PAY, "blocking_producer_id": 3, "blocking_transactional_id": "app-7", "last_stable_offset": 9}
     write(tables, "partitions", holder)
-    waits = " ".join(txn_audit(tables, "explain", "payments", 0, 27)[1].split())
+    write(tables, "open_transactions", verdict(33, holds=False))
+    waits = " ".join(txn_audit(tables, "explain", "payments", 0, 33)[1].split())
     assert "waits behind producer 3 (app-7), which holds payments-0 from offset 9 on; " in waits
     assert " holds " not in waits.partition("waits behind")[0]
 
@@ -358,3 +359,20 @@ def test_an_id_cannot_forge_a_line_of_an_explanation(tables):
     assert (code, err) == (0, "")
     assert sum(line.startswith("HANGING") for line in out.splitlines()) == 1
     assert all(c.isprintable() or c == "\n" for c in out)
+
+
+def test_of_a_topic_every_held_partition_has_a_line_and_the_first_its_story(tables):
+    holder = {**PAY, "blocking_producer_id": 7, "lag_offsets": 5, "last_stable_offset": 27}
+    write(tables, "partitions", holder, {**holder, "partition": 1, "lag_offsets": 3})
+    younger = verdict(40, partition=1, holds=True, blocks_since=at(NOW + 5), ends_by=at(NOW + 9_000), verdict="OPEN")
+    write(tables, "open_transactions", verdict(45, holds=True, blocks_since=at(NOW - 5)), younger)
+    code, out, err = txn_audit(tables, "explain", "payments")
+    assert (code, err) == (0, "")
+    first, second, *_ = out.splitlines()
+    assert first.startswith("payments-0 from offset 45: HANGING, holds 5 offsets since ")
+    assert second.startswith("payments-1 from offset 40: OPEN, holds 3 offsets since ")
+    assert second.endswith("; its coordinator should have ended it by 2024-03-11 01:20:09Z") is False
+    assert "THE FIRST OF THESE\n\npayments-0 from offset 45" in out
+    told = json.loads(txn_audit(tables, "explain", "payments", "--format", "json")[1])
+    assert [row["partition"] for row in told["held"]] == [0, 1]
+    assert told["verdict"]["start_offset"] == 45

@@ -15,14 +15,14 @@ NEVER = ("pyarrow", "numpy", "pandas", "pyspark", "pydantic", "jinja2", "rich", 
 #: Command -> modules of ours that it does not use.
 UNUSED = {
     "list": (
-        "txnlib.ask.summary",
+        "txnlib.ask.report_rows",
         "txnlib.ask.report_text",
         "txnlib.page.report_page",
         "txnlib.settings",
         "txnlib.readers",
     ),
-    "abort-plan": ("txnlib.ask.summary", "txnlib.ask.report_text", "txnlib.settings", "txnlib.readers"),
-    "runs": ("txnlib.ask.summary", "txnlib.core.verdicts", "txnlib.core.kafka", "txnlib.readers"),
+    "abort-plan": ("txnlib.ask.report_rows", "txnlib.ask.report_text", "txnlib.settings", "txnlib.readers"),
+    "runs": ("txnlib.ask.report_rows", "txnlib.core.verdicts", "txnlib.core.kafka", "txnlib.readers"),
     "report": ("txnlib.page.report_page", "txnlib.settings", "txnlib.readers"),
 }
 LOADED = (

@@ -10,6 +10,7 @@ from argparse import Namespace
 
 import pytest
 
+from tests.support.delta_tables import txn_audit, write_run
 from txnlib import __version__
 from txnlib.ask.collect_plan import locate
 from txnlib.ask.commands import COMMANDS
@@ -32,10 +33,12 @@ def test_an_id_is_located_as_kafka_does(capsys):
 
 
 def test_several_ids_make_one_list_of_what_to_copy(capsys):
-    out = printed(capsys, "locate", "--transactional-id", "a", "--transactional-id", "b")
+    fifty = ("--partitions", 50)
+    out = printed(capsys, "locate", "--transactional-id", "a", "--transactional-id", "b", *fifty)
     numbers = sorted({partition_for(name, 50) for name in "ab"})
     assert ", ".join(f"__transaction_state-{number}/" for number in numbers) in out
-    assert printed(capsys, "locate", "a", "b") == printed(capsys, "locate", "a", "--transactional-id", "b") == out
+    assert printed(capsys, "locate", "a", "b", *fifty) == out
+    assert printed(capsys, "locate", "a", "--transactional-id", "b", *fifty) == out
     assert main(["locate"]) == 2
     assert "locate needs a transactional id" in capsys.readouterr().err
     assert "\x1b" not in printed(capsys, "locate", "--transactional-id", "\x1b[2J")
@@ -53,6 +56,19 @@ def test_what_to_copy_is_wrapped_and_commands_are_not():
     assert command in text.replace(f"\\\n{'':11}", "")
 
 
+def test_without_a_number_of_partitions_that_of_an_audit_counts_else_kafkas_default_and_either_is_said(
+    tmp_path, monkeypatch, capsys
+):
+    write_run(tmp_path, coordinator_partitions=5)
+    code, out, err = txn_audit(tmp_path, "locate", "payments-batch-7")
+    assert (code, "__transaction_state-3" in out) == (0, True)
+    assert err.startswith("txn-audit: 5 partitions, as in run test-")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TXN_AUDIT_TABLES", raising=False)
+    assert main(["locate", "a"]) == 0
+    assert "assumed: 50 partitions, Kafka's default" in capsys.readouterr().err
+
+
 def test_no_partitions_is_bad_usage(capsys):
     assert main(["locate", "--transactional-id", "a", "--partitions", "0"]) == 2
     assert "expected 1 or more" in capsys.readouterr().err
@@ -68,7 +84,7 @@ def test_every_command_has_an_answer_and_tells_its_exit_codes(capsys, name):
     assert "Exit codes: 0" in printed(capsys, name, "--help")
 
 
-@pytest.mark.parametrize("argv", [["locate", "--transactional-id", "a"], ["--help"], ["completion", "bash"]])
+@pytest.mark.parametrize("argv", [["locate", "a", "--partitions", "5"], ["--help"], ["completion", "bash"]])
 def test_what_needs_no_tables_waits_for_no_library_that_reads_them(repository, argv):
     code = (
         "import sys; from txnlib.ask.main import main; main(sys.argv[1:]); print([m for m in sys.modules if m in"

@@ -12,8 +12,8 @@ import pytest
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.ask.commands import COMMANDS, parser
 from txnlib.ask.delta_rows import TABLES_VARIABLE
-from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.main import main
+from txnlib.ask.verdict_names import LOOKS_LATE
 from txnlib.core.finding_catalogue import Severity
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.core.verdicts.reason import Verdict
@@ -27,17 +27,12 @@ def column(root, name: str, *argv: object) -> list[str]:
 
 def test_open_transactions_that_hold_a_partition_come_before_those_that_wait(tmp_path):
     write_run(tmp_path)
-    rows = [("a", 1, 9), ("a", 2, 7), ("b", 3, 5)]
-    places = [
-        {"topic": topic, "partition": 0, "start_offset": n, "producer_id": n, "verdict": "LATE"} for topic, n, _ in rows
-    ]
-    blocked = [{"blocked_offsets": offsets, "as_of": at(NOW)} for *_, offsets in rows]
-    write(tmp_path, "open_transactions", *[place | more for place, more in zip(places, blocked, strict=True)])
-    assert column(tmp_path, "holds", "open") == ["", "", ""]
-    held = [{"topic": topic, "partition": 0, "blocking_producer_id": n} for topic, n in (("a", 1), ("b", 3))]
-    write(tmp_path, "partitions", *held)
-    assert column(tmp_path, "start_offset", "open") == ["1", "3", "2"]
-    assert column(tmp_path, "holds", "open") == ["True", "True", "False"]
+    rows = [("a", 1, 9, True), ("a", 2, 7, False), ("b", 3, 5, True), ("c", 4, 6, None)]
+    names = ("topic", "start_offset", "blocked_offsets", "holds")
+    opened = [{**dict(zip(names, row, strict=True)), "partition": 0, "verdict": "LATE"} for row in rows]
+    write(tmp_path, "open_transactions", *[row | {"as_of": at(NOW)} for row in opened])
+    assert column(tmp_path, "start_offset", "open") == ["1", "3", "2", "4"]
+    assert column(tmp_path, "holds", "open") == ["true", "true", "false", ""], "as in JSON"
 
 
 def test_open_transactions_are_chosen_and_those_that_block_most_come_first(tmp_path):
@@ -106,7 +101,18 @@ def test_groups_that_lag_most_come_first(tmp_path):
         "blocked_groups",
         *[{"group_id": g, "topic": "a", "partition": 0, "lag_offsets": n} for g, n in lags.items()],
     )
+    write(tmp_path, "coverage", {"topic": "__consumer_offsets", "partition": 0, "status": "COMPLETE"})
     assert column(tmp_path, "group_id", "groups", "--topic", "a") == ["many", "few"]
+
+
+def test_without_a_copy_of_what_groups_commit_nobody_says_that_none_waits(tmp_path):
+    write_run(tmp_path)
+    write(tmp_path, "blocked_groups")
+    write(tmp_path, "coverage", {"topic": "__consumer_offsets", "partition": 0, "status": "MISSING"})
+    code, out, err = txn_audit(tmp_path, "groups")
+    assert code == 0
+    assert f"not known: no copy of __consumer_offsets was captured in run test-{NOW} of {tmp_path}\n" in out
+    assert "no copy of __consumer_offsets was captured" in err
 
 
 def test_a_question_in_sql_is_answered_from_tables_and_views_and_nothing_else(tmp_path):
@@ -181,9 +187,10 @@ def test_options_offer_all_names_of_the_core():
 def test_an_empty_table_says_so_and_instants_in_sentences_are_like_those_in_columns(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "blocked_groups")
+    write(tmp_path, "coverage", {"topic": "__consumer_offsets", "partition": 0, "status": "COMPLETE"})
     evidence = "expires at 2024-03-11T01:20:00Z"
     write(tmp_path, "findings", {"name": "MARKER_MISSING", "severity": "ERROR", "evidence": evidence})
-    assert txn_audit(tmp_path, "groups")[1].endswith("\nnone\n")
+    assert txn_audit(tmp_path, "groups")[1].endswith(f"\nnone in run test-{NOW} of {tmp_path}\n")
     assert txn_audit(tmp_path, "groups", "--format", "json")[1] == "[]\n"
     assert "expires at 2024-03-11 01:20:00Z" in txn_audit(tmp_path, "findings")[1]
     assert evidence in txn_audit(tmp_path, "findings", "--format", "csv")[1]

@@ -28,7 +28,7 @@ def same_answers(folder: Path, client: fs.FileSystem, root: str) -> None:
     write(
         folder,
         "late_transactions",
-        {"topic": "orders", "partition": 1, "transaction_start": at(NOW), "late_by": "BOTH"},
+        {"topic": "orders", "partition": 1, "transaction_start": at(NOW), "verdict": "LATE", "reason": "OVERDUE"},
     )
     fs.copy_files(str(folder), f"{BUCKET}/audits/out", destination_filesystem=client, use_threads=False)
     for command, shown in {"find-late": "orders", "runs": f"test-{NOW}"}.items():

@@ -51,6 +51,13 @@ def states(number: int) -> list[dict[str, Any]]:
     ]
 
 
+def outcome(number: int) -> dict[str, Any]:
+    """What the audit matched with the transaction of this number."""
+    own = {"transactional_id": "pay", "coordinator_partition": 3, "transaction_number": number, "producer_id": 7}
+    span = ended(number)
+    return {**PLACE, **own, "marker": "FOUND", **{name: span[name] for name in ("first_offset", "marker_offset")}}
+
+
 @pytest.fixture
 def tables(tmp_path):
     """Six transactions that ended, and producer 8's, open since before the fourth, of which no coordinator knows."""
@@ -63,6 +70,7 @@ def tables(tmp_path):
     write(tmp_path, "producer_id_owners", {"producer_id": 7, "transactional_id": "pay", "last_record_offset": 1})
     write(tmp_path, "transactional_ids", {"transactional_id": "pay"})
     write(tmp_path, "coordinator_states", *[row for number in range(1, 7) for row in states(number)])
+    write(tmp_path, "transaction_outcomes", *map(outcome, range(1, 7)))
     write(tmp_path, "open_transactions", {**PLACE, "producer_id": 8, "start_offset": 35, "verdict": "HANGING"})
     stands = {
         "last_stable_offset": 35,
@@ -106,6 +114,7 @@ def test_a_transaction_that_follows_within_a_millisecond_begins_behind_both_reco
         for state, at, number, ms in later
     ]
     write(tables, "coordinator_states", *[common | row for row in rows])
+    write(tables, "transaction_outcomes", outcome(7), outcome(8))
     seven = ended(7, first_timestamp_ms=NOW + 6991, marker_ms=NOW + 6998)
     write(tables, "producer_spans", seven, ended(8, first_timestamp_ms=NOW + 6985, marker_ms=NOW + 7005))
     assert [event[1:] for event in told(tables, "orders", 0, "--last", 2)[-5:]] == [
@@ -149,7 +158,14 @@ def test_what_waits_says_behind_which_one_and_what_holds_says_nothing(tables, ar
     write(tables, "producer_spans", opened)
     write(tables, "transactional_ids", {"transactional_id": "wal"})
     write(tables, "transactions")
-    waits = {**PLACE, "producer_id": 9, "start_offset": 58, "verdict": "LATE", "transactional_id": "wal"}
+    waits = {
+        **PLACE,
+        "producer_id": 9,
+        "start_offset": 58,
+        "verdict": "LATE",
+        "transactional_id": "wal",
+        "holds": False,
+    }
     write(tables, "open_transactions", waits)
     rows = json.loads(txn_audit(tables, "timeline", *argv, "--format", "json")[1])
     details = {row["offset"]: row["detail"] for row in rows if row["event"] == "begins"}

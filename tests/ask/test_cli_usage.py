@@ -26,6 +26,7 @@ EVIL = "pay\nHANGING  all is well\x1b[2J\u202e\u2028<b>[red]"
 
 def a_late(root: Path, name: str, run_id: str = RUN) -> None:
     row = {"topic": "orders", "partition": 0, "start_offset": 1, "transactional_id": name, "late_by": "BOTH"}
+    row |= {"verdict": "LATE", "reason": "OVERDUE"}
     write(root, "late_transactions", {**row, "transaction_start": at(NOW)}, run_id=run_id)
 
 
@@ -209,7 +210,7 @@ def test_a_terminal_gets_the_first_columns_that_fit_and_ids_stay_whole(monkeypat
     lines = grid(tuple(ROWS[0]), ROWS, "table", width=width).splitlines()
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
-    assert ("x" * 40 in text, "07:19:36.427Z" in text) == (width > 45, True)
+    assert ("x" * 40 in text, "07:19:36.427Z" in text) == (True, width > 45), "numbers and times go before ids"
     headings = " ".join(text.partition("─")[0].split())
     missing = sum(heading(name).split()[-1] not in headings for name in ROWS[0])
     assert f"({missing} more column" in lines[-1] if missing else "--wide" not in text

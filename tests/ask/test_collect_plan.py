@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import count
 from typing import Any
 
 import pytest
 
-from txnlib.ask.collect_plan import NEEDS, commands, to_collect
+from txnlib.ask.collect_plan import NEEDS, collect_plan_output, commands, to_collect
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC as STATE
 
 
@@ -37,13 +38,19 @@ def missing(topic: str, partition: int, leader: str | None = None) -> dict[str, 
 
 
 def waits(reason: str, coordinator: int | None = None, topic: str = "orders", partition: int = 0) -> dict[str, Any]:
+    """An undecided transaction; each is of another producer."""
     return {
         "topic": topic,
         "partition": partition,
+        "producer_id": next(PRODUCERS),
+        "transactional_id": None,
         "coordinator_partition": coordinator,
         "verdict": "UNKNOWN",
         "reason": reason,
     }
+
+
+PRODUCERS = count()
 
 
 WHOLE = [copy(STATE, 0), copy("orders", 0)]
@@ -142,6 +149,15 @@ def test_one_whole_copy_of_several_is_enough():
     assert needs([*WHOLE, follower, copy(STATE, 0, "DAMAGED", damaged_offset=3, is_judged=False)]) == []
 
 
+def test_a_transaction_counts_once_and_nobodys_may_belong_to_every_coordinator():
+    coverage = [copy(STATE, 0), copy(STATE, 1), copy("orders", 0), copy("orders", 1)]
+    skewed = waits("CAPTURE_SKEW")
+    assert needs(coverage, [skewed, {**skewed, "partition": 1}]) == [
+        ("COORDINATOR_AGAIN", STATE, 0, "1", 1),
+        ("COORDINATOR_AGAIN", STATE, 1, "1", 1),
+    ]
+
+
 def test_what_decides_most_comes_first():
     undecided = [waits("COORDINATOR_PARTITION_NOT_CAPTURED"), waits("PARTITION_LOG_INCOMPLETE", 0, "pay", 1)]
     undecided += [waits("COORDINATOR_PARTITION_NOT_CAPTURED", 8)]
@@ -160,6 +176,28 @@ def test_what_decides_most_comes_first():
         ("PARTITION_NAMED", 0, 0),
         ("GROUPS", 0, 0),
     ]
+
+
+def test_without_any_coordinator_there_is_one_row():
+    undecided = [waits("COORDINATOR_PARTITION_NOT_CAPTURED"), waits("COORDINATOR_PARTITION_NOT_CAPTURED", 8)]
+    coverage = [copy("orders", 0), *(missing(STATE, number, str(number % 3)) for number in range(50))]
+    found = to_collect(coverage, undecided, {}, set())
+    assert [(row["need"], row["topic"], row["partition"], row["broker"], row["undecided"]) for row in found] == [
+        ("COORDINATOR_MISSING", STATE, None, None, 2)
+    ]
+    assert found[0]["why"].startswith("no coordinator partition was captured: ")
+    assert commands(found) == [
+        "# on the leader of each, which kafka-topics.sh --describe names, whose coordinators are copied along",
+        "scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators",
+    ]
+
+
+@pytest.mark.parametrize("rows", [[], to_collect([missing("pay", 1)], [], {}, set())], ids=["nothing", "something"])
+@pytest.mark.parametrize("is_assumed", [False, True])
+def test_assumed_instants_are_told_before_what_to_copy(rows, is_assumed):
+    text = collect_plan_output(rows, is_instant_assumed=is_assumed).text("table")
+    assert text.startswith("no capture.json notes when the copies were taken") is is_assumed
+    assert ("--captured-at TIME" in text) is is_assumed
 
 
 def test_each_broker_has_one_command_and_groups_none():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from txnlib.ask.episode import Event, in_order
 from txnlib.ask.events import Stamps, gone_batch, span_events, story_events
-from txnlib.ask.timeline import decisions, record_events, started, touching
+from txnlib.ask.timeline import record_events, started, touching
 
 PLACE = {"topic": "pay", "partition": 0, "producer_id": 7, "start_offset": 27, "verdict": "HANGING"}
 HERE = {"topic": "pay", "partition": 0}
@@ -60,6 +60,7 @@ def offsets(steps: list[Event]) -> list[str]:
 #: The sketch's story: a client's clock that runs early, and a late write with an old time.
 BATCHES = [data(24, 24, 90), data(25, 25, 95), marker(26, 141), data(27, 27, 92)]
 STAMPS = Stamps([20, 26, 30], [50, 141, 900])
+OWN = {26: ("batch-7", 1)}
 RECORDS = [
     record(1, 101, "Ongoing", HERE),
     record(2, 105, "Ongoing", ELSEWHERE, HERE),
@@ -69,7 +70,7 @@ RECORDS = [
 
 
 def test_a_late_write_stands_behind_the_end_of_its_transaction():
-    steps = story_events(PLACE, BATCHES, STAMPS, RECORDS)
+    steps = story_events(PLACE, BATCHES, STAMPS, RECORDS, (), OWN)
     assert offsets(steps) == ["c1", "p24-25", "c2", "c3", "p26", "c4", "p27"]
     assert [step.state_after for step in steps] == [
         "open",
@@ -99,7 +100,7 @@ def test_a_log_append_time_is_a_brokers():
 @pytest.mark.parametrize("rest", [[], [data(29, 30, 150), data(31, 31, 160)]])
 def test_a_transaction_whose_first_batch_is_gone_is_open_from_there(rest):
     gone = gone_batch({**PLACE, "producer_epoch": 0})
-    steps = story_events(PLACE, [*BATCHES[:3], gone, *rest], STAMPS, RECORDS)
+    steps = story_events(PLACE, [*BATCHES[:3], gone, *rest], STAMPS, RECORDS, (), OWN)
     assert [(step.mark, step.state_after) for step in steps[6:]] == [("HANGING", "open from 27")] * (2 if rest else 1)
     assert (steps[6].record, steps[6].after_ms, steps[6].before_ms) == ("first batch, which is gone", 141, 900)
     assert not rest or (steps[7].last_offset, steps[7].record) == (31, "3 records, epoch 0, sequence 29–31")
@@ -146,13 +147,19 @@ def test_only_neighbours_in_the_story_are_folded():
 def test_a_marker_stands_between_its_decision_and_its_completion_though_clocks_disagree():
     """The leader's clock runs 30 ms ahead of the coordinator's, or as far behind."""
     for skew in (-30, 30):
-        steps = story_events(PLACE, [data(24, 24, 100), marker(26, 130 + skew)], Stamps([26], [130 + skew]), RECORDS)
+        steps = story_events(
+            PLACE, [data(24, 24, 100), marker(26, 130 + skew)], Stamps([26], [130 + skew]), RECORDS, (), OWN
+        )
         assert offsets(steps)[-3:] == ["c3", "p26", "c4"], skew
 
 
-def test_a_decision_long_before_a_marker_is_not_its_own():
-    steps = story_events(PLACE, [marker(26, 60_000)], Stamps([26], [60_000]), RECORDS)
-    assert offsets(steps) == ["c1", "c2", "c3", "c4", "p26"]
+@pytest.mark.parametrize(
+    ("matches", "first"), [({26: ("batch-7", 1)}, "c1"), ({}, "p26"), ({26: ("batch-7", 2)}, "p26")]
+)
+def test_a_marker_follows_the_decision_that_the_audit_matched_and_no_other(matches, first):
+    """By the leader's clock it was written long before."""
+    steps = story_events(PLACE, [marker(26, 3)], Stamps([26], [3]), RECORDS, (), matches)
+    assert offsets(steps)[0] == first
 
 
 def test_what_its_coordinator_expects_stands_behind_the_record_that_added_the_partition():
@@ -168,7 +175,7 @@ def test_what_its_coordinator_expects_stands_behind_the_record_that_added_the_pa
 
 def test_what_a_marker_ended_stands_before_the_decision():
     """The client's clock runs ahead, though not so far that the marker refutes it."""
-    steps = story_events(PLACE, [data(24, 24, 135), marker(26, 141)], Stamps([20, 26], [50, 141]), RECORDS)
+    steps = story_events(PLACE, [data(24, 24, 135), marker(26, 141)], Stamps([20, 26], [50, 141]), RECORDS, (), OWN)
     assert offsets(steps) == ["c1", "c2", "p24", "c3", "p26", "c4"]
 
 
@@ -367,13 +374,13 @@ def test_only_transactions_of_the_partition_are_told_and_ongoing_once():
     assert [row["offset"] for row in touching(records, "orders", 0)] == [2, 4, 5]
 
 
-def test_a_marker_belongs_to_the_decision_before_it_and_data_behind_it_to_none():
-    """The second span is what a late produce request leaves: its coordinator holds nothing that it could belong to."""
+def test_what_the_audit_matched_began_when_its_coordinator_opened_it_and_data_behind_it_never():
+    """The second span is what a late produce request leaves: no coordinator holds anything that it could belong to."""
     records = [kept(1, 5, "Ongoing"), kept(2, 18, "PrepareAbort"), kept(3, 22, "CompleteAbort", partitions=())]
     spans = [span(10, 20, marker_type="ABORT"), span(21, None)]
-    assert started(spans, {7: "pay"}, records) == {10: 5}
-    assert decisions(spans[:1], {7: "pay"}, records) == {("pay", 1)}
-    assert decisions([span(1, 4)], {7: "pay"}, records) == set(), "decided before any decision that is known"
+    assert started(spans, {20: ("pay", 1)}, records) == {10: 5}
+    assert started([span(10, None)], {10: ("pay", 1)}, records) == {10: 5}
+    assert started(spans, {20: ("pay", 2)}, records) == {}
 
 
 def test_records_without_a_time_are_left_out_and_expiry_is_told():

@@ -8,9 +8,10 @@ import pytest
 
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_plan, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.extents import Reach
+from txnlib.ask.report import Report
+from txnlib.ask.report_rows import report_of
 from txnlib.ask.rows import StoredRun
-from txnlib.ask.summary import Summary, summarise
 
 
 def opened(partition: int, producer_id: int, since_ms: int | None, **fields: object) -> dict[str, object]:
@@ -43,21 +44,13 @@ def run(tmp_path) -> StoredRun:
     write(
         tmp_path,
         "open_transactions",
-        opened(0, 1, NOW - 90, safe_to_abort=True, broker_clock_age_ms=90),
+        opened(0, 1, NOW - 90, safe_to_abort=True, broker_clock_age_ms=90, holds=True),
         opened(1, 1, NOW - 80, safe_from=at(NOW + 10)),
-        opened(1, 2, NOW - 70, reason="R2", application="other", safe_from=at(NOW + 20), runs_seen=2),
-        opened(2, 3, NOW - 60, verdict="LATE", application=None, transactional_id=None),
+        opened(1, 2, NOW - 70, reason="R2", application="other", safe_from=at(NOW + 20), runs_seen=2, holds=True),
+        opened(2, 3, NOW - 60, verdict="LATE", application=None, transactional_id=None, holds=True),
         opened(2, 4, None, verdict="UNKNOWN"),
     )
     write_plan(tmp_path, opened(0, 1, None), opened(1, 1, None), opened(1, 2, None))
-    # The second transaction of partition 1, which is older there, holds it; nobody holds 2 but the late one.
-    holds = [(0, 1, "HANGING"), (1, 2, "HANGING"), (2, 3, "LATE")]
-    columns = ("partition", "blocking_producer_id", "blocking_verdict")
-    write(
-        tmp_path,
-        "partitions",
-        *[{"topic": "t", "lag_offsets": 1, **dict(zip(columns, row, strict=True))} for row in holds],
-    )
     write(
         tmp_path,
         "findings",
@@ -73,15 +66,15 @@ def run(tmp_path) -> StoredRun:
 
 
 @pytest.fixture
-def summary(run: StoredRun) -> Summary:
-    return summarise(run)
+def summary(run: StoredRun) -> Report:
+    return report_of(run)
 
 
 def test_transactions_and_partitions_are_counted_once(summary):
     reasons, applications = (("R1", 1), ("R2", 1)), (("app", 1), ("other", 1))
     safe = {"safe": 1, "safe_rows": 1, "safe_later": 2, "safe_from_ms": NOW + 20}
     held = {"held": 2, "holding": 2, "held_offsets": 2, "since_ms": NOW - 90, "is_since_proven": True}
-    hanging = VerdictExtent(3, 2, 2, 1, **held, **safe, reasons=reasons, applications=applications)
+    hanging = Reach(3, 2, 2, 1, 2, **held, **safe, reasons=reasons, applications=applications)
     late = {"held": 1, "holding": 1, "held_offsets": 1, "since_ms": NOW - 60}
     assert {name: [row["partition"] for row in extent.places] for name, extent in summary.extents.items()} == {
         "HANGING": [0, 1],
@@ -90,8 +83,8 @@ def test_transactions_and_partitions_are_counted_once(summary):
     }
     assert {name: replace(extent, places=()) for name, extent in summary.extents.items()} == {
         "HANGING": hanging,
-        "LATE": VerdictExtent(1, 1, 1, 1, **late, reasons=(("R1", 1),), applications=((None, 1),)),
-        "UNKNOWN": VerdictExtent(1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
+        "LATE": Reach(1, 1, 1, 1, 1, **late, reasons=(("R1", 1),), applications=((None, 1),)),
+        "UNKNOWN": Reach(1, 1, 1, 1, 1, reasons=(("R1", 1),), applications=(("app", 1),)),
     }
     assert summary.counts["verdicts"] == {"HANGING": 3, "LATE": 1, "UNKNOWN": 1}
     assert summary.counts["transactions"] == {"HANGING": 2, "LATE": 1, "UNKNOWN": 1}
@@ -100,7 +93,7 @@ def test_transactions_and_partitions_are_counted_once(summary):
 
 def test_a_transaction_with_two_reasons_is_one_of_its_application(run, tmp_path):
     write(tmp_path, "open_transactions", opened(3, 1, NOW - 50, reason="R2"))
-    extent = summarise(open_run(open_tables(str(tmp_path)))).extents["HANGING"]
+    extent = report_of(open_run(open_tables(str(tmp_path)))).extents["HANGING"]
     assert (extent.transactions, extent.applications) == (2, (("app", 1), ("other", 1)))
     assert extent.reasons == (("R2", 2), ("R1", 1))
 
@@ -111,7 +104,7 @@ def test_a_finding_of_two_severities_has_the_places_of_each(run, tmp_path):
         "findings",
         {"name": "MARKER_MISSING", "severity": "WARNING", "topic": "t", "partition": 9, "offset": 9},
     )
-    found = summarise(open_run(open_tables(str(tmp_path)))).findings
+    found = report_of(open_run(open_tables(str(tmp_path)))).findings
     assert [(each.severity, each.count, [row["partition"] for row in each.places][:3]) for each in found] == [
         ("CRITICAL", 5, [0, 1, 2]),
         ("WARNING", 1, [9]),
@@ -123,22 +116,17 @@ def test_what_only_looks_late_is_counted_apart(run, tmp_path):
     write(
         tmp_path,
         "open_transactions",
-        opened(7, 20, NOW - 200, **old, safe_from=None),
-        opened(8, 20, NOW - 300, **old),
+        opened(7, 20, NOW - 200, **old, safe_from=None, holds=True),
+        opened(8, 20, NOW - 300, **old, holds=True),
         opened(8, 21, NOW - 10, verdict="LATE", reason="OVERDUE"),
     )
-    holds = [
-        {"topic": "t", "partition": n, "blocking_producer_id": 20, "lag_offsets": 1, "blocking_verdict": "LATE"}
-        for n in (7, 8)
-    ]
-    write(tmp_path, "partitions", *holds)
-    summary = summarise(open_run(open_tables(str(tmp_path))))
+    summary = report_of(open_run(open_tables(str(tmp_path))))
     late, looks_late = summary.extents["LATE"], summary.extents["LOOKS_LATE"]
     assert (late.transactions, late.rows, late.held, late.holding, late.since_ms) == (2, 2, 1, 1, NOW - 60)
     assert (looks_late.transactions, looks_late.rows) == (1, 2)
     assert (looks_late.held, looks_late.holding, looks_late.since_ms) == (2, 1, NOW - 300)
-    assert summary.counts["verdicts"]["LATE"] == 4, "rows of the table"
-    assert {name: summary.counts["alarms"][name] for name in ("LATE", "LOOKS_LATE")} == {"LATE": 2, "LOOKS_LATE": 2}
+    assert {name: summary.counts["verdicts"][name] for name in ("LATE", "LOOKS_LATE")} == {"LATE": 2, "LOOKS_LATE": 2}
+    assert summary.counts["holding"]["LOOKS_LATE"] == 2
     assert {name: summary.counts["transactions"][name] for name in ("LATE", "LOOKS_LATE")} == {
         "LATE": 2,
         "LOOKS_LATE": 1,
@@ -147,13 +135,8 @@ def test_what_only_looks_late_is_counted_apart(run, tmp_path):
 
 
 def test_an_age_is_that_of_the_oldest_transaction_that_holds_a_partition(run, tmp_path):
-    write(tmp_path, "open_transactions", opened(5, 9, NOW - 100), opened(6, 8, NOW - 95))
-    write(
-        tmp_path,
-        "partitions",
-        {"topic": "t", "partition": 6, "blocking_producer_id": 8, "lag_offsets": 1, "blocking_verdict": "HANGING"},
-    )
-    summary = summarise(open_run(open_tables(str(tmp_path))))
+    write(tmp_path, "open_transactions", opened(5, 9, NOW - 100), opened(6, 8, NOW - 95, holds=True))
+    summary = report_of(open_run(open_tables(str(tmp_path))))
     extent = summary.extents["HANGING"]
     assert (extent.held, extent.holding, extent.since_ms, extent.is_since_proven) == (3, 3, NOW - 95, False)
 

@@ -8,14 +8,13 @@ import pytest
 
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.extents import VerdictExtent
-from txnlib.ask.headline import HEADLINES, STEPS, answer
-from txnlib.ask.report import terminal_report
-from txnlib.ask.report_text import render
+from txnlib.ask.extents import Reach
+from txnlib.ask.report import FindingPlaces, Report
+from txnlib.ask.report_rows import STEPS, report_of
+from txnlib.ask.report_text import render, terminal_report
 from txnlib.ask.rows import ms
 from txnlib.ask.sql import ask
-from txnlib.ask.summary import FindingPlaces, Summary, summarise
-from txnlib.core.verdicts.abort_plan import IDLE, Action
+from txnlib.core.verdicts.abort_plan import Action
 
 IN_SQL = """
 WITH opened AS (
@@ -23,9 +22,8 @@ WITH opened AS (
   FROM latest_open_transactions
 ), holders AS (
   SELECT opened.name, opened.producer_id, opened.blocks_since, held.lag_offsets
-  FROM latest_partitions AS held JOIN opened
-    ON opened.topic = held.topic AND opened.partition = held.partition
-      AND opened.producer_id = held.blocking_producer_id
+  FROM latest_partitions AS held JOIN opened USING (topic, partition)
+  WHERE opened.holds
 )
 SELECT name, count(*) AS row_count, count(DISTINCT (producer_id, transactional_id)) AS transactions,
   (SELECT count(*) FROM holders WHERE holders.name = opened.name) AS held,
@@ -57,18 +55,13 @@ def root(tmp_path):
     for partition, producer, start, verdict, reason, application, age, number in OPENED:
         row = {"topic": "t", "partition": partition, "producer_id": producer, "start_offset": start, "verdict": verdict}
         row |= {"transactional_id": f"id-{producer}", "reason": reason}
+        row |= {"holds": partition not in partitions, "blocked_offsets": 9 + partition}
         rows.append(
             row | {"application": application, "blocks_since": at(NOW - age), "runs_seen": 1, "safe_to_abort": False}
         )
         if number is not None:
-            steps.append(
-                row
-                | {
-                    "number": number,
-                    "action": ACTIONS.get(reason, "ABORT_LATER"),
-                    "is_holder": partition not in partitions,
-                }
-            )
+            step = {name: row[name] for name in row if name != "holds"} | {"number": number}
+            steps.append(step | {"action": ACTIONS.get(reason, "ABORT_LATER"), "is_holder": row["holds"]})
         held = {
             "blocking_producer_id": producer,
             "blocking_verdict": verdict,
@@ -78,7 +71,7 @@ def root(tmp_path):
         behind = {"next_blocking_offset": start, "next_blocking_producer_id": producer}
         place = {"topic": "t", "partition": partition, "lag_offsets": 9 + partition}
         partitions[partition] = partitions[partition] | behind if partition in partitions else place | held
-    rows[1]["safe_from"], rows[0]["safe_from"] = at(NOW + 90_500), at(NOW + 200_000)
+    steps[5]["not_before"] = at(NOW + 90_500)
     write(tmp_path, "open_transactions", *rows)
     write(tmp_path, "abort_plan", *steps)
     write(tmp_path, "partitions", *partitions.values())
@@ -87,7 +80,7 @@ def root(tmp_path):
 
 def test_every_number_of_a_verdict_is_what_sql_says(root):
     tables = open_tables(str(root))
-    told = summarise(open_run(tables)).extents
+    told = report_of(open_run(tables)).extents
     in_sql = {row.pop("name"): row for row in ask(tables, IN_SQL).rows}
     assert told.keys() == in_sql.keys()
     for name, row in in_sql.items():
@@ -99,7 +92,7 @@ def test_every_number_of_a_verdict_is_what_sql_says(root):
 
 
 def test_it_says_who_blocks_what_who_waits_and_when_something_is_safe(root):
-    assert answer(summarise(open_run(open_tables(str(root))))).lines == [
+    assert report_of(open_run(open_tables(str(root)))).answer == [
         (
             "3 HANGING, nobody will ever end them: 2 hold 2 partitions (t-3 from offset 40, t-0 from offset 10), the"
             " longest for 0 s by its client's clock; 21 offsets wait; 1 waits behind others"
@@ -109,52 +102,105 @@ def test_it_says_who_blocks_what_who_waits_and_when_something_is_safe(root):
             " client's clock; 10 offsets wait"
         ),
         (
-            "2 LOOKS LATE, their clients' timestamps are old, but their coordinators still wait: 2 hold 2 partitions "
-            "(t-4 from offset 50, t-2 from offset 30), the longest for 0 s by its client's clock; 24 offsets wait"
+            "2 LOOKS_LATE, their clients' timestamps are old, but their coordinators still wait: 2 hold 2 partitions"
+            " (t-4 from offset 50, t-2 from offset 30), the longest for 0 s by its client's clock; 24 offsets wait"
         ),
         "1 OPEN, in time",
-        "first: no abort is safe yet: t-0 from offset 15 will be at 2024-03-11 01:21:31Z, if it is still open",
+        (
+            "first: no abort is safe yet: t-3 from offset 40 will be from 2024-03-11 01:21:31Z on, if an audit then"
+            " still proves the rest"
+        ),
     ]
 
 
-def test_entries_are_in_the_order_of_the_plan_each_with_what_is_behind_it(root):
-    summary = summarise(open_run(open_tables(str(root))))
-    numbers = {section: [row["number"] for row in rows] for section, rows in summary.transactions.items()}
-    assert numbers == {"HANGING": [1, 2, 4, 5], "LATE": [3, 6, 7]}
-    text = render(summary, 10_000)
+def test_what_waits_behind_another_frees_nobody_and_who_ends_that_is_said(tmp_path):
+    for name in READ_BY_COMMANDS:
+        write(tmp_path, name)
+    write_run(tmp_path)
+    own = {"topic": "t", "partition": 0, "runs_seen": 1, "blocked_offsets": 9}
+    holder = own | {"producer_id": 1, "start_offset": 5, "verdict": "OPEN", "reason": "EXPECTED", "holds": True}
+    waits = own | {"producer_id": 2, "start_offset": 7, "verdict": "HANGING", "reason": "R", "holds": False}
+    write(tmp_path, "open_transactions", holder | {"ends_by": at(NOW + 1_000)}, waits)
+    step = {name: waits[name] for name in ("topic", "partition", "producer_id", "start_offset", "verdict", "reason")}
+    write(tmp_path, "abort_plan", step | {"number": 1, "action": "ABORT", "is_holder": False})
+    held = {"blocking_producer_id": 1, "lag_offsets": 9, "blocking_transactional_id": "shop"}
+    write(tmp_path, "partitions", {"topic": "t", "partition": 0, **held})
+    report = report_of(open_run(open_tables(str(tmp_path))))
+    assert report.first.endswith(
+        "; that frees nobody yet: it waits behind producer 1 (shop), which its coordinator ends by 2024-03-11 01:20:01Z"
+        " at the latest"
+    )
+    assert report.sections == ["HANGING", "OPEN"]
+    assert "holds 9 offsets" in render(report)
+    assert "its coordinator ends it by 2024-03-11 01:20:01Z at the latest" in " ".join(render(report).split())
+
+
+@pytest.mark.parametrize(("end", "least"), [(19, False), (20, True)])
+def test_offsets_that_an_old_checkpoint_hides_are_a_lower_bound(root, end, least):
+    """The checkpoint of the high watermark of t-0 says 19."""
+    place = {"topic": "t", "partition": 0, "lag_offsets": 9, "high_watermark": 19, "end_offset": end}
+    write(root, "partitions", place)
+    assert ("at least 21 offsets wait" in report_of(open_run(open_tables(str(root)))).answer[0]) is least
+
+
+def test_entries_are_in_the_order_of_the_plan_holders_first_each_with_what_is_behind_it(root):
+    report = report_of(open_run(open_tables(str(root))))
+    numbers = {section: [row["number"] for row in rows] for section, rows in report.transactions.items()}
+    assert numbers == {"HANGING": [1, 2, 4, 5], "LATE": [3], "LOOKS_LATE": [6, 7], "OPEN": [None]}
+    text = render(report, 10_000)
     assert "behind   producer 2 from offset 15 on, which holds the partition once this one is ended" in text
     assert "t-1 offset 25   producer 1 epoch None   id-1 of shop   waits behind producer 3: PRODUCER_ID_ROTATED" in text
-    assert "explain t 3 40" in text.splitlines()[-1], "the first that holds a partition"
+    assert "explain t 3 40" in text, "the first that holds a partition"
     assert "block" not in text.split("tables in")[0]
 
 
 def test_what_cannot_wait_stands_in_the_answer_and_colours_it():
-    calm = Summary("c", NOW, "given", "/out", coordinators_read=1, coordinators_known=5)
+    calm = Report("c", NOW, "given", "/out", coordinators_read=1, coordinators_known=5)
     found = FindingPlaces("MARKER_MISSING", "CRITICAL", 2, "it is so")
-    assert [
-        answer(each).level for each in (calm, replace(calm, coordinators_read=0), replace(calm, findings=(found,)))
-    ] == [
-        "calm",
-        "warning",
-        "alarm",
-    ]
-    assert answer(replace(calm, coordinators_read=0)).urgent[0].startswith("0 of 5 coordinator partitions read")
-    assert answer(replace(calm, findings=(found,))).urgent[0].startswith("CRITICAL: 2 MARKER_MISSING")
+    reports = (calm, replace(calm, coordinators_read=0), replace(calm, findings=(found,)))
+    assert [each.level for each in reports] == ["calm", "warning", "alarm"]
+    assert reports[1].urgent[0].startswith("0 of 5 coordinator partitions read")
+    assert reports[2].urgent[0].startswith("CRITICAL: 2 MARKER_MISSING")
 
 
-@pytest.mark.parametrize(("safe", "behind"), [(1, "1 that waits behind others"), (2, "2 that wait behind others")])
-def test_what_is_safe_behind_others_is_named_if_the_first_step_is_not(root, safe, behind):
-    summary = summarise(open_run(open_tables(str(root))))
-    extent = replace(next(iter(summary.extents.values())), safe=safe)
-    first = answer(replace(summary, extents={"HANGING": extent})).first
-    assert first.endswith(f"; to abort {behind} is safe (abort-plan --action ABORT)")
+PROMISED = {"safe_from": at(NOW - 1_000)}
+#: What the audit before said, what this one says, and whether it withdraws a promise.
+PROMISES = {
+    "kept": (PROMISED, {"safe_to_abort": True}, False),
+    "kept for later": (PROMISED, PROMISED, False),
+    "broken": (PROMISED, {}, True),
+    "moved": (PROMISED, {"safe_from": at(NOW + 9_000)}, True),
+    "safe and no more": ({"safe_to_abort": True}, {}, True),
+    "of another transaction": (PROMISED | {"first_batch_crc": 1}, {"first_batch_crc": 2}, False),
+    "never made": ({}, {}, False),
+}
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_a_promise_that_an_audit_withdraws_is_told_with_its_reason(tmp_path, promise):
+    then, now, is_withdrawn = PROMISES[promise]
+    for name in READ_BY_COMMANDS:
+        write(tmp_path, name)
+    write_run(tmp_path)
+    before = write_run(tmp_path, NOW - 86_400_000)
+    row = {"topic": "t", "partition": 0, "producer_id": 1, "start_offset": 5, "verdict": "HANGING", "reason": "R"}
+    row |= {"safe_to_abort": False, "do_not_abort_because": "a COMMIT may include it", "runs_seen": 2}
+    write(tmp_path, "open_transactions", row | then, run_id=before)
+    write(tmp_path, "open_transactions", row | now)
+    report = report_of(open_run(open_tables(str(tmp_path))))
+    assert bool(report.withdrawn) is is_withdrawn
+    assert ("withdrawn since the audit as of" in " ".join(report.answer)) is is_withdrawn
+    if is_withdrawn:
+        when = "now" if "safe_to_abort" in then else "from 2024-03-11 01:19:59Z on"
+        because = "it is not, because a COMMIT may include it"
+        assert report.withdrawn == [f"an abort of t-0 from offset 5 was safe {when}; {because}"]
 
 
 def test_a_clock_that_is_ahead_makes_no_age_negative():
-    extent = VerdictExtent(1, 1, 1, held=1, holding=1, since_ms=NOW + 5_000)
+    extent = Reach(1, 1, 1, held=1, holding=1, since_ms=NOW + 5_000)
     counts = {"verdicts": {"HANGING": 1}, "transactions": {"HANGING": 1}}
-    summary = Summary("c", NOW, "given", "/out", counts=counts, extents={"HANGING": extent}, captured_to_ms=NOW + 7_000)
-    assert "for 0 s by" in answer(summary).lines[0]
+    summary = Report("c", NOW, "given", "/out", counts=counts, extents={"HANGING": extent}, captured_to_ms=NOW + 7_000)
+    assert "for 0 s by" in summary.answer[0]
     assert "captured 7 s after" in render(summary)
 
 
@@ -162,7 +208,7 @@ def test_only_what_was_read_is_green_and_what_cannot_wait_is_red(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "120"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    calm = Summary(
+    calm = Report(
         "c",
         NOW,
         "given",
@@ -182,9 +228,3 @@ def test_only_what_was_read_is_green_and_what_cannot_wait_is_red(monkeypatch):
 
 def test_the_first_step_of_every_action_has_words():
     assert list(STEPS) == [action.name for action in Action]
-
-
-def test_the_plan_and_the_first_lines_have_one_order_for_what_nobody_ends():
-    idle = {"SUSPECT": Action.WAIT, "UNKNOWN": Action.CAPTURE_MORE, "LOOKS_LATE": Action.CHECK_TIMESTAMPS}
-    assert sorted(idle, key=idle.__getitem__) == [name for name in HEADLINES if name in idle]
-    assert set(idle.values()) == IDLE

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
-from tests.support.outcomes import SUMMARY, lag, outcome
+from tests.support.outcomes import REPORT, lag, outcome
 from txnlib.ask.run_result import METRICS, URGENCY, render_metrics, render_numbers
 from txnlib.core.display import printable
 
@@ -61,7 +61,7 @@ def test_a_run_that_failed_says_so_and_nothing_of_what_it_would_have_results():
 
 
 def test_without_capture_instants_their_age_is_not_told():
-    unknown = outcome(replace(SUMMARY, captured_to_ms=None))
+    unknown = outcome(replace(REPORT, captured_to_ms=None))
     assert "newest_capture" not in render_metrics(unknown)
     assert json.loads(render_numbers(unknown))["found"]["newest_capture"] is None
 
@@ -105,7 +105,8 @@ FIELDS = (
 )
 FOUND = (
     "as_of as_of_basis newest_capture newest_capture_age_seconds tables answer verdicts transactions_by_verdict"
-    " transactions transactions_left_out ended acknowledged lag brokers coverage findings named_findings"
+    " held_partitions_by_verdict withdrawn transactions transactions_left_out ended acknowledged lag brokers coverage"
+    " findings named_findings"
 )
 
 
@@ -115,7 +116,7 @@ def test_the_fields_of_the_json_stay_until_its_version_changes():
     assert " ".join(told["found"]["lag"]) == "partitions max_offsets max_seconds longest"
     assert " ".join(told["found"]["lag"]["longest"][0]) == (
         "topic partition lag_offsets lag_bytes lag_seconds blocking_producer_id blocking_transactional_id"
-        " blocking_verdict"
+        " blocking_verdict ends_by"
     )
     assert told["found"]["brokers"] == [
         {"broker": "3", "partitions_with_late_transactions": 4, "active_transaction_open_time_max_seconds": 1.5}

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from txnlib.ask.extents import VerdictExtent
+from txnlib.ask.extents import Reach
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
-from txnlib.ask.report import terminal_report
-from txnlib.ask.report_text import render
-from txnlib.ask.summary import PREPARED, SECTIONS, FindingPlaces, Summary
+from txnlib.ask.report import MEANINGS, FindingPlaces, Report
+from txnlib.ask.report_text import render, terminal_report
+from txnlib.ask.verdict_names import PREPARED
 from txnlib.core.kafka_commands import abort, describe_producers, force_terminate
 
 AS_OF = 1_795_243_361_000
@@ -28,6 +28,7 @@ ROW = {
     "duration_minutes": 60, "age_basis": "CLIENT_CLOCK", "broker_clock_age_ms": 3_600_000, "last_stable_offset": 41,
     "abort_command": None, "safe_to_abort": False, "do_not_abort_because": "of this", "is_two_phase_commit": False,
     "before": [{"command": "describe", "must_print": "this"}], "after": [{"command": "describe", "must_print": "that"}],
+    "holds": True, "ends_by": None, "safe_from": None, "high_watermark": 53, "end_offset": 53,
     "last_timestamp": AS_OF - 3_600_000, "last_timestamp_ms": AS_OF - 3_600_000, "verdict": "HANGING",
     "blocking_producer_id": 7,
     **dict.fromkeys(("places", "command", "next_blocking_offset", "next_blocking_producer_id")),
@@ -39,7 +40,7 @@ ROW = {
 def rendered(section="HANGING", ended=(), **fields):
     verdict = "OPEN" if section == PREPARED else section
     transactions = {section: [ROW | fields]}
-    summary = Summary(
+    summary = Report(
         "c",
         AS_OF,
         "given",
@@ -78,7 +79,9 @@ def test_what_blocks_next_is_named_where_this_one_blocks_now():
     assert line(rendered(**behind), "behind").endswith(
         "producer 8 (b) from offset 50 on, which holds the partition once this one is ended"
     )
-    waits = rendered(**behind, blocking_producer_id=9, blocking_transactional_id="a", last_stable_offset=30)
+    waits = rendered(
+        **behind, holds=False, blocking_producer_id=9, blocking_transactional_id="a", last_stable_offset=30
+    )
     assert "once this one is ended" not in waits
     assert "waits behind producer 9 (a), which holds orders-3 from offset 30 on" in " ".join(waits.split())
 
@@ -87,7 +90,7 @@ def test_what_a_holder_keeps_from_consumers_is_the_lag_of_its_partition():
     """The bytes behind its start go to the end of the log, which may be beyond the high watermark."""
     told = {"lag_offsets": 10, "lag_bytes": 1024, "blocked_offsets": 12, "blocked_bytes": 4096}
     assert "10 offsets, 1.0 KiB" in line(rendered(**told), "holds")
-    assert "12 offsets, 4.0 KiB" in line(rendered(**told, blocking_producer_id=9), "waits")
+    assert "12 offsets, 4.0 KiB" in line(rendered(**told, holds=False, blocking_producer_id=9), "waits")
 
 
 def test_groups_that_wait_are_counted_when_they_are_many():
@@ -130,7 +133,7 @@ def several(section: str, number: int, total: int | None = None, **fields):
         "verdicts": {"OPEN" if section == PREPARED else section: total or number},
         "transactions": {"OPEN" if section == PREPARED else section: total or number},
     }
-    return render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions={section: rows}))
+    return render(Report("c", AS_OF, "given", "/out", counts=counts, transactions={section: rows}))
 
 
 @pytest.mark.parametrize("section", ["HANGING", "STUCK", "LATE", "SUSPECT", PREPARED, "UNKNOWN"])
@@ -149,9 +152,9 @@ def test_where_everything_is_wrong_it_is_hardly_more_than_a_screen():
         "verdicts": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900),
         "transactions": dict.fromkeys(("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN"), 900),
     }
-    text = render(Summary("c", AS_OF, "given", "/out", counts=counts, transactions=dict.fromkeys(SECTIONS, rows)))
-    assert len(text.splitlines()) <= 110
-    assert [text.count(f"\n{section}\n") for section in SECTIONS] == [1] * 6, "and every section is there"
+    text = render(Report("c", AS_OF, "given", "/out", counts=counts, transactions=dict.fromkeys(MEANINGS, rows)))
+    assert len(text.splitlines()) <= 125
+    assert [text.count(f"\n{section}\n") for section in MEANINGS] == [1] * 8, "and every section is there"
 
 
 def test_nothing_is_left_out_where_there_is_room():
@@ -162,11 +165,9 @@ def test_nothing_is_left_out_where_there_is_room():
 
 def test_the_extent_of_a_verdict_names_what_is_held_and_what_only_waits():
     def told(held: int, holding: int, since_ms: int | None, *, is_proven: bool = False) -> str:
-        extent = VerdictExtent(9, 3, 2, held=held, holding=holding, since_ms=since_ms, is_since_proven=is_proven)
+        extent = Reach(9, 3, 2, held=held, holding=holding, since_ms=since_ms, is_since_proven=is_proven)
         counts = {"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}
-        return " ".join(
-            render(Summary("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent})).split()
-        )
+        return " ".join(render(Report("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent})).split())
 
     hour_ago = AS_OF - 3_600_000
     several = (
@@ -182,18 +183,28 @@ def test_the_extent_of_a_verdict_names_what_is_held_and_what_only_waits():
 
 
 def test_the_hint_names_a_transaction_that_holds_a_partition():
-    waits = ROW | {"blocking_producer_id": 9, "blocking_transactional_id": "a", "last_stable_offset": 30}
+    waits = ROW | {
+        "holds": False,
+        "blocking_producer_id": 9,
+        "blocking_transactional_id": "a",
+        "last_stable_offset": 30,
+    }
     holds = ROW | {"topic": "late", "partition": 5, "blocked_offsets": 1}
-    summary = Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [waits], "LATE": [holds]})
+    summary = Report("c", AS_OF, "given", "/out", transactions={"HANGING": [waits], "LATE": [holds]})
     assert "explain late 5 41" in render(summary).splitlines()[-1]
     alone = render(replace(summary, transactions={"HANGING": [waits]}))
     assert "explain orders 3 41" in alone.splitlines()[-1], "none holds one"
 
 
 def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
-    waits = ROW | {"blocking_producer_id": 9, "blocking_transactional_id": "a", "last_stable_offset": 30}
+    waits = ROW | {
+        "holds": False,
+        "blocking_producer_id": 9,
+        "blocking_transactional_id": "a",
+        "last_stable_offset": 30,
+    }
     rows = [ROW | {"partition": number} for number in range(2)] + [ROW | {"lag_offsets": 1}, waits]
-    text = " ".join(render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": rows}), 10_000).split())
+    text = " ".join(render(Report("c", AS_OF, "given", "/out", transactions={"HANGING": rows}), 10_000).split())
     assert "holds 1 offset since" in text
     assert "waits behind producer 9 (a): SO" in text
 
@@ -201,7 +212,7 @@ def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
 def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
     fields = {"abort_command": abort("x" * 200, 3, 41), "safe_to_abort": True}
-    text = render(Summary("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
+    text = render(Report("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
     kept = ("  do ", "           abort ", "  before ", "  after ", "for details: ")
     assert [found for found in text.splitlines() if len(found) > width and not found.startswith(kept)] == []
     assert f"  do       {fields['abort_command']}\n" in text.replace(f"\\\n{'':11}", ""), "a command stays in one piece"
@@ -218,7 +229,7 @@ def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
 )
 def test_nothing_alarming_is_said_where_nothing_is_wrong(opened, oldest, said):
     text = render(
-        Summary(
+        Report(
             "c",
             AS_OF,
             "given",
@@ -232,13 +243,28 @@ def test_nothing_alarming_is_said_where_nothing_is_wrong(opened, oldest, said):
 
 
 def test_missing_coordinators_lead_to_what_to_copy():
-    text = render(Summary("c", AS_OF, "given", "/out", missing_coordinators=(7, 31)))
+    text = render(Report("c", AS_OF, "given", "/out", missing_coordinators=(7, 31)))
     assert "not captured: __transaction_state-{7, 31} (what to copy: collect-plan)" in text
     assert text.endswith("for details: txn-audit collect-plan --tables /out")
 
 
+def test_that_no_coordinator_was_captured_is_said_in_words():
+    summary = Report("c", AS_OF, "given", "/out", coordinators_known=50, missing_coordinators=tuple(range(20)))
+    text = render(summary)
+    assert "  no coordinator partition was captured (what to copy: collect-plan)" in text
+    assert "__transaction_state-{" not in text
+    assert "__transaction_state-{0, 1" in render(replace(summary, coordinators_read=1))
+
+
+def test_assumed_instants_are_said_with_the_option_that_gives_them():
+    said = "audit again with --captured-at TIME"
+    summary = Report("c", AS_OF, "given", "/out", is_instant_assumed=True)
+    assert said in " ".join(render(summary).split())
+    assert said not in " ".join(render(replace(summary, is_instant_assumed=False)).split())
+
+
 def test_details_are_asked_for_by_a_command_that_a_shell_understands():
-    command = line(render(Summary("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "for details: ")
+    command = line(render(Report("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "for details: ")
     assert shlex.split(command.removeprefix("for details: ")) == [
         "txn-audit",
         "explain",
@@ -248,13 +274,13 @@ def test_details_are_asked_for_by_a_command_that_a_shell_understands():
         "--tables",
         "/my out",
     ]
-    assert "details" not in render(Summary("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), (
+    assert "details" not in render(Report("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), (
         "a catalog's tables"
     )
 
 
 def test_colours_are_for_terminals_that_want_them(monkeypatch):
-    summary = Summary(
+    summary = Report(
         "c",
         AS_OF,
         "given",
@@ -265,7 +291,7 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr("txnlib.ask.report.program", lambda: "txn-audit")
+    monkeypatch.setattr("txnlib.ask.report_text.program", lambda: "txn-audit")
     styled = terminal_report(summary, is_terminal=True)
     assert "\x1b[1;31mHANGING\x1b[0m" in styled
     assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(summary, 70)}\n", "the words are the same"
@@ -295,7 +321,7 @@ def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():
     ],
 )
 def test_a_metadata_log_that_proves_nothing_is_named(basis, says):
-    summary = Summary(cluster="c", as_of_ms=0, as_of_basis="", output="o", metadata_ms=0, metadata_basis=basis)
+    summary = Report(cluster="c", as_of_ms=0, as_of_basis="", output="o", metadata_ms=0, metadata_basis=basis)
     lines = [line for line in render(summary, 10_000).splitlines() if "metadata log" in line]
     assert lines == ([] if says is None else [f"  the cluster's metadata log ends at 1970-01-01 00:00:00Z: {says}"])
 
@@ -305,7 +331,7 @@ def test_assumed_settings_are_named_if_a_verdict_depends_on_them(name):
     minor = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 
     def named(*assumed):
-        summary = Summary(cluster="c", as_of_ms=0, as_of_basis="", output="o", assumed=assumed)
+        summary = Report(cluster="c", as_of_ms=0, as_of_basis="", output="o", assumed=assumed)
         return f"Kafka's defaults of {', '.join(assumed)}" in " ".join(render(summary, 10_000).split())
 
     assert (named(name), named(name, minor), named(minor), named()) == (True, True, False, False)
@@ -317,8 +343,8 @@ def test_what_is_new_since_the_audit_before_is_counted_and_marked():
         for n in range(4)
     ]
     counts = {"verdicts": {"HANGING": 4, "OPEN": 7}, "transactions": {"HANGING": 4, "OPEN": 7}}
-    reach = {"HANGING": VerdictExtent(4, 4, 4, new=2), "OPEN": VerdictExtent(7, 7, 7, new=7)}
-    made = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, extents=reach)
+    reach = {"HANGING": Reach(4, 4, 4, new=2), "OPEN": Reach(7, 7, 7, new=7)}
+    made = Report("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, extents=reach)
     known = replace(made, earlier_ms=AS_OF - 86_400_000)
     text = render(known)
     assert "  new since the audit as of 2026-11-20 06:42:41Z: 2 HANGING\n" in text
@@ -330,13 +356,13 @@ def test_what_is_new_since_the_audit_before_is_counted_and_marked():
 
 
 def test_a_section_that_is_cut_says_what_it_is_in_all():
-    extent = VerdictExtent(
+    extent = Reach(
         900, 700, 12, safe=2, safe_rows=3, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100))
     )
     apps = tuple((f"app{n}", 9 - n) for n in range(7))
     rows = [ROW | {"partition": n, "producer_id": n} for n in range(20)]
     counts = {"verdicts": {"HANGING": 900}, "transactions": {"HANGING": 900}}
-    cut = Summary("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
+    cut = Report("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
     text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}), 200)
     assert (
         line(text, "in all")
@@ -352,21 +378,41 @@ def test_a_section_that_is_cut_says_what_it_is_in_all():
         cut,
         counts={"verdicts": {"HANGING": 2}, "transactions": {"HANGING": 2}},
         transactions={"HANGING": rows[:2]},
-        extents={"HANGING": extent},
+        extents={"HANGING": replace(extent, rows=2, transactions=2)},
     )
     assert "in all" not in render(whole)
 
 
 def test_what_only_looks_late_has_a_line_of_its_own():
-    counts = {"verdicts": {"LATE": 5}, "transactions": {"LATE": 2, "LOOKS_LATE": 3}}
-    reach = {"LATE": VerdictExtent(2, 2, 2), "LOOKS_LATE": VerdictExtent(3, 3, 3, held=3, holding=3)}
-    text = render(Summary("c", AS_OF, "given", "/out", counts=counts, extents=reach), 200)
+    counts = {"verdicts": {"LATE": 2, "LOOKS_LATE": 3}, "transactions": {"LATE": 2, "LOOKS_LATE": 3}}
+    reach = {"LATE": Reach(2, 2, 2), "LOOKS_LATE": Reach(3, 3, 3, held=3, holding=3)}
+    text = render(Report("c", AS_OF, "given", "/out", counts=counts, extents=reach), 200)
     assert line(text, "2 LATE").startswith("2 LATE        their coordinators still expect them")
     assert (
-        line(text, "3 LOOKS LATE")
-        == "3 LOOKS LATE  their clients' timestamps are old, but their coordinators still wait: 3 hold 3 partitions; 0"
+        line(text, "3 LOOKS_LATE")
+        == "3 LOOKS_LATE  their clients' timestamps are old, but their coordinators still wait: 3 hold 3 partitions; 0"
         " offsets wait"
     )
+
+
+@pytest.mark.parametrize(
+    ("ends_by", "said"),
+    [
+        (None, None),
+        (AS_OF - 60_001, "its coordinator should have ended it by 2026-11-21 06:41:41Z"),
+        (AS_OF + 60_001, "its coordinator ends it by 2026-11-21 06:43:42Z at the latest"),
+    ],
+)
+def test_what_a_coordinator_ends_is_told_with_its_instant(ends_by, said):
+    text = rendered("LATE", ends_by=ends_by)
+    assert (None if "  ends" not in text else line(text, "ends").removeprefix("ends     ")) == said
+
+
+def test_a_command_that_must_wait_stands_behind_its_instant():
+    later = {"abort_command": "abort it", "safe_from": AS_OF + 1, "action": "ABORT_LATER"}
+    text = rendered(**later)
+    assert "           # not before 2026-11-21 06:42:42Z\n  then     abort it\n" in text
+    assert "not before" not in rendered(abort_command="abort it", safe_to_abort=True, do_not_abort_because=None)
 
 
 def test_what_no_snapshot_shows_is_named():
@@ -374,13 +420,13 @@ def test_what_no_snapshot_shows_is_named():
         "what was open before the first record of 2 partitions is not known: no producer snapshot of that was captured"
         " (coverage)"
     )
-    text = " ".join(render(Summary("c", AS_OF, "given", "/out", partitions_hidden=2)).split())
+    text = " ".join(render(Report("c", AS_OF, "given", "/out", partitions_hidden=2)).split())
     assert told in text
-    assert "producer snapshot" not in render(Summary("c", AS_OF, "given", "/out"))
+    assert "producer snapshot" not in render(Report("c", AS_OF, "given", "/out"))
 
 
 def test_text_is_named_with_what_it_does_not_prove():
-    summary = Summary("c", AS_OF, "given", "/out", partitions_as_text=1)
+    summary = Report("c", AS_OF, "given", "/out", partitions_as_text=1)
     assert (
         line(render(summary, 200), "1 partition read")
         == "1 partition read as text, which has no bytes to check: no abort there is called safe, and copies of the"
@@ -390,28 +436,26 @@ def test_text_is_named_with_what_it_does_not_prove():
 
 
 def test_good_news_says_that_no_coordinator_was_read():
-    text = render(Summary("c", AS_OF, "given", "/out", coordinators_known=5))
+    text = render(Report("c", AS_OF, "given", "/out", coordinators_known=5))
     assert line(text, "0 of 5") == "0 of 5 coordinator partitions read: what coordinators expect is not known"
     assert "0 of 5 coordinator partitions read:" not in render(
-        Summary("c", AS_OF, "given", "/out", coordinators_known=5, coordinators_read=1)
+        Report("c", AS_OF, "given", "/out", coordinators_known=5, coordinators_read=1)
     )
 
 
 def test_critical_findings_are_in_the_headline_with_their_places():
     place = {"topic": "t", "partition": 3, "offset": 7, "transactional_id": None}
     found = FindingPlaces("MARKER_MISSING", "CRITICAL", 5, "it is so", places=[place, place])
-    text = render(Summary("c", AS_OF, "given", "/out", findings=(found,)))
+    text = render(Report("c", AS_OF, "given", "/out", findings=(found,)))
     assert text.index("  CRITICAL: 5 MARKER_MISSING: t-3 offset 7 and 3 more") < text.index("FINDINGS")
     assert "     5 CRITICAL MARKER_MISSING: it is so (t-3 offset 7 and 3 more)" in text
 
 
 def test_partitions_that_were_not_read_are_named():
     lost = (("a", 1), ("b\nc", 0))
-    text = render(
-        Summary("c", AS_OF, "given", "/out", partitions_known=14, partitions_read=12, missing_partitions=lost)
-    )
+    text = render(Report("c", AS_OF, "given", "/out", partitions_known=14, partitions_read=12, missing_partitions=lost))
     assert "  not read, because no copy was captured: a-1, b\\nc-0\n" in text
-    more = Summary("c", AS_OF, "given", "/out", partitions_known=20, partitions_read=12, missing_partitions=lost)
+    more = Report("c", AS_OF, "given", "/out", partitions_known=20, partitions_read=12, missing_partitions=lost)
     assert "b\\nc-0 and 6 more (coverage)" in render(more)
     assert render(more).endswith("for details: txn-audit coverage --tables /out")
     coordinators = replace(more, missing_coordinators=tuple(range(6)))
@@ -434,7 +478,7 @@ def test_entries_are_set_apart_and_their_heads_are_bold(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    summary = Summary(
+    summary = Report(
         "c",
         AS_OF,
         "given",
@@ -459,12 +503,12 @@ def test_the_command_for_details_names_the_program_that_is_there(monkeypatch, tm
 def test_a_command_wider_than_its_terminal_is_broken_where_a_shell_goes_on(width):
     command = force_terminate("a --b " * 6)
     row = {**ROW, "number": 1, "action": "END_AT_COORDINATOR", "command": command, "do_not_abort_because": "it is so"}
-    text = render(Summary("c", AS_OF, "given", "/out", transactions={"LATE": [row]}), width)
+    text = render(Report("c", AS_OF, "given", "/out", transactions={"LATE": [row]}), width)
     shown = re.search(r"^  do       ((?:.*\\\n)?.*)$", text, re.MULTILINE)
     assert ("\\\n" in shown[1]) == (width < WIDTH)
     assert shlex.split(shown[1].replace("\\\n", " ")) == shlex.split(command)
 
 
 def test_the_tables_are_named_once():
-    assert render(Summary("c", AS_OF, "given", "/out", transactions={"LATE": [ROW]})).count("/out") == 1
-    assert "tables in /out (Delta)" in render(Summary("c", AS_OF, "given", "/out"))
+    assert render(Report("c", AS_OF, "given", "/out", transactions={"LATE": [ROW]})).count("/out") == 1
+    assert "tables in /out (Delta)" in render(Report("c", AS_OF, "given", "/out"))

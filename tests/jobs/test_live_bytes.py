@@ -11,7 +11,7 @@ from tests.support import live_output
 from tests.support.audits import audited
 from tests.support.delta_tables import READ_BY_COMMANDS, spark_rows, txn_audit
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.summary import summarise
+from txnlib.ask.report_rows import report_of
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
 #: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory
@@ -111,7 +111,7 @@ def test_the_report_without_spark_is_that_of_spark(audit, spark):
     _, root = audit
     run = open_run(open_tables(str(root)))
     assert run.number("coverage", "count(*)")
-    assert summarise(replace(run, tables=spark_rows(spark, root))) == summarise(run)
+    assert report_of(replace(run, tables=spark_rows(spark, root))) == report_of(run)
 
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

@@ -8,8 +8,8 @@ import pytest
 from tests.support.delta_tables import at, write, write_run
 from tests.support.outcomes import lag
 from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.report import Report
 from txnlib.ask.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS, results_of
-from txnlib.ask.summary import Summary
 from txnlib.errors import BusyError, TxnlibError, UnreadableInputError
 from txnlib.jobs.main import main
 from txnlib.jobs.result_files import result_files
@@ -87,12 +87,12 @@ def test_what_is_told_one_by_one_is_bounded_and_begins_with_what_is_urgent(tmp_p
         "coverage",
         *({"topic": "a", "partition": 1, "status": status, "is_judged": of} for status, of in judged),
     )
-    summary = Summary(
+    summary = Report(
         "test",
         0,
         "given",
         "out",
-        counts={"verdicts": verdicts, "transactions": verdicts, "findings": {}},
+        counts={"verdicts": verdicts, "transactions": verdicts, "holding": {}, "findings": {}},
         partitions_known=5,
         partitions_read=2,
     )

@@ -96,9 +96,9 @@ def test_the_page_is_the_same_whoever_reads_the_tables(spark, tmp_path):
     write(tmp_path, "open_transactions", *rows)
     run = open_run(open_tables(str(tmp_path)))
     page = page_rows_of(run, tables="out", stories={})
-    assert [row["verdict"] for row in page.opened] == ["HANGING"] * 12 + ["LATE"] * 2 + ["OPEN"], "the worst first"
-    assert [row["offset"] for each in page.summary.findings for row in each.places] == [7]
+    assert [row["verdict"] for row in page.opened] == ["HANGING"] * 12 + ["LATE", "LOOKS_LATE", "OPEN"]
+    assert [row["offset"] for each in page.report.findings for row in each.places] == [7]
     by_spark = page_rows_of(replace(run, tables=spark_rows(spark, tmp_path)), tables="out", stories={})
-    assert by_spark.summary.extents == page.summary.extents
-    assert {"LATE", "LOOKS_LATE"} <= {*page.summary.extents}
+    assert by_spark.report.extents == page.report.extents
+    assert {"LATE", "LOOKS_LATE"} <= {*page.report.extents}
     assert render_page(by_spark) == render_page(page)

@@ -61,8 +61,8 @@ def test_the_anchor_of_a_transaction_does_not_depend_on_the_others():
 
 def test_every_open_transaction_has_an_anchor_with_a_card_or_without():
     crowded = crowded_page()
-    few = {"HANGING": crowded.summary.transactions["HANGING"][:20]}
-    without = replace(crowded, summary=replace(crowded.summary, transactions=few))
+    few = {"HANGING": crowded.report.transactions["HANGING"][:20]}
+    without = replace(crowded, report=replace(crowded.report, transactions=few))
     for shown in (crowded, without):
         ids = {each.get("id") for each in parsed(render_page(shown)).iter()}
         assert ids >= {transaction_anchor(row) for row in shown.opened}
@@ -98,7 +98,7 @@ def test_the_navigation_has_every_section_with_its_count():
     named = {each.get("href", "")[1:]: words(each) for each in nav.iter("a")}
     sections = [each.get("id") for each in parsed(html).iter("section")]
     assert list(named) == sections[1:], "all but the answer, in their order"
-    assert named["hanging"] == "Hanging 2"
+    assert named["hanging"] == "HANGING 2"
     assert named["plan"] == "Action plan 7"
     assert named["findings"] == "Findings 7"
     assert named["coverage"] == "Coverage 12 of 14"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.delta_tables import write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.summary import finding_places
+from txnlib.ask.report_rows import finding_places
 
 
 def test_what_is_above_info_has_places(tmp_path) -> None:

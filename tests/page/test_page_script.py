@@ -237,7 +237,7 @@ def test_the_script_of_the_plan_is_copied_whole_and_checks_before_each_step(chro
     chromium.open(files["full"])
     press(chromium, "#plan .bootstrap-tools .copy-script")
     script = copied(chromium)
-    assert script == abort_plan_script(full_page().plan, full_page().run_id, instant(full_page().summary.as_of_ms))
+    assert script == abort_plan_script(full_page().plan, full_page().run_id, instant(full_page().report.as_of_ms))
     assert "surprise" in script
     assert subprocess.run(["/bin/bash", "-n"], input=script, text=True).returncode == 0
 

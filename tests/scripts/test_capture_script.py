@@ -82,7 +82,7 @@ def instants(out: Path) -> dict[str, int]:
 
 
 def inodes(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_ino for path in folder.iterdir()}
+    return {path.name: path.stat().st_ino for path in folder.iterdir() if path.suffix != ".capture"}
 
 
 def segment(folder: Path, base: str = SECOND) -> Path:
@@ -444,6 +444,68 @@ def test_notes_of_an_earlier_call_stay_where_the_cluster_is_not_asked_again(data
     assert changed == {"3/__transaction_state-0", "3/__transaction_state-4", f"3/{METADATA}"}
 
 
+HOSTILE = "$(touch hostile)", "x[$(touch hostile)]", "../../../precious", "orders-0"
+
+
+@pytest.mark.parametrize("field", range(4))
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_journal_of_an_earlier_call_is_no_program(data, out, tmp_path, monkeypatch, field, hostile):
+    """Bash evaluates what stands in its arithmetic and in the subscripts that it removes."""
+    monkeypatch.chdir(tmp_path)
+    capture(data, out)
+    journal = out / "3" / "orders-0" / "journal.capture"
+    lines = [line.split(" ") for line in journal.read_text().splitlines()]
+    for words in lines:
+        words[min(field, len(words) - 1)] = hostile
+    journal.write_text("".join(" ".join(words) + "\n" for words in lines))
+    precious = write(tmp_path / "precious", "mine")
+    capture(data, out)
+    assert not (tmp_path / "hostile").exists()
+    assert precious.read_text() == "mine"
+    assert segment(out / "3" / "orders-0").read_text() == segment(data / "orders-0").read_text()
+    assert "3/orders-0" in instants(out)
+
+
+def test_what_an_earlier_call_noted_of_the_cluster_stays_json(data, out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    capture(data, out)
+    hostile = [
+        'setting:x","y\t1',
+        'partition:a"b-0\t1 1',
+        "partition:orders-0\t$(touch hostile) 1",
+        "x[$(touch hostile)]\t1",
+    ]
+    with (out / "3" / "notes.capture").open("a") as notes:
+        notes.writelines(f"{line}\n" for line in hostile)
+    capture(data, out)
+    assert not (tmp_path / "hostile").exists()
+    noted = json.loads((out / "3" / "capture.json").read_text())
+    assert (noted["partitions"], noted["broker_settings"]) == ({}, {})
+
+
+def test_a_name_that_kafka_forbids_is_not_noted(data, out, home):
+    path = home / "bin" / "kafka-topics.sh"
+    path.write_text("#!/bin/sh\nprintf 'Topic: a\"b Partition: 0 Leader: 1 Replicas: 1\\n'\n")
+    capture(data, out, "--kafka-home", home, "--bootstrap-server", "b:9092", expected=1)
+    assert json.loads((out / "3" / "capture.json").read_text())["partitions"] == {}
+
+
+@pytest.mark.parametrize("name", ["orders-0", f"orders-0/{SECOND}.log", f"orders-0/{SECOND}.log.tmp"])
+def test_a_link_in_a_capture_is_replaced_and_not_followed(data, out, tmp_path, name):
+    capture(data, out)
+    path, precious = out / "3" / name, tmp_path / "precious"
+    if path.exists():
+        path.rename(precious)
+    else:
+        precious.write_text("mine")
+    before = {each: each.read_text() for each in (precious, *precious.glob("*")) if each.is_file()}
+    path.symlink_to(precious)
+    appended(data / "orders-0")
+    capture(data, out)
+    assert segment(out / "3" / "orders-0").read_text() == segment(data / "orders-0").read_text()
+    assert {each: each.read_text() for each in (precious, *precious.glob("*")) if each.is_file()} == before
+
+
 def test_text_is_printed_by_kafkas_tool_with_the_options_that_an_audit_needs(data, out, home):
     capture(data, out, "--text", "--kafka-home", home)
     files = [
@@ -459,6 +521,47 @@ def test_text_is_printed_by_kafkas_tool_with_the_options_that_an_audit_needs(dat
         text = gzip.decompress((out / "3" / f"{name}.txt.gz").read_bytes()).decode()
         assert [word for word in words if word not in text] == [], name
     assert "3/first/__transaction_state-0" in instants(out)
+
+
+@pytest.mark.parametrize("length", [200, 241, 242, 249])
+@pytest.mark.parametrize("how", ["files", "text"])
+def test_a_topic_may_have_the_longest_name(data, out, home, length, how):
+    """Kafka: `Topic.MAX_NAME_LENGTH`, 249, and file systems take names of 255 bytes."""
+    topic = "o" * length
+    shutil.copytree(data / "orders-0", data / f"{topic}-1234")
+    options = [] if how == "files" else ["--text", "--kafka-home", home]
+    for _ in range(2):
+        capture(data, out, *options)
+    assert f"3/{topic}-1234" in instants(out)
+    if how == "files":
+        assert segment(out / "3" / f"{topic}-1234").read_text() == "orders-0 second "
+    else:
+        texts = [gzip.decompress(path.read_bytes()).decode() for path in (out / "3").glob("*.txt.gz")]
+        assert sum(f"{topic}-1234/{FIRST}.log" in text for text in texts) == 1
+    assert list(out.rglob("*.tmp")) == []
+
+
+def test_a_link_in_place_of_a_segment_is_refused(data, out, tmp_path):
+    secret = write(tmp_path / "secret", "a password")
+    segment(data / "orders-0").unlink()
+    segment(data / "orders-0").symlink_to(secret)
+    said = capture(data, out, expected=1)
+    assert f"{data}/orders-0/{SECOND}.log is a link, not a file of a broker" in said
+    assert "orders-0 could not be copied" in said
+    assert [path for path in out.rglob("*") if path.is_file() and "password" in path.read_text()] == []
+    assert segment(out / "3" / "orders-12").exists()
+
+
+@pytest.mark.parametrize("how", ["files", "text", "slow"])
+def test_only_the_owner_can_read_a_capture(data, out, home, how):
+    options = {"files": [], "text": ["--text", "--kafka-home", home], "slow": ["--limit-rate", "1M"]}[how]
+    for path in data.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    for _ in range(2):
+        capture(data, out, *options)
+    modes = {path: path.stat().st_mode & 0o777 for path in (out, *out.rglob("*"))}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
 
 
 def test_brokers_share_a_folder(data, out):

@@ -18,7 +18,7 @@ from txnlib.core.batch_runs import single_batches
 from txnlib.engine.engine import open_engine
 from txnlib.engine.store import RunStore
 from txnlib.jobs.options import AUDIT, parse, request_of
-from txnlib.pipeline.audit import close, summary_of
+from txnlib.pipeline.audit import close, report_made
 from txnlib.pipeline.run import Run, open_run
 from txnlib.pipeline.scheduler import TableStep, carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
@@ -58,7 +58,7 @@ class AuditTables:
         """The folder, with these tables, once the run is marked as done."""
         self.make(*names)
         self.run.note("RUNNING")
-        close(self.run, summary_of(self.run))
+        close(self.run, report_made(self.run))
         return Path(self.folder.name)
 
 

@@ -42,7 +42,7 @@ def crowded_page(count: int = 128, **more: Any) -> Page:
         },
         **more,
     }
-    return page(*rows, summary=summary, lags=lags, lagging=40)
+    return page(*rows, report=summary, lags=lags, lagging=40)
 
 
 def big_page(length: int = 24, count: int = MOST_ROWS) -> Page:
@@ -58,6 +58,6 @@ def big_page(length: int = 24, count: int = MOST_ROWS) -> Page:
     opened = [transaction(topic=long, start_offset=i, producer_id=i, runs_seen=2) for i in range(count)]
     plan = [planned({**row, "number": i, "command": f"abort {i}", "places": None}) for i, row in enumerate(opened)]
     counts = {"verdicts": dict.fromkeys(VERDICTS, 10_000), "transactions": dict.fromkeys(VERDICTS, 10_000)}
-    small = page(*rows, plan=plan, opened=opened, summary={"actions": {"ABORT": 60_000}, "counts": counts})
+    small = page(*rows, plan=plan, opened=opened, report={"actions": {"ABORT": 60_000}, "counts": counts})
     harmed = [{"topic": "payments", "partition": 2 * i, "status": "MISSING"} for i in range(min(count, 5_000) // 2)]
     return replace(small, harmed=harmed)

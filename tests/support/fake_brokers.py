@@ -87,6 +87,7 @@ class FakeBrokers:
         self.silent: set[int | None] = set()
         self.features = {"transaction.version": 2}
         self.topic_id = 7
+        self.has_topic_ids = True
         self.newest_version = 13
         self.transactional_ids_code = NO_SUCH_ID
         self.dead: set[int] = set()
@@ -110,11 +111,17 @@ class FakeBrokers:
         return self.newest_version
 
     def id_of(self, topic: str) -> UUID:
-        """The id of a topic. All change with `topic_id`."""
+        """The id of a topic. All change with `topic_id`. Brokers before 2.8 have none."""
+        if not self.has_topic_ids:
+            return UUID(int=0)
         return UUID(int=self.topic_id << 64 | zlib.crc32(topic.encode()))
 
-    def ask(self, request: Any, broker: int | None = None, **_: Any) -> Any:
-        """The answer of a broker, or a MovedError if it is dead."""
+    def ask_any(self, request: Any, **_: Any) -> tuple[Any, int]:
+        """The answer of a broker, and who gave it."""
+        return self.ask(request, None), min((log.leader for log in self.logs.values()), default=1)
+
+    def ask(self, request: Any, broker: int | None, **_: Any) -> Any:
+        """The answer of a broker, or of any, or a MovedError if it is dead."""
         self.pause(0)
         if broker in self.dead:
             self.silent.add(broker)
@@ -137,7 +144,8 @@ class FakeBrokers:
             may = ALLOWED if of[0][1].is_readable else ALLOWED[1:]
             known = {"name": name, "topic_id": self.id_of(name), "authorized_operations": may, "partitions": partitions}
             topics.append(SimpleNamespace(error_code=0, **known))
-        brokers = [SimpleNamespace(node_id=node) for node in sorted({log.leader for log in self.logs.values()})]
+        living = sorted({log.leader for log in self.logs.values() if log.leader >= 0})
+        brokers = [SimpleNamespace(node_id=node) for node in living]
         return SimpleNamespace(topics=topics, cluster_id="fake", brokers=brokers)
 
     def _of(self, topic: str) -> list[tuple[int, Log]]:
@@ -183,7 +191,7 @@ class FakeBrokers:
         self.before_fetch(self.asked.count("Fetch"))
         topic, asked = request.topics[0], request.topics[0].partitions[0]
         by_id = {self.id_of(name): name for name, _ in self.logs}
-        name = by_id.get(topic.topic_id) if topic.topic_id else topic.topic
+        name = by_id.get(topic.topic_id) if topic.topic_id and topic.topic_id.int else topic.topic
         log = self.logs[name, asked.partition] if name is not None else Log(leader=-1)
         said = SimpleNamespace(
             partition_index=asked.partition, error_code=0, high_watermark=log.end, log_start_offset=log.start,

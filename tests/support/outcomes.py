@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.delta_tables import at
+from txnlib.ask.report import FindingPlaces, Report
 from txnlib.ask.rows import Filter, Row, Rows
 from txnlib.ask.run_result import Outcome, Written, results_of
-from txnlib.ask.summary import FindingPlaces, Summary
 
 AS_OF = 1_795_246_961_899
 ENDED = AS_OF + 7_200_000
@@ -30,8 +30,10 @@ TRANSACTION = {
     "application": None,
     "explanation": "it is so",
     "safe_from": None,
+    "ends_by": at(AS_OF + 900_000),
+    "holds": True,
 }
-SUMMARY = Summary(
+REPORT = Report(
     "blue",
     AS_OF,
     "given",
@@ -41,6 +43,7 @@ SUMMARY = Summary(
         "transactions": {"HANGING": 2, "OPEN": 1},
         "findings": {"WARNING": 1},
         "in_doubt": {"OVERDUE": 1},
+        "holding": {"HANGING": 1},
     },
     captured_to_ms=AS_OF,
     partitions_read=3,
@@ -81,7 +84,7 @@ class Stored(Rows):
         return {("COMPLETE",): 2, ("PARTIAL",): 1}
 
 
-def outcome(summary: Summary = SUMMARY, **rows: list[Row]) -> Outcome:
+def outcome(report: Report = REPORT, **rows: list[Row]) -> Outcome:
     broker = {"broker": "3", "partitions_with_late_transactions": 4, "oldest_ongoing_start": at(AS_OF - 1_500)}
     stored = {"open_transactions": [TRANSACTION], "partitions": [lag()], "brokers": [broker], **rows}
     return Outcome(
@@ -92,6 +95,6 @@ def outcome(summary: Summary = SUMMARY, **rows: list[Row]) -> Outcome:
         finished_ms=ENDED,
         run_id="blue-1",
         written={"segments": Written(23, 1.5)},
-        found=results_of(Stored(stored), summary, ENDED),  # type: ignore[arg-type]
+        found=results_of(Stored(stored), report, ENDED),  # type: ignore[arg-type]
         in_doubt={"OVERDUE": 1},
     )

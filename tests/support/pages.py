@@ -13,8 +13,9 @@ from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.events import Stamps, story_events
 from txnlib.ask.explain import Story
 from txnlib.ask.explain_text import Explained
-from txnlib.ask.extents import VerdictExtent
-from txnlib.ask.summary import PREPARED, FindingPlaces, Summary
+from txnlib.ask.extents import Reach
+from txnlib.ask.report import FindingPlaces, Report
+from txnlib.ask.verdict_names import PREPARED
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.core.verdicts.transaction_outcome import WholeOutcome
 from txnlib.page.page_rows import Page
@@ -59,9 +60,10 @@ def transaction(**fields: Any) -> dict[str, Any]:
     row |= {
         "last_stable_offset": 24, "lag_offsets": 187, "lag_bytes": 7_400, "is_holder": True,
         "blocking_transactional_id": "payments-batch-7", "safe_from": None, "late_by": None,
+        "holds": True, "ends_by": None, "not_before": None, "high_watermark": 211, "end_offset": 211,
     }  # fmt: skip
     row |= {
-        "effect": "drops 1 record here, from offset 24 on", "notes": ["permissions: Alter"],
+        "effect": "drops 1 record here, from offset 24 on", "notes": ["look twice"],
         "places": ["payments-0 offset 24"], "command_for_old_brokers": None, "safety": [],
     }  # fmt: skip
     row |= {"blocking_producer_id": 1001, "next_blocking_offset": None, "next_blocking_producer_id": None}
@@ -108,7 +110,7 @@ def story(row: Mapping[str, Any]) -> Story:
         {**own, "offset": 4, "timestamp_ms": START + 60, "state": "CompleteAbort", "partitions": []},
     ]
     stamps = Stamps([start - 1, start + 9], [START + 50, START + 60_000])
-    events = story_events(dict(row), batches, stamps, records)
+    events = story_events(dict(row), batches, stamps, records, (), {start - 1: (row["transactional_id"], 1)})
     evidence = [
         {**each, "printed": [f"baseOffset: {each['offset']} lastOffset: {each['offset']}"]} for each in row["evidence"]
     ]
@@ -133,21 +135,21 @@ def broken() -> TransactionOnPartitions:
     return TransactionOnPartitions("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", records, rows)
 
 
-def extent(*rows: Mapping[str, Any]) -> VerdictExtent:
+def extent(*rows: Mapping[str, Any]) -> Reach:
     """What these transactions hold, each the producer of one."""
-    held = [dict(row) for row in rows if row["blocking_producer_id"] == row["producer_id"]]
+    held = [dict(row) for row in rows if row["holds"]]
     hold = {"held": len(held), "holding": len(held), "held_offsets": sum(row["lag_offsets"] for row in held)}
-    reasons = tuple(Counter(row["reason"] for row in rows).most_common())
+    reasons = tuple(Counter(str(row["reason"]) for row in rows).most_common())
     places = tuple(held[:2])
     since = {"since_ms": START, "is_since_proven": True} if held else {}
-    return VerdictExtent(len(rows), len(rows), len(rows), **hold, **since, places=places, reasons=reasons)
+    return Reach(len(rows), len(rows), len(rows), **hold, **since, places=places, reasons=reasons)
 
 
 def planned(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "command_for_old_brokers": f"{TOOL} abort --producer-id 1001"}
 
 
-def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **fields: Any) -> Page:
+def page(*rows: Mapping[str, Any], report: Mapping[str, Any] | None = None, **fields: Any) -> Page:
     """A page with these open transactions; what is not given is as in a small cluster where all was read."""
     sections: dict[str, list[Any]] = {}
     verdicts: dict[str, int] = {}
@@ -156,21 +158,22 @@ def page(*rows: Mapping[str, Any], summary: Mapping[str, Any] | None = None, **f
         sections.setdefault(PREPARED if row["verdict"] == "OPEN" else row["verdict"], []).append(row)
         verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
         actions[row["action"]] = actions.get(row["action"], 0) + 1
-    shown = Summary(
+    shown = Report(
         "quickstart",
         AS_OF,
         "given",
         "/data/out",
         "4.1.1",
-        {"verdicts": verdicts, "transactions": verdicts},
-        sections,
-        actions,
+        counts={"verdicts": verdicts, "transactions": verdicts},
+        transactions=sections,
+        actions=actions,
+        first="abort payments-0 from offset 24 by hand" if "ABORT" in actions else "",
         brokers=2,
     )
     reach = {name: extent(*[row for row in rows if row["verdict"] == name]) for name in verdicts}
     shown = replace(shown, captured_to_ms=AS_OF, extents=reach)
     shown = replace(
-        shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(summary or {})
+        shown, partitions_read=12, partitions_known=14, coordinators_read=5, coordinators_known=5, **(report or {})
     )
     harmed = [
         {"topic": "payments", "partition": i, "status": ("", "MISSING", "DAMAGED")[i % 3]} for i in range(7) if i % 3
@@ -238,7 +241,7 @@ def full_page() -> Page:
     more |= {"ended": (ended,), "ended_known": 1, "broken": [broken()]}
     endings = [{**ended, "as_of": AS_OF}]
     more["known"] = acknowledged_of(held(start_offset=90))
-    return page(*rows, summary=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, endings=endings)
+    return page(*rows, report=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, endings=endings)
 
 
 def acknowledged_of(row: Mapping[str, Any]) -> Acknowledged:

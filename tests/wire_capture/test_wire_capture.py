@@ -113,6 +113,38 @@ def test_a_topic_that_is_created_again_within_a_call_is_a_new_log(
     assert "topic was created again" in whole(fake, tmp_path).notes[0]
 
 
+def again() -> Log:
+    """The log of a topic that was created again, with other records."""
+    log = Log()
+    for number in range(25):
+        log.append(at_ms=5_000 + number)
+    return log
+
+
+@pytest.mark.parametrize("at", range(5, 15))
+def test_a_topic_without_id_that_is_created_again_within_a_call_is_a_new_log(
+    fake: FakeBrokers, tmp_path: Path, at: int
+) -> None:
+    """Brokers before topic ids: its first batch is another one."""
+    fake.newest_version, fake.has_topic_ids = 12, False
+
+    def create_again(number: int) -> None:
+        if number == at:
+            fake.logs[ORDERS] = again()
+
+    fake.before_fetch = create_again
+    expected = "fetched again: its first batch is not the one that was fetched: its topic was created again, or cleaned"
+    assert whole(fake, tmp_path).notes == [expected]
+
+
+def test_a_topic_without_id_that_was_created_again_since_is_a_new_log(fake: FakeBrokers, tmp_path: Path) -> None:
+    fake.newest_version, fake.has_topic_ids = 12, False
+    assert whole(fake, tmp_path).notes == []
+    assert whole(fake, tmp_path).notes == []
+    fake.logs[ORDERS] = again()
+    assert whole(fake, tmp_path).notes[0].startswith("fetched again: its first batch is not the one that was fetched")
+
+
 def test_a_log_that_a_leader_cut_and_wrote_again_between_two_calls_is_fetched_again(
     fake: FakeBrokers, tmp_path: Path
 ) -> None:

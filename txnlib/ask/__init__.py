@@ -3,8 +3,7 @@
 `main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each
 command:
 
-* `report` with `headline`, `report_text` and `report_entries`: what is wrong, and what to do; `summary` and `extents`
-  gather it
+* `report`: the report as data; `report_rows` and `extents` read it, `entries` and `report_text` tell it
 * `episode` with `events`: what both logs show in order of time, and its outcome; the answer of the three that follow
 * `explain` with `explain_text` and `picture`: the story of one open transaction
 * `transaction` with `broken_transactions`, `timeline`: one transaction on all partitions, and histories
@@ -12,7 +11,7 @@ command:
 * `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool
 * `capture`, `completion`: logs over the wire, and completion in a shell
-* `run_result`: a run for programs; `atomic_file` writes files
+* `run_result`: a run for programs; `verdict_names`: what counts as which verdict; `atomic_file` writes files
 
 `subject` reads the words of a command that name a partition or an id; `own_command` prints commands that can be pasted
 anywhere.

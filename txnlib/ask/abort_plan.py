@@ -9,12 +9,12 @@ from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import SCRIPT, CommandOutput
-from txnlib.ask.extents import counted_as
 from txnlib.ask.grid import command_lines, folded
-from txnlib.ask.rows import Row, StoredRun
+from txnlib.ask.rows import Row, StoredRun, ms
 from txnlib.ask.subject import equal
+from txnlib.ask.verdict_names import counted_as, named
 from txnlib.core import kafka_commands
-from txnlib.core.display import BOOTSTRAP, instant, printable, told
+from txnlib.core.display import BOOTSTRAP, instant, not_before, printable, told
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
 from txnlib.core.tables.abort_plan import Condition, after, before, obstacle
@@ -34,7 +34,8 @@ def abort_plan(
     """The rows of abort_plan, in order, with this topic, action and verdict. Columns: the view `abort-plan`, and
     CHECKS."""
     where = [*counted_as(verdict), *equal(topic=topic, action=action)]
-    return run.rows("abort_plan", (*shown("abort-plan"), *CHECKS), where, order='"number"', limit=limit)
+    columns = (*shown("abort-plan"), *CHECKS)
+    return [named(row) for row in run.rows("abort_plan", columns, where, order='"number"', limit=limit)]
 
 
 # ---- The plan of an audit as text: a table of the actions, then the steps of each
@@ -48,17 +49,32 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
         shown("abort-plan"),
         flat,
         shown=shown("abort-plan", is_wide=False),
-        tail=partial(_groups, rows),
+        tail=partial(_text, rows),
         whole=lambda: rows,
         others={SCRIPT: script},
     )
 
 
-def _groups(rows: Sequence[Row], width: int) -> str:
+def _text(rows: Sequence[Row], width: int) -> str:
     """The steps of all rows in their order; those that need no command, and for the same reason, where the first one
-    stands."""
+    stands. At last the permissions that all of them need."""
     groups = grouped(rows, lambda row: (row["action"], row["reason"]) if row["command"] is None else row["number"])
-    return "".join(f"{line}\n" for each in groups.values() for line in _group(each, width))
+    lines = [line for each in groups.values() for line in _group(each, width)]
+    needed = permissions_of(rows)
+    if needed:
+        lines += ["", "PERMISSIONS", *(line for each in needed for line in folded(f"   {each}", width))]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def permissions_of(rows: Sequence[Row]) -> list[str]:
+    """What the commands of a plan need, each said once."""
+    checks = (step["command"] for row in rows for step in (*(row["before"] or ()), *(row["after"] or ())))
+    return kafka_commands.permissions([*filter(None, (row["command"] for row in rows)), *checks])
+
+
+def waits_until(row: Row) -> list[str]:
+    """The line that stands in front of a command that has to wait."""
+    return [] if row["not_before"] is None else [f"# not before {not_before(ms(row['not_before']) or 0)}"]
 
 
 def _group(rows: Sequence[Row], width: int) -> list[str]:
@@ -90,6 +106,7 @@ def _steps(row: Row, width: int) -> list[str]:
     said = [
         ("no abort now, because", because),
         *(each for step in row["before"] or () for each in _checked("before", step)),
+        *(("", line) for line in waits_until(row) if row["command"] is not None),
         (_when(row), row["command"]),
         ("or", None if old is None else f"{old}   (brokers before 3.0)"),
         ("effect", row["effect"]),
@@ -179,7 +196,9 @@ run() {{
 def abort_plan_script(rows: Sequence[Row], run_id: str, as_of: str) -> str:
     """A Bash script. `as_of`: the instant of the audit, as text."""
     head = _HEAD.format(run=printable(run_id), as_of=as_of)
-    return head + "".join(map(_step, rows)) + "\nprintf 'done\\n' >&2\n"
+    steps = "".join(map(_step, rows))
+    needed = kafka_commands.permissions(line for line in steps.splitlines() if not line.startswith("#"))
+    return f"{head}{_comment(needed)}{steps}\nprintf 'done\\n' >&2\n"
 
 
 def _step(row: Row) -> str:
@@ -189,6 +208,7 @@ def _step(row: Row) -> str:
         steps = [step["command"] for step in row["before"] or ()]
         known = [
             *(f"before   {each}" for each in steps),
+            *waits_until(row),
             *([f"{_when(row):<8} {row['command']}"] if row["command"] else []),
         ]
         return _comment([f"{title}: {problem}", *known, *(f"note     {note}" for note in row["notes"] or ())])
@@ -207,4 +227,4 @@ def _condition(condition: Condition) -> str:
 
 
 def _comment(lines: Sequence[str]) -> str:
-    return "\n" + "".join(f"# {printable(line)}\n" for line in lines)
+    return "".join(["\n", *(f"# {printable(line).removeprefix('# ')}\n" for line in lines)]) if lines else ""

@@ -25,8 +25,8 @@ from pydantic import (
     model_validator,
 )
 
-from txnlib.ask.extents import name_of
 from txnlib.ask.rows import KEY, Filter, Key, Row, StoredRun, key_of
+from txnlib.ask.verdict_names import PREPARED, name_of
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.schema import shown
 from txnlib.errors import ConfigError
@@ -35,7 +35,7 @@ from txnlib.errors import ConfigError
 MOST_MATCHED: Final = 10_000
 #: Keys of an entry that rows must match, if given.
 _MATCHED: Final = (*KEY, "transactional_id")
-_TRANSACTION: Final = (*KEY, "transactional_id", "verdict", "reason", "runs_seen")
+_TRANSACTION: Final = (*KEY, "transactional_id", "verdict", "reason", "runs_seen", "holds", "blocked_offsets")
 _FINDING: Final = shown("report: findings")
 
 
@@ -117,25 +117,22 @@ class Acknowledged:
     ended: Sequence[Acknowledgement] = ()
     idle: Sequence[Acknowledgement] = ()
 
-    def of_verdict(self, verdict: str) -> set[Key]:
-        """The keys of the acknowledged transactions with a verdict."""
-        return {key for key, (row, _) in self.transactions.items() if row["verdict"] == verdict}
-
     def of_name(self, name: str) -> set[Key]:
-        """The same of what counts as a verdict, or as LOOKS_LATE."""
-        return {key for key, (row, _) in self.transactions.items() if name_of(row["verdict"], row["reason"]) == name}
+        """The keys of the acknowledged transactions that count as a verdict, or as LOOKS_LATE or PREPARED."""
+        name = "OPEN" if name == PREPARED else name
+        return {key for key, (row, _) in self.transactions.items() if name_of(row) == name}
 
     def entry_of(self, row: Row) -> Acknowledgement | None:
         """The entry that matches an open transaction."""
         return self.transactions.get(key_of(row), (row, None))[1]
 
     def remaining(self, counts: Mapping[str, Any]) -> dict[str, Any]:
-        """The counts of a summary (`Summary.counts`) without what is acknowledged."""
+        """The counts of a report (`Report.counts`) without what is acknowledged."""
         rows = [row for row, _ in self.transactions.values()]
         known = {
-            "verdicts": Counter(row["verdict"] for row in rows),
-            "alarms": Counter(name_of(row["verdict"], row["reason"]) for row in rows),
-            "new": Counter(name_of(row["verdict"], row["reason"]) for row in rows if row["runs_seen"] == 1),
+            "verdicts": Counter(map(name_of, rows)),
+            "new": Counter(name_of(row) for row in rows if row["runs_seen"] == 1),
+            "holding": Counter(name_of(row) for row in rows if row["holds"] and row["blocked_offsets"]),
             "findings": self.severities,
         }
         return {

@@ -78,6 +78,8 @@ def broken_transactions(run: StoredRun, most: int) -> list[TransactionOnPartitio
     """The first split or half-marked transactions, split ones first."""
     order = '"marker", "transactional_id", "transaction_number"'
     is_broken: list[Filter] = [("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None)]
+    if run.topic is not None:
+        is_broken.append(("topic", "=", run.topic))
     odd = run.rows("transaction_outcomes", KEY, is_broken, order=order, limit=BROKEN_ROWS)
     keys = list(dict.fromkeys(tuple(row[name] for name in KEY) for row in odd))[:most]
     if not keys:

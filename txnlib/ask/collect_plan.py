@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -13,7 +13,9 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import wrapped
 from txnlib.ask.grid import command_lines
+from txnlib.ask.report import INSTANTS_ASSUMED
 from txnlib.ask.rows import Row, StoredRun, column_names
+from txnlib.ask.subject import GROUPS_TOPIC
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import BOOTSTRAP, counted, printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -21,7 +23,7 @@ from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka_commands import option, refusal
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.reason import Reason
-from txnlib.errors import UsageError
+from txnlib.errors import TxnlibError, UsageError
 
 Place = tuple[str, int]
 
@@ -37,26 +39,29 @@ NEEDS: Final[Mapping[str, str]] = {
     "GROUPS": "only if it matters which groups wait",
 }
 COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
-GROUPS_TOPIC: Final = "__consumer_offsets"
 #: The columns of `coverage` that decide whether a copy shows absence.
 READ: Final = ("source", "log_start_offset", "read_from_offset", "damaged_offset", "tail", "is_decoded", "status")
 _COVERAGE: Final = (
     *READ,
-    *column_names("topic partition broker leader is_leader is_judged high_watermark is_nothing_open detail"),
+    *column_names(
+        "topic partition broker leader is_leader is_judged high_watermark is_nothing_open detail captured_at"
+    ),
 )
 _NOT_ENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     """What to copy, most useful first, and the command for each broker."""
-    columns = ("topic", "partition", "coordinator_partition", "verdict", "reason")
+    columns = ("topic", "partition", "producer_id", "transactional_id", "coordinator_partition", "verdict", "reason")
     undecided = run.rows("open_transactions", columns, [("verdict", "=", "UNKNOWN")])
     listed: Counter[Place] = Counter()
     for row in run.rows("transactional_ids", ("partitions",), [("state", "IN", _NOT_ENDED)]):
         listed.update((each["topic"], each["partition"]) for each in row["partitions"] or ())
     opened = run.grouped("open_transactions", ("topic", "partition"), "count(*)")
     places = {(topic, partition) for topic, partition in opened}
-    return collect_plan_output(to_collect(run.rows("coverage", _COVERAGE), undecided, listed, places))
+    coverage = run.rows("coverage", _COVERAGE)
+    is_assumed = any(row["captured_at"] is None for row in coverage if row["status"] != "MISSING")
+    return collect_plan_output(to_collect(coverage, undecided, listed, places), is_instant_assumed=is_assumed)
 
 
 def to_collect(
@@ -76,9 +81,14 @@ def to_collect(
             leaders = [row["leader"] for row in rows if row["leader"] is not None]  # if capture.json names it
             what = {"need": need, "topic": place[0], "partition": place[1], "broker": next(iter(leaders), None)}
             found.append({**what, "undecided": waiting.get(place, 0), "why": why})
+    if not any(topic == TRANSACTION_STATE_TOPIC for topic, _ in copies):
+        what = {"need": "COORDINATOR_MISSING", "topic": TRANSACTION_STATE_TOPIC, "partition": None, "broker": None}
+        lost = len({(row["producer_id"], row["transactional_id"]) for row in undecided})
+        found.append({**what, "undecided": lost, "why": "no copy of any of its partitions"})
     for broker in _without_checkpoints(coverage):
         what = {"need": "CHECKPOINTS", "topic": None, "partition": None, "broker": broker}
         found.append({**what, "undecided": 0, "why": NEEDS["CHECKPOINTS"]})
+    found = _with_coordinators_as_one(found, copies, undecided)
     order = list(NEEDS)
 
     def use(row: Row) -> tuple[int, int, str, int, str]:
@@ -88,19 +98,38 @@ def to_collect(
     return [{"number": number, **row} for number, row in enumerate(sorted(found, key=use), start=1)]
 
 
+def _with_coordinators_as_one(
+    found: list[Row], copies: Mapping[Place, list[Row]], undecided: Sequence[Row]
+) -> list[Row]:
+    """The needs, with one row for all coordinator partitions if none of them was captured."""
+    lost = [row for row in found if row["need"] == "COORDINATOR_MISSING"]
+    if len(lost) < 2 or len(lost) < sum(topic == TRANSACTION_STATE_TOPIC for topic, _ in copies):
+        return found
+    waiting = len(
+        {(row["producer_id"], row["transactional_id"]) for row in undecided if row["reason"] in _OF_COORDINATOR}
+    )
+    why = f"no coordinator partition was captured: {NEEDS['COORDINATOR_MISSING']}"
+    one = {**lost[0], "partition": None, "broker": None, "undecided": waiting, "why": why}
+    return [one, *(row for row in found if row not in lost)]
+
+
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
-    """Partition -> number of undecided transactions that a better copy of it may decide."""
-    unclear = [
-        place for place, rows in copies.items() if place[0] == TRANSACTION_STATE_TOPIC and not shows_absence(rows)
-    ]
-    waiting: Counter[Place] = Counter()
+    """Partition -> number of undecided transactions that a better copy of it may decide; each counts once, on however
+    many partitions it is undecided."""
+    coordinators = [place for place in copies if place[0] == TRANSACTION_STATE_TOPIC]
+    unclear = [place for place in coordinators if not shows_absence(copies[place])]
+    waiting: dict[Place, set[tuple[int, str | None]]] = defaultdict(set)
     for row in undecided:
         number = row["coordinator_partition"]
+        places: Sequence[Place] = ()
         if row["reason"] in _OF_PARTITION:
-            waiting[row["topic"], row["partition"]] += 1
+            places = [(row["topic"], row["partition"])]
         elif row["reason"] in _OF_COORDINATOR:
-            waiting.update(unclear if number is None else [(TRANSACTION_STATE_TOPIC, number)])
-    return waiting
+            # Nobody's transaction may belong to any coordinator.
+            places = (unclear or coordinators) if number is None else [(TRANSACTION_STATE_TOPIC, number)]
+        for place in places:
+            waiting[place].add((row["producer_id"], row["transactional_id"]))
+    return {place: len(transactions) for place, transactions in waiting.items()}
 
 
 def _need(place: Place, rows: Sequence[Row], waiting: int, listed: int, is_open: bool) -> tuple[str, str]:
@@ -195,14 +224,16 @@ NAMED: Final = 50
 _NOTHING: Final = "nothing is missing: every partition that is named was captured whole\n"
 
 
-def collect_plan_output(rows: Sequence[Row]) -> CommandOutput:
+def collect_plan_output(rows: Sequence[Row], *, is_instant_assumed: bool = False) -> CommandOutput:
     """One row per copy to collect, then the commands."""
+    head = f"{INSTANTS_ASSUMED}\n\n" if is_instant_assumed else ""
     if not rows:
-        return CommandOutput(COLUMNS, rows, page=lambda _: _NOTHING, whole=list)
+        return CommandOutput(COLUMNS, rows, page=lambda _: head + _NOTHING, whole=list)
     more = f"and {len(rows) - SHOWN} more (--format csv has all)\n" if len(rows) > SHOWN else ""
     text = "".join(f"{line}\n" for line in commands(rows))
     kept = ("need", "topic", "partition", "broker", "why")
-    return CommandOutput(COLUMNS, rows, kept=kept, people=rows[:SHOWN], tail=f"{more}\n{text}", whole=lambda: rows)
+    tail = f"{more}\n{text}"
+    return CommandOutput(COLUMNS, rows, head=head, kept=kept, people=rows[:SHOWN], tail=tail, whole=lambda: rows)
 
 
 def commands(rows: Sequence[Row]) -> list[str]:
@@ -239,6 +270,8 @@ def _selection(rows: Sequence[Row]) -> str:
 
 
 LOCATED: Final = ("transactional_id", "coordinator_partition", "folder", "files")
+#: Kafka's default of transaction.state.log.num.partitions.
+DEFAULT: Final = 50
 #: Files in the folder of a partition, without indexes, which are not read; and in the root of the log directory.
 FILES: Final = ("*.log", "*.snapshot", "leader-epoch-checkpoint")
 CHECKPOINTS: Final = ("replication-offset-checkpoint", "log-start-offset-checkpoint")
@@ -250,14 +283,34 @@ def locate(options: Namespace) -> CommandOutput:
     ids = [*options.ids, *options.transactional_id]
     if not ids:
         raise UsageError("locate needs a transactional id")
-    if options.partitions < 1:
-        raise UsageError(
-            f"--partitions {options.partitions}: expected 1 or more (transaction.state.log.num.partitions)"
-        )
-    rows = [_located(name, partition_for(name, options.partitions)) for name in ids]
+    partitions, note = _partitions(options)
+    if partitions < 1:
+        raise UsageError(f"--partitions {partitions}: expected 1 or more (transaction.state.log.num.partitions)")
+    rows = [_located(name, partition_for(name, partitions)) for name in ids]
     folders = sorted({(row["coordinator_partition"], row["folder"]) for row in rows})
     tail = partial(_what_to_copy, [folder for _, folder in folders])
-    return CommandOutput(LOCATED, rows, shown=LOCATED[:3], tail=tail)
+    return CommandOutput(LOCATED, rows, shown=LOCATED[:3], tail=tail, notes=note)
+
+
+def _partitions(options: Namespace) -> tuple[int, list[str]]:
+    """The number of coordinator partitions: as given, else as an audit found it, else Kafka's default, with a note."""
+    if options.partitions is not None:
+        return options.partitions, []
+    from txnlib.ask.delta_rows import default_root, open_run, open_tables  # takes 0.1 s, which other commands can skip
+
+    try:
+        run = open_run(open_tables(options.tables or default_root()))
+    except TxnlibError:
+        if options.tables is not None:
+            raise
+        of_kafka = "transaction.state.log.num.partitions"
+        return DEFAULT, [f"assumed: {DEFAULT} partitions, Kafka's default of {of_kafka}; give --partitions or --tables"]
+    found = run.settings["coordinator_partitions"]
+    return (
+        (found, [f"{found} partitions, as in run {run.run_id}"])
+        if found
+        else (DEFAULT, [f"assumed: {DEFAULT} partitions"])
+    )
 
 
 def _located(name: str, partition: int) -> Row:

@@ -38,6 +38,8 @@ class CommandOutput:
     people: Sequence[Row] | None = None
     #: For programs: the whole output, if it is more than the rows.
     whole: Callable[[], object] | None = None
+    #: For people: what stands for no rows.
+    empty: str = "none"
     #: For stderr: what the output lacks.
     notes: Sequence[str] = field(default_factory=tuple)
     #: 1 if the command did only a part of what it was asked for.
@@ -60,6 +62,6 @@ class CommandOutput:
         chosen = self.columns if is_wide or self.shown is None else self.shown
         body = grid(chosen, rows, form, width=WIDEST if is_wide and width is not None else width, kept=self.kept)
         room = text_width(width)
-        body += "" if rows else "none\n"
+        body += "" if rows else f"{self.empty}\n"
         head = self.head if width is None else fold(self.head, room)
         return f"{head}{body}{self.tail if isinstance(self.tail, str) else self.tail(room)}"

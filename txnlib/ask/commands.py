@@ -7,7 +7,7 @@ from argparse import Action, ArgumentError, ArgumentParser, ArgumentTypeError, R
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from txnlib.ask.command_output import FORMS, KAFKA, SCRIPT
 from txnlib.ask.grid import TABLE
@@ -71,18 +71,17 @@ _SOME: Final[Mapping[str, dict[str, Any]]] = {
     "--topic": _ONLY_TOPIC,
     "--limit": {"type": _at_least_one, "metavar": "N", "help": "Only the first N"},
 }
-# The names of Verdict (and `extents.LOOKS_LATE`), Action and Severity. Their modules take longer to load than some
-# answers.
+# The names of Verdict (and `verdict_names.LOOKS_LATE`), Action and Severity. Their modules take long to load.
 _VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN", "LOOKS_LATE")
 _ACTIONS: Final = (
     "ABORT",
-    "ABORT_LATER",
     "ABORT_AS_DECIDED",
     "END_AT_COORDINATOR",
     "REVIVE_COORDINATOR",
-    "DO_NOT_ABORT",
+    "ABORT_LATER",
     "WAIT",
     "CAPTURE_MORE",
+    "DO_NOT_ABORT",
     "CHECK_TIMESTAMPS",
 )
 _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
@@ -98,8 +97,9 @@ _PARTITION: Final = {
 COMMANDS: Final[Mapping[str, Command]] = {
     "report": Command(
         "Print the report of an audit: what is wrong, why, and what to do",
-        "ask.report:answer",
+        "ask.report_text:answer",
         options={
+            "--topic": {"metavar": "TOPIC", "help": "Only what is open on this topic, what holds it, and what to do"},
             "--html": {"metavar": "FILE", "help": "Also write the report as an HTML page"},
             "--acknowledged": {"metavar": "FILE.toml", "help": "What is known, which moves down in the report"},
         },
@@ -154,11 +154,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         options={
             "where": {
                 "nargs": "+",
-                "metavar": "PLACE|ID",
-                "help": (
-                    "payments-0@24 or payments 0 24: the transaction that begins there; payments-0: the first one"
-                    " there; or a transactional id, or a producer id"
-                ),
+                "metavar": "PLACE|TOPIC|ID",
+                "help": "payments-0@24, payments 0 24: the transaction that begins there; payments-0: the first there;"
+                " payments: what holds each partition of the topic; or a transactional id, or a producer id",
             },
         },
         example="payments-0@24",
@@ -211,7 +209,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "collect-plan": Command("List what else to copy, from which broker, and why", "ask.collect_plan:answer"),
     "locate": Command(
-        "Find the partition of __transaction_state of a transactional id, and what to copy. Needs no tables",
+        "Find the partition of __transaction_state of a transactional id, and what to copy",
         "ask.collect_plan:locate",
         Reads.NOTHING,
         {
@@ -222,13 +220,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "metavar": "ID",
                 "help": "The same, can be repeated",
             },
+            "--tables": {"metavar": "PATH", "help": "The --output of an audit that knows the number of partitions"},
             "--partitions": {
                 "type": int,
-                "default": 50,
                 "metavar": "N",
-                "help": (
-                    "Number of partitions of __transaction_state: transaction.state.log.num.partitions (default: 50)"
-                ),
+                "help": "Number of partitions of __transaction_state (default: as an audit found it, else 50)",
             },
         },
         "payments-batch-7 --partitions 5",
@@ -375,6 +371,9 @@ class _CommandParser(ArgumentParser):
             if not near:
                 raise
             raise ArgumentError(action, f"invalid choice: {value!r}{near}") from error
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n{self.format_usage()}")
 
 
 class _WholeParser(_CommandParser):

@@ -221,7 +221,7 @@ def chosen_runs(tables: Tables, *, run_id: str | None = None, as_of: str | None 
     if run_id is not None:
         chosen = [row for row in chosen if row["run_id"] == run_id]
     if as_of is not None:
-        chosen = [row for row in chosen if ms(row["as_of"]) == parse_instant(as_of)]
+        chosen = _at(chosen, parse_instant(as_of))
     if not chosen:
         raise _no_run(tables, str(run_id or as_of))
     return chosen
@@ -235,6 +235,12 @@ def _no_run(tables: Tables, named: str) -> UsageError:
 
 def _lists_runs(tables: Tables) -> str:
     return f"{own_command(tables.root, 'runs')} lists all runs"
+
+
+def _at(rows: Sequence[Row], as_of_ms: int) -> list[Row]:
+    """The runs of an instant, which may be given as it is displayed: in whole seconds."""
+    exact = [row for row in rows if ms(row["as_of"]) == as_of_ms]
+    return exact or [row for row in rows if (ms(row["as_of"]) or 0) // 1000 * 1000 == as_of_ms]
 
 
 def open_run(tables: Tables, *, run_id: str | None = None, as_of: str | None = None) -> StoredRun:
@@ -317,7 +323,7 @@ def _named_run(tables: Tables, name: str) -> Row:
         as_of_ms = parse_instant(name)
     except UsageError as error:
         raise _no_run(tables, name) from error
-    by_instant = [row for row in rows if ms(row["as_of"]) == as_of_ms]
+    by_instant = _at(rows, as_of_ms)
     if len(by_instant) != 1:
         raise UsageError(f"{len(by_instant)} runs are as of {name}", hint=_lists_runs(tables))
     return by_instant[0]

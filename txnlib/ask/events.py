@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
+from types import MappingProxyType
 from typing import Final
 
 from txnlib.ask.episode import (
@@ -28,16 +29,19 @@ from txnlib.ask.episode import (
     Key,
     in_order,
 )
+from txnlib.ask.log_rows import Numbered
 from txnlib.ask.rows import Row
 from txnlib.core.display import counted, printable
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 _COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 PREPARED: Final = frozenset(state.kafka_name for state in PREPARED_STATES)
 _SHOWN_PARTITIONS: Final = 6
+#: ms and rank: a bound of the place of a batch.
+_Limit = tuple[int, int]
 
 
 # ---- The logs of coordinators and of the controller
@@ -123,16 +127,22 @@ class Stamps:
 
 
 def story_events(
-    place: Row, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row], changes: Sequence[Row] = ()
+    place: Row,
+    batches: Sequence[Row],
+    stamps: Stamps,
+    records: Sequence[Row],
+    changes: Sequence[Row] = (),
+    matches: Mapping[int, Numbered] = MappingProxyType({}),
 ) -> list[Event]:
     """The story of `place`, a row of open_transactions: its producer's batches there, and the records of its
     transactional id.
 
     `batches` are rows of record_batches by offset; `records` are rows of coordinator_states by offset, each with the
     number of records that were `left_out` before it. `changes` are rows of `leader_changes` of the partition and of its
-    coordinator's.
+    coordinator's, `matches` the stored ones of the markers (`stored_matches`).
     """
-    written = _batch_events(place, batches, stamps, records)
+    limits = _limits(place, batches, records, matches)
+    written = _batch_events(place, batches, stamps, limits)
     at_coordinator = coordinator_events(records, lambda record: _listed(place, record))
     return list(_folded(in_order(leader_events(changes), at_coordinator, written)))
 
@@ -169,9 +179,11 @@ def gone_batch(place: Row) -> Row:
     return {**known, **dict.fromkeys(unknown)}
 
 
-def _batch_events(place: Row, batches: Sequence[Row], stamps: Stamps, records: Sequence[Row]) -> Iterator[Event]:
+def _batch_events(
+    place: Row, batches: Sequence[Row], stamps: Stamps, limits: Sequence[tuple[_Limit, _Limit]]
+) -> Iterator[Event]:
     opened: int | None = None
-    for batch, (lowest, highest) in zip(batches, _limits(place, batches, records), strict=True):
+    for batch, (lowest, highest) in zip(batches, limits, strict=True):
         first, last, is_marker = batch["base_offset"], batch["last_offset"], batch["is_control"]
         is_gone = not is_marker and batch["records_count"] is None  # see `gone_batch`
         if is_marker:
@@ -238,42 +250,30 @@ def _kind(event: Event) -> tuple[object, ...] | None:
 # ---- The place of a batch among its coordinator's records. The protocol decides where clocks cannot
 
 
-_Limit = tuple[int, int]
 _ANY: Final[tuple[_Limit, _Limit]] = ((-NO_INSTANT_MS, DECISION), (NO_INSTANT_MS, DECISION))
 
 
-def _limits(place: Row, batches: Sequence[Row], records: Sequence[Row]) -> list[tuple[_Limit, _Limit]]:
+def _limits(
+    place: Row, batches: Sequence[Row], records: Sequence[Row], matches: Mapping[int, Numbered]
+) -> list[tuple[_Limit, _Limit]]:
     """The smallest and the largest possible key of each batch of a producer, by offset."""
+    decided = {
+        (record["transactional_id"], record["transaction_number"]): record
+        for record in records
+        if record["state"] in PREPARED and record["timestamp_ms"] is not None
+    }
     limits: list[tuple[_Limit, _Limit]] = []
     ended: Row | None = records[-1] if records else None  # the record that ends what is written before the next marker
     for batch in reversed(batches):
         if batch["is_control"]:
-            ended = _decision_of(place, batch, records)
+            number = matches.get(batch["base_offset"])
+            ended = None if number is None else decided.get(number)
             limits.append(
                 _ANY if ended is None else ((ended["timestamp_ms"], DATA), (_finished_ms(ended, records), DATA))
             )
         else:
             limits.append(_around_data(place, ended, records))
     return limits[::-1]
-
-
-def _decision_of(place: Row, marker: Row, records: Sequence[Row]) -> Row | None:
-    """The Prepare record of a marker: the newest before it whose transaction was not finished yet."""
-    at, kind = clock_ms(marker["max_timestamp_ms"]), marker["control_type"]
-    if at is None:
-        return None
-    prepared = [
-        record
-        for record in records
-        if record["state"] in PREPARED
-        and record["timestamp_ms"] is not None
-        and record["timestamp_ms"] <= at + CLOCKS_DIFFER_MS
-        and record["producer_id"] == place["producer_id"]
-        and (kind is None or record["state"] == f"Prepare{kind.capitalize()}")
-        and lists(record, place)
-    ]
-    newest = max(prepared, key=lambda record: int(record["timestamp_ms"]), default=None)
-    return None if newest is None or _finished_ms(newest, records) < at - CLOCKS_DIFFER_MS else newest
 
 
 def _times_of(decision: Row, records: Sequence[Row]) -> Iterator[tuple[int, Row]]:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.entries import does
 from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, gone_batch, is_stamped, story_events
 from txnlib.ask.explain_text import Explained
-from txnlib.ask.log_rows import RECORD, leader_changes
+from txnlib.ask.log_rows import RECORD, leader_changes, stored_matches
+from txnlib.ask.own_command import own_command
 from txnlib.ask.picture import image
+from txnlib.ask.report import where
+from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
-from txnlib.ask.subject import check_captured, equal, holders_of, holds, open_place
+from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place
+from txnlib.ask.verdict_names import name_of
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -77,8 +82,10 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
     batches, left_out = logs.batches()
     stamps = logs.stamps(batches)
     records = logs.records(_start_ms(start_offset, batches, stamps))
-    events = story_events(logs.verdict, batches, stamps, records, logs.changes(batches, records))
-    holders = holders_of(run, [logs.verdict])
+    markers = [batch["base_offset"] for batch in batches if batch["is_control"]]
+    matches = stored_matches(run, topic, partition, markers, [start_offset])
+    events = story_events(logs.verdict, batches, stamps, records, logs.changes(batches, records), matches)
+    waits = logs.verdict["holds"] is False
     outcome = Explained(
         logs.verdict,
         left_out=[*left_out, *logs.earlier(records)],
@@ -86,14 +93,43 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
         copies=logs.copies(),
         others=logs.others(),
         tables=run.tables.root,
-        holder=next((each for each in holders.values() if not holds(logs.verdict, holders)), None),
+        holder=next(iter(holders_of(run, [logs.verdict]).values()), None) if waits else None,
     )
     return Story(run.cluster, run.run_id, run.as_of_ms, events, outcome)
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The story of one open transaction from both logs. Raises UsageError if no transaction is open there."""
+    """The story of one open transaction from both logs; of a topic, what holds each partition, and the story of what
+    holds one longest. Raises UsageError if no transaction is open there."""
+    topic = " ".join(options.where)
+    if is_captured(run, topic) and not run.number("open_transactions", "count(*)", equal(transactional_id=topic)):
+        return of_topic(run, topic)
     return explain(run, *open_place(run, options.where)).output()
+
+
+def of_topic(run: StoredRun, topic: str) -> CommandOutput:
+    """A line for each partition of a topic that an open transaction holds, those that wait longest first, then the
+    story of the first."""
+    is_holder: list[Filter] = [*equal(topic=topic, holds=True)]
+    order = '"blocks_since" NULLS LAST, "partition"'
+    rows = run.rows("open_transactions", shown("report"), is_holder, order=order, limit=OTHERS)
+    if not rows:
+        raise UsageError(f"nothing is open on {topic}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
+    complete(run, rows)
+    story = explain(run, topic, rows[0]["partition"], rows[0]["start_offset"]).output()
+    told = [
+        f"{where(row)} from offset {row['start_offset']}: {name_of(row)}, {does([row], run.as_of_ms)}" for row in rows
+    ]
+    head = "".join(f"{line}\n" for line in (*told, "", "THE FIRST OF THESE", ""))
+    held = [{"topic": topic, **{name: row[name] for name in _HELD}, "verdict": name_of(row)} for row in rows]
+    return replace(
+        story,
+        head=f"{head}{story.head}",
+        whole=lambda: {"held": held, **(story.whole() if story.whole else {})},  # type: ignore[dict-item]
+    )
+
+
+_HELD: Final = ("partition", "start_offset", "producer_id", "transactional_id", "lag_offsets", "ends_by", "reason")
 
 
 # ---- What is read of both logs
@@ -284,7 +320,9 @@ def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Log
         raise UsageError(
             f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {starts}"
         )
-    verdict = rows[0] | {name: ms(rows[0][name]) for name in ("last_timestamp", "blocks_since", "first_seen")}
+    verdict = rows[0] | {
+        name: ms(rows[0][name]) for name in ("last_timestamp", "blocks_since", "ends_by", "first_seen")
+    }
     judged = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
     return _Logs(run, verdict, here, [*here, *(("source", "=", row["source"]) for row in judged)])
 

@@ -13,10 +13,12 @@ from typing import Any, Final
 from txnlib.ask import episode
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.entries import AS_DECIDED, PLACES, behind_holder, by_hand, last_write, since
 from txnlib.ask.episode import Episode, Event, the_day
 from txnlib.ask.grid import WIDTH, command_lines, folded, instant_json
 from txnlib.ask.own_command import own_command
-from txnlib.ask.report_entries import AS_DECIDED, INDENT, PLACES, behind_holder, by_hand, last_write, since
+from txnlib.ask.report import ends_text
+from txnlib.ask.report_text import INDENT
 from txnlib.ask.rows import Row
 from txnlib.core.copies import End, Role
 from txnlib.core.display import counted, duration, precise_time, printable, size, told, utc_time
@@ -53,7 +55,7 @@ class Explained:
             people=lines(story, is_short=True),
             kept=(heads[0], heads[4], heads[1], heads[3], heads[5]),
             head=_head(story),
-            tail=lambda width: _tail(self, width),
+            tail=lambda width: _tail(self, story.as_of_ms, width),
             whole=lambda: _for_programs(story),
         )
 
@@ -122,7 +124,7 @@ def _head(story: Episode[Explained]) -> str:
     return f"{who}\ncluster {printable(story.cluster)}, {run}\n\n"
 
 
-def _tail(explained: Explained, width: int = WIDTH) -> str:
+def _tail(explained: Explained, as_of_ms: int, width: int = WIDTH) -> str:
     """The conclusions and the records that support them. Sentences are wrapped, commands and records are not."""
     row = explained.verdict
     out = folded(f"  left out: {printable('; '.join(explained.left_out))}", width) if explained.left_out else []
@@ -141,6 +143,7 @@ def _tail(explained: Explained, width: int = WIDTH) -> str:
         ("live", _LIVE[row["kafka_find_hanging"]]),
         ("age", f"last write {last_write(row)}; {proven}"),
         held,
+        *([("ends", ends)] if (ends := ends_text(row["ends_by"], as_of_ms)) else []),
         *(
             ("cause", f"{each['likelihood'].lower()}: {each['cause']}; {each['evidence']}")
             for each in row["causes"] or ()
@@ -201,7 +204,7 @@ def _for_programs(story: Episode[Explained]) -> dict[str, Any]:
 _STEP: Final = ("last_offset", "written_by", "after_ms", "before_ms", "record", "state_after")
 
 #: Fields of the story that are epoch ms here, and ISO-8601 for programs.
-_INSTANTS: Final = ("last_timestamp", "blocks_since", "first_seen", "known_until")
+_INSTANTS: Final = ("last_timestamp", "blocks_since", "ends_by", "first_seen", "known_until")
 
 
 def _with_instants(row: Mapping[str, Any]) -> Row:

@@ -43,6 +43,10 @@ WRAPPED: Final = SENTENCES | {"reason", "verdicts", "partitions", "input", "wher
 #: Least width of a wrapped column, if its words are not longer; evidence is sentences, and dates and JSON in them.
 LEAST_WRAPPED: Final = 24
 _LEAST: Final = {"evidence": 48}
+#: Names, without which no number of a row means anything: the last columns that a narrow terminal leaves out.
+_NAMES: Final = ("topic", "partition", "start_offset", "group_id", "transactional_id", "verdict")
+#: Instants that name the end of a wait: rounded up, as in all sentences about them.
+_ENDS: Final = ("ends_by", "safe_from", "not_before")
 #: Spaces between two columns.
 GAP: Final = 2
 
@@ -78,13 +82,17 @@ def grid(
     if form == CSV:
         return _csv(columns, rows)
     cells = [
-        [told(row[name]) if name in _TOLD and row[name] is not None else cell(row[name]) for name in columns]
+        [
+            told(row[name]) if name in _TOLD and row[name] is not None else cell(row[name], is_end=name in _ENDS)
+            for name in columns
+        ]
         for row in rows
     ]
     if width is None:
         return _padded([heading(name) for name in columns], cells)
     least = {name: least_width(name, [row[at] for row in cells]) for at, name in enumerate(columns)}
-    by_importance = [*(name for name in kept if name in least), *(name for name in columns if name not in kept)]
+    foremost = [*kept, *(name for name in _NAMES if name not in kept)]
+    by_importance = [*(name for name in foremost if name in least), *(name for name in columns if name not in foremost)]
     beside = _fitting(by_importance, least, width)
     below: list[str] = []
     if not {*kept} & least.keys() <= {*beside}:
@@ -214,14 +222,15 @@ def instant_json(ms: int) -> str:
         return f"{ms} ms"
 
 
-def cell(value: Any) -> str:
-    """A value in a grid: a dash for None, partitions as Kafka's tools write them."""
+def cell(value: Any, *, is_end: bool = False) -> str:
+    """A value in a grid: a dash for None, partitions as Kafka's tools write them. `is_end`: rounds an instant up."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
-        return _in_utc(value).strftime("%Y-%m-%d %H:%M:%SZ")
+        rounded = value + timedelta(microseconds=-value.microsecond % 1_000_000) if is_end else value
+        return _in_utc(rounded).strftime("%Y-%m-%d %H:%M:%SZ")
     if isinstance(value, list):
         return ", ".join(printable(_place(each)) for each in value)
     return printable(_text(value))
@@ -244,7 +253,9 @@ def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
 def _csv_cell(value: Any) -> str:
     """A cell that no spreadsheet reads as a formula. Numbers keep their sign."""
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
         return str(value)
     text = ",".join(printable(_place(each)) for each in value) if isinstance(value, list) else printable(value)
     return f"'{text}" if text.startswith(FORMULAS) else text

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from txnlib.ask.rows import Row, StoredRun, column_names, ms
+from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
+
+#: What identifies a transaction of a coordinator: its id, and its number.
+Numbered = tuple[str, int]
 
 #: Columns of a coordinator's record from which an event is made.
 RECORD: Final = column_names(
@@ -43,3 +47,17 @@ def leader_changes(run: StoredRun, topic: str, partition: int, since_ms: int | N
             changed.append(row | {"at_ms": at_ms})
         before = led
     return changed[-SHOWN:]
+
+
+def stored_matches(
+    run: StoredRun, topic: str, partition: int, markers: Collection[int], starts: Collection[int]
+) -> Mapping[int, Numbered]:
+    """The transaction of each marker, and of what is open from each start, by offset, as the audit matched them."""
+    found: dict[int, Numbered] = {}
+    here: list[Filter] = [("topic", "=", topic), ("partition", "=", partition), ("transaction_number", "IS NOT", None)]
+    is_open: list[Filter] = [("first_offset", "IN", starts), ("marker_offset", "IS", None)]
+    for name, where in (("first_offset", is_open), ("marker_offset", [("marker_offset", "IN", markers)])):
+        columns = (name, "transactional_id", "transaction_number")
+        for row in run.rows("transaction_outcomes", columns, [*here, *where], is_optional=True):
+            found[row[name]] = row["transactional_id"], row["transaction_number"]
+    return found

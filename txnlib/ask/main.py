@@ -10,6 +10,7 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,11 @@ def _check_place(read: tuple[Any, ...], options: Namespace) -> None:
         check_captured(read[0], options.topic, getattr(options, "partition", None))
 
 
+def _looked(read: tuple[Any, ...]) -> str:
+    """Where an answer without rows was sought."""
+    return "".join(f" in run {each.run_id} of {each.tables.root}" for each in read if isinstance(each, StoredRun))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Answers one command and returns the exit code. Errors go to stderr."""
     try:
@@ -61,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         answer = answer_of(options.command)(*read, options)
         if not answer.rows:
             _check_place(read, options)
+            answer = replace(answer, empty=f"{answer.empty}{_looked(read)}")
         notes = [*(each.note for each in read if isinstance(each, StoredRun) and each.note), *answer.notes]
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         text = answer.text(options.format, width=width, is_wide=options.wide)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.extents import counted_as
 from txnlib.ask.grid import TABLE
+from txnlib.ask.report_rows import MOST_BLOCKING
 from txnlib.ask.rows import Row, StoredRun
-from txnlib.ask.subject import equal, holders_of, holds
+from txnlib.ask.subject import GROUPS_TOPIC, equal, is_captured
+from txnlib.ask.verdict_names import counted_as, named
 from txnlib.core.application import application_of, compiled
 from txnlib.core.display import counted
 from txnlib.core.finding_catalogue import Finding, Severity
@@ -27,18 +29,11 @@ def answer_open(run: StoredRun, options: Namespace) -> CommandOutput:
     """The open transactions with their verdicts, those that hold a partition first, then those that block the most
     offsets.
 
-    Column `holds`: whether it determines the last stable offset; NULL if that is not known. It blocks more offsets than
-    any other of its partition, so a limit leaves out those that wait before it.
+    A limit leaves out those that wait before any that holds a partition.
     """
-    columns = tuple(dict.fromkeys(name for name in (*shown("open"), "producer_id") if name != "holds"))
     where = [*counted_as(options.verdict), *equal(topic=options.topic)]
-    order = '"blocked_offsets" DESC, "topic", "partition", "start_offset"'
-    rows = run.rows("open_transactions", columns, where, order=order, limit=options.limit)
-    holders = holders_of(run, rows)
-    for row in rows:
-        row["holds"] = holds(row, holders)
-    rows.sort(key=lambda row: row["holds"] is not True)
-    return _listed("open", [{name: row[name] for name in shown("open")} for row in rows])
+    rows = run.rows("open_transactions", shown("open"), where, order=MOST_BLOCKING, limit=options.limit)
+    return _listed("open", [named(row) for row in rows])
 
 
 #: Columns of findings for people, at any width.
@@ -95,13 +90,17 @@ def _where(rows: Sequence[Row], application: object) -> str:
 def answer_groups(run: StoredRun, options: Namespace) -> CommandOutput:
     """The consumer groups that wait for a transaction to end, those that lag most first."""
     order = '"lag_offsets" DESC, "group_id", "topic", "partition"'
-    return _listed("groups", run.rows("blocked_groups", shown("groups"), equal(topic=options.topic), order=order))
+    listed = _listed("groups", run.rows("blocked_groups", shown("groups"), equal(topic=options.topic), order=order))
+    if is_captured(run, GROUPS_TOPIC):
+        return listed
+    unknown = f"not known: no copy of {GROUPS_TOPIC} was captured"
+    return replace(listed, empty=unknown, notes=[unknown])
 
 
 def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:
     """Late transactions: their coordinator still expects them, but they should have ended by now."""
     order = '"transactional_id", "topic", "partition"'
-    return _listed("find-late", run.rows("late_transactions", shown("find-late"), order=order))
+    return _listed("find-late", run.rows("late_transactions", shown("find-late"), counted_as("LATE"), order=order))
 
 
 def answer_coverage(run: StoredRun, options: Namespace) -> CommandOutput:

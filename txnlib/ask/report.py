@@ -1,111 +1,414 @@
-"""`txn-audit report`: the report again, from the tables; as text or as a page."""
+"""The report of a run as data, made once: the answer, what holds partitions, what waits behind, the plan, coverage.
+
+Terminal, page, JSON, messages and exit codes show it, and decide nothing.
+"""
 
 from __future__ import annotations
 
-import re
-import shutil
-from argparse import Namespace
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.atomic_file import check_whole_file, write_whole_file
-from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.grid import STYLES, WIDTH, plain, text_width
-from txnlib.ask.headline import CALM
-from txnlib.ask.headline import answer as answer_of
-from txnlib.ask.own_command import program
-from txnlib.ask.report_text import render
-from txnlib.ask.rows import StoredRun, column_names
-from txnlib.ask.summary import PREPARED, Summary, summarise
+from txnlib.ask.broken_transactions import TransactionOnPartitions
+from txnlib.ask.extents import Reach
+from txnlib.ask.rows import Row, transactions_of
+from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
+from txnlib.core.copies import LeaderBasis
+from txnlib.core.display import counted, duration, elapsed, not_before, printable, size, utc_time
+from txnlib.core.rows import grouped
 
-_COLUMNS: Final = column_names(
-    "section topic partition start_offset producer_id transactional_id reason explanation blocked_offsets safe_to_abort"
-    " command"
+if TYPE_CHECKING:
+    from txnlib.ask.acknowledgements import Acknowledged
+
+#: What a transaction counts as -> what that means for one, and for several, in the order of the report.
+MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
+    "HANGING": ("nobody will ever end it", "nobody will ever end them"),
+    "STUCK": (
+        "its coordinator decided, but the marker does not arrive",
+        "their coordinators decided, but markers do not arrive",
+    ),
+    "LATE": (
+        "its coordinator still expects it, and it is overdue",
+        "their coordinators still expect them, and they are overdue",
+    ),
+    "SUSPECT": ("nobody will end it, but it is young", "nobody will end them, but they are young"),
+    PREPARED: (
+        "a two-phase commit that has been open for long; its owner decides",
+        "two-phase commits that have been open for long; their owners decide",
+    ),
+    "UNKNOWN": ("the captured files do not allow a verdict",) * 2,
+    LOOKS_LATE: (
+        "its client's timestamps are old, but its coordinator still waits",
+        "their clients' timestamps are old, but their coordinators still wait",
+    ),
+    "OPEN": ("in time",) * 2,
+}
+#: Those of which one owner ends all transactions together.
+IN_ONE_CARD: Final = ("LATE", PREPARED, LOOKS_LATE, "OPEN")
+CALM: Final = "nothing hangs, nothing is late, nothing is stuck."
+#: Names that mean that something is wrong, and those that are at least odd.
+_ALARMS: Final = ("HANGING", "STUCK")
+_DOUBTS: Final = ("LATE", "SUSPECT", "UNKNOWN")
+#: Most places of a finding to name.
+SHOWN_PLACES: Final = 3
+#: What to do where instants of copies are not known.
+INSTANTS_ASSUMED: Final = (
+    "no capture.json notes when the copies were taken, so each counts as taken at its newest record: audit again with"
+    " --captured-at TIME, when copying began"
 )
+#: Settings on which verdicts depend: if none of them is assumed, the report does not name any.
+DECISIVE: Final = frozenset({"transaction.max.timeout.ms", "producer.id.expiration.ms"})
+#: Basis of the leaders -> what that means for the reader of a report.
+UNPROVEN: Final[Mapping[str | None, str]] = {
+    LeaderBasis.METADATA_LOG_UNCONFIRMED: "leaders may have changed since, so no abort is called safe",
+    LeaderBasis.METADATA_LOG_STALE: "its broker was dead or cut off when it was copied, so no copy counts as current",
+    LeaderBasis.METADATA_LOG_DAMAGED: "newer records of it are lost, so nothing that depends on leaders is decided",
+}
 
 
-def _results(run: StoredRun, summary: Summary) -> Any:
-    from txnlib.ask.run_result import results_of  # imported here, because text needs no gauges
+@dataclass(frozen=True, slots=True)
+class FindingPlaces:
+    """The findings of one name: how many, what they mean, what to do, and where."""
 
-    return plain(results_of(run, summary))
+    name: str
+    severity: str
+    count: int
+    #: The sentences of the runbook. Code is in backticks.
+    meaning: str
+    advice: str = ""
+    #: The first rows of `findings`; none if the severity is INFO.
+    places: Sequence[Row] = ()
 
-
-# ---- The report on a terminal: fitted to its width, with coloured verdicts. Piped, it is plain text
-
-
-#: Text to highlight -> its style: a heading, or a verdict after its count.
-_HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z ]+[A-Z])\b", re.MULTILINE)
-_ENTRY: Final = re.compile(r"^  (\S.*?)   producer \d+ epoch", re.MULTILINE)
-_LABEL: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
-_COMMAND: Final = re.compile(r"^  (?:do|then)  +(.*\\\n.*|.*)$", re.MULTILINE)
-_CRITICAL: Final = re.compile(r"^  (CRITICAL: .*)$", re.MULTILINE)
-_UNREAD: Final = re.compile(r"^  (0 of \d+ coordinator partitions? read: .*)$", re.MULTILINE)
-_CALM: Final = re.compile(rf"^  ({re.escape(CALM)})", re.MULTILINE)
-_OTHER_STYLES: Final = {PREPARED: "cyan", "LOOKS LATE": "dim"}
-
-
-def terminal_report(summary: Summary, *, is_terminal: bool) -> str:
-    """The report as it is printed."""
-    width = text_width(shutil.get_terminal_size((WIDTH, 40)).columns if is_terminal else None)
-    text = render(summary, width, program())
-    return _styled(text, answer_of(summary).level) if is_terminal else f"{text}\n"
+    @property
+    def where(self) -> str:
+        """The first places in words; empty if there are none."""
+        first = self.places[:SHOWN_PLACES]
+        named = list(dict.fromkeys(filter(None, map(_place_of_finding, first))))
+        more = self.count - len(first)
+        return ", ".join(named) + (f" and {more} more" if named and more > 0 else "")
 
 
-def _styled(text: str, level: str) -> str:
-    """The text in colours. What was not read, or cannot wait, leaves nothing green."""
-    # Imported here, because piped output does not need it.
-    from rich.console import Console
-    from rich.text import Text
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The transactions of one verdict: their number, and what they are and hold."""
 
-    styled = Text(text)
-    green = "bold" if _UNREAD.search(text) else "green"
-    styles = {**STYLES, **_OTHER_STYLES, "OPEN": green}
-    for match in _HEADING.finditer(text):
-        styled.stylize(styles.get(match[1], "bold"), *match.span(1))
-    others = (
-        (_ENTRY, "bold", 1),
-        (_LABEL, "dim", 0),
-        (_COMMAND, "bold", 1),
-        (_CRITICAL, "bold red", 1),
-        (_UNREAD, "yellow", 1),
-    )
-    for pattern, style, group in (*others, *([(_CALM, "green", 1)] if level == "calm" else [])):
-        for match in pattern.finditer(text):
-            styled.stylize(style, *match.span(group))
-    console = Console(soft_wrap=True)  # supports NO_COLOR and TERM; commands are not broken, so that they can be copied
-    with console.capture() as captured:
-        console.print(styled)
-    return captured.get()
+    name: str
+    number: int
+    says: str
 
 
-# ---- The command
+@dataclass(frozen=True)
+class Report:
+    """One run in report form. Instants are epoch ms."""
+
+    cluster: str
+    as_of_ms: int
+    as_of_basis: str
+    output: str
+    kafka_version: str | None = None
+    #: Only what is said of this topic; None: of all.
+    topic: str | None = None
+    #: Counts, for programs: rows, new rows and transactions by verdict (or LOOKS_LATE); partitions that these hold;
+    #: findings by severity; undecided two-phase commits; copies by status; rows of tables.
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    #: Verdict, LOOKS_LATE or PREPARED -> rows of open_transactions with their step, those that hold a partition first.
+    #: Without those that are acknowledged. Of those in time, only holders.
+    transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    #: Action of the plan -> number of its steps; and what its first step says.
+    actions: Mapping[str, int] = field(default_factory=dict)
+    first: str = ""
+    extents: Mapping[str, Reach] = field(default_factory=dict)
+    #: What is acknowledged; None if nothing was given.
+    known: Acknowledged | None = None
+    #: Instant of the audit of this cluster before this one (None if this is the first), and what it said is or becomes
+    #: safe to abort, and this one does not.
+    earlier_ms: int | None = None
+    withdrawn: Sequence[str] = ()
+    captured_to_ms: int | None = None
+    is_instant_assumed: bool = False
+    brokers: int = 0
+    partitions_read: int = 0
+    partitions_known: int = 0
+    #: Partitions without a copy of which the leader said that nothing was open.
+    partitions_quiet: int = 0
+    #: Partitions whose judged copy is text of Kafka's tools.
+    partitions_as_text: int = 0
+    #: Partitions of whose judged copy nothing shows what was open where it begins.
+    partitions_hidden: int = 0
+    coordinators_read: int = 0
+    coordinators_known: int = 0
+    missing_coordinators: tuple[int, ...] = ()
+    #: Topic and number of the first other partitions of which no copy was read.
+    missing_partitions: tuple[tuple[str, int], ...] = ()
+    unreadable_bytes: int = 0
+    worst_lag: Row | None = None
+    #: When the oldest open transaction began, according to its coordinator, else by the best available clock.
+    oldest_open_ms: int | None = None
+    #: All findings by name, the most severe first.
+    findings: Sequence[FindingPlaces] = ()
+    #: Transactions that the previous run warned of and that are no longer open, and their number.
+    ended: Sequence[Row] = ()
+    ended_known: int = 0
+    #: Transactions that are split or half-marked.
+    broken: Sequence[TransactionOnPartitions] = ()
+    #: Copies that are not COMPLETE.
+    incomplete: Sequence[Row] = ()
+    #: Broker settings for which Kafka's defaults are assumed.
+    assumed: tuple[str, ...] = ()
+    #: The newest time in the cluster's metadata log, and what its leaders are worth; None: there is no such log.
+    metadata_ms: int | None = None
+    metadata_basis: str | None = None
+
+    # ---- The answer
+
+    @property
+    def alarming(self) -> list[str]:
+        """What is open and not simply in time, the most urgent first."""
+        verdicts = transactions_of(self.counts)
+        return [name for name in MEANINGS if verdicts.get(name, 0) and name != "OPEN"]
+
+    @cached_property
+    def counted(self) -> list[Counted]:
+        """The worst verdict first; none if all is calm."""
+        verdicts = transactions_of(self.counts)
+        return [_counted(name, verdicts[name], self) for name in MEANINGS if self.alarming and verdicts.get(name, 0)]
+
+    @property
+    def headline(self) -> str:
+        """The counts in one sentence."""
+        counts = ", ".join(f"{each.number} {each.name}" for each in self.counted if each.name != "OPEN")
+        return f"{counts or CALM[:1].upper() + CALM[1:-1]}."
+
+    @property
+    def calm(self) -> str:
+        """What is open if nothing is wrong; empty if something is."""
+        if self.alarming:
+            return ""
+        opened = transactions_of(self.counts).get("OPEN", 0)
+        if not opened:
+            return "No transaction is open."
+        oldest = self.oldest_open_ms
+        age = "" if oldest is None else f", the oldest for {elapsed(self.as_of_ms - oldest)}"
+        return f"{'1 open transaction' if opened == 1 else f'{opened} open transactions, all'} in time{age}."
+
+    @property
+    def level(self) -> str:
+        """alarm, warning or calm."""
+        if self._critical or any(name in _ALARMS for name in self.alarming):
+            return "alarm"
+        return "warning" if self._unread or any(name in _DOUBTS for name in self.alarming) else "calm"
+
+    @property
+    def _critical(self) -> list[str]:
+        worst = (each for each in self.findings if each.severity == "CRITICAL")
+        return [f"CRITICAL: {each.count} {each.name}: {each.where}" for each in worst]
+
+    @property
+    def _unread(self) -> list[str]:
+        """That no coordinator was read: then good news is about the partitions alone."""
+        if self.coordinators_read or not self.coordinators_known:
+            return []
+        coordinators = counted(self.coordinators_known, "coordinator partition")
+        return [f"0 of {coordinators} read: what coordinators expect is not known"]
+
+    @property
+    def urgent(self) -> list[str]:
+        """Findings that cannot wait, that promises do not hold, and that no coordinator was read."""
+        promises = counted(len(self.withdrawn), "promise") + " of a safe abort"
+        since = f"withdrawn since the audit as of {utc_time(self.earlier_ms)}: {promises}, see below"
+        return [*self._critical, *([since] if self.withdrawn else []), *self._unread]
+
+    @property
+    def new(self) -> str:
+        """What no earlier audit has seen; nothing in the first audit of a cluster, where all is new."""
+        if self.earlier_ms is None or not self.alarming:
+            return ""
+        new = {name: reach.new for name in self.alarming if (reach := self.extents.get(name)) and reach.new}
+        said = ", ".join(f"{number} {name}" for name, number in new.items()) or "nothing"
+        return f"new since the audit as of {utc_time(self.earlier_ms)}: {said}"
+
+    @property
+    def answer(self) -> list[str]:
+        """What is wrong, and what to do first: a line each."""
+        return [
+            *([f"{CALM}  {self.calm}"] if self.calm else []),
+            *(f"{each.number} {each.name}, {each.says}" for each in self.counted),
+            *([f"first: {self.first}"] if self.first else []),
+            *self.urgent,
+            *([self.new] if self.new else []),
+        ]
+
+    # ---- What the audit saw
+
+    @property
+    def captured(self) -> str:
+        """How far the newest copy is from the instant of the audit; empty if that is not known."""
+        if self.captured_to_ms is None:
+            return ""
+        apart = self.as_of_ms - self.captured_to_ms
+        return f"captured {duration(abs(apart))} {'before' if apart >= 0 else 'after'}"
+
+    @property
+    def read(self) -> str:
+        """How much was read, and how far last stable offsets lag if nothing above says so."""
+        partitions = f"{self.partitions_read} of {self.partitions_known} partitions"
+        if self.partitions_quiet:
+            partitions += f" (nothing open on {self.partitions_quiet} more, by their leaders' word)"
+        coordinators = f"{self.coordinators_read} of {self.coordinators_known} coordinator partitions"
+        unreadable = size(self.unreadable_bytes) if self.unreadable_bytes else "nothing"
+        said = f"read {partitions}, {coordinators}, {unreadable} unreadable"
+        lag = self.worst_lag
+        if lag is None or any(extent.held for name, extent in self.extents.items() if name != "OPEN"):
+            return said
+        age = "" if lag["lag_ms"] is None else f"{elapsed(lag['lag_ms'])} by its record's time, "
+        ends = ends_text(lag.get("ends_by"), self.as_of_ms)
+        highest = f"highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)}{f'; {ends}' if ends else ''})"
+        return f"{said}.  LSO lag: {highest}"
+
+    @property
+    def unseen(self) -> list[str]:
+        """What the audit did not see, or had to assume: a sentence each, with the command that tells more."""
+        said = []
+        if self.partitions_as_text:
+            as_text = counted(self.partitions_as_text, "partition")
+            said.append(
+                f"{as_text} read as text, which has no bytes to check: no abort there is called safe, and copies of the"
+                " files would settle it (docs/capture.md)"
+            )
+        if self.partitions_hidden:
+            hidden = counted(self.partitions_hidden, "partition")
+            said.append(
+                f"what was open before the first record of {hidden} is not known: no producer snapshot of that was"
+                " captured (coverage)"
+            )
+        if self.missing_partitions:
+            named_ones = [f"{printable(topic)}-{partition}" for topic, partition in self.missing_partitions]
+            unread = self.partitions_known - self.partitions_read - self.partitions_quiet
+            left = max(unread - len(self.missing_coordinators) - len(named_ones), 0)
+            others = f" and {left} more (coverage)" if left else ""
+            said.append(f"not read, because no copy was captured: {', '.join(named_ones)}{others}")
+        if self.coordinators_known and not self.coordinators_read:
+            said.append("no coordinator partition was captured (what to copy: collect-plan)")
+        elif self.missing_coordinators:
+            numbers = ", ".join(map(str, self.missing_coordinators[:20]))
+            more = ", …" if len(self.missing_coordinators) > 20 else ""
+            said.append(f"not captured: __transaction_state-{{{numbers}{more}}} (what to copy: collect-plan)")
+        if self.is_instant_assumed:
+            said.append(INSTANTS_ASSUMED)
+        if self.metadata_ms is not None and self.metadata_basis in UNPROVEN:
+            until = utc_time(self.metadata_ms)
+            said.append(f"the cluster's metadata log ends at {until}: {UNPROVEN[self.metadata_basis]}")
+        if not DECISIVE.isdisjoint(self.assumed):
+            assumed = ", ".join(self.assumed)
+            said.append(f"assumed, because nothing in the capture shows them: Kafka's defaults of {assumed}")
+        return said
+
+    @property
+    def split(self) -> list[TransactionOnPartitions]:
+        """The broken transactions, except those that only wait for a marker."""
+        return [each for each in self.broken if not each.is_only_pending]
+
+    # ---- The sections
+
+    @property
+    def sections(self) -> list[str]:
+        """What has transactions to show, the most urgent first; those in time only where something is wrong."""
+        is_calm = not self.alarming and self.topic is None
+        return [name for name in MEANINGS if self.transactions.get(name) and not (is_calm and name == "OPEN")]
+
+    def number_of_rows(self, section: str) -> int:
+        """The rows of open_transactions that a section stands for, shown or not, without those acknowledged."""
+        listed = len(self.transactions.get(section, ()))
+        if section == PREPARED:
+            return listed
+        known = 0 if self.known is None else len(self.known.of_name(section))
+        if section == "OPEN":
+            return (self.extents["OPEN"].held if "OPEN" in self.extents else listed) - known
+        return int(self.counts.get("verdicts", {}).get(section, listed + known)) - known
 
 
-def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The report of the run, and with --html a page. Programs get its results (`run_result.results_of`), or its
-    transactions."""
-    if options.html is not None:
-        check_whole_file(options.html)
-    known = None
-    if options.acknowledged is not None:
-        from txnlib.ask.acknowledgements import (
-            acknowledged,
-            read_acknowledgements,
-        )  # imported here, because it loads pydantic
+def meaning(name: str, transactions: int) -> str:
+    """What a verdict means for a number of transactions."""
+    return MEANINGS[name][transactions != 1]
 
-        known = acknowledged(run, read_acknowledgements(options.acknowledged))
-    if options.html is None:
-        summary = summarise(run, known)
+
+def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
+    """Transactions that are handled together: those of one owner, if the owner has to act."""
+    if section not in IN_ONE_CARD:
+        return [[row] for row in rows]
+    return list(grouped(rows, lambda row: (row["transactional_id"], row["producer_id"])).values())
+
+
+# ---- Words that all parts of a report, and other answers, share
+
+
+def where(row: Row) -> str:
+    return f"{printable(row['topic'])}-{row['partition']}"
+
+
+def clock(*, is_brokers: bool) -> str:
+    return "brokers' clocks" if is_brokers else "its client's clock"
+
+
+def named_producer(producer_id: int, transactional_id: str | None) -> str:
+    """A producer, with its transactional id if that is known."""
+    return f"producer {producer_id}" + ("" if transactional_id is None else f" ({printable(transactional_id)})")
+
+
+def ahead(row: Row) -> str:
+    """The transaction that holds the partition. `row`: has the columns of `partitions`."""
+    return named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
+
+
+def ends_text(ends_by: int | None, as_of_ms: int) -> str:
+    """By when its coordinator ends a transaction, or should have; empty if nobody does, or nobody knows when."""
+    if ends_by is None:
+        return ""
+    if ends_by < as_of_ms:
+        return f"its coordinator should have ended it by {not_before(ends_by)}"
+    return f"its coordinator ends it by {not_before(ends_by)} at the latest"
+
+
+def which_ends(ends_by: int | None, as_of_ms: int) -> str:
+    """The same of another transaction that was just named."""
+    if ends_by is None:
+        return ""
+    if ends_by < as_of_ms:
+        return f", which its coordinator should have ended by {not_before(ends_by)}"
+    return f", which its coordinator ends by {not_before(ends_by)} at the latest"
+
+
+def _counted(name: str, number: int, report: Report) -> Counted:
+    """How many partitions they hold, for how long and by which clock, how many offsets wait, and how many only wait
+    themselves."""
+    reach = report.extents.get(name)
+    held = "" if reach is None or name == "OPEN" else f": {_held(reach, report.as_of_ms)}"
+    known = 0 if report.known is None else len({key[2] for key in report.known.of_name(name)})
+    return Counted(name, number, f"{meaning(name, number)}{held}{f' ({known} acknowledged)' if known else ''}")
+
+
+def _held(extent: Reach, as_of_ms: int) -> str:
+    if not extent.held:
+        return "it waits behind another" if extent.transactions == 1 else "all wait behind others"
+    places = ", ".join(f"{where(row)} from offset {row['start_offset']}" for row in extent.places)
+    verb = "holds" if extent.transactions == 1 else f"{extent.holding} hold{'s' if extent.holding == 1 else ''}"
+    if extent.held == 1:
+        said = f"{verb} {places or '1 partition'}"
     else:
-        from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
-        from txnlib.page.report_page import render_page
+        more = extent.held - len(extent.places)
+        others = f" and {more} more" if places and more else ""
+        said = f"{verb} {extent.held} partitions{f' ({places}{others})' if places else ''}"
+    if extent.since_ms is not None:
+        longest = "" if extent.held == 1 else ", the longest"
+        said += f"{longest} for {elapsed(as_of_ms - extent.since_ms)} by {clock(is_brokers=extent.is_since_proven)}"
+    least = "at least " if extent.is_at_least else ""
+    said += f"; {least}{counted(extent.held_offsets, 'offset')} wait{'s' if extent.held_offsets == 1 else ''}"
+    waiting = extent.transactions - extent.holding
+    return f"{said}; {waiting} wait{'s' if waiting == 1 else ''} behind others" if waiting > 0 else said
 
-        page = page_rows_of(run, tables=run.tables.root, known=known)
-        write_whole_file(options.html, render_page(page))
-        summary = page.summary
-    return CommandOutput(
-        _COLUMNS,
-        [{"section": section, **row} for section, shown in summary.transactions.items() for row in shown],
-        page=lambda is_terminal: terminal_report(summary, is_terminal=is_terminal),
-        whole=lambda: _results(run, summary),
-        notes=() if options.html is None else (f"page: {options.html}",),
-    )
+
+def _place_of_finding(row: Row) -> str:
+    if row["topic"] is None:
+        return "" if row["transactional_id"] is None else printable(row["transactional_id"])
+    return where(row) + ("" if row["offset"] is None else f" offset {row['offset']}")

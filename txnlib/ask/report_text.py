@@ -1,63 +1,68 @@
-"""The report as text: one screen with the answer, then why, then what to do.
-
-Reads a Summary and computes no verdict.
-"""
+"""The report as text: one screen with the answer, then why, then what to do. And `txnlib report`, which shows it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final
+import shutil
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
 
-from txnlib.ask.extents import VerdictExtent
-from txnlib.ask.grid import WIDTH, command_lines, folded
-from txnlib.ask.headline import CALM, HEADLINES, answer, captured, extents_of, sections_of
-from txnlib.ask.own_command import PROGRAM, own_command
-from txnlib.ask.report_entries import (
-    INDENT,
-    Line,
-    acknowledged_lines,
-    brief,
-    broken_lines,
-    entry_lines,
-    is_holder,
-    labelled,
-    where,
-)
-from txnlib.ask.rows import Row
-from txnlib.ask.summary import PREPARED, SHOWN_COPIES, Summary, cards, places_of, verdict_of_section
-from txnlib.core.copies import LeaderBasis
-from txnlib.core.display import counted, elapsed, not_before, printable, size, utc_time
+from txnlib.ask.atomic_file import check_whole_file, write_whole_file
+from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.entries import acknowledged_lines, brief, broken_lines, entry
+from txnlib.ask.extents import Reach
+from txnlib.ask.grid import STYLES, WIDTH, command_lines, folded, plain, text_width
+from txnlib.ask.own_command import PROGRAM, own_command, program
+from txnlib.ask.report import CALM, IN_ONE_CARD, Report, cards, where
+from txnlib.ask.report_rows import SHOWN_COPIES, report_of
+from txnlib.ask.rows import Row, StoredRun, column_names
+from txnlib.ask.subject import check_captured
+from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
+from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, utc_time
 from txnlib.core.kafka_commands import refusal
 
+_LABEL: Final = 9
+#: Columns before the text of a label: the indentation of lines that continue it.
+INDENT: Final = 2 + _LABEL
+#: A line; or a line to wrap, with the indentation of its continuation.
+Line = str | tuple[str, int]
 #: How a line points to the command that shows more, which stands whole at the end of the report.
 _POINTER: Final = re.compile(r"[( ](open --verdict \w+|diff|coverage|collect-plan)\)")
 SHOWN_ENDED: Final = 5
 #: Reasons, and applications, to name where a section has more transactions than fit.
 SHOWN_IN_ALL: Final = 5
-#: Number of transactions (for LATE and PREPARED: owners) of a section to describe in full: by default, and for sections
-#: that need action if there are few sections. Then the number to give one line each. So a report has about 40 lines.
+#: Number of transactions (or owners) of a section to describe in full: by default, and for sections that need action if
+#: there are few sections. Then the number to give one line each. So a report has about 40 lines.
 IN_FULL, IN_FULL_URGENT, IN_BRIEF = 1, 2, 3
 _URGENT: Final = ("HANGING", "STUCK")
 _FEW: Final = 2
 
 
-def render(summary: Summary, width: int = WIDTH, program: str = PROGRAM) -> str:
+def render(report: Report, width: int = WIDTH, called: str = PROGRAM) -> str:
     """The report as text, wrapped to a width if words allow it, and a command only where a shell goes on.
 
-    `program`: what calls txn-audit.
+    `called`: what calls txn-audit.
     """
-    lines: list[Line] = [*_head(summary), *_answer(summary), *_read(summary)]
-    for section in sections_of(summary):
-        lines += _section(section, summary)
-    lines += [
-        *broken_lines(summary.split),
-        *_ended(summary),
-        *acknowledged_lines(summary.known),
-        *_findings(summary),
-        *_incomplete(summary),
-    ]
-    lines += ["", *(_further(lines, summary, program) or [f"tables in {printable(summary.output)} (Delta)"])]
+    of = "" if report.topic is None else f"  topic {printable(report.topic)}"
+    version = [] if report.kafka_version is None else [f"Kafka {printable(report.kafka_version)}"]
+    what = ", ".join([*filter(None, [report.captured]), counted(report.brokers, "broker"), *version])
+    head = f"txnlib audit  cluster {printable(report.cluster)}{of}  as of {utc_time(report.as_of_ms)}  ({what})"
+    lines: list[Line] = [(head, 14), "", *_answer(report)]
+    lines += [(f"  {report.read}", 7), *((f"  {said}", 4) for said in report.unseen)]
+    for section in report.sections:
+        lines += _section(section, report)
+    for title, told, indent in (
+        ("SPLIT OR HALF-MARKED", broken_lines(report.split), INDENT),
+        ("WITHDRAWN SINCE THE AUDIT BEFORE", _first_of(report.withdrawn, SHOWN_ENDED), 4),
+        ("ENDED SINCE THE AUDIT BEFORE", _ended(report), INDENT),
+        ("ACKNOWLEDGED", acknowledged_lines(report.known), INDENT),
+        ("FINDINGS", _findings(report), 16),
+        ("INCOMPLETE COPIES", _incomplete(report), INDENT),
+    ):
+        lines += ["", title, *((f"  {each}", indent) for each in told)] if told else []
+    lines += ["", *(_further(lines, report, called) or [f"tables in {printable(report.output)} (Delta)"])]
     return "\n".join(each for line in lines for each in _wrapped(line, width))
 
 
@@ -68,171 +73,99 @@ def _wrapped(line: Line, width: int) -> list[str]:
     return folded(text, width, indent)
 
 
-def _head(summary: Summary) -> list[Line]:
-    when = captured(summary)
-    if not when and summary.is_instant_assumed:
-        when = "capture instants assumed from the newest records"
-    version = "" if summary.kafka_version is None else f", Kafka {printable(summary.kafka_version)}"
-    what = f"{when}{', ' if when else ''}{counted(summary.brokers, 'broker')}{version}"
+def _answer(report: Report) -> list[Line]:
+    digits = max((len(str(each.number)) for each in report.counted), default=0)
+    name = max(8, *(len(each.name) for each in report.counted), 0)
+    indent = digits + name + 5
+    counts = [f"  {each.number:>{digits}} {each.name:<{name}}  {each.says}" for each in report.counted]
+    first = f"  {'first':<{indent - 2}}{report.first}"
+    others = [*report.urgent, *filter(None, [report.new])]
     return [
-        (f"txnlib audit  cluster {printable(summary.cluster)}  as of {utc_time(summary.as_of_ms)}  ({what})", 14),
-        "",
+        *([(f"  {CALM}  {report.calm}", 4)] if report.calm else []),
+        *((line, indent) for line in [*counts, *([first] if report.first else [])]),
+        *((f"  {said}", 4) for said in others),
     ]
 
 
-def _answer(summary: Summary) -> list[Line]:
-    found = answer(summary)
-    number = max((len(str(each.number)) for each in found.counted), default=0)
-    indent = number + max(8, *(len(each.words) for each in found.counted), 0) + 5
-    first = [f"first {' ' * (indent - 8)}{found.first}"] if found.first else []
-    lines: list[Line] = [
-        (f"  {each.number:>{number}} {each.words:<{indent - number - 5}}  {each.says}", indent)
-        for each in found.counted
-    ]
-    others = [
-        *([f"{CALM}  {found.calm}"] if found.calm else []),
-        *first,
-        *found.urgent,
-        *([found.new] if found.new else []),
-    ]
-    return [*lines, *((f"  {said}", indent if said in first else 4) for said in others)]
-
-
-def _read(summary: Summary) -> list[Line]:
-    partitions = f"{summary.partitions_read} of {summary.partitions_known} partitions"
-    if summary.partitions_quiet:
-        partitions += f" (nothing open on {summary.partitions_quiet} more, by their leaders' word)"
-    coordinators = f"{summary.coordinators_read} of {summary.coordinators_known} coordinator partitions"
-    line = f"  read {partitions}, {coordinators}, {unreadable(summary)}"
-    if summary.worst_lag is not None and not any(
-        extent.held for name, extent in summary.extents.items() if name != "OPEN"
-    ):
-        lag = summary.worst_lag
-        age = "" if lag["lag_ms"] is None else f"{elapsed(lag['lag_ms'])} by its record's time, "
-        line += f".  LSO lag: highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)})"
-    lines: list[Line] = [(line, 7)]
-    if summary.partitions_as_text:
-        said = (
-            "read as text, which has no bytes to check: no abort there is called safe, and copies of the files would"
-            " settle it"
-        )
-        lines.append((f"  {counted(summary.partitions_as_text, 'partition')} {said} (docs/capture.md)", 4))
-    if summary.partitions_hidden:
-        hidden = counted(summary.partitions_hidden, "partition")
-        said = (
-            f"what was open before the first record of {hidden} is not known: no producer snapshot of that was captured"
-        )
-        lines.append((f"  {said} (coverage)", 4))
-    if summary.missing_partitions:
-        lost, left = uncopied(summary)
-        others = f" and {left} more (coverage)" if left else ""
-        lines.append((f"  not read, because no copy was captured: {lost}{others}", 4))
-    if summary.missing_coordinators:
-        lines.append((f"  not captured: {uncopied_coordinators(summary)} (what to copy: collect-plan)", 4))
-    if summary.metadata_ms is not None and (unproven := UNPROVEN.get(summary.metadata_basis)) is not None:
-        lines.append((f"  the cluster's metadata log ends at {utc_time(summary.metadata_ms)}: {unproven}", 4))
-    if not DECISIVE.isdisjoint(summary.assumed):
-        lines.append(
-            (
-                (
-                    "  assumed, because nothing in the capture shows them: Kafka's defaults of"
-                    f" {', '.join(summary.assumed)}"
-                ),
-                4,
-            )
-        )
-    return lines
-
-
-def uncopied(summary: Summary) -> tuple[str, int]:
-    """The first partitions without a copy, but for coordinators, and how many more there are."""
-    named = [f"{printable(topic)}-{partition}" for topic, partition in summary.missing_partitions]
-    unread = (
-        summary.partitions_known
-        - summary.partitions_read
-        - summary.partitions_quiet
-        - len(summary.missing_coordinators)
-    )
-    return ", ".join(named), max(unread - len(named), 0)
-
-
-def uncopied_coordinators(summary: Summary) -> str:
-    """The first coordinator partitions without a copy."""
-    named = ", ".join(map(str, summary.missing_coordinators[:20]))
-    return f"__transaction_state-{{{named}{', …' if len(summary.missing_coordinators) > 20 else ''}}}"
-
-
-def unreadable(summary: Summary) -> str:
-    """How many bytes could not be read."""
-    return f"{size(summary.unreadable_bytes) if summary.unreadable_bytes else 'nothing'} unreadable"
-
-
-#: Settings on which verdicts depend: if none of them is assumed, the report does not name any.
-DECISIVE: Final = frozenset({"transaction.max.timeout.ms", "producer.id.expiration.ms"})
-#: Basis of the leaders -> what that means for the reader of a report.
-UNPROVEN: Final[Mapping[str | None, str]] = {
-    LeaderBasis.METADATA_LOG_UNCONFIRMED: "leaders may have changed since, so no abort is called safe",
-    LeaderBasis.METADATA_LOG_STALE: "its broker was dead or cut off when it was copied, so no copy counts as current",
-    LeaderBasis.METADATA_LOG_DAMAGED: "newer records of it are lost, so nothing that depends on leaders is decided",
-}
-
-
-def _section(section: str, summary: Summary) -> list[Line]:
-    rows = summary.transactions[section]
-    total = len(rows)
-    if section != PREPARED:
-        known = 0 if summary.known is None else len(summary.known.of_verdict(section))
-        total = int(summary.counts.get("verdicts", {}).get(section, total + known)) - known
-    groups = cards(section, rows)
-    is_roomy = sum(bool(each) for each in summary.transactions.values()) <= _FEW
+def _section(section: str, report: Report) -> list[Line]:
+    groups = cards(section, report.transactions[section])
+    is_roomy = sum(name not in (LOOKS_LATE, "OPEN") for name in report.sections) <= _FEW
     in_full = IN_FULL_URGENT if section in _URGENT and is_roomy else IN_FULL
+    if section == "OPEN" or (section == LOOKS_LATE and not is_roomy):
+        in_full = 0
     shown = [row for group in groups[: in_full + IN_BRIEF] for row in group]
-    hidden = total - len(shown)
-    lines: list[Line] = ["", section_title(section, summary)]
-    reach = [*extents_of(section, summary).values()]
-    if hidden:
-        lines += [line for extent in reach for line in _in_all(extent)]
+    hidden = report.number_of_rows(section) - len(shown)
+    reach = report.extents.get(section)
+    lines: list[Line] = ["", section]
+    if hidden and reach is not None and section != "OPEN":
+        lines += _in_all(reach)
     for number, group in enumerate(groups[:in_full]):
         lines += [""] if number or len(lines) > 2 else []
-        lines += entry_lines(section, group, summary)
+        lines += _entry_lines(section, group, report)
     in_brief = groups[in_full : in_full + IN_BRIEF]
-    lines += [""] if in_brief else []
-    for group in in_brief:
-        lines += brief(group, summary)
-    if hidden:
-        lines.append(f"  and {_more(hidden, shown, reach)} (open --verdict {verdict_of_section(section)})")
+    lines += [""] if in_brief and in_full else []
+    lines += [(f"  {brief(group, report)}", INDENT) for group in in_brief]
+    if hidden > 0:
+        name = "OPEN" if section == PREPARED else section
+        lines.append(f"  and {_more(section, hidden, shown, reach)} (open --verdict {name})")
     return lines
 
 
-def section_title(section: str, summary: Summary) -> str:
-    """What the transactions of a section count as, in words."""
-    return " AND ".join(extents_of(section, summary)).replace("_", " ") or section
+def _entry_lines(section: str, rows: Sequence[Row], report: Report) -> list[Line]:
+    """An entry on about a dozen lines: with its first cause, and without the checks of what is not an abort by hand.
+
+    Commands stay in one piece. The page, and `txn-audit abort-plan`, have the rest.
+    """
+    shown = entry(section, rows, report)
+    lines: list[Line] = [(f"  {'   '.join([shown.title, *shown.who])}{'   new' if shown.is_new else ''}", INDENT)]
+    causes = 0
+    for label, text in shown.facts:
+        causes += label == "cause"
+        is_seen_before = label != "seen" or rows[0]["runs_seen"] > 1
+        if is_seen_before and not (label == "cause" and (causes > 1 or section in IN_ONE_CARD)):
+            lines += labelled(label, text)
+    for step in shown.steps:
+        if not step.must_print:
+            old = "   (brokers before 3.0)" if step.label == "or" else ""
+            lines += [*labelled("", step.wait), *labelled(step.label, f"{printable(step.command)}{old}")]
+        elif shown.is_by_hand:
+            lines += [*labelled(step.label, printable(step.command)), *labelled("", f"must show: {step.must_print}")]
+    return lines
 
 
-def _more(rows: int, shown: Sequence[Row], reach: Sequence[VerdictExtent]) -> str:
+def labelled(label: str, text: str) -> list[Line]:
+    if not text:
+        return []
+    line = f"  {label:<{_LABEL}}{text}"
+    return [line] if BOOTSTRAP in line else [(line, INDENT)]
+
+
+def _more(section: str, rows: int, shown: Sequence[Row], reach: Reach | None) -> str:
     """What a section does not list, in transactions; in rows if these are of the listed transactions, or nobody counted
     them."""
+    later = "" if section == "OPEN" else ", later in the plan"
+    if reach is None:
+        return f"{rows} more{later}"
     listed = len({(row["producer_id"], row["transactional_id"]) for row in shown})
-    transactions = sum(extent.transactions for extent in reach) - listed
+    transactions = (reach.holding if section == "OPEN" else reach.transactions) - listed
     if transactions <= 0:
-        return f"{counted(rows, 'more row')} of these" if reach else f"{rows} more, later in the plan"
-    return f"{transactions} more, later in the plan" if rows == transactions else f"{transactions} more, {rows} rows"
+        return f"{counted(rows, 'more row')} of these"
+    return f"{transactions} more{later}" if rows == transactions else f"{transactions} more, {rows} rows"
 
 
-def _in_all(extent: VerdictExtent) -> list[Line]:
+def _in_all(extent: Reach) -> list[Line]:
     """The transactions of a verdict in sums: how many may be aborted when, why they have the verdict, and whose they
     are."""
     rows = "" if extent.rows == extent.transactions else f" ({extent.rows} rows)"
-    places = f"{counted(extent.transactions, 'transaction')} on {counted(extent.partitions, 'partition')}{rows}"
-    safe = []
+    said = [f"{counted(extent.transactions, 'transaction')} on {counted(extent.partitions, 'partition')}{rows}"]
     if extent.safe or extent.safe_later:
         on = "" if extent.safe_rows == extent.safe else f" ({counted(extent.safe_rows, 'row')})"
-        safe.append(f"{extent.safe} safe to abort now{on}")
+        said.append(f"{extent.safe} safe to abort now{on}")
     if extent.safe_later and extent.safe_from_ms is not None:
-        safe.append(f"{extent.safe_later} once they are old enough, the last from {not_before(extent.safe_from_ms)} on")
+        said.append(f"{extent.safe_later} once they are old enough, the last from {not_before(extent.safe_from_ms)} on")
     several = "; some have several" if sum(number for _, number in extent.reasons) > extent.transactions else ""
     return [
-        *labelled("in all", "; ".join([places, *safe])),
+        *labelled("in all", "; ".join(said)),
         *labelled("reasons", _most(extent.reasons) + several),
         *labelled("of", _most(extent.applications)),
     ]
@@ -251,60 +184,147 @@ def _most(groups: Sequence[tuple[str | None, int]]) -> str:
     return ", ".join(named)
 
 
-def _ended(summary: Summary) -> list[Line]:
+def _first_of(lines: Sequence[str], most: int) -> list[str]:
+    return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
+
+
+def _ended(report: Report) -> list[str]:
     """What became of the transactions that the previous audit warned of."""
-    lines: list[Line] = []
-    for row in summary.ended[:SHOWN_ENDED]:
-        place = f"{where(row)} offset {row['start_offset']}   producer {row['producer_id']}"
-        lines.append((f"  {place}   was {row['verdict']}: {printable(row['says'])}", INDENT))
-    if summary.ended_known > SHOWN_ENDED:
-        lines.append(f"  and {summary.ended_known - SHOWN_ENDED} more (diff)")
-    return ["", "ENDED SINCE THE AUDIT BEFORE", *lines] if lines else []
+    lines = [
+        f"{where(row)} offset {row['start_offset']}   producer {row['producer_id']}   was {row['verdict']}:"
+        f" {printable(row['says'])}"
+        for row in report.ended[:SHOWN_ENDED]
+    ]
+    more = report.ended_known - SHOWN_ENDED
+    return [*lines, f"and {more} more (diff)"] if more > 0 else lines
 
 
-def _findings(summary: Summary) -> list[Line]:
-    lines: list[Line] = [
-        (
-            (
-                f"  {each.count:>4} {each.severity:<8} {each.name}:"
-                f" {each.meaning}{f' ({said})' if (said := places_of(each)) else ''}"
-            ),
-            16,
-        )
-        for each in summary.findings
+def _findings(report: Report) -> list[str]:
+    return [
+        f"{each.count:>4} {each.severity:<8} {each.name}: {each.meaning}{f' ({each.where})' if each.where else ''}"
+        for each in report.findings
         if each.severity != "INFO"
     ]
-    return ["", "FINDINGS", *lines] if lines else []
 
 
-def _incomplete(summary: Summary) -> list[Line]:
-    if not summary.incomplete:
-        return []
-    lines: list[Line] = ["", "INCOMPLETE COPIES"]
-    for row in summary.incomplete[:SHOWN_COPIES]:
-        copy = f"  {where(row)}   {printable(row['source'])}   {row['status']}: "
-        lines.append((copy + printable(row["detail"]), INDENT))
-    if len(summary.incomplete) > SHOWN_COPIES:
-        lines.append("  and more (coverage)")
-    return lines
+def _incomplete(report: Report) -> list[str]:
+    lines = [
+        f"{where(row)}   {printable(row['source'])}   {row['status']}: {printable(row['detail'])}"
+        for row in report.incomplete[:SHOWN_COPIES]
+    ]
+    return [*lines, "and more (coverage)"] if len(report.incomplete) > SHOWN_COPIES else lines
 
 
-def _further(lines: Sequence[Line], summary: Summary, program: str) -> list[Line]:
+def _further(lines: Sequence[Line], report: Report, called: str) -> list[Line]:
     """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines
     point.
 
     `txn-audit` cannot read the tables of a catalog.
     """
-    if "/" not in summary.output or refusal(summary.output) is not None:
+    if "/" not in report.output or refusal(report.output) is not None:
         return []
-    rows = [row for name in HEADLINES for row in summary.transactions.get(name, ())]
-    first = min(rows, key=lambda row: (not is_holder(row), row["number"] is None, row["number"] or 0), default=None)
+    rows = [row for name in report.sections for row in report.transactions[name]]
+    first = min(rows, key=lambda row: (row["holds"] is False, row["number"] is None, row["number"] or 0), default=None)
     asked: list[tuple[str, list[str]]] = []
     if first is not None and refusal(first["topic"]) is None:
         asked.append(("explain", [first["topic"], str(first["partition"]), str(first["start_offset"])]))
     said = " ".join(line if isinstance(line, str) else line[0] for line in lines)
     asked += [(command, []) for command in dict.fromkeys(_POINTER.findall(said))]
-    commands = [own_command(summary.output, command, places, called=program) for command, places in asked]
+    commands = [own_command(report.output, command, places, called=called) for command, places in asked]
     if len(commands) == 1:
         return [f"for details: {commands[0]}"]
     return ["for details:", *(f"  {command}" for command in commands)] if commands else []
+
+
+# ---- On a terminal: fitted to its width, with coloured verdicts. Piped, it is plain text
+
+
+#: Text to highlight -> its style: a heading, or a verdict after its count.
+_HEADING: Final = re.compile(r"^(?: +\d+ )?([A-Z][A-Z _-]+[A-Z])\b", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^  (\S.*?)   producer \d+ epoch", re.MULTILINE)
+_LABELS: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^  (?:do|then)  +(.*\\\n.*|.*)$", re.MULTILINE)
+_CRITICAL: Final = re.compile(r"^  (CRITICAL: .*)$", re.MULTILINE)
+_UNREAD: Final = re.compile(r"^  (0 of \d+ coordinator partitions? read: .*|withdrawn since .*)$", re.MULTILINE)
+_CALM: Final = re.compile(rf"^  ({re.escape(CALM)})", re.MULTILINE)
+_OTHER_STYLES: Final = {PREPARED: "cyan", LOOKS_LATE: "dim"}
+
+
+def terminal_report(report: Report, *, is_terminal: bool) -> str:
+    """The report as it is printed."""
+    width = text_width(shutil.get_terminal_size((WIDTH, 40)).columns if is_terminal else None)
+    text = render(report, width, program())
+    return _styled(text, report.level) if is_terminal else f"{text}\n"
+
+
+def _styled(text: str, level: str) -> str:
+    """The text in colours. What was not read, or cannot wait, leaves nothing green."""
+    # Imported here, because piped output does not need it.
+    from rich.console import Console
+    from rich.text import Text
+
+    styled = Text(text)
+    styles = {**STYLES, **_OTHER_STYLES, "OPEN": "bold" if _UNREAD.search(text) else "green"}
+    for match in _HEADING.finditer(text):
+        styled.stylize(styles.get(match[1], "bold"), *match.span(1))
+    others = (
+        (_ENTRY, "bold", 1),
+        (_LABELS, "dim", 0),
+        (_COMMAND, "bold", 1),
+        (_CRITICAL, "bold red", 1),
+        (_UNREAD, "yellow", 1),
+    )
+    for pattern, style, group in (*others, *([(_CALM, "green", 1)] if level == "calm" else [])):
+        for match in pattern.finditer(text):
+            styled.stylize(style, *match.span(group))
+    console = Console(soft_wrap=True)  # supports NO_COLOR and TERM; commands are not broken, so that they can be copied
+    with console.capture() as captured:
+        console.print(styled)
+    return captured.get()
+
+
+# ---- The command
+
+
+_COLUMNS: Final = column_names(
+    "section topic partition start_offset producer_id transactional_id reason explanation holds ends_by blocked_offsets"
+    " safe_to_abort command"
+)
+
+
+def answer(run: StoredRun, options: Namespace) -> CommandOutput:
+    """The report of the run, and with --html a page. Programs get its results (`run_result.results_of`), or its
+    transactions."""
+    if options.html is not None:
+        check_whole_file(options.html)
+    if options.topic is not None:
+        check_captured(run, options.topic)
+        run = replace(run, topic=options.topic)
+    known = None
+    if options.acknowledged is not None:
+        # Imported here, because it loads pydantic.
+        from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements
+
+        known = acknowledged(run, read_acknowledgements(options.acknowledged))
+    if options.html is None:
+        report = report_of(run, known)
+    else:
+        from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
+        from txnlib.page.report_page import render_page
+
+        page = page_rows_of(run, tables=run.tables.root, known=known)
+        write_whole_file(options.html, render_page(page))
+        report = page.report
+
+    def results() -> Any:
+        from txnlib.ask.run_result import results_of  # imported here, because text needs no gauges
+
+        return plain(results_of(run, report))
+
+    return CommandOutput(
+        _COLUMNS,
+        [{"section": section, **row} for section, shown in report.transactions.items() for row in shown],
+        page=lambda is_terminal: terminal_report(report, is_terminal=is_terminal),
+        whole=results,
+        notes=() if options.html is None else (f"page: {options.html}",),
+    )

@@ -20,6 +20,8 @@ Key = tuple[str, int, int, int]
 KEY: Final = ("topic", "partition", "producer_id", "start_offset")
 #: The table with a row for each run.
 AUDIT_RUNS: Final = "audit_runs"
+#: The tables of which a report about a topic has only its rows.
+_OF_TOPIC: Final = ("open_transactions", "partitions", "blocked_groups", "findings", "ended_transactions", "coverage")
 #: A text that means the same between quotes in every dialect of SQL.
 _PLAIN: Final = re.compile(r"[\w.:/ -]*")
 
@@ -110,10 +112,20 @@ class StoredRun(Rows):
     settings: Mapping[str, Any]
     #: For stderr: that this run has not ended, or that a newer one has not.
     note: str = ""
+    #: The topic that questions are about; None: all.
+    topic: str | None = None
 
     def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
         # Each run has files of its own, so no other run's are read.
-        return self.tables.ask(name, chosen, [("run_id", "=", self.run_id), *where], after)
+        return self.tables.ask(name, chosen, [("run_id", "=", self.run_id), *self.only(name), *where], after)
+
+    def only(self, name: str) -> list[Filter]:
+        """The filter on the topic, for the tables that a report is made of. Coordinators belong to every topic."""
+        if self.topic is None or name not in _OF_TOPIC:
+            return []
+        from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC  # takes longer to load than some answers
+
+        return [("topic", "IN", (self.topic, TRANSACTION_STATE_TOPIC) if name == "coverage" else (self.topic,))]
 
 
 def key_of(row: Row) -> Key:
@@ -125,7 +137,7 @@ def column_names(names: str) -> tuple[str, ...]:
     return tuple(names.split())
 
 
-def in_transactions(counts: Mapping[str, Any]) -> Mapping[str, int]:
+def transactions_of(counts: Mapping[str, Any]) -> Mapping[str, int]:
     """Transactions by verdict, of the counts of a run; none while it runs."""
     found: Mapping[str, int] = counts.get("transactions", {})
     return found

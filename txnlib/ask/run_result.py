@@ -6,7 +6,7 @@ A run that failed has one, too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from txnlib.ask.extents import LOOKS_LATE
 from txnlib.ask.grid import json_text, plain
-from txnlib.ask.headline import answer
-from txnlib.ask.rows import Row, StoredRun, in_transactions
-from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, Summary, broker_rows
+from txnlib.ask.report import Report
+from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, broker_rows
+from txnlib.ask.rows import Filter, Row, StoredRun, among, transactions_of
+from txnlib.ask.verdict_names import URGENCY, counted_as, named
 from txnlib.core.display import Written, printable
 from txnlib.core.schema import shown
 
@@ -34,8 +34,6 @@ SHOWN_LAGS: Final = 50
 SHOWN_TRANSACTIONS: Final = 100
 SHOWN_BROKERS: Final = 1_000
 
-#: Verdicts in the order in which transactions are shown, most urgent first.
-URGENCY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN", "OPEN")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -86,32 +84,35 @@ def render_numbers(outcome: Outcome) -> str:
     return json_text(plain(content))
 
 
-def results_of(run: StoredRun, summary: Summary, finished_ms: int | None = None) -> dict[str, Any]:
+def results_of(run: StoredRun, report: Report, finished_ms: int | None = None) -> dict[str, Any]:
     """What a run found, as fields of the JSON. `finished_ms`: when the audit ended, if it is known."""
-    newest_ms, is_behind = summary.captured_to_ms, [("lag_offsets", ">", 0)]
+    newest_ms, is_behind = report.captured_to_ms, [("lag_offsets", ">", 0)]
     highest = run.one(
         "partitions", {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}, is_behind
     )
     lags = run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS)
+    _put_ends(run, lags)
     brokers = broker_rows(run, ("partitions_with_late_transactions",), SHOWN_BROKERS)
     judged = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
     statuses = {status: judged.get((status,), 0) for status in STATUSES}
-    verdicts, transactions = _all_of(URGENCY, summary.counts["verdicts"]), _transactions(run, summary)
+    verdicts, transactions = _all_of(URGENCY, report.counts["verdicts"]), _transactions(run, report)
     return {
-        "as_of": _instant(summary.as_of_ms),
-        "as_of_basis": summary.as_of_basis,
+        "as_of": _instant(report.as_of_ms),
+        "as_of_basis": report.as_of_basis,
         "newest_capture": None if newest_ms is None else _instant(newest_ms),
         "newest_capture_age_seconds": (
             None if newest_ms is None or finished_ms is None else (finished_ms - newest_ms) / 1000
         ),
-        "tables": summary.output,
-        "answer": answer(summary).lines,
+        "tables": report.output,
+        "answer": report.answer,
         "verdicts": verdicts,
-        "transactions_by_verdict": _all_of((*URGENCY, LOOKS_LATE), in_transactions(summary.counts)),
+        "transactions_by_verdict": _all_of(URGENCY, transactions_of(report.counts)),
+        "held_partitions_by_verdict": _all_of(URGENCY, report.counts["holding"]),
+        "withdrawn": list(report.withdrawn),
         "transactions": transactions,
         "transactions_left_out": sum(verdicts.values()) - len(transactions),
-        "ended": summary.ended[:SHOWN],
-        "acknowledged": [] if summary.known is None else _known(summary.known),
+        "ended": report.ended[:SHOWN],
+        "acknowledged": [] if report.known is None else _known(report.known),
         "lag": {
             "partitions": highest["partitions"] or 0,
             "max_offsets": highest["offsets"] or 0,
@@ -120,36 +121,46 @@ def results_of(run: StoredRun, summary: Summary, finished_ms: int | None = None)
         },
         "brokers": [_in_seconds(row) for row in brokers],
         "coverage": {
-            "partitions_known": summary.partitions_known,
-            "partitions_quiet": summary.partitions_quiet,
-            "partitions_read": summary.partitions_read,
-            "coordinators_known": summary.coordinators_known,
-            "coordinators_read": summary.coordinators_read,
-            "partitions": statuses | {"MISSING": summary.partitions_known - summary.partitions_read},
-            "unreadable_bytes": summary.unreadable_bytes,
+            "partitions_known": report.partitions_known,
+            "partitions_quiet": report.partitions_quiet,
+            "partitions_read": report.partitions_read,
+            "coordinators_known": report.coordinators_known,
+            "coordinators_read": report.coordinators_read,
+            "partitions": statuses | {"MISSING": report.partitions_known - report.partitions_read},
+            "unreadable_bytes": report.unreadable_bytes,
         },
-        "findings": _all_of(SEVERITIES, summary.counts["findings"]),
+        "findings": _all_of(SEVERITIES, report.counts["findings"]),
         "named_findings": [
             {"name": each.name, "severity": each.severity, "count": each.count}
-            for each in summary.findings
+            for each in report.findings
             if each.severity != "INFO"
         ],
     }
 
 
-def _transactions(run: StoredRun, summary: Summary) -> list[Row]:
+def _transactions(run: StoredRun, report: Report) -> list[Row]:
     rows: list[Row] = []
     for verdict in URGENCY:
         left = SHOWN_TRANSACTIONS - len(rows)
-        if left and summary.counts["verdicts"].get(verdict):
-            rows += run.rows(
-                "open_transactions", shown("summary"), [("verdict", "=", verdict)], order=MOST_BLOCKING, limit=left
+        if left and report.counts["verdicts"].get(verdict):
+            found = run.rows(
+                "open_transactions", shown("summary"), counted_as(verdict), order=MOST_BLOCKING, limit=left
             )
-    entries = [None if summary.known is None else summary.known.entry_of(row) for row in rows]
+            rows += map(named, found)
+    entries = [None if report.known is None else report.known.entry_of(row) for row in rows]
     return [
         {**row, "acknowledged_by": None if entry is None else entry.by}
         for row, entry in zip(rows, entries, strict=True)
     ]
+
+
+def _put_ends(run: StoredRun, lags: Sequence[Row]) -> None:
+    """Puts to each partition by when its coordinator ends what holds it; None if nobody does, or nobody knows when."""
+    is_holder: list[Filter] = [*among(lags, "topic", "partition"), ("holds", "=", True)]
+    holders = run.rows("open_transactions", ("topic", "partition", "ends_by"), is_holder) if lags else []
+    ends = {(row["topic"], row["partition"]): row["ends_by"] for row in holders}
+    for row in lags:
+        row["ends_by"] = ends.get((row["topic"], row["partition"]))
 
 
 def _known(known: Acknowledged) -> list[Row]:
@@ -251,14 +262,17 @@ METRICS: Final[Mapping[str, Metric]] = {
         "table",
     ),
     "txnlib_open_transactions": _found(
-        "Number of open transactions on partitions, by verdict: one on three partitions counts three times.",
+        "Number of open transactions on partitions, by verdict: one on three partitions counts three times. LOOKS_LATE:"
+        " late only by old timestamps of clients.",
         lambda found: found["verdicts"],
         "verdict",
     ),
     "txnlib_transactions": _found(
-        "Number of open transactions, by verdict. LOOKS_LATE: LATE only by old timestamps of clients, not counted as"
-        " LATE here.",
-        lambda found: found["transactions_by_verdict"],
+        "Number of open transactions, by verdict.", lambda found: found["transactions_by_verdict"], "verdict"
+    ),
+    "txnlib_held_partitions": _found(
+        "Number of partitions whose last stable offset waits for an open transaction, by its verdict.",
+        lambda found: found["held_partitions_by_verdict"],
         "verdict",
     ),
     "txnlib_partitions_with_late_transactions": _found(
@@ -295,6 +309,14 @@ METRICS: Final[Mapping[str, Metric]] = {
     "txnlib_lso_lag_seconds": _found(
         "The same age for each of these partitions.",
         lambda found: {(row["topic"], row["partition"]): row["lag_seconds"] for row in found["lag"]["longest"]},
+        *("topic", "partition"),
+    ),
+    "txnlib_lso_lag_ends_timestamp_seconds": _found(
+        "By when the coordinator ends what holds each of these partitions; absent where nobody will.",
+        lambda found: {
+            (row["topic"], row["partition"]): row["ends_by"] and row["ends_by"].timestamp()
+            for row in found["lag"]["longest"]
+        },
         *("topic", "partition"),
     ),
     "txnlib_coverage_ratio": _found(
@@ -350,19 +372,28 @@ def render_metrics(outcome: Outcome) -> str:
 
 # ---- What `--fail-on` may name
 
-_ALARMS: Final = tuple(name for name in URGENCY if name != "OPEN")
-#: Condition -> the counts of a run (`Summary.counts`) that meet it: their kind, and names.
-CONDITIONS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    **{name.lower(): ("alarms", (name,)) for name in _ALARMS},
-    "new": ("new", _ALARMS),
-    **{f"new-{name.lower()}": ("new", (name,)) for name in _ALARMS},
-    "in-doubt": ("in_doubt", ("OVERDUE",)),
-    "critical": ("findings", ("CRITICAL",)),
-    "coverage": ("coverage", ("PARTIAL", "DAMAGED", "MISSING")),
+
+_ALARMS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
+#: Condition -> the counts of a run (`Report.counts`) that meet it: their kind, and names with what they are, in words.
+CONDITIONS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    **{name.lower(): ("verdicts", {name: f"{{}} {name}"}) for name in _ALARMS},
+    "new": ("new", {name: f"{{}} new {name}" for name in _ALARMS}),
+    **{f"new-{name.lower()}": ("new", {name: f"{{}} new {name}"}) for name in _ALARMS},
+    **{f"holding-{name.lower()}": ("holding", {name: f"{{}} partitions held by {name}"}) for name in _ALARMS},
+    "in-doubt": ("in_doubt", {"OVERDUE": "{} two-phase commits in doubt for too long"}),
+    "critical": ("findings", {"CRITICAL": "{} findings CRITICAL"}),
+    "coverage": ("coverage", {name: f"{{}} copies {name}" for name in ("PARTIAL", "DAMAGED", "MISSING")}),
 }
 
 
-def is_failure(conditions: Iterable[str], counts: Mapping[str, Any]) -> bool:
-    """Whether a run has anything of any of the conditions."""
-    wanted = (CONDITIONS[condition] for condition in conditions)
-    return any(counts.get(kind, {}).get(name, 0) for kind, names in wanted for name in names)
+def matches(conditions: Iterable[str], counts: Mapping[str, Any]) -> list[str]:
+    """What a run has of any of the conditions, in words."""
+    given = {*conditions}
+    wanted = (counted for condition, counted in CONDITIONS.items() if condition in given)
+    found = (
+        words.format(number)
+        for kind, names in wanted
+        for name, words in names.items()
+        if (number := counts.get(kind, {}).get(name, 0))
+    )
+    return list(dict.fromkeys(found))

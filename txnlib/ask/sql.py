@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables
@@ -14,6 +15,10 @@ from txnlib.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     import duckdb
+
+
+#: A query about what tables there are.
+_OF_ALL: Final = re.compile(r"\bshow\b|\binformation_schema\b|\bduckdb_", re.IGNORECASE)
 
 
 def answer(tables: Tables, options: Namespace) -> CommandOutput:
@@ -55,7 +60,7 @@ def open_database(tables: Tables, query: str | None = None) -> duckdb.DuckDBPyCo
         import pyarrow.dataset  # noqa: F401  what DuckDB reads the tables through
     except ImportError as error:
         raise MissingExtraError("sql", "DuckDB", "sql") from error
-    words, views = (TABLES, VIEWS) if query is None else named_by(query)
+    words, views = (TABLES, VIEWS) if query is None or _OF_ALL.search(query) else named_by(query)
     database = duckdb.connect(config={"enable_external_access": "false"})
     for name in TABLES.keys() & {*words}:
         database.register(name, tables.dataset(name))

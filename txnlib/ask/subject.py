@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from txnlib.ask.own_command import own_command
@@ -21,6 +21,8 @@ _OFFSET: Final = rf"(?:(?: ?[@:]|(?: from)? offset | )(?P<start_offset>{_DIGITS}
 #: Anchors of the report page, and whole addresses with one: `#payments-0-24`, `#plan:payments-0-24`, `#lag:payments-0`.
 _ANCHORS: Final = (rf".*#(?:plan:)?{_PARTITION}-(?P<start_offset>{_DIGITS})", rf".*#lag:{_PARTITION}")
 _PLACES: Final = tuple(map(re.compile, (*_ANCHORS, _PARTITION, _PARTITION + _OFFSET)))
+#: The topic in which groups commit their offsets.
+GROUPS_TOPIC: Final = "__consumer_offsets"
 #: What is copied with a name, from JSON, a path or a sentence.
 _AROUND: Final = " \t\"'`/:,;"
 #: What follows a partition, whether it is an offset or not.
@@ -137,14 +139,10 @@ def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
     Of several, one that holds its partition, and of these, one behind which most offsets wait. Raises UsageError if
     none is open there.
     """
-    order = '"blocked_offsets" DESC NULLS LAST, "start_offset", "topic", "partition"'
+    order = 'coalesce("holds", FALSE) DESC, "blocked_offsets" DESC NULLS LAST, "start_offset", "topic", "partition"'
     for reading in readings(words):
-        if found := run.rows(
-            "open_transactions", (*_COLUMNS, "producer_id"), equal(**reading), order=order, limit=_MOST_NAMES
-        ):
-            holders = holders_of(run, found)
-            chosen = min(found, key=lambda row: holds(row, holders) is not True)
-            return chosen["topic"], chosen["partition"], chosen["start_offset"]
+        if found := run.rows("open_transactions", _COLUMNS, equal(**reading), order=order, limit=1):
+            return found[0]["topic"], found[0]["partition"], found[0]["start_offset"]
     known = known_subject(run, words)
     if "start_offset" in known:
         return known["topic"], known["partition"], known["start_offset"]  # and `explain` says what is open there
@@ -157,12 +155,6 @@ def holders_of(run: StoredRun, rows: Sequence[Row]) -> dict[tuple[str, int], Row
     columns = ("topic", "partition", "blocking_producer_id", "blocking_transactional_id", "last_stable_offset")
     found = run.rows("partitions", columns, among(rows, "topic", "partition"), is_optional=True)
     return {(row["topic"], row["partition"]): row for row in found if row["blocking_producer_id"] is not None}
-
-
-def holds(row: Row, holders: Mapping[tuple[str, int], Row]) -> bool | None:
-    """Whether an open transaction holds its partition, by `holders_of`; None if that is not known."""
-    holder = holders.get((row["topic"], row["partition"]))
-    return None if holder is None else bool(holder["blocking_producer_id"] == row["producer_id"])
 
 
 def _captured(run: StoredRun, *, is_whole: bool) -> list[str]:

@@ -10,12 +10,12 @@ from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.episode import CLIENT, DATA, Episode, Event, Key, in_order, the_day
-from txnlib.ask.events import PREPARED, coordinator_events, leader_events, lists, span_events
+from txnlib.ask.events import coordinator_events, leader_events, lists, span_events
 from txnlib.ask.grid import fold
-from txnlib.ask.log_rows import RECORD, leader_changes
-from txnlib.ask.report_entries import ahead
+from txnlib.ask.log_rows import RECORD, Numbered, leader_changes, stored_matches
+from txnlib.ask.report import ahead
 from txnlib.ask.rows import KEY, Filter, Row, StoredRun, column_names
-from txnlib.ask.subject import equal, holders_of, holds, known_subject
+from txnlib.ask.subject import equal, holders_of, known_subject
 from txnlib.core.display import counted, duration, elapsed, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -34,7 +34,7 @@ _SPAN: Final = column_names(
     "producer_id producer_epoch first_offset last_offset is_start_exact marker_offset marker_type marker_epoch"
     " marker_ms batches records first_timestamp_ms is_broker_clock"
 )
-_OPEN: Final = (*KEY, "verdict")
+_OPEN: Final = (*KEY, "verdict", "holds")
 #: Columns with times that a client may have set.
 _TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
 
@@ -106,14 +106,16 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
     chosen = [*before, *opened, *ended[:last]]
     owners = _owners(run, {row["producer_id"] for row in chosen})
     records = touching(_records(run, set(owners.values()), _periods(opened, ended[:last])), topic, partition)
-    decided = decisions(chosen, owners, records)
-    records = [row for row in records if _number(row) in decided]
+    ends = {row["marker_offset"] for row in chosen} - {None}
+    begins = {row["first_offset"] for row in chosen if row["marker_offset"] is None}
+    matches = stored_matches(run, topic, partition, ends, begins)
+    records = [row for row in records if _number(row) in matches.values()]
     offsets = {row[name] for row in chosen for name in ("first_offset", "marker_offset")} - {None}
     marked = run.rows("open_transactions", _OPEN, here)
     verdicts = {row["start_offset"]: row["verdict"] for row in marked}
     offsets_now = next(iter(run.rows("partitions", shown("timeline: partition"), here, limit=1)), None)
     at_coordinator = record_events(records)
-    starts = _behind(started(chosen, owners, records), at_coordinator)
+    starts = _behind(started(chosen, matches, records), at_coordinator)
     log_start = (offsets_now and offsets_now["log_start_offset"]) or 0
     of_log = span_events(f"{topic}-{partition}", [*opened, *ended], owners, starts, exact_from, verdicts, log_start)
     events = [event for event in of_log if event.offset in offsets]
@@ -166,7 +168,7 @@ def _behind_others(run: StoredRun, opened: Sequence[Row], events: Iterable[Event
     waiting = {
         (f"{row['topic']}-{row['partition']}", row["start_offset"]): holders[row["topic"], row["partition"]]
         for row in opened
-        if holds(row, holders) is False
+        if row["holds"] is False and (row["topic"], row["partition"]) in holders
     }
     for event in events:
         holder = waiting.get((event.log, event.offset)) if event.mark else None
@@ -278,36 +280,24 @@ def touching(records: Sequence[Row], topic: str, partition: int) -> list[Row]:
     return kept
 
 
-def decisions(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> set[tuple[str, int]]:
-    """The transactions (id and number) of spans of a partition. An ended span belongs to the Prepare that its marker
-    follows."""
-    return {number for span in spans if (number := _decision_of(span, owners, records)) is not None}
-
-
-def _decision_of(span: Row, owners: Mapping[int, str], records: Sequence[Row]) -> tuple[str, int] | None:
-    owner = owners.get(span["producer_id"])
-    own = [row for row in records if row["transactional_id"] == owner and row["timestamp_ms"] is not None]
-    if span["marker_ms"] is not None:
-        own = [row for row in own if row["state"] in PREPARED and row["timestamp_ms"] <= span["marker_ms"]]
-    return _number(own[-1]) if own and own[-1]["transaction_number"] is not None else None
-
-
-def _number(record: Row) -> tuple[str, int]:
+def _number(record: Row) -> Numbered:
     """What identifies the transaction of a coordinator's record."""
     return record["transactional_id"], record["transaction_number"]
 
 
-def started(spans: Sequence[Row], owners: Mapping[int, str], records: Sequence[Row]) -> dict[int, int]:
-    """First offset -> when the coordinator opened the transaction, unless it is open and no coordinator knows it."""
-    starts = {}
-    for span in spans:
-        number = _decision_of(span, owners, records)
-        own = [row for row in records if _number(row) == number]
-        ongoing = [row["timestamp_ms"] for row in own if row["state"] == "Ongoing" and row["timestamp_ms"] is not None]
-        is_held = span["marker_offset"] is not None or (bool(own) and own[-1]["state"] in ("Ongoing", *PREPARED))
-        if span["first_offset"] is not None and ongoing and is_held:
-            starts[span["first_offset"]] = min(ongoing)
-    return starts
+def started(spans: Sequence[Row], matches: Mapping[int, Numbered], records: Sequence[Row]) -> dict[int, int]:
+    """First offset -> when the coordinator opened the transaction, if the audit knows which one it is."""
+    opened: dict[Numbered, int] = {}
+    for row in records:
+        if row["state"] == "Ongoing" and row["timestamp_ms"] is not None:
+            opened[_number(row)] = min(row["timestamp_ms"], opened.get(_number(row), row["timestamp_ms"]))
+    numbers = {row["first_offset"]: matches.get(_end(row)) for row in spans if row["first_offset"] is not None}
+    return {offset: opened[number] for offset, number in numbers.items() if number is not None and number in opened}
+
+
+def _end(span: Row) -> int:
+    """The offset by which a span is matched: of its marker, or of its start if it is open."""
+    return int(span["first_offset"] if span["marker_offset"] is None else span["marker_offset"])
 
 
 def record_events(records: Sequence[Row]) -> list[Event]:

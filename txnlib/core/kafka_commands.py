@@ -7,7 +7,7 @@ brokers, so a command requires a version of the brokers, of the tool, or both.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,6 +82,16 @@ ACLS: Final[Mapping[str, str]] = {
     "forceTerminateTransaction": "Write on the transactional id",
     "kafka-leader-election.sh": "Alter on the cluster",
 }
+
+
+def permissions(commands: Iterable[str]) -> list[str]:
+    """What these commands need, once for each kind of command."""
+    given = list(commands)
+    return [
+        f"{name} needs {needs}"
+        for name, needs in ACLS.items()
+        if any(f"{BOOTSTRAP} {name} " in each or each.startswith(name) for each in given)
+    ]
 
 
 def cannot_name(topic: str, transactional_id: str | None = None) -> str | None:

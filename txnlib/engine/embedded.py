@@ -36,8 +36,14 @@ SETTINGS: Final = {
     # Python's tracker of resources would complain on stderr of a program that Ctrl-C ended.
     "PYTHONWARNINGS": "ignore:resource_tracker",
 }
-#: gRPC ends a connection after 30 minutes without a call. The port is closed, so there would be no other.
-_CHANNEL: Final = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
+_CHANNEL: Final = (
+    # gRPC ends a connection after 30 minutes without a call. The port is closed, so there would be no other.
+    ("grpc.client_idle_timeout_ms", (1 << 31) - 1),
+    # Rows stay on this machine: to compress them takes longer than all else that is done to them.
+    ("grpc.compression_enabled_algorithms_bitset", 1),
+    # A message is a batch of rows, each with all batches of its run.
+    ("grpc.max_receive_message_length", -1),
+)
 #: Seconds to wait for our connection.
 _PATIENCE: Final = 30
 _FOLDERS: Final = "txnlib-engine-"
@@ -123,7 +129,7 @@ def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
             return channel
 
     builder = OurChannel(f"sc://127.0.0.1:{port}")
-    channel = grpc.insecure_channel(builder.endpoint, options=[*builder._channel_options, *_CHANNEL])
+    channel = grpc.insecure_channel(builder.endpoint, options=[*_CHANNEL, *builder._channel_options])
     try:
         grpc.channel_ready_future(channel).result(_PATIENCE)
         if can_close():

@@ -69,7 +69,7 @@ _REPORTS: Final = frozenset({AUDIT, REPORT})
 #: Headings of `--help`, in their order -> options. All others are settings that are numbers.
 #: The numbers among the rare options can stand in the settings file, too.
 GROUPS: Final = {
-    "Input and output": ("--input", "--output", "--schema", "--conf", "--cluster", "--as-of"),
+    "Input and output": ("--input", "--output", "--schema", "--conf", "--cluster", "--as-of", "--captured-at"),
     "Limits of the verdicts": (),
     "What to read": ("--mode", "--dry-run"),
     "Results": ("--report", "--metrics", "--summary", "--fail-on", "--acknowledged"),
@@ -106,6 +106,13 @@ OPTIONS: Final = (
         "--as-of",
         _ALL,
         "Instant at which to judge: ISO-8601, epoch ms, or 'capture', the newest capture instant (default)",
+        {"metavar": "TIME"},
+    ),
+    Option(
+        "--captured-at",
+        _READS,
+        "When copying began, of copies whose instant no capture.json notes. Without it, each counts as taken at its"
+        " newest record, and more transactions are UNKNOWN",
         {"metavar": "TIME"},
     ),
     *[Option(str(each.option), _READS, each.help, {"type": int, "metavar": each.metavar}) for each in NUMBERS.values()],
@@ -219,8 +226,13 @@ def parse(job: str, about: str, argv: Sequence[str]) -> argparse.Namespace:
         for file in (options.report, options.metrics, None if options.summary == STDOUT else options.summary):
             if file is not None:
                 check_whole_file(file)
-    options.as_of_ms = None if options.as_of in (None, "capture") else parse_instant(options.as_of)
+    options.as_of_ms = None if options.as_of == "capture" else _instant(options.as_of, "--as-of")
+    options.captured_at_ms = _instant(getattr(options, "captured_at", None), "--captured-at")
     return options
+
+
+def _instant(given: str | None, option: str) -> int | None:
+    return None if given is None else parse_instant(given, option)
 
 
 def request_of(options: argparse.Namespace) -> AuditRequest:

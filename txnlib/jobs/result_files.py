@@ -11,8 +11,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from txnlib.ask.atomic_file import write_whole_file
+from txnlib.ask.report import Report
 from txnlib.ask.run_result import Outcome, render_metrics, render_numbers, results_of
-from txnlib.ask.summary import Summary
 from txnlib.engine.choice import label
 from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
@@ -40,12 +40,12 @@ class ResultFiles:
     def replaces_report(self) -> bool:
         return self.summary == STDOUT
 
-    def write(self, code: int, summary: Summary, queried: StoredRun) -> None:
+    def write(self, code: int, report: Report, queried: StoredRun) -> None:
         """Writes the results of a complete run."""
         if self.run is not None and (self.metrics or self.summary):
             ended = _now_ms()
-            found = results_of(queried, summary, ended)
-            self._write(exit_code=code, finished_ms=ended, found=found, in_doubt=summary.counts["in_doubt"])
+            found = results_of(queried, report, ended)
+            self._write(exit_code=code, finished_ms=ended, found=found, in_doubt=report.counts["in_doubt"])
 
     def _write(self, **ended: Any) -> None:
         outcome = replace(self.outcome, **ended)

@@ -10,8 +10,8 @@ from typing import Final
 
 from txnlib.ask.acknowledgements import Acknowledged
 from txnlib.ask.atomic_file import write_whole_file
-from txnlib.ask.report import terminal_report
-from txnlib.ask.run_result import is_failure
+from txnlib.ask.report_text import terminal_report
+from txnlib.ask.run_result import matches
 from txnlib.engine.retention import forget_runs
 from txnlib.errors import ExitCode
 from txnlib.jobs import options
@@ -20,7 +20,7 @@ from txnlib.jobs.result_files import ResultFiles
 from txnlib.page.page_rows import STORIES, page_rows_of
 from txnlib.page.report_page import render_page
 from txnlib.pipeline import run as pipeline_run
-from txnlib.pipeline.audit import carry_out_steps, close, summary_of
+from txnlib.pipeline.audit import carry_out_steps, close, report_made
 from txnlib.pipeline.query_run import SparkRows, query_run
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Step
@@ -69,20 +69,23 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
     """Prints the report, closes the run, writes the requested files and deletes old audits.
 
     Returns the exit code: 3 if a condition of `--fail-on` holds."""
-    summary = summary_of(run, given.acknowledged)
+    report = report_made(run, given.acknowledged)
     if not files.replaces_report:
-        sys.stdout.write(terminal_report(summary, is_terminal=sys.stdout.isatty()))
+        sys.stdout.write(terminal_report(report, is_terminal=sys.stdout.isatty()))
         sys.stdout.flush()
-    close(run, summary)
+    close(run, report)
     if given.report is not None:
-        write_page(run, given.report, summary.known)
+        write_page(run, given.report, report.known)
         LINES.progress(f"page: {given.report}")
     if given.keep_days is not None:
         gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - given.keep_days * MS_PER_DAY)
         LINES.progress(f"deleted {len(gone)} audits more than {given.keep_days} days older than this one")
-    remaining = summary.counts if summary.known is None else summary.known.remaining(summary.counts)
-    code = ExitCode.MATCHED if is_failure(given.fail_on, remaining) else ExitCode.DONE
-    files.write(code, summary, query_run(run))
+    remaining = report.counts if report.known is None else report.known.remaining(report.counts)
+    matched = matches(given.fail_on, remaining)
+    if matched:
+        LINES.error(f"--fail-on: {', '.join(matched)}")
+    code = ExitCode.MATCHED if matched else ExitCode.DONE
+    files.write(code, report, query_run(run))
     return code
 
 

@@ -1,4 +1,4 @@
-"""The head of the report page: whether anything is wrong, since when, and what to do."""
+"""Parts of the report page: navigation, what a section counts, coverage by topic, and the plan in groups."""
 
 from __future__ import annotations
 
@@ -6,216 +6,92 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.extents import LOOKS_LATE, names_of, verdict_of
-from txnlib.ask.headline import Answer, Counted, answer, headline, sections_of
-from txnlib.ask.report_entries import Entry, entry
-from txnlib.ask.report_text import section_title, uncopied, uncopied_coordinators
-from txnlib.ask.rows import Row, in_transactions
-from txnlib.ask.summary import PREPARED, SECTIONS, Summary
+from txnlib.ask.entries import Entry, entry
+from txnlib.ask.rows import Row
 from txnlib.core.display import printable
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.page_rows import Page
 
-#: Verdict -> phrase for one transaction and for several.
-_PHRASES: Final = {
-    "HANGING": ("1 transaction hangs", "{} transactions hang"),
-    "STUCK": ("1 is stuck", "{} are stuck"),
-    "LATE": ("1 is late", "{} are late"),
-    "SUSPECT": ("1 may be hanging", "{} may be hanging"),
-}
-#: Verdicts of transactions that need somebody.
+#: What the history of audits counts.
 NEED_SOMEBODY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
-#: Action of the plan -> phrase for what to do, in order, and the sections that explain it.
+#: Action of the plan -> phrase for what to do, in order.
 TO_DO: Final = {
-    "ABORT": ("to abort now, by hand, with a look before and after", ("HANGING",)),
-    "ABORT_LATER": ("hanging, and not to be aborted yet: each entry says why", ("HANGING",)),
-    "ABORT_AS_DECIDED": ("whose ABORT the partition refuses: an abort by hand agrees with it", ("STUCK",)),
-    "END_AT_COORDINATOR": (
-        "to be ended by the application or at the coordinator: no abort by hand",
-        ("LATE", PREPARED),
-    ),
-    "REVIVE_COORDINATOR": ("waiting for a coordinator that decided: get it going; no abort by hand", ("STUCK",)),
-    "DO_NOT_ABORT": ("hanging or stuck, and not to be aborted by hand: each entry says why", ("HANGING", "STUCK")),
-    "WAIT": ("too young to be called hanging: audit again later", ("SUSPECT",)),
-    "CAPTURE_MORE": ("without a verdict: copy what is missing (coverage says what), and audit again", ("UNKNOWN",)),
-    "CHECK_TIMESTAMPS": ("late by old timestamps alone: look at what writes them", ("LATE",)),
+    "ABORT": "to abort now, by hand, with a look before and after",
+    "ABORT_AS_DECIDED": "whose ABORT the partition refuses: an abort by hand agrees with it",
+    "END_AT_COORDINATOR": "to be ended by the application or at the coordinator: no abort by hand",
+    "REVIVE_COORDINATOR": "waiting for a coordinator that decided: get it going; no abort by hand",
+    "ABORT_LATER": "hanging, and not to be aborted yet: each entry says from when on",
+    "WAIT": "too young to be called hanging: audit again later",
+    "CAPTURE_MORE": "without a verdict: copy what is missing (coverage says what), and audit again",
+    "DO_NOT_ABORT": "hanging or stuck, and not to be aborted by hand: each entry says why",
+    "CHECK_TIMESTAMPS": "late by old timestamps alone: look at what writes them",
 }
-#: Section -> its anchor on the page.
-ANCHORS: Final = {**{name: verdict_of(name).lower() for name in (*SECTIONS, LOOKS_LATE)}, "OPEN": "transactions"}
 
 
-@dataclass(frozen=True, slots=True)
-class FirstScreen:
-    """The first screen: the answer of the report, as a sentence and as tiles with links."""
-
-    answer: Answer
-    headline: str
-    #: Number of steps of the plan, what they are, and the anchor of the section that explains it.
-    do: Sequence[tuple[int, str, str]]
-    #: What is open, and the anchor of the section that shows it; None if there is none.
-    tiles: Sequence[tuple[Counted, str | None]]
-    #: The only hanging transaction, if it may be aborted: its steps are few enough to stand in the answer.
-    only: Entry | None
-    unseen: Sequence[str]
+def only_step(page: Page) -> Entry | None:
+    """The only hanging transaction, if it may be aborted: its steps are few enough to stand in the answer."""
+    hanging = page.report.transactions.get("HANGING", ())
+    is_one = len(hanging) == 1 and page.report.number_of_rows("HANGING") == 1
+    return entry("HANGING", hanging, page.report) if is_one and hanging[0]["safe_to_abort"] else None
 
 
-def first_screen(page: Page) -> FirstScreen:
-    """The first screen of a page."""
-    summary = page.summary
-    found, hanging = answer(summary), summary.transactions.get("HANGING", ())
-    is_one = len(hanging) == 1 and summary.counts["verdicts"].get("HANGING") == 1
-    return FirstScreen(
-        answer=found,
-        headline=_headline(found, summary),
-        do=[
-            (
-                summary.actions[action],
-                phrase,
-                next((ANCHORS[name] for name in names if summary.transactions.get(name)), "plan"),
-            )
-            for action, (phrase, names) in TO_DO.items()
-            if summary.actions.get(action)
-        ],
-        tiles=[(each, _anchor(each.name, page)) for each in found.counted],
-        only=entry("HANGING", hanging, summary) if is_one and hanging[0]["safe_to_abort"] else None,
-        unseen=_unseen(page),
-    )
+def anchor_of(name: str, page: Page) -> str | None:
+    """The anchor of what shows the transactions of a verdict."""
+    if name in page.report.sections:
+        return name.lower()
+    return "transactions" if name == "OPEN" else "acknowledged" if acknowledged_rows(name, page) else None
 
 
-def pieces(section: str, page: Page) -> int:
-    """The number of rows of open_transactions in a section, shown or not."""
-    if section == PREPARED:
-        return len(page.summary.transactions.get(section, []))
-    return int(page.summary.counts.get("verdicts", {}).get(section, 0))
-
-
-def counted(section: str, page: Page) -> int:
-    """The number of transactions of a section, each counted once if its coordinator ends it on all its partitions."""
-    transactions = in_transactions(page.summary.counts)
-    return sum(transactions.get(name, 0) for name in names_of(section)) or pieces(section, page)
-
-
-def all_open(page: Page) -> int:
-    """The number of open transactions, each counted once however many partitions it has."""
-    return sum(in_transactions(page.summary.counts).values())
-
-
-def reasons_of(section: str, page: Page) -> list[tuple[str, int]]:
-    """The reasons of a section with their numbers of transactions, most first."""
-    found = [(reason, count) for name in names_of(section) for reason, count in _reasons(name, page)]
-    return sorted(found, key=lambda each: -each[1])
-
-
-def all_reasons(page: Page) -> list[tuple[str, str, int]]:
-    """Verdict, reason and number of transactions."""
-    return [
-        (name, reason, count) for name in sorted(page.summary.extents) for reason, count in sorted(_reasons(name, page))
-    ]
-
-
-def _reasons(name: str, page: Page) -> list[tuple[str, int]]:
-    extent = page.summary.extents.get(name)
-    return [] if extent is None else [(str(reason), count) for reason, count in extent.reasons]
-
-
-def acknowledged_pieces(section: str, page: Page) -> int:
-    """The number of rows of open_transactions with this verdict that are acknowledged. Their section does not list
-    them."""
-    return 0 if page.summary.known is None else len(page.summary.known.of_verdict(section))
+def acknowledged_rows(section: str, page: Page) -> int:
+    """The number of rows of open_transactions of a section that are acknowledged. The section does not list them."""
+    return 0 if page.report.known is None else len(page.report.known.of_name(section))
 
 
 def has_acknowledged(page: Page) -> bool:
     """Whether a file of acknowledgements was given that has entries."""
-    known = page.summary.known
+    known = page.report.known
     return known is not None and bool(known.transactions or known.findings or known.ended or known.idle)
 
 
-def _anchor(section: str, page: Page) -> str | None:
-    """The anchor of what shows the transactions of a verdict."""
-    if section == "OPEN" or page.summary.transactions.get(verdict_of(section)):
-        return ANCHORS[section]
-    return "acknowledged" if acknowledged_pieces(section, page) else None
+def transactions(section: str, page: Page) -> int:
+    """The number of transactions of a section, each counted once if its coordinator ends it on all its partitions; of
+    those in time, those that hold a partition."""
+    reach = page.report.extents.get(section)
+    if reach is None:
+        return len(page.report.transactions.get(section, ()))
+    return reach.holding if section == "OPEN" else reach.transactions
+
+
+def all_open(page: Page) -> int:
+    """The number of open transactions, each counted once however many partitions it has."""
+    return sum(page.report.counts.get("transactions", {}).values())
 
 
 def new_since(page: Page) -> dict[str, int]:
     """Verdict -> number of transactions that no earlier audit has seen."""
-    new = {name: extent.new for name, extent in page.summary.extents.items()}
-    return {name: new[name] for name in (*SECTIONS, LOOKS_LATE, "OPEN") if new.get(name)}
+    return {name: extent.new for name, extent in page.report.extents.items() if extent.new}
 
 
 def navigation(page: Page) -> list[tuple[str, str, int | str]]:
     """The sections of the page in their order: anchor, label, and what it counts."""
-    summary = page.summary
-    read = f"{summary.partitions_read} of {summary.partitions_known}"
+    report = page.report
+    read = f"{report.partitions_read} of {report.partitions_known}"
+    known = len(report.known.transactions) if report.known else 0
     entries: list[tuple[str, str, int | str, bool]] = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
-        *(
-            (name.lower(), section_title(name, summary).capitalize(), counted(name, page), True)
-            for name in sections_of(summary)
-        ),
-        ("split", "Split", len(summary.split), bool(summary.split)),
-        ("plan", "Action plan", sum(summary.actions.values()), bool(page.plan)),
+        *((name.lower(), name, transactions(name, page), True) for name in report.sections),
+        ("split", "Split", len(report.split), bool(report.split)),
+        ("plan", "Action plan", sum(report.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
-        (
-            "acknowledged",
-            "Acknowledged",
-            len(summary.known.transactions) if summary.known else 0,
-            has_acknowledged(page),
-        ),
+        ("acknowledged", "Acknowledged", known, has_acknowledged(page)),
         ("lag", "LSO lag", page.lagging, True),
         ("two-phase", "Two-phase commit", page.two_phase_open, bool(page.two_phase_open)),
-        ("findings", "Findings", sum(each.count for each in summary.findings), bool(summary.findings)),
+        ("findings", "Findings", sum(each.count for each in report.findings), bool(report.findings)),
         ("coverage", "Coverage", read, True),
         ("history", "History", len(page.runs), True),
     ]
     return [(anchor, label, count) for anchor, label, count, is_there in entries if is_there]
-
-
-def _headline(found: Answer, summary: Summary) -> str:
-    """The counts as a sentence. The title of the page is the same."""
-    verdicts = {each.name: each.number for each in found.counted}
-    wrong = {name: verdicts[name] for name in _PHRASES if verdicts.get(name)}
-    phrases = [_PHRASES[name][0] if number == 1 else _PHRASES[name][1].format(number) for name, number in wrong.items()]
-    is_calm = not phrases
-    if is_calm:
-        phrases = ["Nothing hangs, nothing is late, nothing is stuck"]
-    elif not verdicts.get("HANGING"):
-        phrases[0] = f"Nothing hangs, but {phrases[0]}"
-    old = verdicts.get(LOOKS_LATE, 0)
-    critical = sum(each.count for each in summary.findings if each.severity == "CRITICAL")
-    unknown = verdicts.get("UNKNOWN", 0)
-    more = {
-        f"{unknown} could not be judged": unknown,
-        f"{old} only look{'s' if old == 1 else ''} late": old,
-        f"{critical} finding{'' if critical == 1 else 's'} CRITICAL": critical,
-    }
-    also = [said for said, number in more.items() if number]
-    if also and is_calm:
-        also[0] = f"but {also[0]}"
-    if len(also) > is_calm:
-        also[-1] = f"and {also[-1]}"
-    return f"{', '.join([*phrases, *also])}."
-
-
-def _unseen(page: Page) -> list[str]:
-    """What the audit did not see, as the end of the sentence."""
-    summary = page.summary
-    unseen = []
-    if summary.missing_partitions:
-        lost, left = uncopied(summary)
-        unseen.append(f"no copy of {lost}{', …' if left else ''}")
-    if summary.missing_coordinators:
-        unseen.append(f"not captured: {uncopied_coordinators(summary)}")
-    harmed = {name: summary.counts.get("coverage", {}).get(name, 0) for name in ("DAMAGED", "PARTIAL")}
-    unseen += [
-        f"{count} {'copy' if count == 1 else 'copies'} {name.lower()}" for name, count in harmed.items() if count
-    ]
-    if page.quarantined:
-        unseen.append(f"{page.quarantined} unreadable stretch{'' if page.quarantined == 1 else 'es'} in quarantine")
-    if summary.is_instant_assumed:
-        unseen.append("capture instants assumed from the newest records")
-    return unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,15 +136,6 @@ def _numbered(numbers: Sequence[int]) -> str:
             ranges.append([number])
     said = ", ".join(f"{each[0]} to {each[-1]}" if len(each) > 2 else ", ".join(map(str, each)) for each in ranges)
     return f"partition{'' if len(numbers) == 1 else 's'} {said}"
-
-
-def heading(section: str, page: Page) -> str:
-    """What the transactions of a section have in common."""
-    if section == PREPARED:
-        return "open for long; their owners decide"
-    transactions = in_transactions(page.summary.counts)
-    name = next((name for name in names_of(section) if transactions.get(name)), section)
-    return headline(name, counted(section, page))
 
 
 # ---- The action plan of the report page, grouped by action

@@ -11,8 +11,10 @@ from txnlib.ask.episode import Episode
 from txnlib.ask.explain import explain
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.own_command import anywhere
-from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, in_transactions, key_of, ms
-from txnlib.ask.summary import LONGEST_LAG, MOST_BLOCKING, SECTIONS, Summary, broker_rows, cards, summarise
+from txnlib.ask.report import MEANINGS, Report, cards
+from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, report_of
+from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, key_of, ms, transactions_of
+from txnlib.ask.verdict_names import NAME, PREPARED, named
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
 
 #: Number of transactions in each section with a story, which takes a dozen queries each.
-STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, "PREPARED": 2, "UNKNOWN": 2}
+STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, PREPARED: 2, "UNKNOWN": 2}
 SHOWN_STEPS: Final = 40
 #: Most rows of a list. The page folds long lists, and says how many rows are left out if there are more.
 MOST_ROWS: Final = 10_000
@@ -39,9 +41,9 @@ SHOWN_PLACES: Final = 1_000
 
 #: Order of the open transactions: the worst verdict first.
 _WORST_FIRST: Final = (
-    'CASE "verdict" '
-    + " ".join(f"WHEN '{verdict}' THEN {rank}" for rank, verdict in enumerate((*SECTIONS, "OPEN")))
-    + f" ELSE {len(SECTIONS) + 1} END, {MOST_BLOCKING}"
+    f"CASE {NAME} "
+    + " ".join(f"WHEN '{name}' THEN {rank}" for rank, name in enumerate(MEANINGS))
+    + f" END, {MOST_BLOCKING}"
 )
 #: Filters for the row of a partition: its judged copy, or MISSING.
 _JUDGED: Final[tuple[Filter, ...]] = (("is_judged", "=", True), ("status", "=", "MISSING"))
@@ -53,8 +55,8 @@ RUNS_READ: Final = 500
 class Page:
     """One run, as its page shows it. Each list has a limit; the counts beside them have none."""
 
-    #: As in the report, with more rows of each of its lists.
-    summary: Summary
+    #: The report, with more rows of each of its lists.
+    report: Report
     run_id: str
     version: str = ""
     inputs: str = ""
@@ -94,25 +96,24 @@ def page_rows_of(
 
     `known`: what is acknowledged, which has a section of its own.
     """
-    summary = summarise(run, known, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE, shown_places=SHOWN_PLACES)
+    report = report_of(run, known, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE, shown_places=SHOWN_PLACES)
     plans = run.rows("abort_plan", shown("page: plan"), order='"number"', limit=MOST_ROWS)
     is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
     oldest_first = '"transaction_start", "topic", "partition"'
     two_phase = run.rows(
         "open_transactions", shown("page: two-phase"), is_two_phase, order=oldest_first, limit=MOST_ROWS
     )
+    opened = run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS)
     runs, noted = _runs(run)
     return Page(
-        summary=summary,
+        report=report,
         run_id=run.run_id,
         version=noted.get("version") or "",
         inputs=noted.get("input") or "",
         settings=run.settings,
         tables=None if tables is None else anywhere(tables),
-        opened=_with_ms(
-            run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS), "blocks_since"
-        ),
-        stories=_stories(run, summary, stories),
+        opened=_with_ms(list(map(named, opened)), "blocks_since", "ends_by"),
+        stories=_stories(run, report, stories),
         plan=plans,
         lags=run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS),
         lagging=run.number("partitions", "count(*)", [("lag_offsets", ">", 0)]) or 0,
@@ -133,11 +134,11 @@ def _with_ms(rows: list[Row], *names: str) -> list[Row]:
     return rows
 
 
-def _stories(run: StoredRun, summary: Summary, numbers: Mapping[str, int]) -> dict[Key, Episode[Explained]]:
+def _stories(run: StoredRun, report: Report, numbers: Mapping[str, int]) -> dict[Key, Episode[Explained]]:
     """The stories of the first transaction of each of the first cards."""
     stories: dict[Key, Episode[Explained]] = {}
     for section, most in numbers.items():
-        for row, *_ in cards(section, summary.transactions.get(section, []))[:most]:
+        for row, *_ in cards(section, report.transactions.get(section, []))[:most]:
             stories[key_of(row)] = explain(run, row["topic"], row["partition"], row["start_offset"])
     return stories
 
@@ -177,7 +178,7 @@ def _runs(run: StoredRun) -> tuple[list[Row], Row]:
         {
             "run_id": row["run_id"],
             "as_of_ms": row["as_of"],
-            "verdicts": in_transactions(json.loads(row["counts"] or "{}")),
+            "verdicts": transactions_of(json.loads(row["counts"] or "{}")),
             "lag_ms": lag.get((row["run_id"],)),
         }
         for row in finished

@@ -17,16 +17,14 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from txnlib.ask import explain_text, picture, report_entries
-from txnlib.ask.abort_plan import abort_plan_script
+from txnlib.ask import entries, explain_text, picture
+from txnlib.ask.abort_plan import abort_plan_script, permissions_of, waits_until
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.episode import Episode
 from txnlib.ask.explain_text import Explained
-from txnlib.ask.headline import captured, sections_of
 from txnlib.ask.own_command import program
-from txnlib.ask.report_text import section_title, unreadable
-from txnlib.ask.rows import Row, in_transactions, key_of
-from txnlib.ask.summary import cards
+from txnlib.ask.report import cards, ends_text, meaning
+from txnlib.ask.rows import Row, key_of, transactions_of
 from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
 from txnlib.core.kafka_commands import option, refusal, with_places
 from txnlib.page import page_head, page_rows
@@ -146,10 +144,8 @@ def render_page(page: Page) -> str:
     template = _environment().get_template("page.html")
     return template.render(
         page=page,
-        summary=page.summary,
-        first=page_head.first_screen(page),
+        report=page.report,
         navigation=page_head.navigation(page),
-        sections=[(name, page.summary.transactions[name]) for name in sections_of(page.summary)],
         ids=Ids(),
         style=Markup(style),
         script=Markup(script),
@@ -181,7 +177,7 @@ def command_of(page: Page, command: str) -> str:
     """The txn-audit command that shows more of this run; a query if only Spark can open the tables."""
     if page.tables is None:
         table = "abort_plan" if command == "abort-plan" else command.replace("-", "_")
-        return f"SELECT * FROM {page.summary.output}.{table} WHERE run_id = '{page.run_id}'"
+        return f"SELECT * FROM {page.report.output}.{table} WHERE run_id = '{page.run_id}'"
     return f"{program()} {command} {_run_of(page)}"
 
 
@@ -213,9 +209,9 @@ def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | No
 def abort_script(page: Page) -> Markup | None:
     """The script of the steps of the plan that are to be run now; None if there is none, or if the page has not all of
     them."""
-    if not any(is_offered(row) for row in page.plan) or sum(page.summary.actions.values()) > len(page.plan):
+    if not any(is_offered(row) for row in page.plan) or sum(page.report.actions.values()) > len(page.plan):
         return None
-    return escape(abort_plan_script(page.plan, page.run_id, instant(page.summary.as_of_ms)))
+    return escape(abort_plan_script(page.plan, page.run_id, instant(page.report.as_of_ms)))
 
 
 def folded(rows: Sequence[Row], shown: int = ROWS) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -256,14 +252,17 @@ _GLOBALS: Final[dict[str, Any]] = {
     "anchor": transaction_anchor,
     "broken_anchor": broken_anchor,
     "cards": cards,
+    "ends_text": ends_text,
+    "meaning": meaning,
+    "permissions_of": permissions_of,
+    "waits_until": lambda row: " ".join(waits_until(row)),
+    "transactions_of": transactions_of,
     "command_of": command_of,
-    "captured": captured,
     "drawing": drawing,
     "duration": elapsed,
     "encoded": encoded,
     "explain_command": explain_command,
     "folded": folded,
-    "in_transactions": in_transactions,
     # An instant as `<time>`; as plain text if it is unknown or outside of the calendar.
     "instant": lambda ms: timed(utc_time(ms)),
     "is_offered": is_offered,
@@ -274,11 +273,9 @@ _GLOBALS: Final[dict[str, Any]] = {
     "timed": timed,
     "transaction_command": transaction_command,
     "utc_time": utc_time,
-    "section_title": section_title,
-    "unreadable": unreadable,
     "with_placeholder": with_placeholder,
     "words": words,
     "top": page_head,
-    "entries": report_entries,
+    "entries": entries,
     "told": explain_text,
 }

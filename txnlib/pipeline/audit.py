@@ -8,7 +8,8 @@ from contextlib import suppress
 from pyspark.errors import PySparkException
 
 from txnlib.ask.acknowledgements import Acknowledgement, acknowledged
-from txnlib.ask.summary import Summary, summarise
+from txnlib.ask.report import Report
+from txnlib.ask.report_rows import report_of
 from txnlib.engine.views import create_views
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, reading_text
@@ -35,15 +36,15 @@ def carry_out_steps(run: Run, steps: Sequence[Step], *, take_over: bool = False)
             run.source.forget()
 
 
-def summary_of(run: Run, entries: Sequence[Acknowledgement] = ()) -> Summary:
-    """What a run has found, from its tables. `entries`: what is acknowledged."""
+def report_made(run: Run, entries: Sequence[Acknowledgement] = ()) -> Report:
+    """The report of a run, from its tables. `entries`: what is acknowledged."""
     made = query_run(run)
-    return summarise(made, acknowledged(made, entries) if entries else None)
+    return report_of(made, acknowledged(made, entries) if entries else None)
 
 
-def close(run: Run, summary: Summary) -> None:
+def close(run: Run, report: Report) -> None:
     """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and compacts small files."""
-    run.note("DONE", summary.counts)
+    run.note("DONE", report.counts)
     create_views(run.tables.store)
     compact(run)
 

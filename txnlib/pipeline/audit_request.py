@@ -27,6 +27,8 @@ class AuditRequest:
     conf: str | None = None
     cluster: str | None = None
     as_of_ms: int | None = None
+    #: The instant of copies that have no note of it.
+    captured_at_ms: int | None = None
     #: Numbers by `settings.Setting.argument`, in the units of the options.
     settings: Mapping[str, int | None] = field(default_factory=dict)
     mode: str = FULL
@@ -36,6 +38,7 @@ class AuditRequest:
 
     def __post_init__(self) -> None:
         check_number("--as-of ", self.as_of_ms, 0, LAST_INSTANT_MS)
+        check_number("--captured-at ", self.captured_at_ms, 0, LAST_INSTANT_MS)
         for key, each in NUMBERS.items():
             check_number(f"{each.option} ", self.settings.get(key), each.least, each.most)
         if self.mode not in MODES:

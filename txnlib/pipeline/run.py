@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -113,6 +113,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
     capture = list_capture(request.input, follow_links=request.follow_links, say=say)
+    capture = replace(capture, notes=capture.notes.for_others(request.captured_at_ms))
     say(f"engine: {label(choose(request.engine, request.schema))}")
     engine = open_engine(request.engine, request.schema)
     store = _store(request, engine)
@@ -230,7 +231,7 @@ def _newest_stamp(source: CaptureSource) -> int:
         raise UnreadableInputError(
             ", ".join(source.capture.inputs),
             "contains no time at which it was taken",
-            "Give --as-of, or add a capture.json",
+            "Give --captured-at, or add a capture.json",
         )
     return int(newest["newest"])
 

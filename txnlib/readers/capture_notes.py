@@ -121,8 +121,8 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
         dict,
         "When folders were copied, in epoch ms: `default` for all, `<broker>/<folder>` for one,"
         " `<broker>/first/<folder>` for a first copy. The newest is `as_of`, unless `--as-of` is given.",
-        "Each copy counts as taken at its newest broker-stamped record, and the newest of these is `as_of`. More"
-        " transactions are `UNKNOWN` (`CAPTURE_SKEW`).",
+        "The instant of `--captured-at`. Else each copy counts as taken at its newest broker-stamped record, and the"
+        " newest of these is `as_of`. More transactions are `UNKNOWN` (`CAPTURE_SKEW`).",
     )
     transaction_version: int | None = _field(
         None,
@@ -169,11 +169,18 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
         noted = None if broker is None else self.captured_at_ms.get(f"{broker}/{folder}")
         return self.captured_at_ms.get(DEFAULT_INSTANT) if noted is None else noted
 
+    def for_others(self, captured_at_ms: int | None) -> CaptureNotes:
+        """The notes with this instant for the copies that have none."""
+        if captured_at_ms is None:
+            return self
+        instants = {DEFAULT_INSTANT: captured_at_ms, **self.captured_at_ms}
+        notes: CaptureNotes = self.model_copy(update={"captured_at_ms": instants})
+        return notes
+
     @property
     def noted_at_ms(self) -> int | None:
-        """When the leaders were noted, at the earliest, in epoch ms: the default instant, else the oldest one; None if
-        unknown."""
-        return self.captured_at_ms.get(DEFAULT_INSTANT, min(self.captured_at_ms.values(), default=None))
+        """When the leaders were noted, at the earliest, in epoch ms: the oldest instant; None if unknown."""
+        return min(self.captured_at_ms.values(), default=None)
 
     @property
     def newest_instant_ms(self) -> int | None:

@@ -1,6 +1,6 @@
 """The named windows over a log, as SQL.
 
-Each is completed by what it covers: `last(value, TRUE) OVER ({BATCHES_OF_PRODUCER} {BEFORE})`.
+Each is completed by what it covers: `max(value) OVER ({BATCHES_OF_PRODUCER} {BEFORE})`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,16 @@ WHOLE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 #: The batches of one producer on one partition, in offset order. `producer_id` comes first: sorting compares it first.
 BATCHES_OF_PRODUCER: Final = "PARTITION BY producer_id, topic, partition ORDER BY base_offset"
+
+
+def newest(value: str, covered: str) -> str:
+    """The last value that is not NULL among the batches of one producer on one partition, in offset order, as SQL.
+
+    `covered`: UNTIL_NOW or BEFORE. For each row, the embedded engine looks through all rows before it to find
+    `last(value, TRUE)`.
+    """
+    return f"max_by({value}, if({value} IS NOT NULL, base_offset, NULL)) OVER ({BATCHES_OF_PRODUCER} {covered})"
+
 
 #: The coordinators' decisions for one producer on one partition, and its markers there, in time order, and in
 #: descending order. At the same instant, the decision comes first. What follows a row precedes it in descending order:

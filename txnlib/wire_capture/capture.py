@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.broker_files import number
+from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.rows import grouped
 from txnlib.errors import UnreadableInputError, UsageError
@@ -430,7 +431,7 @@ class _Capture:
             "transaction_version": features.get("transaction.version"),
             "features": features,
             "coordinator_partitions": len(self._coordinators) or None,
-            **{name: int(settings[setting]) for setting, name in NOTED.items() if settings.get(setting, "").isdigit()},
+            **{name: number(settings.get(each, "").encode(), MAX_INT32) for each, name in NOTED.items()},
             "broker_settings": settings,
             "partitions": (
                 self._earlier.partitions | {each.partition.folder: noted(each) for each in self._taken.values()}

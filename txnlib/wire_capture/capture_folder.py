@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from txnlib.core.instants import LAST_INSTANT_MS
+from txnlib.core.kafka.topics import is_topic_name
 from txnlib.errors import UsageError
 from txnlib.wire_capture.cluster import Partition
 
@@ -36,14 +38,15 @@ def make_folder(folder: Path) -> None:
 
 
 def owned(path: str, flags: int) -> int:
-    """Opens a file for `open`, which only its owner can read if it is new."""
-    return os.open(path, flags, 0o600)
+    """Opens a file for `open`, which only its owner can read if it is new. Follows no link."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def replace(path: Path, content: str) -> None:
     """Writes a file as a whole."""
     make_folder(path.parent)
     unfinished = path.with_name(f"{path.name}.tmp")
+    unfinished.unlink(missing_ok=True)
     with open(unfinished, "w", encoding="utf-8", opener=owned) as file:
         file.write(content)
     os.replace(unfinished, path)
@@ -75,15 +78,17 @@ def read_topic_id(folder: Path) -> str:
     """The topic id in `partition.metadata`; empty if there is none."""
     try:
         return (folder / "partition.metadata").read_text(encoding="utf-8").partition("topic_id: ")[2].strip()
-    except OSError:
+    except (OSError, ValueError):
         return ""
 
 
 def read_state(folder: Path) -> dict[str, Any]:
-    """Where the fetch of a partition can go on; empty if there is nothing to go on from."""
+    """Where the fetch of a partition can go on; empty if there is nothing to go on from, also behind a link."""
+    if folder.is_symlink() or not state_file(folder).is_file():
+        return {}
     try:
         state = json.loads(state_file(folder).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return state if isinstance(state, dict) else {}
 
@@ -116,7 +121,11 @@ def copy(was: Path, now: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Removes a partition's copy. Without its state it is not gone on with, even if this is interrupted."""
+    """Removes a partition's copy, or a link in its place. Without its state it is not gone on with, even if this is
+    interrupted."""
+    if folder.is_symlink():
+        folder.unlink()
+        return
     state_file(folder).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -150,7 +159,7 @@ def read_notes(output: Path, cluster_id: str | None) -> Earlier:
         return Earlier()
     try:
         notes = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON: remove it, or choose another --output") from error
     if not isinstance(notes, dict) or notes.get("captured_by") != CAPTURED_BY:
         raise UsageError(f"{output} has a capture that {CAPTURED_BY} did not take: choose another --output")
@@ -158,7 +167,22 @@ def read_notes(output: Path, cluster_id: str | None) -> Earlier:
         raise UsageError(
             f"{output} has a capture of cluster {notes.get('cluster_id')}, not of {cluster_id}: choose another --output"
         )
-    return Earlier(notes.get("partitions", {}), notes.get("captured_at_ms", {}))
+    partitions, instants = notes.get("partitions", {}), notes.get("captured_at_ms", {})
+    if not _are_notes(partitions) or not _are_instants(instants):
+        raise UsageError(f"{path} is damaged: remove it, or choose another --output")
+    return Earlier(partitions, instants)
+
+
+def _are_notes(partitions: object) -> bool:
+    return isinstance(partitions, dict) and all(
+        is_topic_name(name.rpartition("-")[0]) and isinstance(noted, dict) for name, noted in partitions.items()
+    )
+
+
+def _are_instants(instants: object) -> bool:
+    return isinstance(instants, dict) and all(
+        type(at) is int and 0 <= at <= LAST_INSTANT_MS for at in instants.values()
+    )
 
 
 def follow_leaders(output: Path, leaders: Mapping[str, int]) -> None:

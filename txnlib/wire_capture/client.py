@@ -288,16 +288,14 @@ class Client:
         now = time.monotonic()
         return {broker for broker, at in self._given_up.items() if now - at < _SILENT_SECONDS}
 
-    def ask(self, request: Any, broker: int | None = None, *, is_optional: bool = False) -> Any:
-        """The answer of a broker, or of any. Tries again while the connection fails.
+    def ask(self, request: Any, broker: int, *, is_optional: bool = False) -> Any:
+        """The answer of a broker. Tries again while the connection fails.
 
         `is_optional`: the capture is whole without this answer. Then the broker has less time to answer, and other
         requests to it are still sent if it does not. Raises MovedError when time is up, and StoppedError once `stop`
         was called.
         """
         assert request.name.removesuffix("Request") in READ_ONLY, f"{request.name} is not a request that only reads"
-        if broker is None:
-            return self._ask_any(request, is_optional=is_optional)
         if broker in self.silent:
             raise MovedError(f"{self._name(broker)} did not answer before")
         seconds = _OPTIONAL_SECONDS if is_optional else _TRIES_SECONDS
@@ -316,7 +314,8 @@ class Client:
                 return answer
             self.pause(_PAUSE_SECONDS)
 
-    def _ask_any(self, request: Any, *, is_optional: bool) -> Any:
+    def ask_any(self, request: Any, *, is_optional: bool = False) -> tuple[Any, int]:
+        """The answer of the first broker that gives one, and who it is. Raises as `ask`."""
         known = sorted(
             (broker.node_id for broker in self._manager.cluster.brokers()),
             key=lambda node: (node != self._answered_last, node),
@@ -324,7 +323,7 @@ class Client:
         failed = MovedError("no broker is known")
         for node in known:
             try:
-                return self.ask(request, node, is_optional=is_optional)
+                return self.ask(request, node, is_optional=is_optional), node
             except MovedError as error:
                 failed = error
         raise failed

@@ -10,7 +10,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.topics import is_topic_name
 from txnlib.core.rows import grouped
+from txnlib.errors import UnreadableInputError
 from txnlib.wire_capture.client import REFUSED, Client, MovedError, check, reading
 
 #: `ListOffsetsRequest`: the newest offset, and the log start.
@@ -79,7 +81,11 @@ class Metadata:
 
 
 def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | None = None) -> Metadata:
-    """The partitions of these topics, or of all that this user may see, by a broker or any. Creates no topic."""
+    """The partitions of these topics, or of all that this user may see, by a broker or any. Creates no topic.
+
+    Names become folders: one that Kafka forbids is an UnreadableInputError, and numbers that Kafka does not have are a
+    damaged answer.
+    """
     from kafka.protocol.metadata import MetadataRequest
 
     topic = MetadataRequest.MetadataRequestTopic
@@ -94,8 +100,11 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
     refused: list[str] = []
     found: list[Partition] = []
     with reading("metadata"):
-        answer = client.ask(request, broker)
+        answer, asked_one = client.ask_any(request) if broker is None else (client.ask(request, broker), broker)
         for of_topic in answer.topics:
+            _check_name(of_topic.name, asked_one)
+            if topics is not None and of_topic.name not in topics:
+                continue
             if of_topic.error_code in REFUSED:
                 refused.append(of_topic.name)
                 continue
@@ -115,9 +124,28 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
                 )
                 for each in of_topic.partitions
             ]
-        return Metadata(
-            answer.cluster_id, tuple(broker.node_id for broker in answer.brokers), tuple(sorted(found)), tuple(refused)
+        brokers = tuple(each.node_id for each in answer.brokers)
+        _check_numbers(brokers, found)
+        return Metadata(answer.cluster_id, brokers, tuple(sorted(found)), tuple(refused))
+
+
+def _check_name(topic: str | None, broker: int) -> None:
+    if not is_topic_name(topic):
+        raise UnreadableInputError(
+            f"broker {broker}",
+            f"it names a topic {topic!r}, and Kafka forbids that name",
+            "No broker of Kafka does that: check who answers at its address",
         )
+
+
+def _check_numbers(brokers: Sequence[int], partitions: Sequence[Partition]) -> None:
+    """Raises ValueError for numbers that would name the wrong folder."""
+    if min([*brokers, *(each.partition for each in partitions)], default=0) < 0:
+        raise ValueError("negative numbers of brokers or partitions")
+    if any(each.leader < NO_LEADER for each in partitions):
+        raise ValueError("negative numbers of leaders")
+    if len(set(partitions)) < len(partitions):
+        raise ValueError("a partition twice")
 
 
 def offsets(
@@ -228,7 +256,7 @@ def hides_transactional_ids(client: Client) -> bool:
 
     if client.version_of(DescribeTransactionsRequest) < 0:
         return False
-    answer = client.ask(DescribeTransactionsRequest(transactional_ids=[_NOBODYS_ID]), is_optional=True)
+    answer, _ = client.ask_any(DescribeTransactionsRequest(transactional_ids=[_NOBODYS_ID]), is_optional=True)
     with reading("transactional ids"):
         return any(each.error_code in REFUSED for each in answer.transaction_states)
 
@@ -272,7 +300,8 @@ def broker_settings(client: Client, broker: int) -> dict[str, str]:
     with reading(f"settings of broker {broker}"):
         for result in answer.results:
             check(result.error_code, f"settings of broker {broker}")
-        return {each.name: each.value for result in answer.results for each in result.configs if each.value is not None}
+        said = {each.name: each.value for result in answer.results for each in result.configs}
+        return {name: said[name] for name in SETTINGS if said.get(name) is not None}
 
 
 def _by_leader(partitions: Iterable[Partition]) -> list[tuple[int, list[Partition]]]:

@@ -64,8 +64,9 @@ class FetchedLog:
     last_epoch: int = _NO_EPOCH
     segment: int | None = None
     size: int = 0
-    #: Bytes of all segments.
+    #: Bytes of all segments, and of the last batch.
     total: int = 0
+    last_size: int = 0
     #: Offsets and leader epoch of the batch that did not fit in the last answer: believed if they come again.
     doubted: tuple[int, int, int] | None = None
 
@@ -84,7 +85,7 @@ class FetchedLog:
             if base >= until or length <= 0 or stop > len(records):
                 break
             last, epoch = _last_offset(records, end, base, stop)
-            if not base <= last < until or not _is_crc_valid(view[end:stop]):
+            if not 0 <= base <= last < until or not _is_crc_valid(view[end:stop]):
                 self._write(view[begin:end])
                 raise DamagedError(f"the batch at offset {base}, up to {last}, is damaged")
             doubt, self.doubted = self.doubted, None
@@ -104,7 +105,7 @@ class FetchedLog:
                     self.segment, self.size = base, 0
                 if self.first_offset is None:
                     self.first_offset = base
-                self.next_offset, self.last_epoch = last + 1, epoch
+                self.next_offset, self.last_epoch, self.last_size = last + 1, epoch, stop - end
             end = stop
         self._write(view[begin:end])
         return end
@@ -120,7 +121,7 @@ class FetchedLog:
     def _write(self, part: memoryview) -> None:
         if not part or self.segment is None:
             return
-        with open(self.folder / f"{self.segment:020d}.log", "ab", opener=owned) as file:
+        with open(self._path(self.segment), "ab", opener=owned) as file:
             file.write(part)
         self.size += len(part)
         self.total += len(part)
@@ -129,9 +130,47 @@ class FetchedLog:
         """Makes sure that the newest segment is on the disk, and nothing behind its last whole batch."""
         if self.segment is None:
             return
-        with (self.folder / f"{self.segment:020d}.log").open("r+b") as file:
+        with self._path(self.segment).open("r+b") as file:
             file.truncate(self.size)
             os.fsync(file.fileno())
+
+    def cut(self) -> None:
+        """Removes what was written after the note: newer segments, and the end of the noted one."""
+        for path in self._segments():
+            if self.segment is not None and path.name > self._path(self.segment).name:
+                path.unlink()
+        self.flush()
+
+    def first_header(self) -> bytes:
+        """The first bytes of the first batch: offset, size, epoch and CRC."""
+        with self._path(self.first_offset or 0).open("rb") as file:
+            return file.read(CRC_STARTS_AT)
+
+    def is_as_noted(self) -> bool:
+        """Whether the segments up to the noted one are there, and the last batch before the noted size ends at the next
+        offset. What follows is not looked at."""
+        if self.segment is None or self.first_offset is None or not 0 < self.last_size <= self.size:
+            return False
+        first, last = self._path(self.first_offset), self._path(self.segment)
+        older = [path for path in self._segments() if path.name < last.name]
+        if min([*older, last]) != first or any(path.is_symlink() or not path.is_file() for path in (*older, last)):
+            return False
+        if sum(path.stat().st_size for path in older) + self.size != self.total:
+            return False
+        with last.open("rb") as file:
+            file.seek(self.size - self.last_size)
+            batch = file.read(self.last_size)
+        if len(batch) < self.last_size or len(batch) < CRC_STARTS_AT:
+            return False
+        base, length = _START.unpack_from(batch)
+        is_end = _last_offset(batch, 0, base, len(batch)) == (self.next_offset - 1, self.last_epoch)
+        return length + _START.size == len(batch) and is_end and _is_crc_valid(memoryview(batch))
+
+    def _path(self, base: int) -> Path:
+        return self.folder / f"{base:020d}.log"
+
+    def _segments(self) -> list[Path]:
+        return list(self.folder.glob("*.log"))
 
 
 def _last_offset(records: bytes, at: int, base: int, stop: int) -> tuple[int, int]:
@@ -189,6 +228,17 @@ def fetch(
             raise OSError(f"{partition.folder}: no whole batch at offset {before}")
         else:
             most_bytes *= 2
+
+
+def check_first_batch(client: Client, partition: Partition, log: FetchedLog, start: int, until: int) -> None:
+    """Raises TruncatedError if the first batch on the leader is not the one in `log`, and otherwise as `fetch`."""
+    if log.first_offset is None:
+        return
+    first, records = FetchedLog(log.folder, None, log.first_offset), None
+    while records is None:
+        records = _next_records(client, partition, first, 1, start, until, most_wait_ms=0)
+    if records[:CRC_STARTS_AT] != log.first_header():
+        raise TruncatedError("its first batch is not the one that was fetched: its topic was created again, or cleaned")
 
 
 def knows_topics_by_id(client: Client, partition: Partition) -> bool:

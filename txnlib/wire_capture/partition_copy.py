@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from txnlib.core.display import printable
+from txnlib.core.kafka.constants import MAX_INT64
 from txnlib.wire_capture import capture_folder as files
 from txnlib.wire_capture import cluster
 from txnlib.wire_capture.client import Client, MovedError
 from txnlib.wire_capture.cluster import Partition
-from txnlib.wire_capture.fetch import FetchedLog, fetch, knows_topics_by_id
+from txnlib.wire_capture.fetch import FetchedLog, check_first_batch, fetch, knows_topics_by_id
 
 _EVERY_SECONDS: Final = 5.0
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -61,7 +63,7 @@ class Progress:
     def say(self, text: str) -> None:
         """A line for the operator."""
         with self._lock:
-            self._out.write(f"capture: {text}\n")
+            self._out.write(f"capture: {printable(text)}\n")
             self._out.flush()
 
     def expect(self, part: Hashable, offsets: int) -> None:
@@ -193,7 +195,7 @@ def noted(taken: Taken) -> dict[str, Any]:
 
 #: Bytes of a partition after which the capture notes how far it is, to go on from there if it is killed.
 _NOTE_BYTES: Final = 16 << 20
-_STATE: Final = ("first_offset", "next_offset", "last_epoch", "segment", "size", "total")
+_STATE: Final = ("first_offset", "next_offset", "last_epoch", "segment", "size", "total", "last_size")
 
 
 def now_ms() -> int:
@@ -249,8 +251,7 @@ def fetch_copy(client: Client, progress: Progress, pace: Pace, taken: Taken, fol
         note()
         progress.add(taken.partition, log.next_offset - done, log.total - counted)
         progress.expect(taken.partition, 0)  # what compaction removed, or a failure leaves to the next call
-    if not knows_topics_by_id(client, taken.partition):
-        _check_topic_id(client, taken)
+    _check_topic(client, taken, log, start, until)
     if log.segment is None:  # an empty log, which a broker has as an empty segment
         (folder / f"{before:020d}.log").touch(0o600)
     taken.fetched_from = before if log.first_offset is None else log.first_offset
@@ -260,8 +261,14 @@ def fetch_copy(client: Client, progress: Progress, pace: Pace, taken: Taken, fol
     taken.log_start, taken.high_watermark, taken.captured_at_ms = start, until, instant
 
 
-def _check_topic_id(client: Client, taken: Taken) -> None:
-    """Raises MovedError if the topic was created again meanwhile: what was fetched may be of both logs."""
+def _check_topic(client: Client, taken: Taken, log: FetchedLog, start: int, until: int) -> None:
+    """Raises if the topic was created again meanwhile: what was fetched may be of both logs. MovedError, or, from
+    brokers before topic ids, TruncatedError."""
+    if taken.partition.topic_uuid is None:
+        check_first_batch(client, taken.partition, log, start, until)
+        return
+    if knows_topics_by_id(client, taken.partition):
+        return
     for each in cluster.metadata(client, [taken.partition.topic], taken.partition.leader).partitions:
         if each.partition == taken.partition.partition and each.topic_id != taken.partition.topic_id:
             raise MovedError(f"{taken.partition.topic} was created again")
@@ -273,16 +280,17 @@ def _go_on(folder: Path, begin: int) -> FetchedLog:
     if log is None:
         files.remove(folder)
         return FetchedLog(folder, None, begin)
-    log.flush()  # cuts off what was written after the note
+    log.cut()
     return log
 
 
 def kept_log(folder: Path, begin: int) -> FetchedLog | None:
-    """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`."""
+    """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`.
+
+    Somebody else may have written the notes: what the segments do not confirm is not gone on with.
+    """
     state = files.read_state(folder)
-    if set(state) != set(_STATE) or state["segment"] is None or state["first_offset"] is None:
+    if set(state) != set(_STATE) or not all(type(each) is int and -1 <= each <= MAX_INT64 for each in state.values()):
         return None
     log = FetchedLog(folder, **state)
-    segment = folder / f"{log.segment:020d}.log"
-    is_there = segment.is_file() and segment.stat().st_size >= log.size
-    return log if is_there and (log.first_offset or 0) <= begin <= log.next_offset else None
+    return log if state["first_offset"] <= begin <= log.next_offset and log.is_as_noted() else None

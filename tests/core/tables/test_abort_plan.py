@@ -13,12 +13,14 @@ from txnlib.core.kafka_commands import (
     describe,
     knows_describe_producers,
     knows_force_terminate,
+    permissions,
     tool_version,
 )
 from txnlib.core.verdicts.abort_plan import (
     ACTIONS,
     ACTIONS_BY_REASON,
-    IDLE,
+    IN_TIME,
+    NO_ACTION,
     OF_WHOLE_TRANSACTION,
     Action,
     OpenTransaction,
@@ -56,17 +58,18 @@ BY_VERDICT = {
     "UNKNOWN": "CAPTURE_MORE",
 }
 BY_REASON = {"TWO_PHASE_COMMIT": "END_AT_COORDINATOR", "TIMEOUT_NOT_PASSED": "CHECK_TIMESTAMPS"}
-#: Actions in the order in which they are done. i: ends no transaction; w: ends one on all its partitions, in one step.
+#: Actions in the order in which they are done. w: ends one on all its partitions, in one step; t: time makes it
+#: possible; n: nobody can do anything.
 ORDER = """
 ABORT               -
-ABORT_LATER         -
 ABORT_AS_DECIDED    -
 END_AT_COORDINATOR  w
 REVIVE_COORDINATOR  w
-DO_NOT_ABORT        -
-WAIT                i
-CAPTURE_MORE        i
-CHECK_TIMESTAMPS    iw
+ABORT_LATER         t
+WAIT                t
+CAPTURE_MORE        -
+DO_NOT_ABORT        n
+CHECK_TIMESTAMPS    wn
 """
 
 
@@ -79,8 +82,8 @@ def test_every_verdict_has_its_action():
 def test_actions_are_done_in_order():
     rows = [line.split() for line in ORDER.strip().splitlines()]
     assert [action.name for action in sorted(Action)] == [name for name, _ in rows]
-    assert {action.name for action in IDLE} == {name for name, marks in rows if "i" in marks}
-    assert {action.name for action in OF_WHOLE_TRANSACTION} == {name for name, marks in rows if "w" in marks}
+    for actions, mark in ((IN_TIME, "t"), (NO_ACTION, "n"), (OF_WHOLE_TRANSACTION, "w")):
+        assert {action.name for action in actions} == {name for name, marks in rows if mark in marks}
 
 
 @pytest.mark.parametrize("verdict", Verdict)
@@ -120,7 +123,14 @@ def test_an_abort_says_what_it_drops_and_what_it_needs():
         found.effect
         == "drops 12 records here, from offset 9173 on; 2 other partitions stay committed: orders-1, orders-2"
     )
-    assert "ClusterAction" in found.notes[0]
+    needs = permissions([found.command, *(each.command for each in found.before)])
+    assert [each.partition(" needs ")[0] for each in needs] == [
+        "abort",
+        "describe-producers",
+        "describe",
+        "find-hanging",
+    ]
+    assert "ClusterAction" in needs[0]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ HANGING = replace(
     abort_command="abort",
     transactional_id=None,
 )
+LATER = replace(HANGING, safe_to_abort=False)
 UNKNOWN = replace(LATE, verdict="UNKNOWN", reason="CAPTURE_SKEW")
 OPEN = replace(LATE, verdict="OPEN", reason="EXPECTED")
 
@@ -80,10 +81,17 @@ def test_what_unblocks_consumers_most_comes_first_in_any_order_of_rows() -> None
         replace(LATE, partition=3, producer_id=3, blocks_since_ms=1),
         replace(LATE, partition=2, producer_id=4, start_offset=49, blocks_since_ms=1, topic="payments"),
         replace(LATE, partition=4, producer_id=5, blocks_since_ms=1, topic="payments"),
-        # Waits for another transaction on its partition, so that it unblocks nobody.
-        replace(HANGING, partition=4, producer_id=6, start_offset=60, blocked_offsets=900, topic="payments"),
-        # Ends nothing.
+        # Frees its partition at its instant, or once more copies tell.
+        replace(LATER, partition=9, safe_from_ms=AS_OF + 1),
+        replace(LATER, partition=10, safe_from_ms=AS_OF + 2, blocked_offsets=900),
         replace(UNKNOWN, partition=8, producer_id=8, blocked_offsets=900),
+        # Wait for another transaction on their partition, so that they free nobody yet.
+        replace(
+            HANGING, partition=4, producer_id=6, start_offset=60, blocked_offsets=900, topic="payments", holds=False
+        ),
+        replace(LATER, partition=4, producer_id=9, start_offset=70, safe_from_ms=AS_OF, holds=False),
+        # Nobody can do anything.
+        replace(LATER, partition=11, abort_command=None),
     ]
     for seed in range(50):
         found = steps(*Random(seed).sample(expected, len(expected)))
@@ -93,13 +101,18 @@ def test_what_unblocks_consumers_most_comes_first_in_any_order_of_rows() -> None
         assert [step.number for step in found] == list(range(1, len(expected) + 1))
 
 
-def test_a_transaction_in_time_needs_no_step_but_holds_its_partition() -> None:
-    (step,) = steps(replace(OPEN, start_offset=40), HANGING)
+def test_a_transaction_in_time_needs_no_step() -> None:
+    (step,) = steps(replace(OPEN, start_offset=40), replace(HANGING, holds=False))
     assert (step.verdict, step.is_holder) == ("HANGING", False)
 
 
+def test_a_step_that_must_wait_says_until_when() -> None:
+    now, later = steps(HANGING, replace(LATER, partition=1, safe_from_ms=AS_OF + 1))
+    assert (now.not_before_ms, later.not_before_ms) == (None, AS_OF + 1)
+
+
 def test_a_step_is_that_of_the_place_where_its_transaction_holds_consumers() -> None:
-    behind = replace(LATE, partition=1, blocked_offsets=900)
+    behind = replace(LATE, partition=1, blocked_offsets=900, holds=False)
     (step,) = steps(replace(OPEN, partition=1, start_offset=1), behind, LATE)
     assert (step.partition, step.is_holder, step.places) == (0, True, ("orders-0 offset 50", "orders-1 offset 50"))
 

@@ -621,3 +621,11 @@ def test_a_row_says_up_to_when_its_copy_shows_it():
     assert judged(copy={"read_from_offset": None}).blocked_bytes == 700
     assert judged(copy={"read_from_offset": 60, "log_start_offset": 60}).blocked_bytes == 700
     assert judged(copy={"read_from_offset": 60, "log_start_offset": None}).blocked_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("first_open_offset", "alarms", "holds"),
+    [(50, (), True), (49, (), False), (50, ("LIVE_STABLE_OFFSET_DISAGREES",), None), (50, ("CORRUPT_BATCH",), True)],
+)
+def test_the_first_open_transaction_of_a_partition_holds_it(first_open_offset, alarms, holds):
+    assert judged(span={"first_open_offset": first_open_offset, "alarms": alarms}).holds is holds

@@ -264,6 +264,21 @@ def test_a_verdict_follows_from_what_the_records_show(shown):
     assert judged(partition, coordinator) == (verdict, reason, is_printed)
 
 
+def test_a_coordinator_ends_what_it_expects_by_its_timeout_and_one_scan():
+    judgement = judge(Evidence(YOUNG, ONGOING), AT_ONE)
+    assert judgement.verdict is Verdict.OPEN
+    assert judgement.ends_by_ms == AT_ONE.as_of_ms - 1_000 + 60_000 + AT_ONE.timeout_scan_interval_ms
+
+
+@pytest.mark.parametrize(
+    "coordinator",
+    [NOBODY, COMPLETE, PREPARED, replace(ONGOING, transaction_timeout_ms=2_147_483_647)],
+    ids=["nobody's", "written late", "decided", "two-phase"],
+)
+def test_what_no_timeout_ends_has_no_instant_by_which_it_ends(coordinator):
+    assert judge(Evidence(YOUNG, coordinator), AT_ONE).ends_by_ms is None
+
+
 @pytest.mark.parametrize(
     ("state", "timeout", "late_by"),
     [

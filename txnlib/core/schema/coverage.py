@@ -91,7 +91,7 @@ COVERAGE: Final = Table(
             "How it ends: WHOLE, TORN (inside a batch) or SHORT (below noted_high_watermark, or in unreadable bytes).",
         ),
         Column("checkpointed_at", TIMESTAMP, "When the checkpoint was copied, by capture.json."),
-        Column("captured_at", TIMESTAMP, "When the copy was taken, by capture.json."),
+        Column("captured_at", TIMESTAMP, "When the copy was taken, by capture.json or --captured-at."),
         Column("newest_stamp", TIMESTAMP, "Newest broker-stamped time in the copy."),
         Column("known_until", TIMESTAMP, "Instant up to which the copy shows everything."),
         Column("is_instant_assumed", BOOLEAN, "Whether known_until is only the copy's newest broker-stamped time."),

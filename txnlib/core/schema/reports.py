@@ -77,6 +77,18 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("blocks_since", TIMESTAMP, "Since when it blocks consumers, by the best available clock."),
         Column("first_seen", TIMESTAMP, "as_of of the first audit that saw it."),
         Column("runs_seen", INT, "Number of audits that saw it, this one included."),
+        Column(
+            "ends_by",
+            TIMESTAMP,
+            "By when its coordinator ends it: its start, its timeout, and a scan for timeouts. NULL where nobody ends"
+            " it, or nobody knows when.",
+        ),
+        Column(
+            "holds",
+            BOOLEAN,
+            "Whether the last stable offset waits for it; if not, another one is ahead. NULL if the leader says that"
+            " it waits for one that no record shows.",
+        ),
         Column("application", STRING, "Application, derived from the form of the transactional id."),
         Column("safe_from", TIMESTAMP, "When an abort becomes safe, if only the age is missing."),
         Column(
@@ -98,9 +110,9 @@ OPEN_TRANSACTIONS: Final = Table(
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
     shown={
         "open": (
-            "topic partition start_offset verdict transactional_id holds blocked_offsets blocks_since safe_to_abort"
-            " reason | application producer_id producer_epoch coordinator_state first_seen runs_seen explanation"
-            " do_not_abort_because"
+            "topic partition start_offset verdict transactional_id holds blocked_offsets blocks_since ends_by"
+            " safe_to_abort reason | application producer_id producer_epoch coordinator_state first_seen runs_seen"
+            " explanation do_not_abort_because"
         ),
         "find-hanging": (
             "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp "
@@ -110,22 +122,22 @@ OPEN_TRANSACTIONS: Final = Table(
             "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp last_timestamp_ms"
             " duration_minutes transactional_id coordinator_partition coordinator_state verdict reason explanation"
             " kafka_find_hanging causes evidence late_by age_basis broker_clock_age_ms safe_to_abort abort_command"
-            " do_not_abort_because blocked_offsets blocked_bytes blocks_since first_seen runs_seen safety"
+            " do_not_abort_because blocked_offsets blocked_bytes blocks_since ends_by holds first_seen runs_seen safety"
         ),
         "report": (
             "topic partition producer_id start_offset producer_epoch transactional_id application coordinator_partition"
             " coordinator_state transaction_start transaction_timeout_ms is_two_phase_commit last_timestamp"
             " last_timestamp_ms duration_minutes verdict reason explanation causes evidence age_basis"
             " broker_clock_age_ms safe_to_abort abort_command do_not_abort_because blocked_offsets blocked_bytes"
-            " blocks_since first_seen runs_seen safe_from safety"
+            " blocks_since ends_by holds first_seen runs_seen safe_from safety"
         ),
         "summary": (
             "topic partition producer_id producer_epoch start_offset transactional_id verdict reason blocks_since "
-            "blocked_offsets blocked_bytes safe_to_abort runs_seen application explanation safe_from"
+            "blocked_offsets blocked_bytes safe_to_abort runs_seen application explanation safe_from ends_by holds"
         ),
         "page": (
             "topic partition producer_id start_offset transactional_id verdict reason blocked_offsets blocks_since"
-            " runs_seen"
+            " ends_by holds runs_seen"
         ),
         "page: two-phase": (
             "topic partition start_offset producer_id transactional_id coordinator_state coordinator_partition "
@@ -164,9 +176,9 @@ ABORT_PLAN: Final = Table(
         Column(
             "action",
             STRING,
-            "ABORT, ABORT_LATER (not safe yet), ABORT_AS_DECIDED (the coordinator's ABORT is refused),"
-            " END_AT_COORDINATOR, REVIVE_COORDINATOR, DO_NOT_ABORT (an abort by hand would be wrong, or is not proven"
-            " right), WAIT, CAPTURE_MORE or CHECK_TIMESTAMPS.",
+            "ABORT, ABORT_AS_DECIDED (the coordinator's ABORT is refused), END_AT_COORDINATOR, REVIVE_COORDINATOR,"
+            " ABORT_LATER (not safe yet), WAIT, CAPTURE_MORE, DO_NOT_ABORT (an abort by hand would be wrong, or is not"
+            " proven right) or CHECK_TIMESTAMPS.",
         ),
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),
@@ -176,12 +188,13 @@ ABORT_PLAN: Final = Table(
         Column("verdict", STRING, "Verdict on the transaction."),
         Column("reason", STRING, "Name of the reason."),
         Column("do_not_abort_because", STRING, "Why an abort by hand is wrong, or not yet safe."),
+        Column("not_before", TIMESTAMP, "The instant until which the step has to wait, if only time is missing."),
         Column("before", STEPS, "Commands to run first, and what they must print."),
         Column("command", STRING, "The command that ends it; NULL if none should be run."),
         Column("command_for_old_brokers", STRING, "The same for brokers before 3.0, if their version is unknown."),
         Column("after", STEPS, "Commands that show whether the command took effect."),
         Column("effect", STRING, "What the step does to records, on all partitions; NULL if it ends nothing."),
-        Column("notes", Array(STRING), "Permissions that the command needs, and the order of steps."),
+        Column("notes", Array(STRING), "What to know before the command is run."),
         Column("is_holder", BOOLEAN, "Whether it blocks the last stable offset; if not, another one blocks first."),
         Column("places", Array(STRING), "Every partition on which the step ends it, with its start offset there."),
         Column(
@@ -191,13 +204,20 @@ ABORT_PLAN: Final = Table(
     ),
     shown={
         "abort-plan": (
-            "number action topic partition start_offset producer_id transactional_id verdict | reason effect "
-            "do_not_abort_because command command_for_old_brokers"
+            "number action topic partition start_offset producer_id transactional_id verdict not_before | reason effect"
+            " do_not_abort_because command command_for_old_brokers"
         ),
-        "report: plan": "number action before command command_for_old_brokers after effect notes places",
+        "report: first": (
+            "number action not_before is_holder topic partition producer_id start_offset transactional_id"
+            " coordinator_partition"
+        ),
+        "report: plan": (
+            "number action is_holder not_before before command command_for_old_brokers after effect notes places"
+        ),
         "page: plan": (
             "number action topic partition producer_id start_offset transactional_id verdict reason"
-            " do_not_abort_because command command_for_old_brokers before after effect notes places blocked_offsets"
+            " do_not_abort_because not_before command command_for_old_brokers before after effect notes places"
+            " blocked_offsets"
             " is_holder"
         ),
     },
@@ -267,7 +287,8 @@ PARTITIONS: Final = Table(
             "blocking_transactional_id blocking_verdict"
         ),
         "report: partition": (
-            "last_stable_offset lag_offsets lag_bytes blocking_producer_id blocking_transactional_id "
+            "end_offset high_watermark last_stable_offset lag_offsets lag_bytes blocking_producer_id "
+            "blocking_transactional_id "
             "next_blocking_offset next_blocking_producer_id next_blocking_transactional_id"
         ),
         "summary: lag": (

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from txnlib.core import kafka_commands
+from txnlib.core.kafka.topics import is_topic_name
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import IdKey, row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_plan import (
-    IDLE,
+    IN_TIME,
+    NO_ACTION,
     OF_WHOLE_TRANSACTION,
     Action,
     OpenTransaction,
@@ -38,7 +40,15 @@ class _PlanCandidate:
 
     of: OpenTransaction
     plan: Plan
-    is_holder: bool
+
+    @property
+    def is_holder(self) -> bool:
+        return self.of.holds is not False
+
+    @property
+    def not_before_ms(self) -> int | None:
+        """The instant until which the step has to wait, if only time is missing."""
+        return self.of.safe_from_ms if self.plan.action in IN_TIME else None
 
     @property
     def step(self) -> tuple[object, ...]:
@@ -57,11 +67,14 @@ class _PlanCandidate:
 
     @property
     def order_in_plan(self) -> tuple[object, ...]:
-        """Sorts the steps: those that unblock consumers come first."""
+        """Sorts the steps: what frees a partition comes first, now or at its instant; then what waits behind others;
+        then what nobody can do anything about."""
         is_waiting, blocks, *_ = self.order
-        of = self.of
-        first = self.plan.action in IDLE, is_waiting, self.plan.action, blocks, of.blocks_since_ms or 0
-        return *first, of.topic, of.partition, of.producer_id, of.start_offset
+        of, action, instant = self.of, self.plan.action, self.not_before_ms
+        is_useless = action in NO_ACTION or (action is Action.WAIT and instant is None)
+        stage = "time" if action in IN_TIME else "copies" if action is Action.CAPTURE_MORE else "now"
+        first = is_useless, is_waiting, ("now", "time", "copies").index(stage), instant is None, instant or 0, action
+        return *first, blocks, of.blocks_since_ms or 0, of.topic, of.partition, of.producer_id, of.start_offset
 
 
 def abort_plan(
@@ -74,14 +87,8 @@ def abort_plan(
 ) -> Iterator[Any]:
     """A row for each step; steps that unblock consumers come first.
 
-    A step that the coordinator takes for all partitions of a transaction at once is one row. On each partition, the
-    open transaction with the lowest start offset determines the last stable offset. The others are waiting for it to
-    end.
+    A step that the coordinator takes for all partitions of a transaction at once is one row.
     """
-    lowest: dict[tuple[str, int], int] = {}
-    for each in open_transactions:
-        place = each.topic, each.partition
-        lowest[place] = min(lowest.get(place, each.start_offset), each.start_offset)
     needy = [
         each
         for each in open_transactions
@@ -111,7 +118,7 @@ def abort_plan(
             each, kafka_version, wholes.get((each.transactional_id, each.topic, each.partition, each.producer_id))
         )
         if planned is not None:
-            candidate = _PlanCandidate(each, planned, each.start_offset == lowest[each.topic, each.partition])
+            candidate = _PlanCandidate(each, planned)
             steps[candidate.step].append(candidate)
     firsts = [(min(members, key=lambda each: each.order), members) for members in steps.values()]
     for number, (first, members) in enumerate(sorted(firsts, key=lambda step: step[0].order_in_plan), 1):
@@ -125,6 +132,7 @@ def abort_plan(
             action=first.plan.action.name,
             is_holder=first.is_holder,
             places=tuple(sorted(places)),
+            not_before_ms=first.not_before_ms,
         )
 
 
@@ -132,10 +140,6 @@ def abort_plan(
 #
 # They are conditions on what Kafka's tool prints, and say the same as `must_print` of the plan, for a program. A script
 # runs only steps that leave no question to a person: all others are comments.
-
-
-#: Kafka: `org.apache.kafka.common.internals.Topic`. Conditions contain the name as it is.
-_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +211,6 @@ def obstacle(row: Mapping[str, Any]) -> str | None:
         return "not by a script"
     if row["command"] is None or not row["before"]:
         return "no tool checks it"
-    if _TOPIC.fullmatch(row["topic"]) is None:
+    if not is_topic_name(row["topic"]):  # conditions contain the name as it is
         return "no topic has such a name"
     return kafka_commands.cannot_name(row["topic"], row["transactional_id"])

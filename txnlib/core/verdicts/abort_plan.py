@@ -22,29 +22,26 @@ class Action(IntEnum):
     """What to do, in the order in which it is done."""
 
     ABORT = 0
-    #: Hanging, but not safe to abort yet: time or another copy may settle it.
-    ABORT_LATER = 1
     #: The coordinator's ABORT is refused: a marker by hand agrees with it.
-    ABORT_AS_DECIDED = 2
-    END_AT_COORDINATOR = 3
-    REVIVE_COORDINATOR = 4
-    #: A marker by hand would be wrong, or nothing proves that it is right.
-    DO_NOT_ABORT = 5
+    ABORT_AS_DECIDED = 1
+    END_AT_COORDINATOR = 2
+    REVIVE_COORDINATOR = 3
+    #: Hanging, but not safe to abort yet: only time is missing.
+    ABORT_LATER = 4
     #: Too young to judge: audit again.
-    WAIT = 6
-    CAPTURE_MORE = 7
+    WAIT = 5
+    CAPTURE_MORE = 6
+    #: A marker by hand would be wrong, or nothing proves that it is right.
+    DO_NOT_ABORT = 7
     #: In time according to its coordinator: check the timestamps that its producer writes.
     CHECK_TIMESTAMPS = 8
 
 
-#: Actions that end no transaction. They come last.
-IDLE: Final = frozenset({Action.CHECK_TIMESTAMPS, Action.WAIT, Action.CAPTURE_MORE})
+#: Actions that time makes possible, and those that somebody can never take.
+IN_TIME: Final = frozenset({Action.ABORT_LATER, Action.WAIT})
+NO_ACTION: Final = frozenset({Action.DO_NOT_ABORT, Action.CHECK_TIMESTAMPS})
 #: Actions of a coordinator, which end a transaction on all its partitions: one step of the plan.
 OF_WHOLE_TRANSACTION: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR, Action.CHECK_TIMESTAMPS})
-
-
-#: How a note about permissions begins.
-PERMISSIONS: Final = "permissions: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +94,9 @@ class OpenTransaction:
     blocked_offsets: int | None = None
     blocks_since_ms: int | None = None
     transaction_start_ms: int | None = None
+    safe_from_ms: int | None = None
+    #: Whether the last stable offset waits for it; None: the leader says that it waits for another one.
+    holds: bool | None = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +236,6 @@ def _stay(number: int) -> str:
     return "stays" if number == 1 else "stay"
 
 
-def _acl(*names: str) -> str:
-    return PERMISSIONS + "; ".join(f"{name} needs {kafka_commands.ACLS[name]}" for name in names)
-
-
 def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     topic, partition, producer_id = transaction.topic, transaction.partition, transaction.producer_id
     producers = kafka_commands.describe_producers(topic, partition)
@@ -264,7 +260,7 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
         topic, partition, producer_id, transaction.producer_epoch, transaction.coordinator_epoch
     )
     has_steps = kafka_commands.knows_describe_producers(kafka_version)
-    notes = [_acl("abort", *(("describe-producers", "describe") if has_steps else ()))]
+    notes = []
     if unnamed is not None:
         notes.append(f"its state at the coordinator must be checked first, but {unnamed}")
     if not kafka_commands.is_version_known(kafka_version):
@@ -315,10 +311,7 @@ def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_vers
             ),
         )
     after = (PlanCommand(shown, "TransactionState CompleteAbort or Empty"),)
-    notes = (
-        "it aborts the whole transaction, on all its partitions, and fences its producer",
-        _acl("forceTerminateTransaction", "describe"),
-    )
+    notes = ("it aborts the whole transaction, on all its partitions, and fences its producer",)
     return Plan(action, kafka_commands.force_terminate(transaction.transactional_id), None, tuple(before), after, notes)
 
 
@@ -349,7 +342,6 @@ def _revive(transaction: OpenTransaction, action: Action, kafka_version: str | N
             f"the command moves the leadership of __transaction_state-{coordinator}, so that its markers are sent"
             " again; if the preferred replica is already the leader, restart that broker, or reassign the partition"
         ),
-        _acl("kafka-leader-election.sh", "describe"),
     )
     return Plan(action, kafka_commands.move_coordinator(coordinator), None, before, after, notes)
 

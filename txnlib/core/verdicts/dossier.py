@@ -107,6 +107,8 @@ class OpenSpan:
     topic: str
     partition: int
     start_offset: int
+    #: The lowest start offset of everything that is open on the partition, by this producer or another.
+    first_open_offset: int | None = None
     last_offset: int | None = None
     #: Epoch of the first batch, and the newest one that the partition has seen.
     first_epoch: int | None = None

@@ -89,14 +89,19 @@ def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy |
 
     Source: docs/rules/transactions.md#late-transactions, docs/rules/transactions.md#timeouts-and-expiration.
     """
-    written, coordinator = last_write_ms(evidence), evidence.at_coordinator
+    written, ends_by = last_write_ms(evidence), times_out_ms(evidence, thresholds)
     limit = thresholds.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
     by_write = written is not None and at_ms - written > limit
-    start, timeout = clock_ms(coordinator.transaction_start_ms), coordinator.transaction_timeout_ms
-    by_start = (
-        start is not None and timeout is not None and at_ms > start + timeout + thresholds.timeout_scan_interval_ms
+    return LATE_BY[by_write, ends_by is not None and at_ms > ends_by]
+
+
+def times_out_ms(evidence: Evidence, thresholds: Thresholds) -> int | None:
+    """By when its coordinator aborts an expected transaction: when its timeout has passed, and a scan has found it."""
+    start, timeout = (
+        clock_ms(evidence.at_coordinator.transaction_start_ms),
+        evidence.at_coordinator.transaction_timeout_ms,
     )
-    return LATE_BY[by_write, by_start]
+    return None if start is None or timeout is None else start + timeout + thresholds.timeout_scan_interval_ms
 
 
 # ---- Doubts

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from txnlib.core.application import application_of
 from txnlib.core.display import instant
+from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka_commands import (
@@ -146,7 +147,7 @@ def _dated(problem: str, safe_from: int | None) -> str:
     return (
         problem
         if safe_from is None
-        else f"{problem}; safe from {instant(safe_from + 999)} on, if that audit still proves the rest"
+        else f"{problem}; safe from {instant(safe_from + 999)} on, if an audit then still proves the rest"
     )
 
 
@@ -211,6 +212,15 @@ def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, patterns: Seq
         first_seen_ms=min(seen.values(), default=thresholds.as_of_ms),
         runs_seen=1 + len(seen),
         committed_siblings=committed_siblings(span)[:_SHOWN],
+        holds=_holds(span),
         copied_at_ms=known_at_ms(evidence, thresholds) if partition.known_until_ms is not None else None,
         application=None if named is None else application_of(named, patterns),
     )
+
+
+def _holds(span: OpenSpan) -> bool | None:
+    """Whether the last stable offset waits for the transaction; None where the leader says that it waits for
+    another one, which no captured record shows."""
+    if span.first_open_offset is None or Finding.LIVE_STABLE_OFFSET_DISAGREES.name in span.alarms:
+        return None
+    return span.start_offset == span.first_open_offset

@@ -27,6 +27,7 @@ from txnlib.core.verdicts.doubt import (
     lateness,
     proven_age_ms,
     proven_since_ms,
+    times_out_ms,
 )
 from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
 from txnlib.core.verdicts.reason import (
@@ -104,6 +105,8 @@ class Judgement:
     broker_clock_age_ms: int | None
     #: The oldest instant at which brokers' clocks prove that the transaction was open, in epoch ms.
     proven_since_ms: int | None
+    #: By when its coordinator ends it; None where nobody does, or nobody knows when.
+    ends_by_ms: int | None
 
 
 #: Verdicts that do not depend on an age.
@@ -118,6 +121,8 @@ DECIDED_VERDICTS: Final[Mapping[Reason, Verdict]] = {
 EXPECTED_REASONS: Final = frozenset(
     {Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT}
 )
+#: Those of which the coordinator aborts the transaction when its timeout has passed.
+TIMED_REASONS: Final = EXPECTED_REASONS - {Reason.TWO_PHASE_COMMIT}
 #: Why an expected transaction is late, by the rule and by whether the coordinator's start is known.
 LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
     (by, is_known): Reason.TIMEOUT_NOT_PASSED if is_known and by is LateBy.LAST_WRITE else Reason.OVERDUE
@@ -159,6 +164,7 @@ def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None 
         age_basis="BROKER_CLOCK" if evidence.on_partition.is_broker_clock else "CLIENT_CLOCK",
         broker_clock_age_ms=proven_age_ms(evidence, at_ms),
         proven_since_ms=proven_since_ms(evidence),
+        ends_by_ms=times_out_ms(evidence, thresholds) if reason in TIMED_REASONS else None,
     )
 
 

@@ -1,7 +1,8 @@
 """Producer state before and after each batch, by windows.
 
 Two passes over one sort: first the neighbours of each batch, then the state so far. Each expression is a running
-`last`, `sum` or `lag` of a plain number: structs in windows, and windows over windows, cost several times as much.
+`max`, `max_by`, `sum` or `lag` of a plain number: structs in windows, and windows over windows, cost several times as
+much.
 
 | field after a batch | changed by |
 | --- | --- |
@@ -24,9 +25,9 @@ from pyspark.sql import DataFrame
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
 from txnlib.spark.joins import with_columns
 from txnlib.spark.schemas import STATE_FIELDS, named
-from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, WHOLE
+from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, WHOLE, newest
 
-#: In a `_change` column: from here on there is no value. A running `last` skips NULL, which means no change.
+#: In a `_change` column: from here on there is no value. A running `newest` skips NULL, which means no change.
 RESET: Final = -1
 #: The fields with such a change.
 RESETTABLE: Final = frozenset(
@@ -100,7 +101,7 @@ def _neighboured(batches: DataFrame, producer_id_expiration_ms: int) -> DataFram
         return f"if({lag('base_offset')} IS NULL, {earlier(name)}, {lag(name)})"
 
     whole = f"OVER ({BATCHES_OF_PRODUCER} {WHOLE})"
-    last_opening = f"last(if(opens_at IS NOT NULL, base_offset, NULL), TRUE) {_SO_FAR}"
+    last_opening = f"max(if(opens_at IS NOT NULL, base_offset, NULL)) {_SO_FAR}"
     seen = with_columns(
         batches,
         {
@@ -109,7 +110,7 @@ def _neighboured(batches: DataFrame, producer_id_expiration_ms: int) -> DataFram
             "timestamp_before": one_before("max_timestamp_ms"),
             "is_marker_before": f"coalesce({one_before('is_marker')}, FALSE)",
             "is_seed_before": f"coalesce({lag('is_seed')}, FALSE)",
-            "last_marker": f"last(if(is_marker, base_offset, NULL), TRUE) {_SO_FAR}",
+            "last_marker": f"max(if(is_marker, base_offset, NULL)) {_SO_FAR}",
             "last_opening": f"coalesce({last_opening}, {earlier('start')})",
             "newest_batch": f"max(base_offset) {whole}",
             "first_batch": f"min(if(is_seed, NULL, base_offset)) {whole}",
@@ -179,7 +180,7 @@ def _remembered(batches: DataFrame) -> DataFrame:
         | {f"{name}_here": f"coalesce(CAST({amount} AS BIGINT), 0)" for name, amount in _AMOUNTS.items()},
     )
 
-    before = {name: f"coalesce(last({name}_change, TRUE) {_SO_FAR}, {earlier(name)})" for name in _CHANGES}
+    before = {name: f"coalesce({newest(f'{name}_change', BEFORE)}, {earlier(name)})" for name in _CHANGES}
     before |= {name: f"nullif({before[name]}, {RESET})" for name in _CHANGES if name in RESETTABLE}
     before |= {name: f"coalesce(sum({name}_here) {_SO_FAR}, 0) + coalesce({earlier(name)}, 0)" for name in _AMOUNTS}
     return with_columns(changed, {f"{name}_before": value for name, value in before.items()})

@@ -94,7 +94,8 @@ def judged_copies(coverage: DataFrame) -> DataFrame:
 _OPENED: Final = f"""
 SELECT topic, partition, producer_id, first_offset AS start_offset, last_offset, producer_epoch AS first_epoch,
   state.producer_epoch AS producer_epoch, state.coordinator_epoch AS coordinator_epoch, first_timestamp_ms,
-  state.last_timestamp AS last_timestamp_ms, is_broker_clock, is_start_exact, records, marker_before
+  state.last_timestamp AS last_timestamp_ms, is_broker_clock, is_start_exact, records, marker_before,
+  min(first_offset) OVER (PARTITION BY topic, partition) AS first_open_offset
 FROM {{spans}} WHERE {IS_OPEN}
 """
 

@@ -1,4 +1,7 @@
-"""The entries of a report: one transaction, or those of one owner, in full or in a line; on the page, too."""
+"""The entries of a report: open transactions that are handled together, as facts and steps; and what else has lines.
+
+Terminal and page show the same ones. Text is printable; commands are as they are.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.collect_plan import needed_for
+from txnlib.ask.report import IN_ONE_CARD, Report, ahead, clock, ends_text, named_producer, where, which_ends
 from txnlib.ask.rows import Row
-from txnlib.ask.summary import IN_ONE_CARD, Summary
-from txnlib.core.display import BOOTSTRAP, counted, duration, printable, size, told, utc_time
+from txnlib.core.display import counted, duration, not_before, printable, size, told, utc_time
 from txnlib.core.kafka_commands import MS_PER_MINUTE
-from txnlib.core.verdicts.abort_plan import PERMISSIONS
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
 
-_LABEL: Final = 9
-#: Columns before the text of a label: the indentation of lines that continue it.
-INDENT: Final = 2 + _LABEL
 SHOWN_CAUSES: Final = 2
 SHOWN_GROUPS: Final = 3
-#: A line; or a line to wrap, with the indentation of its continuation.
-Line = str | tuple[str, int]
-
+#: Most places to name in a line.
+PLACES: Final = 6
 #: Why an abort by hand is right although a coordinator decided.
 AS_DECIDED: Final = (
     "decided: its coordinator decided ABORT, the partition refuses its marker, and an abort by hand writes the same"
@@ -39,13 +37,14 @@ class EntryStep:
     label: str
     command: str
     must_print: str = ""
-    #: Whether it is not to be run yet.
+    #: What stands in front of a command that is not to be run yet, and whether it is such a one.
+    wait: str = ""
     is_for_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Open transactions that are handled together. Text is printable; commands are as they are."""
+    """Open transactions that are handled together."""
 
     title: str
     who: Sequence[str]
@@ -57,53 +56,48 @@ class Entry:
     is_new: bool
 
 
-def entry(section: str, rows: Sequence[Row], summary: Summary) -> Entry:
-    """The entry of a card (`summary.cards`)."""
+def entry(section: str, rows: Sequence[Row], report: Report) -> Entry:
+    """The entry of a card (`report.cards`)."""
     first = rows[0]
     who = [producer(first)]
-    if section in IN_ONE_CARD:
+    is_of_owner = section in IN_ONE_CARD
+    if is_of_owner:
         title = owner(first)
-        timeout = (
-            "none: two-phase commit" if first["is_two_phase_commit"] else duration(first["transaction_timeout_ms"])
-        )
-        who += [
-            str(first["coordinator_state"]),
-            f"timeout {timeout}",
-            f"coordinator __transaction_state-{first['coordinator_partition']}",
-        ]
+        is_two_phase = first["is_two_phase_commit"]
+        timeout = "none: two-phase commit" if is_two_phase else duration(first["transaction_timeout_ms"])
+        coordinator = f"coordinator __transaction_state-{first['coordinator_partition']}"
+        who += [str(first["coordinator_state"]), f"timeout {timeout}", coordinator]
     else:
         title = f"{where(first)} offset {first['start_offset']}"
         who.append(owner(first))
     began = utc_time(first["transaction_start"])
     because = first["do_not_abort_because"]
-    is_news = section in IN_ONE_CARD and began != utc_time(_oldest(rows)["blocks_since"])
-    facts = [
+    is_news = is_of_owner and began != utc_time(_oldest(rows)["blocks_since"])
+    ends = ends_text(first["ends_by"], report.as_of_ms)
+    said = [
         ("why", told(first["explanation"])),
-        *_effects_on_consumers(rows, is_placed=section not in IN_ONE_CARD),
+        *_effects_on_consumers(rows, report, is_placed=not is_of_owner),
         *[("waiting", text) for row in rows if (text := waiting(row))],
-        *[
-            ("cause", f"{each['likelihood'].lower()}: {told(each['cause'])}")
-            for each in (first["causes"] or ())[:SHOWN_CAUSES]
-        ],
-        *([("began", f"{began} by its coordinator")] if is_news else []),
+        *[("cause", _cause(each)) for each in (first["causes"] or ())[:SHOWN_CAUSES]],
+        ("began", f"{began} by its coordinator" if is_news else ""),
+        ("ends", ends),
         ("seen", seen(first)),
         *_safety(first),
-        *([] if first["effect"] is None else [("effect", printable(first["effect"]))]),
-        # Without what is already said, and without permissions, which are in the plan.
-        *(
-            ("note", told(note))
-            for note in first["notes"] or ()
-            if note != because and not note.startswith(PERMISSIONS)
-        ),
+        ("effect", "" if first["effect"] is None else printable(first["effect"])),
+        *(("note", told(note)) for note in first["notes"] or () if note != because),
     ]
-    is_by_hand = first["abort_command"] is not None
-    return Entry(title, who, facts, _steps(first), is_by_hand, _is_new(first, summary))
+    facts = [(label, text) for label, text in said if text]
+    return Entry(title, who, facts, _steps(first), first["abort_command"] is not None, _is_new(first, report))
 
 
-def _is_new(row: Row, summary: Summary) -> bool:
+def _cause(each: Row) -> str:
+    return f"{each['likelihood'].lower()}: {told(each['cause'])}"
+
+
+def _is_new(row: Row, report: Report) -> bool:
     """Whether this audit is the first that saw the transaction, and not the first of its cluster, to which all are
     new."""
-    return summary.earlier_ms is not None and bool(row["runs_seen"] == 1)
+    return report.earlier_ms is not None and bool(row["runs_seen"] == 1)
 
 
 def by_hand(because: object) -> str:
@@ -115,12 +109,10 @@ def _safety(row: Row) -> list[tuple[str, str]]:
     """Whether it may be aborted by hand, and why or why not."""
     because = row["do_not_abort_because"]
     if row["abort_command"] is None:
-        needed = needed_for(row)
-        return [("do not", by_hand(because)), *([("capture", needed)] if needed else [])]
+        return [("do not", by_hand(because)), ("capture", needed_for(row))]
     if row["safe_to_abort"]:
-        return [
-            ("safe", f"yes: open for {duration(row['broker_clock_age_ms'])} by brokers' clocks, and nobody will end it")
-        ]
+        age = duration(row["broker_clock_age_ms"])
+        return [("safe", f"yes: open for {age} by brokers' clocks, and nobody will end it")]
     return [("as", AS_DECIDED)] if because is None else [("not yet", told(because))]
 
 
@@ -130,7 +122,8 @@ def _steps(row: Row) -> list[EntryStep]:
     if command is None:
         return []
     is_due = row["abort_command"] is None or row["safe_to_abort"] or row["do_not_abort_because"] is None
-    step = [EntryStep("do" if is_due else "then", command, is_for_later=not is_due)]
+    wait = "" if is_due or row["safe_from"] is None else f"# not before {not_before(row['safe_from'])}"
+    step = [EntryStep("do" if is_due else "then", command, wait=wait, is_for_later=not is_due)]
     if old is not None and row["abort_command"] is not None:
         step.append(EntryStep("or", old, is_for_later=not is_due))
     if not is_due:
@@ -142,54 +135,30 @@ def _steps(row: Row) -> list[EntryStep]:
     return [*before, *step, *after[:1]]
 
 
-def entry_lines(section: str, rows: Sequence[Row], summary: Summary) -> list[Line]:
-    """An entry on about a dozen lines: with its first cause, and without the checks of what is not an abort by hand.
-
-    Commands stay in one piece. The page, and `txn-audit abort-plan`, have the rest.
-    """
-    shown = entry(section, rows, summary)
-    lines: list[Line] = [(f"  {'   '.join([shown.title, *shown.who])}{'   new' if shown.is_new else ''}", INDENT)]
-    facts = [fact for fact in shown.facts if fact[0] != "seen" or rows[0]["runs_seen"] > 1]
-    causes = [fact for fact in facts if fact[0] == "cause"]
-    for fact in facts:
-        if fact not in (causes if section in IN_ONE_CARD else causes[1:]):
-            lines += labelled(*fact)
-    for step in shown.steps:
-        if not step.must_print:
-            old = "   (brokers before 3.0)" if step.label == "or" else ""
-            lines += labelled(step.label, f"{printable(step.command)}{old}")
-        elif shown.is_by_hand:
-            lines += labelled(step.label, printable(step.command))
-            lines += labelled("", f"must show: {step.must_print}")
-    return lines
+def does(rows: Sequence[Row], as_of_ms: int) -> str:
+    """What the transactions of one owner hold and until when, or which one they wait behind."""
+    holders = [row for row in rows if row["holds"] is not False]
+    if not holders:
+        return f"waits behind {ahead(rows[0])}"
+    behind = _next(holders[0]) if len(rows) == 1 else ""
+    held = _offsets(sum(_extent(row)[0] for row in holders), any(row.get("is_at_least") for row in holders))
+    ends = ends_text(holders[0]["ends_by"], as_of_ms)
+    said = f"holds {held} since {since(_oldest(holders))}{f', behind it {behind}' if behind else ''}"
+    return f"{said}; {ends}" if ends else said
 
 
-def brief(rows: Sequence[Row], summary: Summary) -> list[Line]:
+def brief(rows: Sequence[Row], report: Report) -> str:
     """The transactions of one owner in one line: where, whose, what it holds since when."""
     first = rows[0]
     places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows[:PLACES])
     places += f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
-    new = "   new" if _is_new(first, summary) else ""
-    return [(f"  {places}   {producer(first)}   {owner(first)}{new}   {does(rows)}: {first['reason']}", INDENT)]
-
-
-def does(rows: Sequence[Row]) -> str:
-    """What the transactions of one owner hold, or which one they wait behind."""
-    holders = [row for row in rows if is_holder(row)]
-    if not holders:
-        return f"waits behind {ahead(rows[0])}"
-    behind = _next(holders[0]) if len(rows) == 1 else ""
-    held = sum(_extent(row)[0] for row in holders)
-    return f"holds {counted(held, 'offset')} since {since(_oldest(holders))}{f', behind it {behind}' if behind else ''}"
+    who = [places, producer(first), owner(first), *(["new"] if _is_new(first, report) else [])]
+    return "   ".join([*who, f"{does(rows, report.as_of_ms)}: {first['reason']}"])
 
 
 def since(row: Row) -> str:
     """Since when a transaction is open on its partition, and by which clock."""
     return f"{utc_time(row['blocks_since'])} by {clock(is_brokers=row['broker_clock_age_ms'] is not None)}"
-
-
-def clock(*, is_brokers: bool) -> str:
-    return "brokers' clocks" if is_brokers else "its client's clock"
 
 
 def owner(row: Row) -> str:
@@ -203,42 +172,38 @@ def producer(row: Row) -> str:
     return f"producer {row['producer_id']} epoch {row['producer_epoch']}"
 
 
-def where(row: Row) -> str:
-    return f"{printable(row['topic'])}-{row['partition']}"
-
-
-def is_holder(row: Row) -> bool:
-    """Whether the transaction holds the last stable offset of its partition; if not, another one holds it."""
-    return row["blocking_producer_id"] in (None, row["producer_id"])
-
-
 def _extent(row: Row) -> tuple[int, int | None]:
     """The offsets and bytes that a transaction blocks: all behind it, if it holds the last stable offset."""
-    if row["blocking_producer_id"] is not None and is_holder(row):
+    if row["blocking_producer_id"] is not None and row["holds"] is not False:
         return row["lag_offsets"] or 0, row["lag_bytes"]
     return row["blocked_offsets"] or 0, row["blocked_bytes"]
 
 
-def _effects_on_consumers(rows: Sequence[Row], *, is_placed: bool) -> list[tuple[str, str]]:
+def _offsets(number: int, is_at_least: object) -> str:
+    return f"{'at least ' if is_at_least else ''}{counted(number, 'offset')}"
+
+
+def _effects_on_consumers(rows: Sequence[Row], report: Report, *, is_placed: bool) -> list[tuple[str, str]]:
     """What consumers do not get, since when; and what comes next there. `is_placed`: whether the title names the only
     partition."""
-    holders, others = [row for row in rows if is_holder(row)], [row for row in rows if not is_holder(row)]
+    holders = [row for row in rows if row["holds"] is not False]
+    others = [row for row in rows if row["holds"] is False]
     if len(rows) > 1 or not is_placed:
         known = len(rows[0]["places"] or ())
         held = [("holds", f"{_listed(holders)}; since {since(_oldest(holders))}")] if holders else []
         waits = [("waits", f"{_listed(others)}; behind {ahead(others[0])}")] if others else []
-        return [*held, *waits, *([("also", counted(known - len(rows), "more partition"))] if known > len(rows) else [])]
+        return [*held, *waits, ("also", counted(known - len(rows), "more partition") if known > len(rows) else "")]
     row, (offsets, bytes_) = rows[0], _extent(rows[0])
-    extent = f"{counted(offsets, 'offset')}, {size(bytes_)}"
+    extent = f"{_offsets(offsets, row.get('is_at_least'))}, {size(bytes_)}"
     if others:
-        return [("waits", f"{behind_holder(row)}; behind its own start: {extent}")]
+        ends = which_ends(row.get("holder_ends_by"), report.as_of_ms).replace(", which", " and which")
+        return [("waits", f"{behind_holder(row)}{ends}; behind its own start: {extent}")]
     stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
     at = "" if stable == row["start_offset"] else f" at offset {stable}"
-    holds = f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"
     behind = _next(row)
     return [
-        ("holds", holds),
-        *([("behind", f"{behind}, which holds the partition once this one is ended")] if behind else []),
+        ("holds", f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"),
+        ("behind", f"{behind}, which holds the partition once this one is ended" if behind else ""),
     ]
 
 
@@ -254,25 +219,15 @@ def _oldest(rows: Sequence[Row]) -> Row:
 
 def _next(row: Row) -> str:
     """What holds the partition once this one has ended; empty if nothing does, or if another one holds it now."""
-    if row["next_blocking_offset"] is None or not is_holder(row):
+    if row["next_blocking_offset"] is None or row["holds"] is False:
         return ""
-    named = named_producer(row["next_blocking_producer_id"], row["next_blocking_transactional_id"])
-    return f"{named} from offset {row['next_blocking_offset']} on"
+    following = named_producer(row["next_blocking_producer_id"], row["next_blocking_transactional_id"])
+    return f"{following} from offset {row['next_blocking_offset']} on"
 
 
 def behind_holder(row: Row) -> str:
     """Behind which transaction others wait. `row`: has the columns of `partitions`."""
     return f"behind {ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
-
-
-def ahead(row: Row) -> str:
-    """The transaction that holds the partition."""
-    return named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
-
-
-def named_producer(producer_id: int, transactional_id: str | None) -> str:
-    """A producer, with its transactional id if that is known."""
-    return f"producer {producer_id}" + ("" if transactional_id is None else f" ({printable(transactional_id)})")
 
 
 def last_write(row: Row) -> str:
@@ -302,39 +257,34 @@ def waiting(row: Row) -> str:
     return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {where(row)}" if groups else ""
 
 
-def labelled(label: str, text: str) -> list[Line]:
-    if not text:
-        return []
-    line = f"  {label:<{_LABEL}}{text}"
-    return [line] if BOOTSTRAP in line else [(line, INDENT)]
+# ---- What is acknowledged, and transactions that are split or half-marked, as lines
 
 
-# ---- The acknowledged part of a report: each entry with what it matches
-
-
-#: Transactions to name for one entry, and entries to show of each kind.
+#: Transactions to name for one entry of a file of acknowledgements, and entries to show of each kind.
 SHOWN_MATCHES: Final = 3
 SHOWN_ENTRIES: Final = 10
+#: Most transactions that are split or half-marked, and most promises that an audit withdraws.
+SHOWN_BROKEN: Final = 5
 
 
-def acknowledged_lines(known: Acknowledged | None) -> list[Line]:
-    """A section of the report; no line if no file was given."""
+def acknowledged_lines(known: Acknowledged | None) -> list[str]:
+    """Each entry with what it matches, until when, by whom and why; none if no file was given."""
     if known is None:
         return []
     of_entry: dict[int, tuple[Acknowledgement, list[Row]]] = {}
     for row, entry in known.transactions.values():
         of_entry.setdefault(id(entry), (entry, []))[1].append(row)
     lines = [
-        *(f"  {_transactions(rows)}: {_says(entry)}" for entry, rows in of_entry.values()),
-        *(f"  {number} {entry}: {_says(entry)}" for entry, number in known.findings),
+        *(f"{_transactions(rows)}: {_says(entry)}" for entry, rows in of_entry.values()),
+        *(f"{number} {entry}: {_says(entry)}" for entry, number in known.findings),
     ]
-    ended = [f"  ended on {utc_time(each.until_ms)}, so this counts again: {_entry(each)}" for each in known.ended]
-    idle = [f"  matches nothing, and can be removed: {_entry(each)}" for each in known.idle]
-    parts: list[Line] = []
+    ended = [f"ended on {utc_time(each.until_ms)}, so this counts again: {_entry(each)}" for each in known.ended]
+    idle = [f"matches nothing, and can be removed: {_entry(each)}" for each in known.idle]
+    parts: list[str] = []
     for part in (lines, ended, idle):
-        more = [f"  and {len(part) - SHOWN_ENTRIES} more"] if len(part) > SHOWN_ENTRIES else []
-        parts += [(line, INDENT) for line in (*part[:SHOWN_ENTRIES], *more)]
-    return ["", "ACKNOWLEDGED", *parts] if parts else []
+        more = [f"and {len(part) - SHOWN_ENTRIES} more"] if len(part) > SHOWN_ENTRIES else []
+        parts += [*part[:SHOWN_ENTRIES], *more]
+    return parts
 
 
 def _transactions(rows: Sequence[Row]) -> str:
@@ -350,28 +300,16 @@ def _entry(entry: Acknowledgement) -> str:
     return f"{printable(entry)} ({_says(entry)})"
 
 
-# ---- Transactions that are split or half-marked, as lines of the report
-
-
-#: Most transactions, and most partitions of each.
-SHOWN, PLACES = 5, 6
-
-
-def broken_lines(broken: Sequence[TransactionOnPartitions]) -> list[Line]:
+def broken_lines(broken: Sequence[TransactionOnPartitions]) -> list[str]:
     """A line for each transaction, with its partitions."""
-    if not broken:
-        return []
-    lines: list[Line] = ["", "SPLIT OR HALF-MARKED"]
-    for each in broken[:SHOWN]:
+    lines = []
+    for each in broken[:SHOWN_BROKEN]:
         decided = "not decided" if each.decided_outcome == "OPEN" else f"decided {each.decided_outcome}"
-        head = (
-            f"  {printable(each.transactional_id)}   transaction {each.number}   producer {each.producer_id}  "
-            f" {decided}: "
-        )
+        who = f"{printable(each.transactional_id)}   transaction {each.number}   producer {each.producer_id}"
         more = f" and {len(each.partitions) - PLACES} more" if len(each.partitions) > PLACES else ""
-        lines.append((f"{head}{', '.join(map(_place, each.partitions[:PLACES]))}{more}", INDENT))
-    hidden = len(broken) - SHOWN
-    return [*lines, f"  and {hidden} more: the view latest_whole_transactions"] if hidden > 0 else lines
+        lines.append(f"{who}   {decided}: {', '.join(map(_place, each.partitions[:PLACES]))}{more}")
+    hidden = len(broken) - SHOWN_BROKEN
+    return [*lines, f"and {hidden} more: the view latest_whole_transactions"] if hidden > 0 else lines
 
 
 def _place(row: Row) -> str:
