@@ -709,6 +709,7 @@ def offsets(number: int, *, hole: str | None, snapshot: bool = False) -> Schedul
         place = ("__consumer_offsets", number)
         hidden = {
             "front": [30 * SECOND],
+            "data": [30 * SECOND, MINUTE + 5],
             "between": [4 * MINUTE],
             "behind": [12 * MINUTE],
             "all in front": [30 * SECOND, MINUTE + 5, MINUTE + SECOND + 10, 3 * MINUTE, 4 * MINUTE, 5 * MINUTE],
@@ -743,7 +744,7 @@ def offsets(number: int, *, hole: str | None, snapshot: bool = False) -> Schedul
         for at in (10, 20, 100):
             whole(s.pid + 500, other, at * MINUTE)
             commit((at + 2) * MINUTE)
-        return s.expect("HANGING", is_safe=snapshot or hole in (None, "first", "front"), place=place)
+        return s.expect("HANGING", is_safe=snapshot or hole in (None, "first", "front", "data"), place=place)
 
     return of
 
@@ -752,6 +753,7 @@ MORE |= {
     "offsets_behind_the_last_marker": offsets(0, hole=None),
     "first_offsets_of_a_producer": offsets(6, hole="first"),
     "offsets_behind_the_last_marker_and_a_hole_in_front_of_it": offsets(1, hole="front"),
+    "offsets_behind_the_last_marker_whose_records_were_cleaned": offsets(7, hole="data"),
     "offsets_behind_a_hole": offsets(2, hole="between"),
     "offsets_in_front_of_a_hole": offsets(3, hole="behind"),
     "offsets_behind_all_that_was_cleaned": offsets(4, hole="all in front"),
