@@ -1,4 +1,4 @@
-"""Proofs that another record of the capture refutes, each beside a control that nothing refutes.
+"""Proofs that another record refutes, beside controls that nothing refutes.
 
 Every schedule that is not safe has a witness for all five statements of DESIGN.md 5.4, and a record that contradicts
 one of them. Every control differs in that record alone, so over-caution is seen, too. What is expected is the
