@@ -144,7 +144,7 @@ SCHEDULES |= {
     ),
     "no_election_by_the_checkpoint": late_write_before_compaction((0, 0), is_safe=True),
     "two_commits_on_one_clock_and_one_marker": two_commits(110, says=DUE),
-    "marker_of_the_first_commit_at_the_time_of_the_second": two_commits(200, skew=200, says=DUE),
+    "marker_of_the_first_commit_at_the_time_of_the_second": two_commits(200, skew=200, says=DECIDED),
     "only_the_last_of_two_commits_is_left": two_commits(110, is_compacted=True, says=DECIDED),
     "only_the_last_of_two_commits_by_two_clocks_is_left": two_commits(200, skew=150, is_compacted=True, says=DECIDED),
     "overdue_commit_behind_an_older_marker": two_commits(110, complete=False, verdict="STUCK", reason="MARKER_OVERDUE"),

@@ -1034,8 +1034,6 @@ NEVER_V2 = Schedules({"data_of_a_level_that_was_never_above_1": left(3, 9, is_sa
 #: Another id's records are of version 2, under a note of 3.9.1.
 NOTED = Schedules({"older_epoch_under_a_note_that_records_refute": left(3, 9, is_safe=False)})
 NOTED["same_epoch_under_a_note_that_records_refute"] = left(9, 9, is_safe=True)
-#: A COMMIT marker at the epoch after its batch's: only transactions v2 raise it.
-NOTED_BESIDE_A_MARKER = Schedules({"older_epoch_under_a_note_that_a_marker_refutes": left(3, 9, is_safe=False)})
 NOT_REFUTED = Schedules({"older_epoch_under_a_note_that_nothing_refutes": left(3, 9, is_safe=True)})
 
 
@@ -1046,11 +1044,6 @@ def with_an_id_of_v2(c: Cluster) -> None:
     c.note(id_in(48, "v2"), "PrepareCommit", 790_000, 1, [("of-v2", 0)], 3 * MINUTE, start=2 * MINUTE, **OF_V2)
     c.mark(("of-v2", 0), 790_000, 1, "COMMIT", 3 * MINUTE + 5)
     c.note(id_in(48, "v2"), "CompleteCommit", 790_000, 1, (), 3 * MINUTE + 20, start=2 * MINUTE, **OF_V2)
-
-
-def with_a_marker_of_v2(c: Cluster) -> None:
-    c.write(("of-v2", 0), 790_000, 0, 2 * MINUTE)
-    c.mark(("of-v2", 0), 790_000, 1, "COMMIT", 3 * MINUTE)
 
 
 # ---- What the cluster's metadata log shows
@@ -1405,35 +1398,6 @@ def two_phase_commit_that_may_come_to_include_it(s: Story) -> Expected:
     return unsafe(s, fails=NO_COORDINATOR)
 
 
-def clock_of_two_partitions(*, behind: bool) -> Schedule:
-    """5.3.6: a clock that a record refutes on one partition is wrong for all that its broker leads."""
-
-    def of(s: Story) -> Expected:
-        skew, sibling = -2 * HOUR if behind else 0, (s.topic, 1)
-        broker = led_by_another(s, skew)
-        s.c.leaders[sibling], s.c.skews[sibling] = broker, skew
-        s.c.copies[sibling] = [Copy(broker, END)]
-        made = END - 3 * MINUTE if behind else END - 2 * HOUR
-        s.note("Empty", -3 * HOUR)
-        for place, pid, at in ((s.place, s.pid, made + 2 * SECOND), (sibling, s.pid + 300, made + 10 * SECOND)):
-            on = replace(s, topic=place[0])
-            if place == sibling:
-                s.c.note(id_in(48, f"young-{s.topic}"), "Empty", pid, 0, (), made)
-            for stamp in (at - SECOND, at + SECOND):
-                stamped = {"stamp": stamp + skew, "sequence": -1, "is_transactional": False, "is_broker_clock": True}
-                on.c.write(place, -1, -1, stamp, **stamped)
-            on.c.write(place, pid, 0, at, stamp=at + skew)
-        return unsafe(s, fails=OLD_ENOUGH) if behind else safe(s)
-
-    return of
-
-
-INVENTED |= {
-    "clock_that_another_partition_refutes": clock_of_two_partitions(behind=True),
-    "clock_that_nothing_refutes": clock_of_two_partitions(behind=False),
-}
-
-
 def empty(epoch: int, *, marked: bool = False, is_safe: bool) -> Schedule:
     """5.4.3: the newest record of the id, in a log with holes. At epoch 0 it proves that nothing was ever decided."""
 
@@ -1489,7 +1453,6 @@ def corrected(skew: int, age: int, *, is_safe: bool) -> Schedule:
 
 
 INVENTED |= {
-    "stamps_by_a_clock_that_pairs_measure_ahead": corrected(10 * MINUTE, 22 * MINUTE, is_safe=True),
     "stamps_by_a_clock_that_pairs_measure_behind": corrected(-10 * MINUTE, 12 * MINUTE, is_safe=False),
 }
 
@@ -1548,7 +1511,6 @@ KITS = {
     "lowered": Kit(LOWERED, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, 70 * MINUTE)))),
     "never v2": Kit(NEVER_V2, notes=OF_4_1, cluster=kraft()),
     "noted": Kit(NOTED, then=with_an_id_of_v2),
-    "noted beside a marker": Kit(NOTED_BESIDE_A_MARKER, then=with_a_marker_of_v2),
     "not refuted": Kit(NOT_REFUTED),
     "metadata": Kit(METADATA, notes=OF_4_1, cluster=kraft()),
     "invented": Kit(INVENTED),

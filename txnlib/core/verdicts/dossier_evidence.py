@@ -248,6 +248,14 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
     stamped_before = floor = before_first_ms(span.stamps)
     truncated = [each for each in span.markers_elsewhere if each.is_truncated]
     elsewhere = [each for each in span.markers_elsewhere if not each.is_truncated]
+    living = [each for each in span.copies if each.status != "MISSING"]
+    newest_epoch = highest(
+        [
+            copy.checkpoint_leader_epoch,
+            *(each.leader_epoch for each in living),
+            *(each.leader_epoch for each in span.elections if copy.topic_id in (None, each.topic_id)),
+        ]
+    )
     lag = min(span.clock_lag_ms or 0, today.offset_ms)
     stamped_after = latest_bound_ms((each.behind_ms for each in span.stamps), floor, lag)
     last_offset = span.start_offset if span.last_offset is None else span.last_offset
@@ -263,7 +271,6 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
         key=lambda each: each.newest_unexplained_commit_ms if each.newest_unexplained_commit_ms is not None else -1,
         default=None,
     )
-    living = [each for each in span.copies if each.status != "MISSING"]
     first_batch_crc = first.crc if first else None
     seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first_batch_crc)]
     begun = span.last_timestamp_ms if span.first_timestamp_ms is None else span.first_timestamp_ms
@@ -311,13 +318,7 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
         is_stable_offset_raised=not is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=first.partition_leader_epoch if first else None,
-        newest_leader_epoch=highest(
-            [
-                copy.checkpoint_leader_epoch,
-                *(each.leader_epoch for each in living),
-                *(each.leader_epoch for each in span.elections if copy.topic_id in (None, each.topic_id)),
-            ]
-        ),
+        newest_leader_epoch=newest_epoch,
         is_begin_gone=is_begin_gone,
         first_batch_crc=first_batch_crc,
         truncated_markers=_named(truncated),
@@ -371,8 +372,8 @@ def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_off
     of = {check.place: check for check in sorted(checks, key=lambda check: check.place)}
     before, first = of.get("before"), of.get("first")
     # A hole below the marker before it, or below the snapshot, says nothing about the first batch.
-    floor = highest((since_offset, copy.read_from_offset)) or 0
-    has_holes = is_above(copy.gap_offset, floor) or is_above(copy.damaged_offset, floor)
+    floor = highest((since_offset, copy.read_from_offset, copy.log_start_offset)) or 0
+    has_holes = any(is_above(each, floor) for each in (copy.gap_offset, copy.damaged_offset, copy.first_offset))
     if first is None or first.base_sequence is None:
         return not has_holes
     if before is None:

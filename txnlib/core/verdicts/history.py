@@ -14,6 +14,7 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
 from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import row_of
 from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
@@ -192,6 +193,7 @@ def history_of(past: Past, partition: PartitionSide) -> History:
     )
 
 
+_EMPTY: Final = TransactionState.EMPTY.kafka_name
 #: Reasons that mean that the producer id is never used again: no decision about it can follow.
 GIVEN_UP: Final = frozenset(
     {
@@ -305,6 +307,9 @@ def _whole(past: Past) -> Whole:
     if hole is None:
         return Whole(holds=True, because=f"{name} has every record since offset 0")
     since = f"compaction removed records of {name} below offset {hole}"
+    if claim.owner == Owner.CURRENT.value and claim.state == _EMPTY and claim.producer_epoch == 0:
+        born = f"the last record of {claim.transactional_id} assigned the producer id, and compaction keeps that"
+        return Whole(holds=True, because=f"{since}, but {born}")
     if own is not None and own.decision.coordinator_partition == claim.coordinator_partition:
         offset = own.decision.last_record_offset
         if offset >= hole:
