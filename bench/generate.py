@@ -1,23 +1,23 @@
-"""Writes raw segments of any size: seeded, with realistic producers, transactions, sequences and markers.
+"""Writes captures of any size: seeded, with right CRCs and records, so that Kafka's own tools read them too.
 
-    python bench/generate.py FOLDER --batches 5000000 --batch-bytes 500 --partitions 20
-    python bench/generate.py FOLDER --batches 2000000 --mix
+    python bench/generate.py FOLDER --mix [--batches 5000000] [--batch-bytes 500] [--partitions 20]
+    python bench/generate.py FOLDER --open-producers 1000000
     python bench/generate.py FOLDER --multiply CAPTURE TIMES
 
-Each partition has its own producers; a transaction is one to seven data batches and a marker. One in a thousand
-transactions is left open, and one data batch in a thousand skips a sequence number, so that the core judges it. A
-small `__transaction_state` knows the producers of even number, so that the audit has something to join. CRCs are
-right, and so are the records, so that Kafka's own tools read them too.
-
 `--mix` makes a third of the partitions without producer ids, a third idempotent, and a third transactional, where a
-transaction is 2 to 20 batches; in each, a few producers take turns, batch by batch.
+transaction is 2 to 20 batches; in each, a few producers take turns, batch by batch. A small `__transaction_state` knows
+the producers of even number.
 
-`--multiply` makes one large cluster of a small real one instead: see multiply.py.
+`--open-producers` makes logs in which every producer began a transaction and no marker is left, as after the end of a
+log was lost.
+
+`--multiply` makes one large cluster of a small real one: see multiply.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -32,8 +32,10 @@ from txnlib.core.kafka.transaction_state import TransactionState
 
 SEGMENT_BYTES = 1 << 30
 START_MS = 1_790_000_000_000
+PARTITIONS, SEED = 20, 7
+#: After the newest record of `--open-producers`, in ms: none of the transactions is young.
+LATER_MS = 3_600_000
 TRANSACTIONAL, CONTROL = 0x10, 0x20
-SUSPICIOUS = 0.001
 #: Of a batch, and of the smallest record: length, attributes, two deltas, key, value, headers.
 HEADER_BYTES, RECORD_BYTES = 61, 7
 #: COMMIT of coordinator epoch 0: length 16, no attributes, key (0, 1), value (0, 0), no headers.
@@ -76,42 +78,12 @@ class SegmentFiles:
         self._stream.close()
 
 
-def partition_log(folder: Path, batches: int, batch_bytes: int, producers: range, seed: int) -> int:
-    """Writes one partition's segments; returns how many batches."""
-    rng = random.Random(seed)
-    body_bytes = max(batch_bytes - HEADER_BYTES, RECORD_BYTES)
-    sequences = dict.fromkeys(producers, 0)
-    offset, written, time = 0, 0, START_MS
-    segments = SegmentFiles(folder)
-    pending: list[bytes] = []
-    while written < batches:
-        producer = rng.choice(producers)
-        for _ in range(rng.randint(1, 7)):
-            count = min(rng.randint(1, 9), body_bytes // RECORD_BYTES)
-            if rng.random() < SUSPICIOUS:
-                sequences[producer] += 1
-            body = records_of(count, body_bytes)
-            pending.append(batch(offset, count - 1, TRANSACTIONAL, time, producer, sequences[producer], count, body))
-            sequences[producer] = (sequences[producer] + count) % 2**31
-            offset += count
-            time += rng.randint(0, 3)
-        if rng.random() >= 0.001:
-            pending.append(batch(offset, 0, TRANSACTIONAL | CONTROL, time, producer, -1, 1, MARKER_RECORD))
-            offset += 1
-        written += len(pending)
-        block = b"".join(pending)
-        pending.clear()
-        segments.write(block)
-    segments.close()
-    return written
-
-
-#: With `--mix`, the number of producers that write to a partition at the same time.
+#: The number of producers that write to a partition at the same time.
 INTERLEAVED = 5
 
 
-def mixed_log(folder: Path, batches: int, batch_bytes: int, producers: range, seed: int) -> int:
-    """Writes one partition's segments with `--mix`; returns how many batches. Partitions are of each kind in turn."""
+def mixed_log(folder: Path, batches: int, batch_bytes: int, producers: range, seed: int) -> None:
+    """Writes one partition's segments with `--mix`. Partitions are of each kind in turn."""
     rng = random.Random(seed)
     kind = seed % 3
     body_bytes = max(batch_bytes - HEADER_BYTES, RECORD_BYTES)
@@ -142,7 +114,6 @@ def mixed_log(folder: Path, batches: int, batch_bytes: int, producers: range, se
         offset += count
         written += 1
     segments.close()
-    return written
 
 
 def transactional_id(producer: int) -> str:
@@ -175,47 +146,58 @@ def coordinator_log(folder: Path, producers: range) -> None:
     (folder / f"{0:020d}.log").write_bytes(bytes(out))
 
 
-def generate(
-    root: Path, batches: int, batch_bytes: int, partitions: int, seed: int = 7, *, is_mixed: bool = False
-) -> int:
-    """Writes a capture of one broker, its partitions side by side; returns how many data and marker batches it
-    holds."""
-    per_partition = -(-batches // partitions)
+def generate(root: Path, batches: int, batch_bytes: int, partitions: int = PARTITIONS) -> None:
+    """Writes a capture of one broker with `--mix`. With more batches, the same logs go on."""
     with ProcessPoolExecutor() as pool:
-        written = [
+        logs = [
             pool.submit(
-                mixed_log if is_mixed else partition_log,
+                mixed_log,
                 root / "1" / f"events-{number}",
-                per_partition,
+                -(-batches // partitions),
                 batch_bytes,
                 range(number * 100, number * 100 + 100),
-                seed + number,
+                SEED + number,
             )
             for number in range(partitions)
         ]
-        total = sum(future.result() for future in written)
+        for log in logs:
+            log.result()
     coordinator_log(root / "1" / "__transaction_state-0", range(partitions * 100))
-    return total
 
 
-if __name__ == "__main__":
+def generate_open(root: Path, producers: int, partitions: int = PARTITIONS) -> None:
+    """Writes a capture with `--open-producers`."""
+    for partition in range(partitions):
+        segments = SegmentFiles(root / "1" / f"damaged-{partition}")
+        for offset, producer in enumerate(range(partition, producers, partitions)):
+            segments.write(batch(offset, 0, TRANSACTIONAL, START_MS + offset, producer, 0, 1, records_of(1, 60)))
+        segments.close()
+    notes = {
+        "captured_at_ms": {"default": START_MS + producers // partitions + LATER_MS},
+        "coordinator_partitions": 50,
+        "partitions": {f"damaged-{number}": {"leader": 1, "replicas": [1]} for number in range(partitions)},
+    }
+    (root / "capture.json").write_text(json.dumps(notes))
+
+
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--mix", action="store_true")
+    kind.add_argument("--open-producers", type=int, metavar="PRODUCERS")
+    kind.add_argument("--multiply", nargs=2, metavar=("CAPTURE", "TIMES"))
     parser.add_argument("--batches", type=int, default=1_000_000)
     parser.add_argument("--batch-bytes", type=int, default=500)
-    parser.add_argument("--partitions", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument(
-        "--mix", action="store_true", help="a third without producer ids, a third idempotent, a third transactional"
-    )
-    parser.add_argument(
-        "--multiply", nargs=2, metavar=("CAPTURE", "TIMES"), help="raw copies of a real cluster, and how often"
-    )
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
     given = parser.parse_args()
     if given.multiply:
         multiply(Path(given.multiply[0]), given.folder, int(given.multiply[1]))
-        raise SystemExit
-    print(
-        generate(given.folder, given.batches, given.batch_bytes, given.partitions, given.seed, is_mixed=given.mix),
-        "batches",
-    )
+    elif given.mix:
+        generate(given.folder, given.batches, given.batch_bytes, given.partitions)
+    else:
+        generate_open(given.folder, given.open_producers, given.partitions)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,68 +1,38 @@
-"""Programs run on chosen cores, with their time and memory."""
+"""A program and all that it starts: seconds, memory and processor time."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def timed(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
-def spark_python(cores: int, *arguments: str, **settings: str) -> tuple[list[str], dict[str, str]]:
-    """Command and environment of a Python program whose Spark has so many cores, with the settings of spark-submit.sh
-    and those given, by their names behind `spark.` with `_` for `.`."""
-    submit = [
-        *("--master", f"local[{cores}]"),
-        *("--properties-file", str(ROOT / "conf" / "spark-defaults.conf")),
-        *("--jars", os.environ["DELTA_JARS"]),
-        *[word for name, value in settings.items() for word in ("--conf", f"spark.{name.replace('_', '.')}={value}")],
-        "pyspark-shell",
-    ]
-    paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}".rstrip(os.pathsep)
-    return [sys.executable, *arguments], {**os.environ, "PYSPARK_SUBMIT_ARGS": shlex.join(submit), "PYTHONPATH": paths}
-
-
-def output_of(command: Sequence[str], environment: dict[str, str] | None = None) -> str:
-    """Stdout of a program; its stderr is shown if it fails."""
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{shlex.join(command[:6])} … failed:\n{done.stderr[-4000:]}")
-    return done.stdout
-
 
 class Watched(NamedTuple):
-    """What a program and all it starts took: seconds from start to end, the highest memory (MiB), seconds of all
-    cores."""
+    """What a program took: seconds from start to end, the highest memory (MiB), seconds of all cores."""
 
     seconds: float
     mib: int
     cpu_seconds: float
 
 
-def watched(command: Sequence[str], environment: dict[str, str], errors: Path) -> Watched:
-    """Runs a program, its output into a file, and looks at it meanwhile."""
-    begun = time.perf_counter()
-    with errors.open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+def watched(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Watched:
+    """Runs a program with its output in a file. A program that fails ends the measurement."""
+    with log.open("wb") as out:
+        begun = time.perf_counter()
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=out)
         watch = Watch(process.pid)
         watch.start()
         code = process.wait()
+        seconds = time.perf_counter() - begun
     if code:
-        raise SystemExit(f"{shlex.join(command[:6])} … failed:\n{errors.read_text()[-4000:]}")
-    return Watched(time.perf_counter() - begun, watch.peak, sum(watch.cpu.values()))
+        raise SystemExit(f"{shlex.join(command)[:200]} failed:\n{log.read_text(errors='replace')[-4000:]}")
+    watch.join()
+    return Watched(seconds, watch.peak, sum(watch.cpu.values()))
 
 
 class Watch(threading.Thread):

@@ -1,144 +1,204 @@
-"""Benchmarks next to other tools, on the same files and cores. One command, tables of ratios.
+"""Measures what docs/performance.md says, each figure beside a peer of the same run.
 
-    bench/run.sh [--only PART]... [--batches N] [--audited-batches N] [--partitions N] [--keep FOLDER]
-    bench/run.sh --slopes [--partitions N] [--keep FOLDER]
+    bench/run.sh [--only MEASURE]... [--engine embedded|spark] [--keep FOLDER]
 
-Measures small audits against trivial tables (small_audit.py). Makes seeded captures (generate.py), then measures
-reading them against numpy's floor (raw_segments.py) and Kafka's own dump tool (dump_tool.py), reading text against
-Polars (dump_text.py), two cores against one (scaling.py), whole audits against the dump tool, and their memory
-(whole_audits.py), judging against the windows alone (judging.py), a night against a full audit, in a folder and in S3
-(nights.py), and many partitions, and many open producers, against a tenth of them (many_partitions.py,
-open_producers.py). `--slopes` measures what docs/performance.md calculates with instead (slopes.py).
-Ratios of one run, not seconds, are what to compare between machines and days.
+A measure is one or two audits by `./spark-submit.sh`, from start to end. The peer is Kafka's own `kafka-dump-log.sh`,
+which has one thread and prints the same segments, or another audit. Captures are made by generate.py. The page cache is
+warm. Ratios of one run, not seconds, are what to compare between machines and days.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from subprocess import run
 
-import dump_text
-import dump_tool
-import judging
-import many_partitions
-import nights
-import open_producers
-import raw_segments
-import scaling
-import slopes
-import small_audit
-import whole_audits
-from generate import generate
-from machine import describe
-from processes import timed
-from ratio_table import Table
+from generate import generate, generate_open
+from kafka_tool import print_segments
+from multiply import multiply
+from processes import Watched, watched
 
-#: Bytes of a batch -> batches to read, so that the whole takes some minutes.
-BATCHES = {16_384: 500_000, 500: 4_000_000}
-#: Bytes of a batch -> batches to audit, with a realistic mix of producers.
-AUDITED = {500: 10_000_000, 16_384: 500_000}
-PARTS = ("small", "read", "audits", "judging", "nights", "partitions", "producers")
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLE = ROOT / "examples" / "quickstart" / "brokers"
+LATER = "2099-01-01T00:00:00Z"
+#: The environment of a user, without what run.sh adds.
+USERS = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME", "PYSPARK_PYTHON")}
+#: Times that a short measure is taken, in turn with its peer. A long one is taken once.
+RUNS = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured, and its peer. `at_most`: the aim for their ratio; without a peer, for the figure."""
+
+    what: str
+    ours: float
+    peer: str = ""
+    other: float | None = None
+    at_most: float | None = None
+
+    def text(self) -> str:
+        ratio = "" if self.other is None else f"{self.ours / self.other:.2f}"
+        beside = "" if self.other is None else f"{self.peer}: {self.other:,.1f}"
+        aim = "" if self.at_most is None else f"<= {self.at_most:g}"
+        return f"{self.what} | {self.ours:,.1f} | {beside} | {ratio} | {aim}"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where captures and tables are, and the engine that is measured."""
+
+    folder: Path
+    engine: str
+
+    def capture(self, name: str, make: Callable[[Path], object]) -> Path:
+        """A capture, made unless it is there, and in the page cache, so that neither side waits for the disk."""
+        made = self.folder / name
+        if not made.exists():
+            make(made)
+        for segment in made.rglob("*.log"):
+            with segment.open("rb", buffering=0) as stream:
+                while stream.read(1 << 24):
+                    pass
+        return made
+
+    def audit(self, capture: Path, *options: str, output: str = "out") -> Watched:
+        """A full audit, or one that continues what is in `output`."""
+        tables = self.folder / f"{output}-{self.engine}"
+        if not options:
+            shutil.rmtree(tables, ignore_errors=True)
+        asked = ["--input", str(capture), "--output", str(tables), "--engine", self.engine, *options]
+        return watched([str(ROOT / "spark-submit.sh"), "audit", *asked], self.folder / "audit.log", USERS)
+
+    def tool(self, capture: Path) -> float:
+        return print_segments(capture, self.folder / "tool.log")
+
+
+# ---- Measures
+
+
+def sample(bench: Bench) -> Iterator[Row]:
+    """The sample, a night after it without news, and a real cluster of 128 open transactions."""
+    many = bench.capture("open-128", lambda made: multiply(SAMPLE, made, 8))
+    taken = [
+        (
+            bench.audit(SAMPLE).seconds,
+            bench.audit(SAMPLE, "--mode", "incremental", "--as-of", LATER).seconds,
+            bench.audit(many, output="many").seconds,
+            bench.tool(SAMPLE),
+        )
+        for _ in range(RUNS)
+    ]
+    audit, night, of_many, tool = map(median, zip(*taken, strict=True))
+    yield Row("the sample, s", audit, "tool", tool, at_most=6)
+    yield Row("128 open transactions, 1.7 MiB, s", of_many, "tool, on the sample", tool, at_most=10)
+    yield Row("a night without news after the sample, s", night, "the sample", audit, at_most=1)
+
+
+def batches(bench: Bench) -> Iterator[Row]:
+    """Ten million batches of 500 bytes, and what a million costs and holds."""
+    few, many = (_mixed(bench, millions, 500) for millions in (2.5, 10))
+    small, tool, large = bench.audit(few), bench.tool(many), bench.audit(many)
+    yield Row("10,000,000 batches of 500 bytes, s", large.seconds, "tool", tool, at_most=1.3)
+    yield Row("their memory, MiB", large.mib, "2,500,000 batches", small.mib, at_most=1.2)
+    yield Row("their memory, MiB", large.mib, at_most=4096)
+    yield Row("each further million, s", (large.seconds - small.seconds) / 7.5, "tool", tool / 10)
+    yield Row("each further million, CPU s", (large.cpu_seconds - small.cpu_seconds) / 7.5)
+    yield Row("their tables, MiB", size_of(bench.folder / f"out-{bench.engine}") / 2**20)
+
+
+def large_batches(bench: Bench) -> Iterator[Row]:
+    """500,000 batches of 16 KiB."""
+    capture = _mixed(bench, 0.5, 16_384)
+    tool, audit = bench.tool(capture), bench.audit(capture)
+    yield Row("500,000 batches of 16 KiB, s", audit.seconds, "tool", tool, at_most=2)
+
+
+def night(bench: Bench) -> Iterator[Row]:
+    """A night that appends one per cent."""
+    known, grown = (_mixed(bench, millions, 500) for millions in (2.5, 2.525))  # the same logs, and what follows
+    bench.audit(known, output="nights")
+    news = bench.audit(grown, "--mode", "incremental", output="nights")
+    yield Row(
+        "a night that appends 1 % to 2,500,000 batches, s", news.seconds, "a full audit", bench.audit(grown).seconds
+    )
+
+
+def producers(bench: Bench) -> Iterator[Row]:
+    """A million open producers, as after the end of a log was lost."""
+    few, many = (
+        bench.audit(bench.capture(f"producers-{count}", lambda made: generate_open(made, count)))  # noqa: B023
+        for count in (100_000, 1_000_000)
+    )
+    yield Row("1,000,000 open producers, s", many.seconds, "100,000", few.seconds)
+    yield Row("their memory, MiB", many.mib, "100,000", few.mib)
+
+
+def partitions(bench: Bench) -> Iterator[Row]:
+    """Fifty thousand partitions, each with a few batches."""
+    few, many = (
+        bench.audit(bench.capture(f"partitions-{count}", lambda made: generate(made, 10 * count, 500, count)))  # noqa: B023
+        for count in (5_000, 50_000)
+    )
+    yield Row("50,000 partitions, s", many.seconds, "5,000", few.seconds)
+    yield Row("their memory, MiB", many.mib, "5,000", few.mib)
+
+
+def first_command(bench: Bench) -> Iterator[Row]:
+    """The first command of README in a fresh clone, by a user whose home is empty. Needs the network."""
+    clone, home = bench.folder / "clone", bench.folder / "home"
+    for folder in (clone, home):
+        shutil.rmtree(folder, ignore_errors=True)
+    run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    home.mkdir()  # pip keeps there what it downloads
+    own = {"HOME": str(home), "PIP_CACHE_DIR": str(home / "pip")}
+    took = watched([str(clone / "spark-submit.sh")], bench.folder / "first.log", USERS | own)
+    yield Row("first command in a fresh clone, s", took.seconds, at_most=45)
+    yield Row("its downloads, MiB", size_of(home) / 2**20, at_most=250)
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _mixed(bench: Bench, millions: float, size: int) -> Path:
+    return bench.capture(f"{millions:g}m-{size}", lambda made: generate(made, int(millions * 1e6), size))
+
+
+MEASURES = {
+    each.__name__: each for each in (sample, batches, large_batches, night, producers, partitions, first_command)
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="bench/run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", choices=PARTS, action="append", help="repeatable; default: all")
-    parser.add_argument("--batches", type=int, help=f"to read, of each size (default: {BATCHES})")
-    parser.add_argument(
-        "--audited-batches", type=int, help=f"to audit, of each size (default, to which targets apply: {AUDITED})"
-    )
-    parser.add_argument("--partitions", type=int, default=21, help="a third of them of each kind (default: 21)")
-    parser.add_argument(
-        "--keep", type=Path, metavar="FOLDER", help="use, or make and keep, the captures in this folder"
-    )
-    parser.add_argument(
-        "--slopes", action="store_true", help="only audits of three sizes, and a night after the last: slopes.py"
-    )
+    parser.add_argument("--only", choices=MEASURES, action="append", help="repeatable; default: all")
+    parser.add_argument("--engine", choices=("embedded", "spark"), default="embedded")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="use, or make and keep, captures in this folder")
     given = parser.parse_args()
-    folder = given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))
-    if given.slopes:
-        slopes.measure(folder, given.partitions)
-        return
-    before = os.getloadavg()[0]
+    folder = (given.keep or Path(tempfile.mkdtemp(prefix="txnlib-bench-"))).absolute()
+    folder.mkdir(exist_ok=True)
+    print(f"{len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}, engine {given.engine}")
+    print("measured | txnlib | beside | ratio | aim\n---|---|---|---|---")
     try:
-        seconds = timed(lambda: measure(folder, given))
+        for name in given.only or MEASURES:
+            before = os.getloadavg()[0]
+            for row in MEASURES[name](Bench(folder, given.engine)):
+                print(row.text(), flush=True)
+            print(f"({name}: load {before:.1f} before, {os.getloadavg()[0]:.1f} after)", flush=True)
     finally:
         if given.keep is None:
             shutil.rmtree(folder)
-    after = os.getloadavg()[0]
-    print(f"\n{describe()}\n{seconds / 60:.1f} minutes, load average {before:.1f} before and {after:.1f} after")
-
-
-def measure(folder: Path, given: argparse.Namespace) -> None:
-    """Prints each table as soon as it is there. A part that fails does not end the others."""
-    parts = given.only or PARTS
-    mixed_captures = (
-        mixed(folder, given.audited_batches, given.partitions) if {*parts} & {"audits", "judging", "nights"} else []
-    )
-
-    def of_part(part: str) -> Iterator[Table]:
-        match part:
-            case "small":
-                yield small_audit.measure()
-            case "read":
-                sizes = {size: given.batches or batches for size, batches in BATCHES.items()}
-                yield from reading(folder, sizes, given.partitions)
-            case "audits":
-                small, *audited = mixed_captures
-                yield from whole_audits.measure(small, audited)
-            case "judging":
-                large = mixed_captures[1]
-                yield judging.table(judging.measure(whole_audits.output_of(large), large.batches))
-            case "nights":
-                yield nights.table(nights.measure(mixed_captures[1], folder / "nights", given.partitions))
-            case "partitions":
-                yield many_partitions.measure(folder)
-            case "producers":
-                yield open_producers.measure(folder)
-
-    for part in PARTS:
-        try:
-            for table in of_part(part) if part in parts else ():
-                print(f"\n{table.title}\n\n{table.about}\n\n{table.text()}", flush=True)
-        except SystemExit as failed:
-            print(f"\n{part}: {failed}", flush=True)
-
-
-def reading(folder: Path, sizes: dict[int, int], partitions: int) -> Iterator[Table]:
-    """Tables about the reader alone."""
-    captures = {size: capture_of(folder, size, batches, partitions) for size, batches in sizes.items()}
-    read = {size: raw_segments.measure(capture, size) for size, capture in captures.items()}
-    yield raw_segments.table(list(read.values()))
-    yield dump_tool.table([(read[size], dump_tool.tool_seconds(capture)) for size, capture in captures.items()])
-    size = min(sizes)
-    few = capture_of(folder, size, sizes[size] // whole_audits.TIMES, partitions)
-    yield dump_text.table(dump_text.measure(few, few.parent / "text"))
-    yield scaling.table(scaling.measure_reading(captures[size], read[size].batches))
-
-
-def mixed(folder: Path, batches: int | None, partitions: int) -> list[whole_audits.Generated]:
-    """Captures to audit: a fourth of the first large one, and the large ones."""
-    sizes = [(size, batches or each) for size, each in AUDITED.items()]
-    wanted = [(sizes[0][0], sizes[0][1] // whole_audits.TIMES), *sizes]
-    captures = [capture_of(folder, size, count, partitions, is_mixed=True) for size, count in wanted]
-    return [
-        whole_audits.Generated(capture, -(-count // partitions) * partitions, size)
-        for capture, (size, count) in zip(captures, wanted, strict=True)
-    ]
-
-
-def capture_of(folder: Path, size: int, batches: int, partitions: int, *, is_mixed: bool = False) -> Path:
-    """The generated capture, made unless it is there."""
-    capture = folder / f"{batches}-batches-of-{size}-bytes{'-mixed' if is_mixed else ''}" / "capture"
-    if not capture.exists():
-        generate(capture, batches, size, partitions, is_mixed=is_mixed)
-    return capture
 
 
 if __name__ == "__main__":

@@ -1,26 +1,21 @@
 #!/usr/bin/env bash
-# Measures what txnlib is held to, in one run: against numpy, Kafka's own tool and Polars, on one core and on two.
+# Measures what docs/performance.md says: each figure beside Kafka's own tool, or another audit, in one run.
 #
-#   bench/run.sh                 about half an hour on two cores, 30 GB of disk meanwhile
-#   bench/run.sh --slopes        how costs grow (docs/performance.md): some minutes, 4 GB of disk
+#   bench/run.sh                 about a quarter of an hour on two cores, 20 GB of disk meanwhile
+#   bench/run.sh --only sample   a minute
 #   bench/run.sh --help          the options
 #
-# The first call brings Kafka's jars and Polars into .venv-spark. See bench/run.py.
+# The first call brings Spark, with a Java, and Kafka's jars into .venv-spark. See bench/run.py.
 
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 "$root/bootstrap.sh" local >/dev/null
 # shellcheck source=bootstrap.sh
-source "$root/bootstrap.sh" test    # nights in S3 need its test server
-
-"$VENV/bin/python" -c 'import polars' 2>/dev/null || bootstrap_pip install --editable "${root}[bench]" ||
-  bootstrap_die "pip could not install Polars: see above"
+source "$root/bootstrap.sh" spark
 
 # shellcheck source=tests/tools/jars.sh
 source "$root/tests/tools/jars.sh"
 fetch_kafka
-fetch_s3a
 
-export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}" SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}" PYTHONPATH="$root"
-exec "$VENV/bin/python" "$root/bench/run.py" "$@"
+PYTHONPATH="$root" exec "$VENV/bin/python" "$root/bench/run.py" "$@"

@@ -95,6 +95,12 @@ FORBIDDEN = (
         "max(array(struct(a)))",
         "max(to_json(array(struct(a))))",
     ),
+    Forbidden(
+        r"\blast\(.+, TRUE\)",
+        "the embedded engine looks for it among all rows before each row (`windows.last_of`)",
+        "last(a, TRUE) OVER (ORDER BY b ROWS UNBOUNDED PRECEDING)",
+        "max_by(a, if(a IS NOT NULL, b, NULL)) OVER (ORDER BY b ROWS UNBOUNDED PRECEDING)",
+    ),
 )
 
 

@@ -44,6 +44,11 @@ _CHANNEL: Final = (
     # A message is a batch of rows, each with all batches of its run.
     ("grpc.max_receive_message_length", -1),
 )
+_OF_SESSION: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Else PySpark looks for the caller of each function that builds a plan, which takes a tenth of a small audit.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 #: Seconds to wait for our connection.
 _PATIENCE: Final = 30
 _FOLDERS: Final = "txnlib-engine-"
@@ -135,7 +140,8 @@ def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
         if can_close():
             close_to_others(port)
         spark = SparkSession.builder.channelBuilder(builder).create()
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        for key, value in _OF_SESSION.items():
+            spark.conf.set(key, value)
     except BaseException:
         channel.close()
         server.stop()

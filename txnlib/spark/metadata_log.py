@@ -17,7 +17,7 @@ from txnlib.core.schema.rows_of_runs import quoted_list
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform
-from txnlib.spark.windows import BEFORE, UNTIL_NOW
+from txnlib.spark.windows import BEFORE, UNTIL_NOW, last_of, next_of
 
 
 def metadata_log(records: DataFrame) -> DataFrame:
@@ -89,8 +89,8 @@ WITH {_NEWEST}, survivors AS (
     FROM survivors
   )
 ), marked AS (
-  SELECT *, last({_MARK}, TRUE) OVER ({_OF_RUN} {BEFORE}) AS mark_before,
-    last({_MARK}, TRUE) OVER ({_OF_RUN_DOWNWARDS} {BEFORE}) AS mark_after
+  SELECT *, {last_of(_MARK, "offset", f"{_OF_RUN} {BEFORE}")} AS mark_before,
+    {next_of(_MARK, "offset", f"{_OF_RUN_DOWNWARDS} {BEFORE}")} AS mark_after
   FROM runs
 ), known AS (
   SELECT max_by(run, struct(rank, run)) AS known_run

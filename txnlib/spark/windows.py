@@ -18,24 +18,33 @@ WHOLE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 BATCHES_OF_PRODUCER: Final = "PARTITION BY producer_id, topic, partition ORDER BY base_offset"
 
 
-def newest(value: str, covered: str) -> str:
-    """The last value that is not NULL among the batches of one producer on one partition, in offset order, as SQL.
+def last_of(value: str, by: str, over: str) -> str:
+    """The last value that is not NULL, in a window in the order of `by`, as SQL.
 
-    `covered`: UNTIL_NOW or BEFORE. For each row, the embedded engine looks through all rows before it to find
-    `last(value, TRUE)`.
+    The embedded engine looks for `last(value, TRUE)` among all rows before each row, which takes quadratic time.
     """
-    return f"max_by({value}, if({value} IS NOT NULL, base_offset, NULL)) OVER ({BATCHES_OF_PRODUCER} {covered})"
+    return f"max_by({value}, if({value} IS NOT NULL, {by}, NULL)) OVER ({over})"
 
 
-#: The coordinators' decisions for one producer on one partition, and its markers there, in time order, and in
-#: descending order. At the same instant, the decision comes first. What follows a row precedes it in descending order:
-#: Spark scans a frame that ends in UNBOUNDED FOLLOWING again for every row, which takes quadratic time.
-DECISIONS_AND_MARKERS: Final = (
-    "PARTITION BY producer_id, topic, partition ORDER BY at_ms, marker.marker_offset NULLS FIRST"
+def next_of(value: str, by: str, over: str) -> str:
+    """The value of `last_of` in a window in descending order of `by`: the next one in order, as SQL."""
+    return f"min_by({value}, if({value} IS NOT NULL, {by}, NULL)) OVER ({over})"
+
+
+def last_of_batches(value: str) -> str:
+    """The last value that is not NULL in the batches before each batch of a producer, as SQL."""
+    return last_of(value, "base_offset", f"{BATCHES_OF_PRODUCER} {BEFORE}")
+
+
+#: The place of a row among the coordinators' decisions for one producer on one partition, and its markers there, in
+#: time order. At the same instant, the decision comes first.
+PLACE: Final = (
+    "row_number() OVER (PARTITION BY producer_id, topic, partition ORDER BY at_ms, marker.marker_offset NULLS FIRST)"
 )
-DECISIONS_AND_MARKERS_DOWNWARDS: Final = (
-    "PARTITION BY producer_id, topic, partition ORDER BY at_ms DESC, marker.marker_offset DESC NULLS LAST"
-)
+#: These rows before each row, and those after it. What follows a row precedes it in descending order: Spark scans a
+#: frame that ends in UNBOUNDED FOLLOWING again for every row, which takes quadratic time.
+BEFORE_PLACE: Final = f"PARTITION BY producer_id, topic, partition ORDER BY place {BEFORE}"
+AFTER_PLACE: Final = f"PARTITION BY producer_id, topic, partition ORDER BY place DESC {BEFORE}"
 
 #: The records of one coordinator partition, and of one transactional id, in offset order.
 RECORDS_OF_COORDINATOR: Final = "PARTITION BY partition ORDER BY offset"

@@ -24,7 +24,7 @@ from txnlib.spark.frames import no_rows
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
-from txnlib.spark.windows import RECORDS_OF_COORDINATOR, RECORDS_OF_ID, UNTIL_NOW, WHOLE
+from txnlib.spark.windows import RECORDS_OF_COORDINATOR, RECORDS_OF_ID, UNTIL_NOW, WHOLE, last_of
 
 #: The judged copies of coordinator partitions that are current and show all records: their partition, source and end.
 CURRENT_COPIES: Final = "partition int, current string, copy_end long"
@@ -152,7 +152,7 @@ _OF_STEP: Final = {
 }
 #: Start of a transaction if the text does not print it: the update time of its first Ongoing record.
 _BEGUN: Final = "if(begins = 1, struct(if(state = 'Ongoing', last_update_ms, NULL) AS ms), NULL)"
-_DERIVED_START: Final = f"if(value_version IS NULL AND belongs, (last({_BEGUN}, TRUE) OVER ({_SO_FAR})).ms, NULL)"
+_DERIVED_START: Final = f"if(value_version IS NULL AND belongs, ({last_of(_BEGUN, 'offset', _SO_FAR)}).ms, NULL)"
 
 #: Whether neither the record nor the step to it can be odd; the core judges all others.
 _IS_CLEAN: Final = f"""(

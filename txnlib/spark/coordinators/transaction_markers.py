@@ -17,7 +17,7 @@ from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import quantile, select
 from txnlib.spark.schemas import MARKERS
-from txnlib.spark.windows import BEFORE, DECISIONS_AND_MARKERS, DECISIONS_AND_MARKERS_DOWNWARDS
+from txnlib.spark.windows import AFTER_PLACE, BEFORE_PLACE, PLACE, last_of, next_of
 
 #: Minimum number of pairs of a decision and its marker for an estimate.
 SAMPLES: Final = 3
@@ -127,8 +127,7 @@ SELECT decided_producer_id AS producer_id, inline(partitions), coordinator_parti
     AS decision
 FROM {instances} WHERE decided_ms IS NOT NULL
 """
-_FORTH: Final = f"OVER ({DECISIONS_AND_MARKERS} {BEFORE})"
-_BACK: Final = f"OVER ({DECISIONS_AND_MARKERS_DOWNWARDS} {BEFORE})"
+_PRIOR: Final = "if(decision IS NOT NULL, struct(decision.type, decision.epoch, at_ms), NULL)"
 _TIMED_MARKER: Final = "if(marker IS NOT NULL AND at_ms IS NOT NULL, struct(at_ms, marker), NULL)"
 _IS_NEAR: Final = "at_ms - before.at_ms <= clocks_differ_ms"
 _IS_OF_PRIOR: Final = (
@@ -155,10 +154,11 @@ WITH timed AS (
   LEFT JOIN (SELECT * FROM {{clocks}} WHERE clock_offset_ms <> 0) AS offsets
     USING (coordinator_partition, topic, partition)
 ), beside AS (
-  SELECT *, last({_TIMED_MARKER}, TRUE) {_FORTH} AS before, last({_TIMED_MARKER}, TRUE) {_BACK} AS after,
-    last(if(decision IS NOT NULL, struct(decision.type, decision.epoch, at_ms), NULL), TRUE) {_FORTH} AS prior,
-    max(marker IS NOT NULL AND at_ms IS NULL) {_FORTH} AS has_untimed
-  FROM timed
+  SELECT *, {last_of(_TIMED_MARKER, "place", BEFORE_PLACE)} AS before,
+    {next_of(_TIMED_MARKER, "place", AFTER_PLACE)} AS after,
+    {last_of(_PRIOR, "place", BEFORE_PLACE)} AS prior,
+    max(marker IS NOT NULL AND at_ms IS NULL) OVER ({BEFORE_PLACE}) AS has_untimed
+  FROM (SELECT *, {PLACE} AS place FROM timed)
 )
 SELECT decision.transactional_id, decision.coordinator_partition, decision.transaction_number,
   CAST(sort_array(collect_list(struct(topic, partition, {", ".join(f"found.{name}" for name in _MARKER)},

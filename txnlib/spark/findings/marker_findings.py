@@ -15,7 +15,7 @@ from txnlib.spark.coordinators.transaction_markers import CLOCK, MARKER_TYPE, ag
 from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
-from txnlib.spark.windows import BEFORE, DECISIONS_AND_MARKERS, DECISIONS_AND_MARKERS_DOWNWARDS
+from txnlib.spark.windows import AFTER_PLACE, BEFORE_PLACE, PLACE, last_of, next_of
 
 #: Maximum number of writes before their transaction to check per partition.
 _SUSPECTS_OF_PARTITION: Final = 100
@@ -37,8 +37,6 @@ _COORDINATORS: Final = f"""coordinators AS (
     coalesce(greatest(gap_offset, damaged_offset), 0L) AS from_offset
   FROM {{coverage}} WHERE topic = '{TRANSACTION_STATE_TOPIC}' AND is_judged
 )"""
-_FORTH: Final = f"OVER ({DECISIONS_AND_MARKERS} {BEFORE})"
-_BACK: Final = f"OVER ({DECISIONS_AND_MARKERS_DOWNWARDS} {BEFORE})"
 _ODD: Final = f"""
 WITH {_COORDINATORS}, history AS (
   -- The instants between which no record of each coordinator partition is missing.
@@ -65,10 +63,10 @@ WITH {_COORDINATORS}, history AS (
   FROM {{markers}} JOIN clocks USING (producer_id, topic, partition)
 ), beside AS (
   SELECT producer_id, topic, partition, at_ms, marker, clocks_differ_ms,
-    last(decision, TRUE) {_FORTH} AS before, last(decision, TRUE) {_BACK} AS after,
-    coalesce(last(owner, TRUE) {_FORTH}, last(owner, TRUE) {_BACK}) AS owner,
-    last(if(marker IS NOT NULL, at_ms, NULL), TRUE) {_FORTH} AS marker_before_ms
-  FROM timed
+    {last_of("decision", "place", BEFORE_PLACE)} AS before, {next_of("decision", "place", AFTER_PLACE)} AS after,
+    coalesce({last_of("owner", "place", BEFORE_PLACE)}, {next_of("owner", "place", AFTER_PLACE)}) AS owner,
+    {last_of("if(marker IS NOT NULL, at_ms, NULL)", "place", BEFORE_PLACE)} AS marker_before_ms
+  FROM (SELECT *, {PLACE} AS place FROM timed)
 ), owned AS (
   SELECT *, owner.transactional_id, owner.coordinator_partition,
     coalesce(marker_before_ms < before.decided_ms, marker_before_ms IS NULL) AS is_first

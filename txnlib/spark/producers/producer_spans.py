@@ -26,7 +26,7 @@ from txnlib.spark.coverage import BEGINS_BY_SCOPE, survives
 from txnlib.spark.joins import broadcast, select, with_columns
 from txnlib.spark.producers.producer_steps import earlier_of, now, state, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, COPY, MARKER_FIELDS, PRODUCER, TABLES, conform, named
-from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, UNTIL_NOW, newest
+from txnlib.spark.windows import BATCHES_OF_PRODUCER, UNTIL_NOW, last_of_batches
 
 
 def producer_spans(
@@ -182,9 +182,9 @@ def spans_of(steps: DataFrame) -> DataFrame:
     kept = with_columns(steps, {"is_end": "is_marker OR is_newest"}).where("is_end OR is_suspect")
     numbered = with_columns(
         kept,
-        {f"{name}_at_marker": newest(f"if(is_marker, {sum_until_now(name)}, NULL)", BEFORE) for name in SUMS}
+        {f"{name}_at_marker": last_of_batches(f"if(is_marker, {sum_until_now(name)}, NULL)") for name in SUMS}
         | {
-            "marker_before": f"coalesce({newest(f'if(is_marker, {_MARKER}, NULL)', BEFORE)}, {earlier('marker')})",
+            "marker_before": f"coalesce({last_of_batches(f'if(is_marker, {_MARKER}, NULL)')}, {earlier('marker')})",
             "suspects_until_now": (
                 f"sum(suspects) OVER ({BATCHES_OF_PRODUCER} {UNTIL_NOW}) + coalesce({earlier('suspects')}, 0)"
             ),

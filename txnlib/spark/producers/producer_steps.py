@@ -25,9 +25,9 @@ from pyspark.sql import DataFrame
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
 from txnlib.spark.joins import with_columns
 from txnlib.spark.schemas import STATE_FIELDS, named
-from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, WHOLE, newest
+from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, WHOLE, last_of_batches
 
-#: In a `_change` column: from here on there is no value. A running `newest` skips NULL, which means no change.
+#: In a `_change` column: from here on there is no value. `last_of_batches` skips NULL, which means no change.
 RESET: Final = -1
 #: The fields with such a change.
 RESETTABLE: Final = frozenset(
@@ -180,7 +180,7 @@ def _remembered(batches: DataFrame) -> DataFrame:
         | {f"{name}_here": f"coalesce(CAST({amount} AS BIGINT), 0)" for name, amount in _AMOUNTS.items()},
     )
 
-    before = {name: f"coalesce({newest(f'{name}_change', BEFORE)}, {earlier(name)})" for name in _CHANGES}
+    before = {name: f"coalesce({last_of_batches(f'{name}_change')}, {earlier(name)})" for name in _CHANGES}
     before |= {name: f"nullif({before[name]}, {RESET})" for name in _CHANGES if name in RESETTABLE}
     before |= {name: f"coalesce(sum({name}_here) {_SO_FAR}, 0) + coalesce({earlier(name)}, 0)" for name in _AMOUNTS}
     return with_columns(changed, {f"{name}_before": value for name, value in before.items()})

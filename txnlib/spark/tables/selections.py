@@ -11,6 +11,7 @@ from txnlib.spark.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at, single_ba
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
+from txnlib.spark.windows import next_of
 
 
 def read_ends(ends: DataFrame, producer_spans: DataFrame, record_batches: DataFrame) -> DataFrame:
@@ -142,7 +143,7 @@ def group_positions(
       LEFT SEMI JOIN judged USING (topic, partition, source)
       LEFT SEMI JOIN asked USING (committed_topic, committed_partition)
     ), ended AS (
-      SELECT *, last(marker_type, TRUE) OVER (PARTITION BY producer_id, topic, partition ORDER BY offset DESC)
+      SELECT *, {next_of("marker_type", "offset", "PARTITION BY producer_id, topic, partition ORDER BY offset DESC")}
         AS ended_by
       FROM (
         SELECT *, CAST(NULL AS STRING) AS marker_type FROM commits WHERE producer_id IS NOT NULL AND NOT is_tombstone
