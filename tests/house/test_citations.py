@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.test_docs import anchors
-from txnlib.core.verdicts.abort_proof import STATEMENTS
+from txnlib.core.verdicts.statements import STATEMENTS
 
 #: A page, by its path or its name alone, and a heading in it; in code also a record of `docs/decisions`, by its number
 #: alone.

@@ -26,10 +26,10 @@ from tests.support.dossier_samples import (
     judged,
 )
 from txnlib.core.copies import TruncatedEpoch
-from txnlib.core.verdicts.abort_proof import STATEMENTS, Statement
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.dossier import MOST_MARKERS, MarkerElsewhere
 from txnlib.core.verdicts.evidence import Election, Thresholds
+from txnlib.core.verdicts.statements import STATEMENTS, Statement
 
 #: Statement of docs/rules/abort.md, in order -> words that only this statement has.
 IN_ORDER = {

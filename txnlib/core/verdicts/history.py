@@ -1,4 +1,4 @@
-"""The history of an open transaction: the decisions that may include it, and whether others may be lost.
+"""The decisions that may include an open transaction.
 
 Source: docs/rules/abort.md#no-commit.
 """

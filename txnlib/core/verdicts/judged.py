@@ -22,7 +22,7 @@ from txnlib.core.kafka_commands import (
 )
 from txnlib.core.rows import row_of
 from txnlib.core.schema import row_class
-from txnlib.core.verdicts.abort_proof import Case, Proof, Statement, proofs, safe_from_ms
+from txnlib.core.verdicts.abort_proof import proofs, safe_from_ms
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import Dossier, OpenSpan
@@ -32,6 +32,7 @@ from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transactio
 from txnlib.core.verdicts.evidence import Evidence, Thresholds
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import Reason, Verdict
+from txnlib.core.verdicts.statements import Case, Proof, Statement
 from txnlib.core.verdicts.verdict import Judgement, judge
 
 

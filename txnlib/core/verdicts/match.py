@@ -1,4 +1,4 @@
-"""Which marker is that decision's? The one matcher of decisions and markers of a producer on a partition.
+"""The one matcher of decisions and markers of a producer on a partition.
 
 A producer without transactions v2 cannot begin a transaction before the last marker of the one before is written, so
 decisions and markers have the same order, and a marker that serves one decision serves no other. Kafka:

@@ -1,6 +1,6 @@
 """The coordinators' side: the state of each transactional id.
 
 `coordinator_states` every record · `transactional_ids` the last state of each id · `producer_id_owners` the ids that
-had each producer id · `transactions` each transaction, with its markers by `transaction_markers` · `console_copies`
-partitions of console text.
+had each producer id · `transactions` each transaction, with its markers by `transaction_markers` · `measured_clocks`
+how far brokers' clocks differ · `console_copies` partitions of console text.
 """

@@ -16,7 +16,6 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
-from txnlib.core.verdicts.abort_proof import Statement
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -29,6 +28,7 @@ from txnlib.core.verdicts.dossier import (
     WrittenMarker,
 )
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
+from txnlib.core.verdicts.statements import Statement
 from txnlib.spark.coordinators.transaction_markers import SAMPLES
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import struct

@@ -1,0 +1,273 @@
+"""The third statement of the proof: no COMMIT includes the open records. Source: docs/rules/abort.md#no-commit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txnlib.core.display import instant
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_from
+from txnlib.core.kafka.marker_acceptance import marker_needed
+from txnlib.core.verdicts.evidence import Decided, Election, Owner
+from txnlib.core.verdicts.statements import Case, Proof, Refuters, Statement, of_partition, refuted
+
+
+def no_commit_includes_it(case: Case) -> Proof:
+    """By the whole history of the coordinator, by this transaction's own ABORT, or because no marker can have been
+    lost; or by one of these in an earlier audit, and again since."""
+    history, decision, no_loss = _by_history(case), _by_decision(case), _by_no_loss(case)
+    proven = next((way for way in (history, decision, no_loss, _by_earlier_audit(case)) if way.holds), None)
+    lost = [] if proven is None or decision.holds else refuted(case, _DECISIONS_LOST)
+    if lost:
+        return _way(False, lost[0])
+    if proven is not None:
+        return proven
+    due = next((each for each in reversed(_commits(case)) if each.lists_partition or not each.began_later), None)
+    return _way(
+        False, f"a COMMIT may include it: {history.says}, and {no_loss.says}" if due is None else _commit_due(case, due)
+    )
+
+
+def _way(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
+    """One way to prove the third statement."""
+    return Proof(Statement.NO_COMMIT_INCLUDES_IT, holds, says, witnesses)
+
+
+def _commits(case: Case) -> list[Decided]:
+    return [each for each in case.evidence.history.unmarked if each.type == "COMMIT"]
+
+
+def _lost_since(case: Case) -> Election | None:
+    """An unclean election of a coordinator partition since the first batch: neither its log nor a marker need show a
+    decision."""
+    # The controller's clock was compared with no other.
+    before = case.evidence.on_partition.surely_before_ms
+    oldest = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
+    elections = case.evidence.at_coordinator.unclean_elections
+    return next((each for each in elections if each.at_ms is None or oldest is None or each.at_ms >= oldest), None)
+
+
+def _unclean_coordinator(case: Case) -> str:
+    lost = _lost_since(case)
+    when = "" if lost is None or lost.at_ms is None else f" at {instant(lost.at_ms)}"
+    return f"an unclean election of a partition of {TRANSACTION_STATE_TOPIC}{when} may have lost its COMMIT"
+
+
+#: What shows that a coordinator decided what its log no longer has: then neither a log nor a marker need show it.
+_DECISIONS_LOST: Final[Refuters] = (
+    (lambda case: _lost_since(case) is not None, _unclean_coordinator),
+    (
+        lambda case: case.evidence.history.lacks is not None,
+        lambda case: (
+            f"records of its coordinator are missing, a COMMIT may be among them: {case.evidence.history.lacks}"
+        ),
+    ),
+)
+
+
+def _by_history(case: Case) -> Proof:
+    """(a) Nothing is missing in the coordinators' records, and every COMMIT that lists the partition has its own marker
+    here. What refutes that nothing is missing: `core.verdicts.history.REFUTERS`."""
+    history = case.evidence.history
+    if not history.is_whole:
+        return _way(False, history.because)
+    if _commits(case) or case.evidence.on_partition.truncated_markers:
+        return _way(False, "a COMMIT that may include this partition has no marker that is surely its own here")
+    return _way(True, "no COMMIT includes it: the coordinators' records show every decision", (history.because,))
+
+
+def _by_decision(case: Case) -> Proof:
+    """(b) Exactly this transaction was decided, and to ABORT."""
+    problems = refuted(case, _NOT_DECIDED)
+    if problems:
+        return _way(False, problems[0])
+    newest = case.evidence.history.unmarked[-1]
+    record = f"offset {newest.record_offset} of __transaction_state-{newest.coordinator_partition}"
+    return _way(
+        True,
+        "its coordinator decided ABORT, and only the marker is missing",
+        (f"{record}: {newest.type} of its epoch",),
+    )
+
+
+def _newest_decision(case: Case) -> Decided | None:
+    unmarked = case.evidence.history.unmarked
+    return unmarked[-1] if unmarked else None
+
+
+def _may_be_of_a_later_transaction(case: Case) -> bool:
+    """Whether an ABORT need not be of these records.
+
+    Under transactions v2 an end has the epoch after that of its records, so it is of the first batch if no other epoch
+    follows. Before, transactions share epochs: the records must be of the one that was aborted, not of one before.
+    """
+    partition, newest = case.evidence.on_partition, _newest_decision(case)
+    if newest is None or partition.first_epoch != partition.producer_epoch:
+        return True
+    is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == partition.producer_epoch + 1
+    return not (is_v2_end and newest.is_own_epoch) and not (newest.is_followed and newest.began_before)
+
+
+def _is_no_abort(case: Case) -> bool:
+    newest = _newest_decision(case)
+    return newest is None or newest.type != "ABORT" or not newest.lists_partition
+
+
+_NOT_DECIDED: Final[Refuters] = (
+    (_is_no_abort, "its own decision is not known"),
+    (lambda case: bool(_commits(case)), "a COMMIT of its time has no marker here"),
+    (of_partition(lambda of: bool(of.truncated_markers)), "a marker of it was lost"),
+    (_may_be_of_a_later_transaction, "the ABORT may be of a later transaction"),
+)
+
+
+def _by_no_loss(case: Case) -> Proof:
+    """(c) A completed decision has written its marker to every partition, and no acknowledged marker can have vanished
+    here."""
+    problems = refuted(case, _MAY_BE_LOST)
+    if problems:
+        return _way(False, problems[0])
+    partition = case.evidence.on_partition
+    first, newest = partition.first_leader_epoch, partition.newest_leader_epoch
+    if newest == first:
+        where = "its checkpoint" if partition.checkpoint_leader_epoch is not None else "__cluster_metadata"
+        return _way(
+            True,
+            "no COMMIT includes it: a decision would have left its marker, and no leader that could have lost it"
+            " followed",
+            (f"leader epoch {first} of its first batch is still the newest in the log and in {where}",),
+        )
+    return _way(
+        True,
+        "no COMMIT includes it: a decision would have left its marker, and every election since was clean",
+        (f"__cluster_metadata: every election of leader epochs {(first or 0) + 1} to {newest} was clean",),
+    )
+
+
+def _is_beyond_its_epoch(case: Case) -> bool:
+    """Under transactions v2, open records of an older epoch than the coordinator's, or without one, have lost their
+    marker or were never registered."""
+    coordinator = case.evidence.at_coordinator
+    # The epoch of an id that went on with another producer id is of that one.
+    known = None if coordinator.owner is Owner.ROTATED else coordinator.producer_epoch
+    return coordinator.may_be_v2 and (known is None or known > case.evidence.on_partition.producer_epoch)
+
+
+def _beyond_its_epoch(case: Case) -> str:
+    if case.evidence.at_coordinator.owner is Owner.NOBODY:
+        return (
+            "under transactions v2, nothing tells whether open records that no coordinator knows have lost their"
+            " marker or were never registered: ask the owner of the application that wrote them"
+        )
+    return "under transactions v2, records of an older epoch than the coordinator's have lost their marker"
+
+
+def _first_leader(case: Case) -> int:
+    return case.evidence.on_partition.first_leader_epoch or 0
+
+
+def _has_new_leader(case: Case) -> bool:
+    newest = case.evidence.on_partition.newest_leader_epoch
+    return newest is not None and newest > _first_leader(case)
+
+
+def _are_elections_hidden(case: Case) -> bool:
+    """Whether the metadata log does not show each election since the first batch."""
+    # A snapshot does not show whether an election before it was clean.
+    cluster, newest = case.evidence.in_cluster, case.evidence.on_partition.newest_leader_epoch or 0
+    shown = {each.leader_epoch for each in case.evidence.elections if each.offset is not None}
+    return not shown >= set(range(_first_leader(case) + 1, newest + 1)) or not cluster.is_confirmed
+
+
+def _unclean(case: Case) -> Election | None:
+    """The first election since the first batch that could lose a marker."""
+    first = _first_leader(case)
+    later = (each for each in case.evidence.elections if each.leader_epoch is not None and each.leader_epoch > first)
+    # From 4.2 on, coordinators complete a transaction without the marker of a partition that has no leader.
+    waits = is_from(_DROPS_MARKERS_FROM, case.kafka_version) is False
+    return next((each for each in later if each.is_unclean or (each.leader is None and not waits)), None)
+
+
+def _unclean_text(case: Case) -> str:
+    found = _unclean(case)
+    return f"leader epoch {found.leader_epoch if found else None} began with an unclean election, or without a leader"
+
+
+_DROPS_MARKERS_FROM: Final = (4, 2)
+_MAY_BE_LOST: Final[Refuters] = (
+    (
+        of_partition(lambda of: bool(of.truncated_markers)),
+        lambda case: f"a marker of it was lost: {', '.join(case.evidence.on_partition.truncated_markers)}",
+    ),
+    (
+        of_partition(lambda of: of.truncated_from is not None and (of.truncated_until or 0) >= of.start_offset),
+        "another copy has a truncated tail above its first batch, so its marker may have been lost",
+    ),
+    (
+        lambda case: any(each.lists_partition and not each.may_be_deleted for each in _commits(case)),
+        "a COMMIT of its time has no marker here",
+    ),
+    (_is_beyond_its_epoch, _beyond_its_epoch),
+    (
+        lambda case: (
+            case.evidence.on_partition.checkpoint_leader_epoch is None and not case.evidence.in_cluster.is_confirmed
+        ),
+        "the leader-epoch-checkpoint of the partition was not copied",
+    ),
+    (
+        lambda case: (
+            case.evidence.on_partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections
+        ),
+        "records of the metadata log are lost, and an election may be among them",
+    ),
+    (
+        of_partition(lambda of: of.first_leader_epoch is None or of.newest_leader_epoch is None),
+        "the leader epoch of its first batch is not known",
+    ),
+    (lambda case: _unclean(case) is not None, _unclean_text),
+    (
+        lambda case: _has_new_leader(case) and _are_elections_hidden(case),
+        lambda case: (
+            f"leaders changed since (leader epoch {_first_leader(case)} to"
+            f" {case.evidence.on_partition.newest_leader_epoch}), and nothing shows that their elections were clean"
+        ),
+    ),
+)
+
+
+def _by_earlier_audit(case: Case) -> Proof:
+    """What an earlier audit proved up to its copies stays proven; only what came later needs evidence of its own."""
+    earlier = case.evidence.earlier_proof
+    if earlier is None or case.evidence.on_partition.truncated_markers:
+        return _way(False, "no earlier audit proved it")
+    return _way(
+        True,
+        "no COMMIT includes it: an earlier audit proved it, and its coordinator decided nothing since",
+        (f"audit {earlier.run_id}, by copies of {instant(earlier.copied_ms)}",),
+    )
+
+
+def _commit_due(case: Case, due: Decided) -> str:
+    unknown = None
+    if not due.lists_partition:
+        unknown = "compaction removed the records that show whether the decision includes this partition"
+    if due.may_be_deleted:
+        unknown = "the part of the log that may have had its marker is deleted"
+    if unknown is not None:
+        decided = f"its coordinator decided COMMIT at {instant(due.decided_ms)}"
+        return f"{decided}, and {unknown}: first look for its marker in another replica"
+    if due.is_marked:
+        return (
+            f"its coordinator decided COMMIT at {instant(due.decided_ms)}, and the marker here may be of another"
+            " decision: brokers' clocks do not tell; first look at the other replicas and at the records themselves"
+        )
+    partition = case.evidence.on_partition
+    needed = marker_needed(
+        f"type {due.type}, producer id {partition.producer_id}",
+        (due.producer_epoch, partition.producer_epoch),
+        (due.coordinator_epoch, partition.coordinator_epoch),
+        due.transaction_version,
+    )
+    return (
+        "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look"
+        f" for a replica or an old leader that has it (a marker would need {needed})"
+    )
