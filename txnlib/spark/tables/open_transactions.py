@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
+from txnlib.core.finding_catalogue import Finding
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorLog, PartitionAlarm, cluster_facts, with_cluster
 from txnlib.core.verdicts.dossier import Dossier
@@ -73,7 +74,9 @@ def open_transactions(
         coverage,
         earlier,
     )
-    alarms = findings.where(ALARMING_FINDINGS).select("name", *TOPIC_PARTITION).distinct()
+    # A producer id of another cluster says nothing of the other producers of a partition.
+    of_partitions = findings.where(f"{ALARMING_FINDINGS} AND name != '{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}'")
+    alarms = of_partitions.select("name", *TOPIC_PARTITION).distinct()
     known = ClusterFacts(
         thresholds=thresholds,
         kafka_version=kafka_version,
