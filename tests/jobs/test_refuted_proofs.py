@@ -507,7 +507,7 @@ def ended_around_the_copies(ended: int, *, says: str | None) -> Schedule:
         coordinator_behind(s, 10 * MINUTE)
         s.copied(Copy(1, copied, taken=copied))
         if says is None:
-            return unsafe(s, "UNKNOWN", reason="CAPTURE_SKEW", never_finds=("MARKER_MISSING",))
+            return unsafe(s, "UNKNOWN", reason="CAPTURE_SKEW")
         return unsafe(s, finds=(says,))
 
     return of
