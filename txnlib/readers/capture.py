@@ -1,7 +1,8 @@
 """Files of a capture and their kinds. Names and first bytes decide; no log is read here.
 
-Raw files are recognised by Kafka's names (`<topic>-<partition>/<20 digits>.log`), text files by their content, whatever
-their name. All other files are listed as unknown, so that the audit can report what it did not read.
+Raw files are recognised by Kafka's names (`<topic>-<partition>/<20 digits>.log`, also with `.gz`), text files by their
+content, whatever their name: people dump segments into files of the same name. All other files are listed as unknown,
+so that the audit can report what it did not read.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from txnlib.core.kafka.constants import (
     NO_OFFSET,
     TRANSACTION_STATE_TOPIC,
 )
+from txnlib.core.text.dump_lines import is_ticket
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
 from txnlib.readers.header_columns import ReaderState
@@ -82,7 +84,7 @@ class CaptureFile:
     @property
     def extent(self) -> int:
         """Number of bytes to read."""
-        return self.size if self.resume is None else self.size - self.resume.position
+        return self.size if self.resume is None else max(self.size - self.resume.position, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class Capture:
         return tuple(file for file in self.files if file.kind in kinds)
 
 
-_SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log(?:\.gz)?")
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})\.snapshot")
 _TRANSACTION_INDEX: Final = re.compile(r"([0-9]{20})\.txnindex")
 _METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
@@ -149,6 +151,10 @@ _NUMBERED: Final = {
 #: (docs/rules/formats.md#names-of-folders-and-files).
 _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
+#: A text in the folder of its partition is named like the segment.
+_NAMED_LIKE_SEGMENT: Final = re.compile(r"[0-9]{20}\.log\b.*")
+#: The folder of a text of Strimzi's log dump tool, below one that has the name of the topic.
+_STRIMZI_FOLDER: Final = re.compile(r"kafka-[0-9]+-(?:disk-[0-9]+-)?(.+)")
 LEADER_EPOCH: Final = "leader_epoch"
 TOPIC_ID: Final = "topic_id"
 CLEANER_OFFSET: Final = "cleaner_offset"
@@ -179,7 +185,12 @@ _SILENT_ENDINGS: Final = (
     ".tmp",
     ".err",
     ".capture",  # state of scripts/capture.sh for its next call
+    ".tierstate",  # what Confluent Server notes of tiered segments
 )
+_ARCHIVES: Final = (".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz", ".zip", ".7z")
+ARCHIVE: Final = "ARCHIVE: unpack it"
+#: Offsets and positions in a segment are int32 in its indexes.
+TOO_LARGE: Final = f"TOO_LARGE: a segment has at most {MAX_INT32} bytes"
 #: Problem of a segment that has indexes and is not there itself.
 MISSING_SEGMENT: Final = "MISSING_SEGMENT: its index is here, and it is not: copy it, too"
 #: Problem of text that PowerShell redirected into a file.
@@ -214,6 +225,8 @@ def list_capture(
     notes: list[CaptureNotes] = []
     #: Path of a segment that has an index -> its root.
     indexed: dict[str, str] = {}
+    #: Folder of segments -> whether they are text.
+    printed: dict[str, bool] = {}
     listed = files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=_is_partition_folder)
     for count, entry in enumerate(listed, 1):
         if count % REPORTED_FILES == 0:
@@ -222,7 +235,7 @@ def list_capture(
             continue
         if entry.problem is None and PurePosixPath(entry.path).name == CAPTURE_JSON:
             notes.append(read_capture_notes(entry.path))
-        found.add(entry, _classify(entry, bases[entry.root]))
+        found.add(entry, _classify(entry, bases[entry.root], printed))
         folder, _, name = entry.path.rpartition("/")
         match = _INDEX.fullmatch(name)
         # A segment that is reached through a link may be listed under its own name.
@@ -291,8 +304,11 @@ def _root(given: str) -> tuple[str, bool]:
         raise UnreadableInputError(shown(given), error.problem, error.remedy) from error
 
 
-def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
-    """The file with its kind; None for Kafka's own files that an audit does not need."""
+def _classify(entry: FolderEntry, base: PurePosixPath, printed: dict[str, bool]) -> CaptureFile | None:
+    """The file with its kind; None for Kafka's own files that an audit does not need.
+
+    `printed`: folder of segments -> whether they are text. Filled by the first segment of each.
+    """
     if entry.problem is not None:
         return _refused(entry, base, entry.problem)
     path, size = entry.path, entry.size
@@ -300,6 +316,8 @@ def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
     is_metadata_snapshot = folder.name == _METADATA_FOLDER and _METADATA_SNAPSHOT.fullmatch(name) is not None
     if name in _SILENT_NAMES or (name.endswith(_SILENT_ENDINGS) and not is_metadata_snapshot):
         return None
+    if name.endswith(_ARCHIVES):
+        return _refused(entry, base, ARCHIVE)
     if name in LIVE_ANSWERS:
         return CaptureFile(path, LIVE_ANSWERS[name], _source("raw", folder, base), size)
     if name in CHECKPOINTS:
@@ -309,6 +327,8 @@ def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
         if match and _MOVED_FOLDER.fullmatch(folder.name):
             return None
         topic, partition = topic_partition_of(folder.name)
+        if match and kind is FileKind.SEGMENT and (other := _other_than_segment(entry, base, printed)) is not None:
+            return other
         if match and topic is not None:
             source = _source("raw", folder.parent, base)
             if int(match[1]) > MAX_INT64:
@@ -321,6 +341,24 @@ def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
     return _of_text(entry, base)
 
 
+def _other_than_segment(entry: FolderEntry, base: PurePosixPath, printed: dict[str, bool]) -> CaptureFile | None:
+    """A file with the name of a segment that is text, or cannot be a segment; None if it may be one."""
+    if _is_printed(entry, str(PurePosixPath(entry.path).parent), printed):
+        return _of_text(entry, base)
+    return _refused(entry, base, TOO_LARGE) if entry.size > MAX_INT32 else None
+
+
+def _is_printed(entry: FolderEntry, folder: str, printed: dict[str, bool]) -> bool:
+    """Whether the segments of a folder are text, by the first of them. In a store, each file costs a request."""
+    if folder not in printed and entry.size:
+        try:
+            is_binary = files.read_range(entry.path, 0, 1) == b"\0"
+        except READ_ERRORS:
+            return False
+        printed[folder] = not is_binary and _kind_of_text(_head(entry.path)) is not None
+    return printed.get(folder, False)
+
+
 def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
     """A file that may contain what Kafka's tools print."""
     path, size, head = entry.path, entry.size, _head(entry.path)
@@ -330,6 +368,9 @@ def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
     match _kind_of_text(head):
         case FileKind.DUMP:
             topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
+            if topic is None and _NAMED_LIKE_SEGMENT.fullmatch(name):
+                topic, partition = _partition_of_text(folder)
+                folder = folder if topic is None else folder.parent
             return CaptureFile(path, FileKind.DUMP, _source("text", folder, base), size, topic, partition)
         case FileKind.CONSOLE:
             where = (_source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition_in_name(name))
@@ -337,11 +378,21 @@ def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
     return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
 
 
+def _partition_of_text(folder: PurePosixPath) -> tuple[str | None, int | None]:
+    """The partition that the folder of a text names; (None, None) if it names a ticket, or nothing."""
+    if is_ticket(folder.name):
+        return None, None
+    found = _STRIMZI_FOLDER.fullmatch(folder.name)
+    of_strimzi = topic_partition_of(found[1]) if found else (None, None)
+    return of_strimzi if of_strimzi[0] == folder.parent.name else topic_partition_of(folder.name)
+
+
 def _checkpoint(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
     """A file of CHECKPOINTS; None for the topic id of a folder that Kafka is deleting or making."""
     path = PurePosixPath(entry.path)
     name, folder = path.name, path.parent
-    if name == "partition.metadata" and _MOVED_FOLDER.fullmatch(folder.name):
+    # A broker that crashed may leave it empty.
+    if name == "partition.metadata" and (not entry.size or _MOVED_FOLDER.fullmatch(folder.name)):
         return None
     log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name in _OF_PARTITION else folder
     topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
