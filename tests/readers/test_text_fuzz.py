@@ -1,5 +1,6 @@
-"""Random text as people have it, and payloads that imitate a dump: no row is invented or moved, and a lost one is told.
+"""Random text as people have it, and payloads that imitate a dump.
 
+No row is invented or moved, and a lost one is told.
 A text is some dumps one after the other. Then it is cut at its end, gets a prefix, prose, blank lines or other line
 ends. A payload, a key, a header key or a transactional id may imitate whatever a dump has.
 """

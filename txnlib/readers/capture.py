@@ -29,13 +29,12 @@ from txnlib.core.kafka.constants import (
 )
 from txnlib.core.text.dump_lines import is_ticket
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
+from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, merge_notes, read_capture_notes
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
-from txnlib.readers.storage.files import READ_ERRORS, open_text, without_compression
+from txnlib.readers.storage.files import READ_ERRORS, without_compression
 from txnlib.readers.storage.local_files import FolderEntry, shown
-from txnlib.readers.storage.object_stores import may_pass
-from txnlib.readers.text_events import find_console_record, looks_like_dump, partition_in_name
+from txnlib.readers.text_events import find_console_record, head_of, looks_like_dump, partition_in_name
 
 #: Topics whose records are decoded. Every audit reads them in full.
 READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, CLUSTER_METADATA_TOPIC})
@@ -198,7 +197,6 @@ UTF_16: Final = (
     "UTF_16: text of Kafka's tools in UTF-16, as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
 )
 _UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_HEAD_BYTES: Final = 65_536
 
 
 #: Number of files after which listing reports progress again: some seconds on a slow disk.
@@ -253,7 +251,7 @@ def list_capture(
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
-    merged = _merge(notes)
+    merged = merge_notes(notes)
     check_brokers(found.files, merged)
     return Capture(tuple(sorted(found.files, key=lambda file: file.path)), merged, tuple(root for root, _ in roots))
 
@@ -355,13 +353,13 @@ def _is_printed(entry: FolderEntry, folder: str, printed: dict[str, bool]) -> bo
             is_binary = files.read_range(entry.path, 0, 1) == b"\0"
         except READ_ERRORS:
             return False
-        printed[folder] = not is_binary and _kind_of_text(_head(entry.path)) is not None
+        printed[folder] = not is_binary and _kind_of_text(head_of(entry.path)) is not None
     return printed.get(folder, False)
 
 
 def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
     """A file that may contain what Kafka's tools print."""
-    path, size, head = entry.path, entry.size, _head(entry.path)
+    path, size, head = entry.path, entry.size, head_of(entry.path)
     name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
     if head.startswith(_UTF_16_MARKS) and _kind_of_text(head.decode("utf-16", "ignore").encode()):
         return _refused(entry, base, UTF_16)
@@ -451,30 +449,3 @@ def check_brokers(captured: Iterable[CaptureFile], notes: CaptureNotes) -> None:
                 f" broker {other} has {file.topic}-{file.partition}: copy each broker into a folder of its number, such"
                 f" as {other}/"
             )
-
-
-def _head(path: str) -> bytes:
-    """The first bytes of a file, unpacked; empty if it cannot be read, because the table readers report that."""
-    try:
-        with open_text(path, chunk=_HEAD_BYTES) as text:
-            return next(iter(text), b"")[:_HEAD_BYTES]
-    except READ_ERRORS as error:
-        if isinstance(error, OSError) and may_pass(path, error):
-            raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error
-        return b""
-
-
-def _merge(notes: list[CaptureNotes]) -> CaptureNotes:
-    """One set of notes; several inputs of one cluster may each have their own."""
-    clusters = {note.cluster for note in notes if note.cluster is not None}
-    if len(clusters) > 1:
-        raise UsageError(
-            f"the inputs belong to different clusters ({', '.join(sorted(clusters))}): audit one at a time"
-        )
-    merged: dict[str, object] = {}
-    for note in notes:
-        for name, value in note.model_dump(exclude_unset=True).items():
-            earlier = merged.get(name)
-            merged[name] = {**earlier, **value} if isinstance(earlier, dict) and isinstance(value, dict) else value
-    together: CaptureNotes = CaptureNotes.model_validate(merged)
-    return together

@@ -38,11 +38,7 @@ _LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL
 
 
 def read_console_text(text: TextLines) -> Iterator[Printed]:
-    """The events of console consumer text, in order: records, chatter, unreadable ranges, and the end.
-
-    Positions and lengths are in bytes of the text without what each line carries (`line_forms`); the lengths add up to
-    its size. Memory is bounded by the first megabyte or the longest record. Never raises.
-    """
+    """The events, in order. Positions are in the text without what each line carries; lengths add up to its size."""
     if text.position:
         yield Chatter(0, len(BYTE_ORDER_MARK))
     head = text.head(_HEAD_BYTES)
@@ -187,7 +183,6 @@ def _read_line(line: bytes) -> TransactionLogText | UnreadableReason | None:
     """What a line reads as by itself; None for white space and chatter."""
     if not line.endswith(b"\n"):
         return UnreadableReason.CUT_LINE
-    # Neither a record nor a tombstone ends with white space.
     body = line.rstrip()
     start_of_rest = body.rfind(_REST)
     is_null = body.endswith(NULL)

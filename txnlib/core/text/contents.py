@@ -1,4 +1,4 @@
-"""Contents of records in a dump, measured by their printed sizes, over as many lines as they have.
+"""Contents of records in a dump, measured by their printed sizes.
 
 Keys and payloads are printed unescaped, line feeds included. Where a size does not fit, any line that follows may be a
 part of the contents (docs/rules/formats.md#measured-contents).
@@ -32,17 +32,17 @@ _UNKNOWN_KEY: Final = re.compile(rb"(unknown::version=-?\d+|Unknown record type 
 _LINES_OF_AN_ID: Final = 64
 
 
-class Extent(Enum):
+class Measured(Enum):
     """Whether contents were measured."""
 
-    MEASURED = "MEASURED"
+    WHOLE = "WHOLE"
     #: No line can be their last one, or several can.
     UNKNOWN = "UNKNOWN"
     #: The text ends inside them.
     CUT = "CUT"
 
 
-def pass_over(lines: TextLines, contents: bytes, size: int, may_follow: Callable[[bytes], bool]) -> Extent:
+def pass_over(lines: TextLines, contents: bytes, size: int, may_follow: Callable[[bytes], bool]) -> Measured:
     """Takes the further lines of contents of `size` bytes that begin with the rest of a line.
 
     Takes none unless exactly one line can be their last. The size need not fit to the byte where characters were
@@ -82,19 +82,19 @@ def pass_over(lines: TextLines, contents: bytes, size: int, may_follow: Callable
         line = ahead[1]
     lines.give_back(held)
     if is_cut:
-        return Extent.CUT
+        return Measured.CUT
     if exact is not None:
         is_unique = not any(may_follow(held[count][1]) for count in about if count < len(held))
-        return _taken(lines, exact) if is_unique else Extent.UNKNOWN
+        return _taken(lines, exact) if is_unique else Measured.UNKNOWN
     # Whether the last lines are part of the contents makes no difference if they are blank.
     is_unique = bool(about) and not any(held[count - 1][1].strip() for count in about[1:])
-    return _taken(lines, about[-1]) if is_unique else Extent.UNKNOWN
+    return _taken(lines, about[-1]) if is_unique else Measured.UNKNOWN
 
 
-def _taken(lines: TextLines, count: int) -> Extent:
+def _taken(lines: TextLines, count: int) -> Measured:
     for _ in range(count):
         lines.next()
-    return Extent.MEASURED
+    return Measured.WHOLE
 
 
 def read_coordinator_text(lines: TextLines, text: bytes, key_size: int) -> TransactionLogText | None:

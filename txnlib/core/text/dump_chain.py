@@ -1,4 +1,7 @@
-"""The chain of batches of a dumped file: where the next batch begins, and which records the current one lacks."""
+"""The chain of batches of a dumped file.
+
+It tells where the next batch begins, and which records the current one lacks.
+"""
 
 from __future__ import annotations
 

@@ -8,13 +8,12 @@ Rule 3: text never raises. Damage becomes an `Unreadable` range, and prose betwe
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Final
 
 from txnlib.core.kafka.record_batch import TimestampType
-from txnlib.core.text.contents import Extent, is_id_whole, is_one_record, pass_over, read_coordinator_text
+from txnlib.core.text.contents import Measured, is_id_whole, is_one_record, pass_over, read_coordinator_text
 from txnlib.core.text.coordinator_text import (
     CONTROL_LABELS,
     DECODED,
@@ -24,17 +23,16 @@ from txnlib.core.text.coordinator_text import (
     reason_of_undecoded,
 )
 from txnlib.core.text.dump_chain import DumpChain
+from txnlib.core.text.dump_files import FileReader, HeaderKeys
 from txnlib.core.text.dump_lines import (
     KEY,
     NOT_PRINTED,
     PAYLOAD,
-    DumpedBatch,
     DumpedFile,
     RecordLine,
     contents_of,
     contents_size,
     is_of_old_tool,
-    is_ticket,
     offset_of,
     read_batch_line,
     read_file_line,
@@ -45,15 +43,12 @@ from txnlib.core.text.dump_lines import (
 from txnlib.core.text.events import (
     Dumped,
     DumpedRecord,
-    FileEnd,
-    FileStart,
     Unreadable,
     is_piece_of_a_line,
     remark_of,
-    sample_of,
 )
-from txnlib.core.text.lines import LongLine, TextLines
-from txnlib.core.text.reasons import HARMLESS_AT_THE_END, UnreadableReason
+from txnlib.core.text.lines import LongLine
+from txnlib.core.text.reasons import UnreadableReason
 
 #: The kinds of lines, by their first words. BARE: of `--skip-record-metadata`.
 _KIND: Final = re.compile(
@@ -71,90 +66,16 @@ _OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
 #: Beginnings of lines that no prose has.
 _BEGINNINGS: Final = (b"baseOffset: ", b"| offset: ")
-#: Far above the size of a record, whose header keys may imitate as many bytes of lines.
-_MOST_HIDDEN: Final = 4 << 20
-#: Maximum number of consecutive ranges to keep separate. Further ones are merged whatever their reason.
-_MOST_RANGES: Final = 256
-#: The first lines of a file that show whether its records are a coordinator's.
-_LOOKED_AT: Final = 8
-_COORDINATORS: Final = re.compile(
-    rb"^\s*\| (offset: .* headerKeys: \[\] )?key: (transaction_metadata::|\{\"type\":\"0\")"
-)
-#: Maximum number of `Dumping` lines to name behind contents without a known end.
-_MOST_NAMED: Final = 16
 
 
-class Output:
-    """Events that were read but not yielded yet."""
-
-    def __init__(self) -> None:
-        self.values: list[Dumped] = []
-        #: A batch whose record line may add its marker, and the unreadable ranges since the last genuine line.
-        self.pending: DumpedBatch | None = None
-        self.ranges: list[Unreadable] = []
-
-    def unreadable(self, position: int, length: int, reason: UnreadableReason, text: bytes = b"") -> None:
-        """Adds an unreadable range, or extends the last one of the same reason to its end."""
-        last = self.ranges[-1] if self.ranges else None
-        if last is not None and length and (last.reason is reason or len(self.ranges) == _MOST_RANGES):
-            self.ranges[-1] = last._replace(length=position + length - last.position)
-        else:
-            self.ranges.append(Unreadable(position, length, reason, sample_of(text)))
-
-    def missing(self, position: int) -> None:
-        """Notes that genuine lines are missing here, unless an unreadable range already shows it."""
-        if all(unreadable.reason is UnreadableReason.NOT_DUMP_TEXT for unreadable in self.ranges):
-            self.unreadable(position, 0, UnreadableReason.OUT_OF_CHAIN)
-
-    def settle(self) -> None:
-        """Releases the waiting events."""
-        if self.pending is not None:
-            self.values.append(self.pending)
-            self.pending = None
-        if self.ranges:
-            self.values += self.ranges
-            self.ranges.clear()
-
-    @property
-    def is_corrupt(self) -> bool:
-        """Whether nothing believable follows what is unreadable."""
-        return any(unreadable.reason not in HARMLESS_AT_THE_END for unreadable in self.ranges)
-
-
-class _HeaderKeys(NamedTuple):
-    """Header keys, of which no size is printed: they may go on over the next lines and imitate them.
-
-    `end`: the position after their line. `chain`: the chain there. `number`: number of events until then.
-    """
-
-    end: int
-    chain: DumpChain
-    number: int
-
-
-class DumpReader:
-    """Reads one line after the other: `_READ` has the method for each kind of line.
-
-    `topic`: that of files whose path does not contain it. Only `__transaction_state` has coordinator records.
-    """
-
-    def __init__(self, lines: TextLines, topic: str | None) -> None:
-        self.lines, self.topic, self.out = lines, topic, Output()
-        self.chain: DumpChain | None = None
-        #: The last header keys that may hide lines; those of them before which a file began; and the number of events
-        #: that were yielded.
-        self._header_keys: deque[_HeaderKeys] = deque()
-        self._before_files: deque[_HeaderKeys] = deque()
-        self._yielded = 0
-        self._prints_contents = self._is_stopped = False
-        #: Whether the current line has its end. Tools end every line.
-        self._is_whole = True
+class DumpReader(FileReader):
+    """Reads one line after the other: `_READ` has the method for each kind of line."""
 
     def __iter__(self) -> Iterator[Dumped]:
         form = self.lines.form
         if form is not None and form.says:
             yield Unreadable(0, 0, UnreadableReason.LINE_FORM, form.says)
-        while not self._is_stopped:
+        while not self.is_stopped:
             # Empty lines mean nothing here: they are records of control batches without metadata, or no line of a tool.
             self.lines.skip_empty()
             line = self.lines.next()
@@ -162,21 +83,10 @@ class DumpReader:
                 break
             self.read(*line)
             if self.out.values:
-                yield from self._take_events()
-        self._end_text()
-        self._header_keys.clear()
-        yield from self._take_events()
-
-    def _take_events(self) -> list[Dumped]:
-        """The events since the last call, but for those that header keys may have imitated."""
-        waiting = self._header_keys
-        for each in (waiting, self._before_files):
-            while each and self.lines.position - each[0].end > _MOST_HIDDEN:
-                each.popleft()
-        count = waiting[0].number - self._yielded if waiting else len(self.out.values)
-        taken, self.out.values = self.out.values[:count], self.out.values[count:]
-        self._yielded += len(taken)
-        return taken
+                yield from self.take_events()
+        self.end_text()
+        self.header_keys.clear()
+        yield from self.take_events()
 
     def read(self, position: int, line: bytes) -> None:
         text = line.strip()
@@ -186,72 +96,10 @@ class DumpReader:
         if not text:
             return
         kind = _FREQUENT.get(text[:10]) or _kind_of(text) or ("BARE" if line.startswith(_BARE_PAYLOAD) else "")
-        self._is_whole = line.endswith(b"\n")
+        self.is_whole = line.endswith(b"\n")
         read = _READ.get(kind)
         if read is None or not read(self, position, line.lstrip() if kind == "RECORD" else text):
             self.read_other(position, line, text)
-
-    def unreadable(self, position: int, text: bytes, reason: UnreadableReason) -> None:
-        """Adds the lines from a position up to the current one."""
-        self.out.unreadable(position, self.lines.position - position, reason, text)
-
-    # ---- Files
-
-    def start_file(self, position: int, file: DumpedFile, *, next_position: int = 0) -> DumpChain:
-        self.end_file(position)
-        if self._header_keys:
-            self._before_files.append(self._header_keys[-1])
-        self.chain = DumpChain.of(file, self.topic, next_position)
-        self.out.values.append(FileStart(position, file))
-        return self.chain
-
-    def end_file(self, position: int, *, is_last: bool = False) -> None:
-        """Releases all remaining events of a file and its end.
-
-        `is_last`: no `Dumping` line follows, which the tool prints only after it has read the file before.
-        """
-        chain, is_corrupt = self.chain, self.out.is_corrupt
-        self.out.settle()
-        if chain is not None:
-            tail = chain.tail(is_last=is_last, is_corrupt=is_corrupt)
-            self.out.values.append(FileEnd(position, tail, chain.is_decoded))
-
-    def read_file(self, position: int, text: bytes) -> bool:
-        file = read_file_line(text)
-        if file is not None and is_ticket(f"{file.topic}-{file.partition}") and self._prints_coordinators():
-            file = file._replace(topic=None, partition=None)
-        if file is not None:
-            self.start_file(position, file)
-        return file is not None
-
-    def _prints_coordinators(self) -> bool:
-        """Whether the first records of a file are a coordinator's. Looks at a few lines without reading them."""
-        ahead = [line for _ in range(_LOOKED_AT) if (line := self.lines.next()) is not None]
-        self.lines.give_back(ahead)
-        return any(_COORDINATORS.search(line) for _position, line in ahead)
-
-    def read_starting_offset(self, position: int, text: bytes) -> bool:
-        """Reads `Log starting offset: N`, which the tool prints once per log, before any batch: N is the number in its
-        name."""
-        chain = self.chain
-        if chain is None:
-            return False
-        if not chain.start_at():
-            # The `Dumping` line of another file is lost: what follows does not belong to the file before.
-            chain = self.start_file(position, DumpedFile())
-            chain.start_at()
-            self.out.unreadable(position, 0, UnreadableReason.OUT_OF_CHAIN, text)
-        if chain.file.base_offset is not None and text.rpartition(b" ")[2] != b"%d" % chain.file.base_offset:
-            # A digit is wrong here or in the `Dumping` line.
-            self.unreadable(position, text, UnreadableReason.BROKEN_LINE)
-        return True
-
-    def _end_text(self) -> None:
-        """Ends the last file."""
-        problem, end = self.lines.problem, self.lines.position
-        if problem is not None:
-            self.out.unreadable(end, 0, problem)
-        self.end_file(end, is_last=True)
 
     # ---- Batches
 
@@ -262,7 +110,7 @@ class DumpReader:
         if chain is None or not chain.file.has_batches:
             chain = self.start_file(position, DumpedFile(), next_position=batch.position)
         is_next = chain.continues(batch)
-        if self._header_keys and self._is_hidden(lambda other: other.continues(batch), continues_file=is_next):
+        if self.header_keys and self.is_hidden(lambda other: other.continues(batch), continues_file=is_next):
             return True
         if not is_next and batch.position == 0 and chain.first not in (None, batch):
             # The `Dumping` line of another file is lost.
@@ -273,36 +121,20 @@ class DumpReader:
         if not is_next or chain.lacks_records:
             self.out.missing(position)
             # A part of lost contents may imitate what follows, so that it is not believed.
-            chain.is_doubted |= self._prints_contents
+            chain.is_doubted |= self.prints_contents
         if chain.is_doubted:
             self.unreadable(position, text, UnreadableReason.OUT_OF_CHAIN)
             chain.append(batch)
             return True
         self.out.settle()
         chain.append(batch)
-        chain.is_torn = not self._is_whole
+        chain.is_torn = not self.is_whole
         if not batch.is_valid:
             self.unreadable(position, text, UnreadableReason.CRC_MISMATCH)
         elif batch.is_control:
             self.out.pending = batch
         else:
             self.out.values.append(batch)
-        return True
-
-    def _is_hidden(self, is_next: Callable[[DumpChain], bool], *, continues_file: bool) -> bool:
-        """Whether header keys may have imitated the lines since, as a line shows that continues the chain before them.
-
-        Then the lines since do not count, and reading ends. `continues_file`: the line continues the current file, too.
-        """
-        kept = self._before_files if continues_file else self._header_keys
-        found = next((keys for keys in reversed(kept) if is_next(keys.chain)), None)
-        if found is None:
-            return False
-        self.out.ranges.clear()
-        self.out.pending = None
-        del self.out.values[found.number - self._yielded :]
-        self.chain = found.chain
-        self.stop(found.end, b"", UnreadableReason.HEADER_KEYS)
         return True
 
     # ---- Records
@@ -312,7 +144,7 @@ class DumpReader:
         chain, offset = self.chain, offset_of(line)
         has_contents = KEY in line or PAYLOAD in line
         is_own = chain is not None and chain.holds(offset) and not (chain.is_control and has_contents)
-        if self._header_keys and self._is_hidden(lambda other: other.holds(offset), continues_file=is_own):
+        if self.header_keys and self.is_hidden(lambda other: other.holds(offset), continues_file=is_own):
             return True
         own, text = chain if is_own else None, line.rstrip()
         # Contents can end with the same text.
@@ -327,7 +159,7 @@ class DumpReader:
             own = own if own is not None and self._is_alike(position, record, own) else None
             if not self._read_text(position, record, own):
                 return False
-        if self._is_stopped:
+        if self.is_stopped:
             return True
         if own is None:
             self._skip_record(position, text)
@@ -340,12 +172,12 @@ class DumpReader:
         chain, reason = self.chain, UnreadableReason.OUT_OF_CHAIN
         if chain is not None and chain.batch is not None and not chain.batch.is_valid:
             reason = UnreadableReason.CRC_MISMATCH
-        if chain is not None and not self._is_whole:
+        if chain is not None and not self.is_whole:
             chain.is_torn, reason = True, UnreadableReason.CUT_LINE
         self.unreadable(position, text, reason)
 
     def _take_record(self, position: int, text: bytes, chain: DumpChain, offset: int) -> None:
-        chain.is_torn |= not self._is_whole
+        chain.is_torn |= not self.is_whole
         if not chain.is_deep and chain.has_lost_records:
             self.out.missing(position)
         chain.take_record(offset)
@@ -354,8 +186,8 @@ class DumpReader:
             return
         self.out.settle()
         if _HEADER_KEYS in text and _NO_CONTENTS not in text:
-            number = self._yielded + len(self.out.values)
-            self._header_keys.append(_HeaderKeys(self.lines.position, copy(chain), number))
+            number = self.yielded + len(self.out.values)
+            self.header_keys.append(HeaderKeys(self.lines.position, replace(chain), number))
 
     def _is_alike(self, position: int, record: RecordLine, chain: DumpChain) -> bool:
         """Whether a record may be of its batch, by type and time of its timestamp."""
@@ -373,7 +205,7 @@ class DumpReader:
 
         `chain`: that of the record's batch; None if there is none. False if the line is broken.
         """
-        is_cut = not self._is_whole
+        is_cut = not self.is_whole
         for contents in contents_of(record):
             if chain is not None and chain.is_control:
                 return self._read_control_record(position, record, contents, chain)
@@ -391,17 +223,17 @@ class DumpReader:
                 self._read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, chain)
                 return True
             size = contents_size(record, contents)
-            extent = Extent.UNKNOWN if size < 0 else pass_over(self.lines, contents, size, self._may_follow)
-            if extent is Extent.MEASURED:
+            extent = Measured.UNKNOWN if size < 0 else pass_over(self.lines, contents, size, self._may_follow)
+            if extent is Measured.WHOLE:
                 if chain is not None and chain.expects_decoded:
                     self.unreadable(position, record.text, UnreadableReason.UNDECODABLE_RECORD)
                 else:
-                    self._prints_contents = True
+                    self.prints_contents = True
                 return True
             if is_decoded and is_one_record(self.lines, text, record.key_size):
                 # A decoder for coordinators printed a record of another topic.
                 return True
-            is_cut |= extent is Extent.CUT
+            is_cut |= extent is Measured.CUT
         if record.is_alone and not record.text.removeprefix(b"]").startswith((KEY, PAYLOAD)):
             # Neither contents nor header keys, so that nothing can go on.
             return False
@@ -478,7 +310,7 @@ class DumpReader:
     def read_producer(self, position: int, text: bytes) -> bool:
         """A line of a `.snapshot` file."""
         # The last number of a line without its end may be truncated.
-        entry = read_snapshot_line(text) if self._is_whole else None
+        entry = read_snapshot_line(text) if self.is_whole else None
         if entry is None or (self.chain is not None and self.chain.file.has_batches):
             return False
         if self.chain is None:
@@ -491,7 +323,7 @@ class DumpReader:
 
     def read_long_line(self, position: int, line: LongLine) -> None:
         """If a line that is too long may have contents, the next lines may be a part of them."""
-        if self._prints_contents or any(label in line.head for label in (KEY, PAYLOAD, _HEADER_KEYS)):
+        if self.prints_contents or any(label in line.head for label in (KEY, PAYLOAD, _HEADER_KEYS)):
             self.stop(position, line.head, UnreadableReason.LINE_TOO_LONG)
         else:
             self.unreadable(position, line.head, UnreadableReason.LINE_TOO_LONG)
@@ -504,7 +336,7 @@ class DumpReader:
         is_of_index = chain is not None and chain.file.is_index and text.startswith(_OF_INDEXES)
         if remark is not None or is_of_index:
             return
-        is_whole = self._is_whole
+        is_whole = self.is_whole
         is_piece = text.startswith(_BEGINNINGS) or is_piece_of_a_line(text) or (not is_whole and _may_begin(text))
         is_piece |= chain is not None and chain.file.kind == "snapshot" and text.startswith(b"producerId: ")
         if is_piece and self._read_line_behind(position, line, text):
@@ -529,23 +361,6 @@ class DumpReader:
                 self.read(position + index, line[index:])
                 return True
         return False
-
-    def stop(self, position: int, text: bytes, reason: UnreadableReason) -> None:
-        """Ends reading: any further line may be a part of contents. Names the files that are not read."""
-        self._is_stopped = True
-        named: dict[bytes, int] = {}
-        for other_position, line in self.lines:
-            if line.startswith(tuple(_STARTS)) and reason is UnreadableReason.CUT_LINE:
-                reason = UnreadableReason.SIZE_MISMATCH
-            if line.startswith(b"Dumping ") and len(named) < _MOST_NAMED and read_file_line(line) is not None:
-                named.setdefault(line, other_position)
-        self.unreadable(position, text, reason)
-        for line, other_position in named.items():
-            self.out.unreadable(other_position, 0, UnreadableReason.FILE_NOT_READ, line)
-        if self.chain is not None and reason is UnreadableReason.CUT_LINE:
-            self.chain.is_torn = True
-        elif self.chain is not None:
-            self.chain.is_unmeasured = True
 
 
 def _kind_of(text: bytes) -> str:

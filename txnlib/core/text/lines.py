@@ -1,4 +1,4 @@
-"""Lines of a text in bounded memory, each without what a terminal, a ticket or a log shipper put around it."""
+"""Lines of a text in bounded memory, without what each line carries."""
 
 from __future__ import annotations
 
