@@ -1,8 +1,8 @@
 """Random text as people have it, and payloads that imitate a dump.
 
-No row is invented or moved, and a lost one is told.
-A text is some dumps one after the other. Then it is cut at its end, gets a prefix, prose, blank lines or other line
-ends. A payload, a key, a header key or a transactional id may imitate whatever a dump has.
+No row is invented or moved, and a lost one is told. A text is some dumps one after the other. Then it is cut at its
+end, gets a prefix, prose, blank lines or other line ends. A payload, a key, a header key or a transactional id may
+imitate whatever a dump has.
 """
 
 from __future__ import annotations

@@ -193,9 +193,7 @@ TOO_LARGE: Final = f"TOO_LARGE: a segment has at most {MAX_INT32} bytes"
 #: Problem of a segment that has indexes and is not there itself.
 MISSING_SEGMENT: Final = "MISSING_SEGMENT: its index is here, and it is not: copy it, too"
 #: Problem of text that PowerShell redirected into a file.
-UTF_16: Final = (
-    "UTF_16: text of Kafka's tools in UTF-16, as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
-)
+UTF_16: Final = "UTF_16: text of Kafka's tools as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
 _UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 

@@ -1,7 +1,8 @@
 """What stands around each line of a pasted or shipped text.
 
-Colours, a common prefix, or a log shipper's JSON. It is looked for once in the beginning of a text, and taken off each line of it. White space in front of a tool's line
-never matters (`dump_lines`), so that only a prefix of another kind is told.
+Colours, a common prefix, or a log shipper's JSON. It is looked for once in the beginning of a text, and taken off each
+line of it. White space in front of a tool's line never matters (`dump_lines`), so that only a prefix of another kind is
+told.
 """
 
 from __future__ import annotations
