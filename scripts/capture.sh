@@ -23,7 +23,7 @@
 #   --partitions T-P[,T-P]     Copy only these partitions, as orders-0,orders-1, and coordinators
 #   --since-snapshot           Of data partitions, copy only the newest .snapshot and the segments from it on:
 #                              enough to see what is open, but not what ended before
-#   --text                     Copy the text of kafka-dump-log.sh instead of the files (needs --kafka-home; compressed if there is
+#   --text                     Copy the text of kafka-dump-log.sh instead of the files (needs Kafka's tools; compressed if there is
 #                              a gzip)
 #   --step STEP                Run only this step: coordinators, partitions or coordinators-again. Can be given more than once
 #   --link                     Make hard links instead of copies of segments that are no longer written to, if DIR is on the same
@@ -32,7 +32,8 @@
 #   --dry-run                  Print what would be copied, and exit
 #
 # Leaders and settings, from Kafka's own tools (optional; needed without a metadata log, as with ZooKeeper)
-#   --kafka-home DIR           Folder that contains bin/kafka-topics.sh
+#   --kafka-home DIR           Folder that contains bin/kafka-topics.sh, or bin/kafka-topics as Confluent Platform has it
+#                              (default: where they are in PATH)
 #   --bootstrap-server LIST    Brokers to connect to
 #   --command-config FILE      Client properties, for a cluster with authentication
 #
@@ -139,7 +140,7 @@ bytes_of() {
 }
 
 check_options() {
-  local step dir
+  local step dir name
   [[ -n "$OUTPUT" ]] || misused "--output is missing: name the folder of the capture"
   [[ -z "$TOPICS" || -z "$WANTED" ]] || misused "--topics and --partitions are mutually exclusive"
   [[ -z "$TEXT" || -z "$SINCE_SNAPSHOT$LINK" ]] || misused "--text cannot be combined with --since-snapshot or --link"
@@ -155,14 +156,40 @@ check_options() {
   ((${#LOG_DIRS[@]})) || misused "--log-dirs or --server-properties is missing: name the log directories of the broker"
   for dir in "${LOG_DIRS[@]}"; do
     [[ -d "$dir" && -r "$dir" && -x "$dir" ]] || misused "$dir: not a readable log directory; run this as the user of the broker"
+    check_is_log_dir "$dir"
     [[ -n "$BROKER" ]] || BROKER="$(property_of "$dir/meta.properties" node.id broker.id)"
     [[ -n "$CLUSTER_ID" ]] || CLUSTER_ID="$(property_of "$dir/meta.properties" cluster.id)"
     case "$(absolute "$OUTPUT")/" in "$(absolute "$dir")"/*) misused "--output $OUTPUT is inside the log directory $dir" ;; esac
   done
   [[ "$BROKER" =~ ^[0-9]+$ ]] || misused "--broker-id is missing: meta.properties in ${LOG_DIRS[0]} does not contain it"
-  [[ -z "$BOOTSTRAP$TEXT" || -x "$KAFKA_HOME/bin/kafka-topics.sh" ]] ||
-    misused "--kafka-home ${KAFKA_HOME:-is missing}: --bootstrap-server and --text need its bin/kafka-topics.sh"
+  for name in ${BOOTSTRAP:+kafka-topics} ${TEXT:+kafka-dump-log}; do
+    tool "$name" >/dev/null || misused "--kafka-home ${KAFKA_HOME:-is missing}: neither $name.sh nor $name is in" \
+      "$([[ -n "$KAFKA_HOME" ]] && echo "its bin" || echo PATH)"
+  done
   [[ -z "$COMMAND_CONFIG" || -r "$COMMAND_CONFIG" ]] || misused "--command-config $COMMAND_CONFIG cannot be read"
+}
+
+check_is_log_dir() { # DIR, which may be the root of a volume that has log directories
+  local file below=''
+  [[ ! -e "$1/meta.properties" ]] || return 0
+  for file in "$1"/*/meta.properties "$1"/*/*/meta.properties; do below+="${below:+,}${file%/*}"; done
+  [[ -z "$below" ]] || misused "$1 has no meta.properties: use --log-dirs $below"
+}
+
+tool() { # NAME : the path of one of Kafka's tools, whose names end with .sh, or, of Confluent Platform, do not
+  if [[ -z "$KAFKA_HOME" ]]; then
+    type -P "$1.sh" || type -P "$1"
+  elif [[ -x "$KAFKA_HOME/bin/$1.sh" ]]; then
+    printf '%s' "$KAFKA_HOME/bin/$1.sh"
+  else
+    [[ -x "$KAFKA_HOME/bin/$1" ]] && printf '%s' "$KAFKA_HOME/bin/$1"
+  fi
+}
+
+# Runs a command, and shows what it says on stderr only if it fails.
+quietly() {
+  local said
+  { said="$("$@" 2>&1 >&3)"; } 3>&1 || { say "$(head -c 500 <<<"$said")"; return 1; }
 }
 
 absolute() { # PATH, which need not be there yet
@@ -449,11 +476,7 @@ print_partition() { # FOLDER COPY
   [[ "${1##*/}" != "$METADATA" ]] || how=--cluster-metadata-decoder
   for name in "${NAMES[@]}"; do [[ ! "$name" =~ ^[0-9] ]] || printed+="${printed:+,}$1/$name"; done
   rm -f "$2/$JOURNAL"
-  if ! "$KAFKA_HOME/bin/kafka-dump-log.sh" "$how" --files "$printed" 2>"$out.err" | "${PACK[@]}" >"$out.tmp"; then
-    say "$(head -c 500 "$out.err")"
-    return 1
-  fi
-  rm -f "$out.err"
+  quietly "$(tool kafka-dump-log)" "$how" --files "$printed" | "${PACK[@]}" >"$out.tmp" || return 1
   mv -f "$out.tmp" "$out$PACKED"
   KNOWN=()
   for name in "${NAMES[@]}"; do KNOWN["$name"]="${LISTED[$name]}"; done
@@ -511,13 +534,13 @@ take_step() { # STEP FOLDER...
 ask() { # TOOL ARGUMENTS... : what it prints
   local config=()
   [[ -z "$COMMAND_CONFIG" ]] || config=(--command-config "$COMMAND_CONFIG")
-  timeout 120 "$KAFKA_HOME/bin/$1" --bootstrap-server "$BOOTSTRAP" "${config[@]}" "${@:2}" </dev/null
+  quietly timeout 120 "$(tool "$1")" --bootstrap-server "$BOOTSTRAP" "${config[@]}" "${@:2}" </dev/null
 }
 
 ask_cluster() {
   local out line count=0 s='[[:space:]]+'
   local described="Topic:$s($TOPIC)${s}Partition:$s([0-9]+)${s}Leader:$s(-?[0-9]+|none)${s}Replicas:$s([0-9,]+)"
-  if out="$(ask kafka-topics.sh --describe)"; then
+  if out="$(ask kafka-topics --describe)"; then
     while IFS= read -r line; do
       [[ "$line" =~ $described ]] || continue
       [[ "${BASH_REMATCH[1]}" != "$COORDINATOR" ]] || count=$((count + 1))
@@ -526,9 +549,9 @@ ask_cluster() {
     done <<<"$out"
     ((count == 0)) || NOTED["setting:transaction.state.log.num.partitions"]=$count
   else
-    warn "kafka-topics.sh got no answer from $BOOTSTRAP: capture.json will name no leaders"
+    warn "kafka-topics got no answer from $BOOTSTRAP: capture.json will name no leaders"
   fi
-  if out="$(ask kafka-configs.sh --entity-type brokers --entity-name "$BROKER" --describe --all)"; then
+  if out="$(ask kafka-configs --entity-type brokers --entity-name "$BROKER" --describe --all)"; then
     while IFS= read -r line; do
       [[ "$line" =~ ^[[:space:]]+([a-z.]+)=(.*)[[:space:]]sensitive=false ]] || continue
       [[ "$SETTINGS" == *" ${BASH_REMATCH[1]} "* && "${BASH_REMATCH[2]}" != null ]] || continue
@@ -536,13 +559,14 @@ ask_cluster() {
     done <<<"$out"
     ((count == 0)) || NOTED["setting:transaction.state.log.num.partitions"]=$count  # actual, not for a new topic
   else
-    warn "kafka-configs.sh got no answer from $BOOTSTRAP: capture.json will contain no settings"
+    warn "kafka-configs got no answer from $BOOTSTRAP: capture.json will contain no settings"
   fi
-  if [[ -x "$KAFKA_HOME/bin/kafka-features.sh" ]] && out="$(ask kafka-features.sh describe 2>/dev/null)"; then
+  if tool kafka-features >/dev/null && out="$(ask kafka-features describe)"; then
     line="Feature:${s}transaction\.version[^"$'\n'"]*FinalizedVersionLevel:$s([0-9]+)"
     if [[ "$out" =~ $line ]]; then NOTED[transaction_version]="${BASH_REMATCH[1]}"; fi
   fi
-  out="$("$KAFKA_HOME/bin/kafka-broker-api-versions.sh" --version 2>/dev/null </dev/null)" || out=''
+  line="$(tool kafka-broker-api-versions)" || return 0
+  out="$(quietly "$line" --version </dev/null)" || out=''
   if [[ "$out" =~ [0-9]+(\.[0-9]+)+[^[:space:]]* ]]; then NOTED[kafka_version]="${BASH_REMATCH[0]}"; fi
 }
 

@@ -73,15 +73,23 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def carried_out(script: Path, printed: dict[str, str], *, fails: str = "") -> tuple[int, list[str]]:
+def carried_out(
+    script: Path,
+    printed: dict[str, str],
+    *,
+    fails: str = "",
+    name: str = "kafka-transactions.sh",
+    is_in_path: bool = True,
+) -> tuple[int, list[str]]:
     """The exit code, and the commands that reached the tool."""
     folder = script.parent
-    for name, text in printed.items():
-        (folder / name).write_text(text)
-    tool = folder / "bin" / "kafka-transactions.sh"
+    for file, text in printed.items():
+        (folder / file).write_text(text)
+    tool = folder / "bin" / name
     tool.parent.mkdir()
     tool.write_text(
         f"""#!/usr/bin/env bash
+[[ -z "${{JMX_PORT:-}}${{KAFKA_JMX_OPTS:-}}" ]] || exit 9
 echo "$*" >> {folder}/ran
 [[ "$3" != "{fails}" ]] || exit 1
 case "$3" in
@@ -92,7 +100,8 @@ esac
 """
     )
     tool.chmod(0o755)
-    environment = {"PATH": f"{tool.parent}:{os.environ['PATH']}", "BOOTSTRAP": "broker:9092"}
+    where = {"PATH": f"{tool.parent}:{os.environ['PATH']}"} if is_in_path else {"TOOLS": str(tool.parent)}
+    environment = {"PATH": os.environ["PATH"], "BOOTSTRAP": "broker:9092", "JMX_PORT": "9999"} | where
     done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
     ran = (folder / "ran").read_text().splitlines() if (folder / "ran").exists() else []
     assert ("STOPPED" in done.stderr) == (done.returncode != 0), done.stderr
@@ -102,6 +111,20 @@ esac
 def test_a_step_that_is_as_planned_is_checked_done_and_checked_again(script):
     code, ran = carried_out(script, AS_PLANNED)
     assert (code, ran) == (0, ["describe-producers", "describe", "find-hanging", "abort", "describe-producers"])
+
+
+@pytest.mark.parametrize("is_in_path", [True, False], ids=["in PATH", "in TOOLS"])
+@pytest.mark.parametrize("name", ["kafka-transactions.sh", "kafka-transactions"])
+def test_the_tool_is_found_with_and_without_an_ending(script, name, is_in_path):
+    code, ran = carried_out(script, AS_PLANNED, name=name, is_in_path=is_in_path)
+    assert (code, ran[-2:]) == (0, ["abort", "describe-producers"])
+
+
+def test_a_tool_that_is_not_there_is_named(script):
+    environment = {"PATH": os.environ["PATH"], "BOOTSTRAP": "broker:9092"}
+    done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "neither kafka-transactions.sh nor kafka-transactions is in PATH" in done.stderr
 
 
 @pytest.mark.parametrize("surprise", SURPRISES)

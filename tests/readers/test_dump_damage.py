@@ -23,9 +23,8 @@ from tests.support.dumps import (
     unreadable,
 )
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
+from txnlib.core.text.dump_reader import DumpReader
 from txnlib.core.text.events import DumpedRecord, DumpTail, FileEnd
-from txnlib.core.text.lines import Lines
-from txnlib.readers.text_events import DumpStream
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 LOG = (
@@ -48,7 +47,7 @@ SMALL_DUMPS = {
     "shallow": print_dump(*LOG, deep=False),
     "deep": print_dump(*LOG),
     "contents": print_dump(*LOG, contents=True),
-    "bare": print_dump(*LOG, contents=True, skip_record_metadata=True),
+    "bare": print_dump(*LOG, skip_record_metadata=True),
     "3.9 shallow": dumped("3.9-partition-batch"),
     "2.8 deep": dumped("2.8-partition-deep"),
     "coordinator": dumped("2.8-txnstate"),
@@ -64,7 +63,7 @@ def values(text: bytes, kind: type) -> list[Any]:
 
 def events(text: bytes) -> list[Any]:
     """Line by line."""
-    return list(DumpStream(Lines(list(lines_in(text))), None))
+    return list(DumpReader(lines_in(text), None))
 
 
 @pytest.mark.parametrize("name", SMALL_DUMPS)
@@ -183,7 +182,7 @@ def test_stderr_in_the_middle_of_a_line_costs_that_line() -> None:
     (segment,) = rows("segments", broken)
     assert (segment["last_gap_offset"], segment["tail"]) == (4, "CLEAN")
     assert {stretch["next_offset"] for stretch in segment["unreadable"]} == {4}
-    assert [stretch["reason"] for stretch in segment["unreadable"]] == ["BROKEN_LINE", "OUT_OF_CHAIN"]
+    assert [stretch["reason"] for stretch in segment["unreadable"]] == ["BROKEN_LINE", "NOT_DUMP_TEXT", "OUT_OF_CHAIN"]
     assert rows("record_batches", broken)[2]["offset_gap"] == 1
 
 
@@ -198,17 +197,34 @@ def test_a_lost_record_line_of_a_marker_is_named() -> None:
     assert segment["is_decoded"], "markers were printed, this one was lost"
 
 
-@pytest.mark.parametrize("contents", [False, True])
-@pytest.mark.parametrize("lost", range(6))
-def test_the_chain_is_taken_up_again_behind_lost_lines(lost: int, contents: bool) -> None:
-    lines = print_dump(*LOG, contents=contents).splitlines(keepends=True)
+def without_batch(text: bytes, lost: int) -> bytes:
+    lines = text.splitlines(keepends=True)
     starts = [index for index, line in enumerate(lines) if line.startswith(b"baseOffset")] + [len(lines)]
-    text = b"".join(lines[: starts[lost]] + lines[starts[lost + 1] :])
+    return b"".join(lines[: starts[lost]] + lines[starts[lost + 1] :])
+
+
+@pytest.mark.parametrize("lost", range(6))
+def test_the_chain_is_taken_up_again_behind_lost_lines(lost: int) -> None:
+    text = without_batch(print_dump(*LOG), lost)
 
     assert base_offsets(text) == [offset for index, offset in enumerate(OFFSETS) if index != lost]
     (segment,) = rows("segments", text)
     expected = [] if lost == 5 else [("OUT_OF_CHAIN", 0, OFFSETS[lost + 1])]
     assert [(s["reason"], s["length"], s["next_offset"]) for s in segment["unreadable"]] == expected
+
+
+@pytest.mark.parametrize("lost", range(1, 5))
+def test_behind_lost_lines_among_contents_nothing_of_the_file_is_believed(lost: int) -> None:
+    """The rest of a lost payload may imitate any line. The next file is read again."""
+    text = without_batch(print_dump(*LOG, contents=True), lost)
+    other = print_dump(*LOG, path=PATH.replace("orders", "payments"), contents=True)
+
+    assert base_offsets(text + other) == OFFSETS[:lost] + OFFSETS
+    (segment, after) = rows("segments", text + other)
+    assert [(bad["reason"], bad["position"] + bad["length"]) for bad in segment["unreadable"][-1:]] == [
+        ("OUT_OF_CHAIN", len(text))
+    ]
+    assert (segment["tail"], after["tail"], after["unreadable"]) == ("CORRUPT", "CLEAN", [])
 
 
 @settings(deadline=None, database=None)

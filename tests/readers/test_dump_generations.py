@@ -42,8 +42,6 @@ PARTITION_DUMPS = {
     "3.9-partition": (),
     "3.9-partition-batch": MARKER,
     "3.9-partition-deep-noprint": (),
-    "3.9-partition-skip-record-metadata": MARKER,
-    "4.3-partition-skip-record-metadata": MARKER,
 }
 
 
@@ -109,6 +107,14 @@ def test_every_generation_tells_the_same_of_a_segment(name: str) -> None:
     is_decoded = not {*MARKER} <= {*PARTITION_DUMPS[name]}
 
     assert rows("segments", dumped(name)) == [SEGMENT | {"is_decoded": is_decoded}]
+
+
+@pytest.mark.parametrize("name", ["3.9-partition-skip-record-metadata", "4.3-partition-skip-record-metadata"])
+def test_contents_without_metadata_have_no_sizes_so_that_reading_ends_there(name: str) -> None:
+    (found,) = rows("segments", dumped(name))
+
+    assert [row["base_offset"] for row in rows("record_batches", dumped(name))] == [0]
+    assert (found["tail"], found["unreadable"][0]["reason"].partition(":")[0]) == ("UNMEASURED", "SIZE_MISMATCH")
 
 
 @pytest.mark.parametrize("name", ["2.8-legacy-magic-deep", "3.9-legacy-magic-deep", "4.3-legacy-magic-deep"])

@@ -58,11 +58,6 @@ def log_with(record: Record) -> tuple[Batch, ...]:
     return Batch((record, Record())), Batch((Record(), Record())), marker("COMMIT"), Batch()
 
 
-def damage(text: bytes) -> list[tuple[str, int, int]]:
-    """What is unreadable, but for notes of `Dumping` lines that are known to be payload."""
-    return [stretch for stretch in unreadable(text) if stretch[0] != "DUMPING_LINE_IN_PAYLOAD"]
-
-
 def same_as_without_contents(batches: tuple[Batch, ...], text: bytes) -> None:
     plain = print_dump(*batches)
     assert rows("record_batches", text) == rows("record_batches", plain)
@@ -70,7 +65,7 @@ def same_as_without_contents(batches: tuple[Batch, ...], text: bytes) -> None:
     assert [row | {"unreadable": []} for row in rows("segments", text)] == [
         row | {"unreadable": []} for row in rows("segments", plain)
     ]
-    assert damage(text) == []
+    assert unreadable(text) == []
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -90,37 +85,85 @@ def test_contents_are_measured_off_where_line_ends_were_converted(name: str) -> 
     text = print_dump(*batches, contents=True).replace(b"\n", b"\r\n")
 
     assert base_offsets(text) == [0, 2, 4, 5]
-    assert damage(text) == []
+    assert unreadable(text) == []
+
+
+def reads_only_a_beginning(batches: tuple[Batch, ...], text: bytes, reason: str) -> None:
+    """Nothing is read behind the text that hides its end, and that is told."""
+    whole, found = rows("record_batches", print_dump(*batches)), rows("record_batches", text)
+    assert found == whole[: len(found)]
+    (segment,) = rows("segments", text)
+    assert segment["tail"] == "UNMEASURED"
+    assert segment["unreadable"][0]["reason"].startswith(reason)
+    end = segment["unreadable"][0]["position"] + segment["unreadable"][0]["length"]
+    assert end == len(text), "all of the rest"
+    assert rows("transaction_log", text) == rows("producer_snapshots", text) == []
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_contents_of_which_the_size_is_wrong_pass_for_nothing(name: str) -> None:
+def test_behind_contents_of_which_the_size_is_wrong_nothing_is_read(name: str) -> None:
     """The console prints a question mark for each character it does not have, so the sizes are too large."""
     printed = b"\n".join([b"???", *HOSTILE[name], b"?"])
     batches = log_with(Record(value="äöü".encode() + printed[3:], printed_value=printed))
 
-    same_as_without_contents(batches, print_dump(*batches, contents=True))
+    reads_only_a_beginning(batches, print_dump(*batches, contents=True), "SIZE_MISMATCH")
+
+
+def test_files_behind_contents_without_a_known_end_are_named() -> None:
+    other = print_dump(Batch(), path="/d/orders-1/00000000000000000000.log")
+    text = print_dump(Batch((Record(value=b"xy", printed_value=b"x"),)), contents=True) + other + other
+
+    stretches = unreadable(text)
+
+    assert [(reason.partition(":")[0], length) for reason, _position, length in stretches] == [
+        ("SIZE_MISMATCH", len(text) - text.index(b"| offset: 0")),
+        ("FILE_NOT_READ", 0),
+    ]
+    assert base_offsets(text) == [0]
+
+
+@pytest.mark.parametrize("value", ["grün", "two\nlines, grün", "äöü" * 20])
+@pytest.mark.parametrize("charset", ["ascii", "latin-1"])
+def test_contents_that_a_console_printed_with_other_characters_are_measured_where_one_end_is_possible(
+    value: str, charset: str
+) -> None:
+    raw = value.encode()
+    printed = value.encode("ascii", "replace") if charset == "ascii" else raw.replace(b"\xc3", b"\xef\xbf\xbd")
+    batches = log_with(Record(value=raw, printed_value=printed))
+
+    text = print_dump(*batches, contents=True)
+    if charset == "ascii":
+        assert base_offsets(text) == [0, 2, 4, 5]
+        assert unreadable(text) == []
+    else:
+        assert set(base_offsets(text)) <= {0, 2, 4, 5}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_header_keys_pass_for_nothing(name: str) -> None:
-    batches = log_with(Record(header_keys=(b"trace]", b"\n".join([b"[", *HOSTILE[name], b"]"]))))
+def test_behind_header_keys_with_line_feeds_nothing_is_read(name: str) -> None:
+    batches = log_with(Record(header_keys=(b"\n".join([b"trace", *HOSTILE[name], b"]"]),)))
 
-    same_as_without_contents(batches, print_dump(*batches, contents=True))
-    same_as_without_contents(batches, print_dump(*batches))
+    reads_only_a_beginning(batches, print_dump(*batches, contents=True), "SIZE_MISMATCH")
+    reads_only_a_beginning(batches, print_dump(*batches), "SIZE_MISMATCH")
+
+
+@pytest.mark.parametrize("name", ["perfect", "another file", "all"])
+def test_header_keys_that_seem_to_end_before_a_line_are_found_by_the_line_that_follows(name: str) -> None:
+    batches = log_with(Record(header_keys=(b"trace]", b"\n".join([b"[x]", *HOSTILE[name], b"]"]))))
+
+    text = print_dump(*batches)
+
+    reads_only_a_beginning(batches, text, "HEADER_KEYS")
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("key", [None, b"key"])
-def test_contents_without_metadata_pass_for_nothing(name: str, key: bytes | None) -> None:
+def test_behind_contents_without_metadata_nothing_is_read(name: str, key: bytes | None) -> None:
     batches = log_with(Record(key=key, value=b"\n".join([b"x", *HOSTILE[name], b"y"])))
 
     text = print_dump(*batches, contents=True, skip_record_metadata=True)
 
-    assert base_offsets(text) == [0, 2, 4, 5]
-    assert [row["control_type"] for row in rows("record_batches", text)] == [None] * 4
-    assert [row["is_decoded"] for row in rows("segments", text)] == [False]
-    assert damage(text) == []
+    reads_only_a_beginning(batches, text, "SIZE_MISMATCH")
 
 
 _PIECES = st.sampled_from(
@@ -237,12 +280,12 @@ def test_any_id_is_read_exactly(ids: list[str], json_keys: bool) -> None:
     assert unreadable(text) == []
 
 
-def test_ids_with_characters_that_the_console_lacks_are_read_as_printed() -> None:
-    text = coordinator_dump(["grün", "plain", "zwei\nZeilen, grün"], json_keys=False, printed="ascii")
+def test_ids_of_one_line_with_characters_that_the_console_lacks_are_read_as_printed() -> None:
+    text = coordinator_dump(["grün", "plain", "zwei\nZeilen, grün", "last"], json_keys=False, printed="ascii")
 
     found = [row["transactional_id"] for row in rows("transaction_log", text)]
-    assert found == ["gr?n", "gr?n", "plain", "plain", "zwei\nZeilen, gr?n", "zwei\nZeilen, gr?n"]
-    assert unreadable(text) == []
+    assert found == ["gr?n", "gr?n", "plain", "plain"]
+    assert [reason.partition(":")[0] for reason, _position, _length in unreadable(text)] == ["SIZE_MISMATCH"]
 
 
 def test_coordinator_records_in_a_topic_of_users_are_payload() -> None:

@@ -85,13 +85,25 @@ def test_the_path_counts_more_than_what_comes_from_elsewhere() -> None:
     assert places(print_dump(*LOG), ("payments", 7)) == [("orders", 0, "text:1", 0)]
 
 
-def test_coordinator_records_need_a_partition() -> None:
-    text = dumped("4.3-txnstate").replace(b"/var/lib/kafka/data/__transaction_state-7/", b"")
+@pytest.mark.parametrize("folder", ["", "INC-48213/", "/home/me/INC-48213/"])
+def test_coordinator_records_without_a_partition_are_read_as_console_text(folder: str) -> None:
+    text = dumped("4.3-txnstate").replace(b"/var/lib/kafka/data/__transaction_state-7/", folder.encode())
 
-    assert rows("transaction_log", text) == []
-    assert [stretch[0] for stretch in unreadable(text)] == ["TOPIC_PARTITION_UNKNOWN"]
+    whole = rows("transaction_log", dumped("4.3-txnstate"))
+    assert rows("transaction_log", text) == rows("record_batches", text) == []
+    (found,) = rows("segments", text)
+    assert (found["kind"], found["source"], found["topic"]) == ("console", "console:1", "__transaction_state")
+    assert (found["partition"], found["batches"], found["unreadable"]) == (None, len(whole), [])
+    shown = rows("console_log", text)
+    assert [(row["transactional_id"], row["state"]) for row in shown] == [
+        (row["transactional_id"], row["state"]) for row in whole
+    ]
+    assert [row["position"] for row in shown] == list(range(len(whole)))
     assert {row["partition"] for row in rows("transaction_log", text, ("__transaction_state", 7))} == {7}
-    assert rows("transaction_log", text, ("orders", 7)) == [], "and the right topic"
+
+
+def test_a_partition_of_users_with_the_name_of_a_ticket_is_a_partition() -> None:
+    assert places(print_dump(*LOG, path="/data/ORDERS-1/00000000000000000000.log")) == [("ORDERS", 1, "text:1", 0)]
 
 
 def test_batch_lines_alone_are_a_dump_of_an_unknown_partition() -> None:
@@ -178,7 +190,7 @@ DECODED = {
     "a shallow dump": (print_dump(*LOG, deep=False), False),
     "without markers": (print_dump(Batch(), deep=False), True),
     "with markers": (print_dump(*LOG), True),
-    "without metadata": (print_dump(*LOG, contents=True, skip_record_metadata=True), False),
+    "without metadata": (print_dump(*LOG, skip_record_metadata=True), False),
     "an emptied marker": (
         print_dump(Batch(), Batch(marker="ABORT", records=(), extra={"lastOffset": 1}), deep=False),
         True,

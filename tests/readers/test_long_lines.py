@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support import consoles
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, lines_in, marker, print_dump, read_lines
-from txnlib.core.text.lines import HEAD_BYTES, LONGEST_LINE, LongLine, size_of
+from txnlib.core.text.lines import HEAD_BYTES, LONGEST_LINE, LongLine
 from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import read_table
 
@@ -54,13 +54,14 @@ def test_a_line_is_whole_or_too_long_in_chunks_of_any_size(lines, line_end, last
         position += len(line)
     printed = list(lines_in(text, chunk, longest))
     assert [
-        (at, size_of(line), line, line.head if type(line) is LongLine else None) for at, line in printed
+        (at, line.size if type(line) is LongLine else len(line), line, line.head if type(line) is LongLine else None)
+        for at, line in printed
     ] == expected
 
 
 def test_only_the_head_of_a_long_line_is_kept():
     ((_, line),) = lines_in(b"x" * 9_000, 500, 640)
-    assert (type(line), line.head, size_of(line)) == (LongLine, b"x" * HEAD_BYTES, 9_000)
+    assert (type(line), line.head, line.size) == (LongLine, b"x" * HEAD_BYTES, 9_000)
 
 
 LOG: Final = [Batch(), Batch((Record(value=b"V"), Record())), marker("COMMIT"), Batch(), Batch()]
@@ -75,7 +76,7 @@ def with_value(value: bytes) -> bytes:
 @pytest.mark.parametrize("chunk", [100, 1 << 20])
 @pytest.mark.parametrize("is_deep", [True, False])
 def test_a_line_that_is_too_long_is_one_range_and_costs_no_other_line(chunk, is_deep):
-    text = print_dump(*LOG, contents=is_deep, deep=is_deep)
+    text = print_dump(*LOG, deep=is_deep)
     place = text.index(b"baseOffset: 3 ")
     expected = rows(text, MIB)
     for junk in (b"x" * 2_000 + b"\n", b"\0" * 700 + b"\r\n"):
@@ -86,23 +87,17 @@ def test_a_line_that_is_too_long_is_one_range_and_costs_no_other_line(chunk, is_
 
 
 @pytest.mark.parametrize("chunk", [100, 1 << 20])
-def test_a_record_that_is_too_long_is_one_range_and_costs_no_batch(chunk):
-    text = with_value(b"V" * 2_000)
+@pytest.mark.parametrize("value", [b"V" * 2_000, b"a\n" + b"b" * 2_000 + b"\nc", b"b" * 2_000 + b"\nc\nd"])
+def test_behind_contents_with_a_line_that_is_too_long_nothing_is_read(chunk, value):
+    text = with_value(value)
     tables = rows(text, 640, chunk)
     start = text.index(b"| offset: 1 ")
-    assert tables["record_batches"] == rows(text, MIB)["record_batches"]
-    assert unreadable_in(tables["segments"]) == [(REASON, start, text.index(b"\n", start) + 1 - start)]
+    assert [row["base_offset"] for row in tables["record_batches"]] == [0, 1]
+    ((reason, at, length),) = unreadable_in(tables["segments"])
+    assert (reason.partition(":")[0] in ("LINE_TOO_LONG", "SIZE_MISMATCH"), at, length) == (
+        True, start, len(text) - start
+    )  # fmt: skip
     assert unreadable_in(rows(text, MIB)["segments"]) == []
-
-
-@pytest.mark.parametrize("value", [b"a\n" + b"b" * 2_000 + b"\nc", b"b" * 2_000 + b"\nc\nd", b"a\n" + b"b" * 2_000])
-def test_a_long_line_inside_a_payload_costs_no_batch(value):
-    text = with_value(value)
-    tables = rows(text, 640)
-    assert tables["record_batches"] == rows(text, MIB)["record_batches"]
-    assert [length for reason, _at, length in unreadable_in(tables["segments"]) if reason == REASON] == [
-        max(len(line) for line in io.BytesIO(text).readlines())
-    ]
 
 
 def test_a_coordinator_record_of_many_partitions_is_whole():
@@ -163,7 +158,7 @@ MOST_MEMORY: Final = 60 * MIB
 
 
 @ENDINGS
-def test_a_payload_of_50_mib_is_one_range_of_a_dump(tmp_path, ending):
+def test_behind_a_payload_of_50_mib_nothing_of_a_dump_is_read(tmp_path, ending):
     path = tmp_path / f"orders-0.txt{ending}"
     before, after = (
         with_value(b"V").replace(b"valueSize: 1 sequence: 1", b"valueSize: %d sequence: 1" % (50 * MIB)).split(b"V", 1)
@@ -174,8 +169,8 @@ def test_a_payload_of_50_mib_is_one_range_of_a_dump(tmp_path, ending):
     segments, peak_of_segments = peak_of(path, "segments")
 
     start = before.rindex(b"\n") + 1
-    length = len(before) - start + 50 * MIB + after.index(b"\n") + 1
-    assert [row["base_offset"] for row in batches] == [0, 1, 3, 4, 5]
+    length = len(before) - start + 50 * MIB + len(after)
+    assert [row["base_offset"] for row in batches] == [0, 1]
     assert unreadable_in(segments) == [(REASON, start, length)]
     assert max(peak_of_batches, peak_of_segments) < MOST_MEMORY
 

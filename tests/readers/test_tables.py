@@ -20,7 +20,7 @@ record_batches        SEGMENT RESUMED DUMP
 transaction_log       SEGMENT(__transaction_state) RESUMED(__transaction_state) DUMP
 committed_offsets     SEGMENT(__consumer_offsets) RESUMED(__consumer_offsets)
 metadata_log          SEGMENT(__cluster_metadata) RESUMED(__cluster_metadata) DUMP METADATA_SNAPSHOT
-console_log           CONSOLE
+console_log           CONSOLE DUMP
 segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED
 segments              METADATA_SNAPSHOT LIVE_PRODUCERS LIVE_TRANSACTIONS
 live_producers        LIVE_PRODUCERS

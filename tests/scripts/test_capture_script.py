@@ -180,6 +180,16 @@ def test_a_folder_without_partitions_is_no_log_directory(out, tmp_path):
     assert "no partition to copy" in capture(tmp_path / "empty", out, "--broker-id", "1", expected=2)
 
 
+@pytest.mark.parametrize("depth", ["kafka-log3", "kafka/data"])
+@pytest.mark.parametrize("options", [[], ["--broker-id", "3"]])
+def test_at_the_root_of_a_volume_the_log_directory_below_is_named(data, out, tmp_path, depth, options):
+    (tmp_path / "volume" / depth).parent.mkdir(parents=True)
+    data.rename(tmp_path / "volume" / depth)
+    said = capture(tmp_path / "volume", out, *options, expected=2)
+    assert f"has no meta.properties: use --log-dirs {tmp_path}/volume/{depth}\n" in said
+    assert not out.exists()
+
+
 def test_help_names_every_option(data, out):
     said = capture(data, out, "--help")
     for option in (
@@ -420,9 +430,45 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "kafka"
 
 
+def confluent(home: Path) -> Path:
+    """The same tools as Confluent Platform has them: in a folder of programs, without an ending."""
+    for path in (home / "bin").iterdir():
+        path.rename(path.with_suffix(""))
+    return home
+
+
+@pytest.mark.parametrize("place", ["--kafka-home", "PATH"])
+@pytest.mark.parametrize("tools", [lambda home: home, confluent], ids=["apache", "confluent"])
+def test_tools_are_found_with_and_without_an_ending(data, out, home, monkeypatch, place, tools):
+    where = tools(home)
+    options = ["--kafka-home", where]
+    if place == "PATH":
+        monkeypatch.setenv("PATH", f"{where}/bin:{os.environ['PATH']}")
+        options = []
+    said = capture(data, out, "--text", "--bootstrap-server", "b:9092", *options, expected=1)
+    assert "Connection to node -1 could not be established" in said, "what a tool says that fails"
+    notes = json.loads((out / "3" / "capture.json").read_text())
+    assert (notes["kafka_version"], notes["partitions"]["other-0"]["leader"]) == ("3.9.1", 3)
+    assert f"{SECOND}.log" in gzip.decompress((out / "3" / "orders-0.txt.gz").read_bytes()).decode()
+
+
+@pytest.mark.parametrize("options", [["--text"], ["--bootstrap-server", "b:9092"]])
+def test_tools_that_are_not_there_are_named(data, out, tmp_path, options):
+    name = "kafka-dump-log" if options == ["--text"] else "kafka-topics"
+    said = capture(data, out, *options, "--kafka-home", tmp_path, expected=2)
+    assert f"--kafka-home {tmp_path}: neither {name}.sh nor {name} is in its bin" in said
+
+
+def test_what_tools_say_that_succeed_is_not_repeated(data, out, home):
+    path = home / "bin" / "kafka-topics.sh"
+    path.write_text(path.read_text() + "\necho 'log4j: no appenders' >&2\n")
+    said = capture(data, out, "--kafka-home", home, "--bootstrap-server", "b:9092", expected=1)
+    assert "log4j" not in said
+
+
 def test_a_cluster_that_gives_no_answer_costs_the_notes_and_not_the_copies(data, out, home):
     said = capture(data, out, "--topics", "orders", "--kafka-home", home, "--bootstrap-server", "b:9092", expected=1)
-    assert "kafka-configs.sh got no answer from b:9092" in said
+    assert "kafka-configs got no answer from b:9092" in said
     assert segment(out / "3" / "orders-0").exists()
     notes = json.loads((out / "3" / "capture.json").read_text())
     assert notes["kafka_version"] == "3.9.1"

@@ -1,7 +1,7 @@
 """A small `kafka-dump-log.sh`: batches to text, and text to rows."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from txnlib.core.text.lines import LONGEST_LINE, Lines, TextLines
-from txnlib.readers import arrow_schemas, text_events
+from txnlib.core.text.lines import LONGEST_LINE, TextLines
+from txnlib.readers import text_events
 from txnlib.readers.arrow_schemas import one_pass
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.table_readers import KINDS
@@ -129,7 +129,9 @@ def rows(
     return [row for batch in read_lines(table, lines, topic_partition) for row in batch.to_pylist()]
 
 
-def read_lines(table: str, lines: Lines, topic_partition: tuple[str, int] | None = None) -> Iterator[pa.RecordBatch]:
+def read_lines(
+    table: str, lines: TextLines, topic_partition: tuple[str, int] | None = None
+) -> Iterator[pa.RecordBatch]:
     """What one reader makes of the lines of a text."""
     file = CaptureFile("dump.txt", FileKind.DUMP, "text:1", 0)
     return (
@@ -138,20 +140,6 @@ def read_lines(table: str, lines: Lines, topic_partition: tuple[str, int] | None
             text_events.read_located(lines, file.source, topic_partition), {table: KINDS[file.kind][1][table](file)}
         )
     )
-
-
-def read_in_blocks(name: str, text: bytes, chunk: int | None) -> pa.Table:
-    """A table of the text of a dump of orders-0; without a chunk size, line by line."""
-    lines = lines_in(text, chunk or 1 << 20)
-    source = lines if chunk else Lines(list(lines))
-    batches = list(read_lines(name, source, ("orders", 0)))
-    return pa.Table.from_batches(batches, schema=arrow_schemas.TABLES[name]).combine_chunks()
-
-
-def same_both_ways(text: bytes, chunk: int, names: Sequence[str] = ("record_batches", "segments")) -> None:
-    """Asserts that a text says the same read in blocks and line by line."""
-    for name in names:
-        assert read_in_blocks(name, text, chunk) == read_in_blocks(name, text, None), name
 
 
 def base_offsets(text: bytes) -> list[int]:

@@ -148,14 +148,22 @@ _HEAD: Final = r"""#!/usr/bin/env bash
 # Read it, audit again if that is not recent, then: BOOTSTRAP=broker:9092 bash SCRIPT
 # Before each step it checks that nothing has changed since. It stops at the first surprise; what it did until then
 # stays done.
-# Steps that need a person are comments. COMMAND_CONFIG names a file of client settings, if brokers want any.
+# Steps that need a person are comments. COMMAND_CONFIG names a file of client settings, if brokers want any; TOOLS the
+# folder of Kafka's tools, if they are not in PATH. Those of Confluent Platform have no .sh, and are found as well.
 
 # shellcheck disable=SC2086  # an address has no spaces
 set -euo pipefail
 : "${{BOOTSTRAP:?set BOOTSTRAP to the address of a broker, such as broker:9092}}"
 
+unset JMX_PORT KAFKA_JMX_OPTS  # set for the broker in a container; its tools would use the same port
+PATH="${{TOOLS:+$TOOLS:}}$PATH"
+tool="$(type -P kafka-transactions.sh || type -P kafka-transactions)" || {{
+  printf 'STOPPED  neither kafka-transactions.sh nor kafka-transactions is in PATH; set TOOLS to its folder\n' >&2
+  exit 1
+}}
+
 kafka-transactions.sh() {{
-  command kafka-transactions.sh ${{COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"}} "$@"
+  "$tool" ${{COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"}} "$@"
 }}
 
 # present|absent COLUMNS CONDITION COMMAND...: runs a command that prints a table, and checks whether a row meets an awk

@@ -19,7 +19,10 @@ NO_LEADER: Final = "-1"
 LOG_END: Final = 1 << 62
 
 #: How the reasons of unreadable ranges begin that contain nothing a verdict could use.
-HARMLESS_REASONS: Final = ("UNKNOWN_KEY_VERSION", "UNDECODABLE_COMMIT", "NOT_DUMP_TEXT", "DUMPING_LINE_IN_PAYLOAD")
+HARMLESS_REASONS: Final = ("UNKNOWN_KEY_VERSION", "UNDECODABLE_COMMIT", "NOT_DUMP_TEXT", "LINE_FORM")
+
+#: Tails of a copy of which more was captured than could be read.
+ENDS_SHORT: Final = ("CORRUPT", "UNMEASURED")
 
 
 def is_harmful(reason: str) -> bool:
@@ -219,7 +222,7 @@ class CoverageRow:
     @property
     def damage_ends_at(self) -> int | None:
         """The offset below which the copy is damaged; None if it is not."""
-        if self.tail == "CORRUPT" or (self.status == "DAMAGED" and self.damaged_offset is None):
+        if self.tail in ENDS_SHORT or (self.status == "DAMAGED" and self.damaged_offset is None):
             return LOG_END
         return self.damaged_offset
 

@@ -6,6 +6,7 @@ brokers, so a command requires a version of the brokers, of the tool, or both.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Final
 
 from txnlib.core.display import BOOTSTRAP
 from txnlib.core.instants import long_difference
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_from
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_confluent, is_from
 from txnlib.errors import UsageError
 
 #: Characters that `printf`, or the quotes around its argument, may read as something else than themselves.
@@ -90,8 +91,17 @@ def permissions(commands: Iterable[str]) -> list[str]:
     return [
         f"{name} needs {needs}"
         for name, needs in ACLS.items()
-        if any(f"{BOOTSTRAP} {name} " in each or each.startswith(name) for each in given)
+        if any(f"{BOOTSTRAP} {name} " in each or each.startswith(name.removesuffix(".sh")) for each in given)
     ]
+
+
+#: The name of a tool, at the beginning of a command.
+_ENDING: Final = re.compile(r"^(kafka-[a-z-]+)\.sh ")
+
+
+def named(command: str, kafka_version: str | None) -> str:
+    """The command with the name that its tool has in that version: those of Confluent Platform have no `.sh`."""
+    return _ENDING.sub(r"\1 ", command) if is_confluent(kafka_version) else command
 
 
 def cannot_name(topic: str, transactional_id: str | None = None) -> str | None:

@@ -1,7 +1,8 @@
 """Files of a capture and their kinds. Names and first bytes decide; no log is read here.
 
-Raw files are recognised by Kafka's names (`<topic>-<partition>/<20 digits>.log`), text files by their content, whatever
-their name. All other files are listed as unknown, so that the audit can report what it did not read.
+Raw files are recognised by Kafka's names (`<topic>-<partition>/<20 digits>.log`, also with `.gz`), text files by their
+content, whatever their name: people dump segments into files of the same name. All other files are listed as unknown,
+so that the audit can report what it did not read.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from txnlib.core.kafka.constants import (
     NO_OFFSET,
     TRANSACTION_STATE_TOPIC,
 )
+from txnlib.core.text.dump_lines import is_ticket
 from txnlib.errors import UnreadableInputError, UsageError
-from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, read_capture_notes
+from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, merge_notes, read_capture_notes
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
-from txnlib.readers.storage.files import READ_ERRORS, open_text, without_compression
+from txnlib.readers.storage.files import READ_ERRORS, without_compression
 from txnlib.readers.storage.local_files import FolderEntry, shown
-from txnlib.readers.storage.object_stores import may_pass
-from txnlib.readers.text_events import find_console_record, looks_like_dump, partition_in_name
+from txnlib.readers.text_events import find_console_record, head_of, looks_like_dump, partition_in_name
 
 #: Topics whose records are decoded. Every audit reads them in full.
 READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, CLUSTER_METADATA_TOPIC})
@@ -82,7 +83,7 @@ class CaptureFile:
     @property
     def extent(self) -> int:
         """Number of bytes to read."""
-        return self.size if self.resume is None else self.size - self.resume.position
+        return self.size if self.resume is None else max(self.size - self.resume.position, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class Capture:
         return tuple(file for file in self.files if file.kind in kinds)
 
 
-_SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log(?:\.gz)?")
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})\.snapshot")
 _TRANSACTION_INDEX: Final = re.compile(r"([0-9]{20})\.txnindex")
 _METADATA_SNAPSHOT: Final = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
@@ -149,6 +150,10 @@ _NUMBERED: Final = {
 #: (docs/rules/formats.md#names-of-folders-and-files).
 _PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
 _MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
+#: A text in the folder of its partition is named like the segment.
+_NAMED_LIKE_SEGMENT: Final = re.compile(r"[0-9]{20}\.log\b.*")
+#: The folder of a text of Strimzi's log dump tool, below one that has the name of the topic.
+_STRIMZI_FOLDER: Final = re.compile(r"kafka-[0-9]+-(?:disk-[0-9]+-)?(.+)")
 LEADER_EPOCH: Final = "leader_epoch"
 TOPIC_ID: Final = "topic_id"
 CLEANER_OFFSET: Final = "cleaner_offset"
@@ -179,15 +184,17 @@ _SILENT_ENDINGS: Final = (
     ".tmp",
     ".err",
     ".capture",  # state of scripts/capture.sh for its next call
+    ".tierstate",  # what Confluent Server notes of tiered segments
 )
+_ARCHIVES: Final = (".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz", ".zip", ".7z")
+ARCHIVE: Final = "ARCHIVE: unpack it"
+#: Offsets and positions in a segment are int32 in its indexes.
+TOO_LARGE: Final = f"TOO_LARGE: a segment has at most {MAX_INT32} bytes"
 #: Problem of a segment that has indexes and is not there itself.
 MISSING_SEGMENT: Final = "MISSING_SEGMENT: its index is here, and it is not: copy it, too"
 #: Problem of text that PowerShell redirected into a file.
-UTF_16: Final = (
-    "UTF_16: text of Kafka's tools in UTF-16, as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
-)
+UTF_16: Final = "UTF_16: text of Kafka's tools as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
 _UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_HEAD_BYTES: Final = 65_536
 
 
 #: Number of files after which listing reports progress again: some seconds on a slow disk.
@@ -214,6 +221,8 @@ def list_capture(
     notes: list[CaptureNotes] = []
     #: Path of a segment that has an index -> its root.
     indexed: dict[str, str] = {}
+    #: Folder of segments -> whether they are text.
+    printed: dict[str, bool] = {}
     listed = files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=_is_partition_folder)
     for count, entry in enumerate(listed, 1):
         if count % REPORTED_FILES == 0:
@@ -222,7 +231,7 @@ def list_capture(
             continue
         if entry.problem is None and PurePosixPath(entry.path).name == CAPTURE_JSON:
             notes.append(read_capture_notes(entry.path))
-        found.add(entry, _classify(entry, bases[entry.root]))
+        found.add(entry, _classify(entry, bases[entry.root], printed))
         folder, _, name = entry.path.rpartition("/")
         match = _INDEX.fullmatch(name)
         # A segment that is reached through a link may be listed under its own name.
@@ -240,7 +249,7 @@ def list_capture(
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
-    merged = _merge(notes)
+    merged = merge_notes(notes)
     check_brokers(found.files, merged)
     return Capture(tuple(sorted(found.files, key=lambda file: file.path)), merged, tuple(root for root, _ in roots))
 
@@ -291,8 +300,11 @@ def _root(given: str) -> tuple[str, bool]:
         raise UnreadableInputError(shown(given), error.problem, error.remedy) from error
 
 
-def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
-    """The file with its kind; None for Kafka's own files that an audit does not need."""
+def _classify(entry: FolderEntry, base: PurePosixPath, printed: dict[str, bool]) -> CaptureFile | None:
+    """The file with its kind; None for Kafka's own files that an audit does not need.
+
+    `printed`: folder of segments -> whether they are text. Filled by the first segment of each.
+    """
     if entry.problem is not None:
         return _refused(entry, base, entry.problem)
     path, size = entry.path, entry.size
@@ -300,6 +312,8 @@ def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
     is_metadata_snapshot = folder.name == _METADATA_FOLDER and _METADATA_SNAPSHOT.fullmatch(name) is not None
     if name in _SILENT_NAMES or (name.endswith(_SILENT_ENDINGS) and not is_metadata_snapshot):
         return None
+    if name.endswith(_ARCHIVES):
+        return _refused(entry, base, ARCHIVE)
     if name in LIVE_ANSWERS:
         return CaptureFile(path, LIVE_ANSWERS[name], _source("raw", folder, base), size)
     if name in CHECKPOINTS:
@@ -309,6 +323,8 @@ def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
         if match and _MOVED_FOLDER.fullmatch(folder.name):
             return None
         topic, partition = topic_partition_of(folder.name)
+        if match and kind is FileKind.SEGMENT and (other := _other_than_segment(entry, base, printed)) is not None:
+            return other
         if match and topic is not None:
             source = _source("raw", folder.parent, base)
             if int(match[1]) > MAX_INT64:
@@ -321,15 +337,36 @@ def _classify(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
     return _of_text(entry, base)
 
 
+def _other_than_segment(entry: FolderEntry, base: PurePosixPath, printed: dict[str, bool]) -> CaptureFile | None:
+    """A file with the name of a segment that is text, or cannot be a segment; None if it may be one."""
+    if _is_printed(entry, str(PurePosixPath(entry.path).parent), printed):
+        return _of_text(entry, base)
+    return _refused(entry, base, TOO_LARGE) if entry.size > MAX_INT32 else None
+
+
+def _is_printed(entry: FolderEntry, folder: str, printed: dict[str, bool]) -> bool:
+    """Whether the segments of a folder are text, by the first of them. In a store, each file costs a request."""
+    if folder not in printed and entry.size:
+        try:
+            is_binary = files.read_range(entry.path, 0, 1) == b"\0"
+        except READ_ERRORS:
+            return False
+        printed[folder] = not is_binary and _kind_of_text(head_of(entry.path)) is not None
+    return printed.get(folder, False)
+
+
 def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
     """A file that may contain what Kafka's tools print."""
-    path, size, head = entry.path, entry.size, _head(entry.path)
+    path, size, head = entry.path, entry.size, head_of(entry.path)
     name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
     if head.startswith(_UTF_16_MARKS) and _kind_of_text(head.decode("utf-16", "ignore").encode()):
         return _refused(entry, base, UTF_16)
     match _kind_of_text(head):
         case FileKind.DUMP:
             topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
+            if topic is None and _NAMED_LIKE_SEGMENT.fullmatch(name):
+                topic, partition = _partition_of_text(folder)
+                folder = folder if topic is None else folder.parent
             return CaptureFile(path, FileKind.DUMP, _source("text", folder, base), size, topic, partition)
         case FileKind.CONSOLE:
             where = (_source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition_in_name(name))
@@ -337,11 +374,21 @@ def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
     return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
 
 
+def _partition_of_text(folder: PurePosixPath) -> tuple[str | None, int | None]:
+    """The partition that the folder of a text names; (None, None) if it names a ticket, or nothing."""
+    if is_ticket(folder.name):
+        return None, None
+    found = _STRIMZI_FOLDER.fullmatch(folder.name)
+    of_strimzi = topic_partition_of(found[1]) if found else (None, None)
+    return of_strimzi if of_strimzi[0] == folder.parent.name else topic_partition_of(folder.name)
+
+
 def _checkpoint(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
     """A file of CHECKPOINTS; None for the topic id of a folder that Kafka is deleting or making."""
     path = PurePosixPath(entry.path)
     name, folder = path.name, path.parent
-    if name == "partition.metadata" and _MOVED_FOLDER.fullmatch(folder.name):
+    # A broker that crashed may leave it empty.
+    if name == "partition.metadata" and (not entry.size or _MOVED_FOLDER.fullmatch(folder.name)):
         return None
     log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name in _OF_PARTITION else folder
     topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
@@ -400,30 +447,3 @@ def check_brokers(captured: Iterable[CaptureFile], notes: CaptureNotes) -> None:
                 f" broker {other} has {file.topic}-{file.partition}: copy each broker into a folder of its number, such"
                 f" as {other}/"
             )
-
-
-def _head(path: str) -> bytes:
-    """The first bytes of a file, unpacked; empty if it cannot be read, because the table readers report that."""
-    try:
-        with open_text(path, chunk=_HEAD_BYTES) as text:
-            return next(iter(text), b"")[:_HEAD_BYTES]
-    except READ_ERRORS as error:
-        if isinstance(error, OSError) and may_pass(path, error):
-            raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error
-        return b""
-
-
-def _merge(notes: list[CaptureNotes]) -> CaptureNotes:
-    """One set of notes; several inputs of one cluster may each have their own."""
-    clusters = {note.cluster for note in notes if note.cluster is not None}
-    if len(clusters) > 1:
-        raise UsageError(
-            f"the inputs belong to different clusters ({', '.join(sorted(clusters))}): audit one at a time"
-        )
-    merged: dict[str, object] = {}
-    for note in notes:
-        for name, value in note.model_dump(exclude_unset=True).items():
-            earlier = merged.get(name)
-            merged[name] = {**earlier, **value} if isinstance(earlier, dict) and isinstance(value, dict) else value
-    together: CaptureNotes = CaptureNotes.model_validate(merged)
-    return together

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
-from txnlib.errors import ConfigError, UnreadableInputError
+from txnlib.errors import ConfigError, UnreadableInputError, UsageError
 from txnlib.readers.storage import files
 from txnlib.settings import BROKER_SETTINGS, SETTINGS
 
@@ -210,3 +210,19 @@ def read_capture_notes(path: str) -> CaptureNotes:
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(path, key, f"{first['msg']}; correct it or remove the file") from error
     return notes
+
+
+def merge_notes(notes: list[CaptureNotes]) -> CaptureNotes:
+    """One set of notes; several inputs of one cluster may each have their own."""
+    clusters = {note.cluster for note in notes if note.cluster is not None}
+    if len(clusters) > 1:
+        raise UsageError(
+            f"the inputs belong to different clusters ({', '.join(sorted(clusters))}): audit one at a time"
+        )
+    merged: dict[str, object] = {}
+    for note in notes:
+        for name, value in note.model_dump(exclude_unset=True).items():
+            earlier = merged.get(name)
+            merged[name] = {**earlier, **value} if isinstance(earlier, dict) and isinstance(value, dict) else value
+    together: CaptureNotes = CaptureNotes.model_validate(merged)
+    return together

@@ -136,7 +136,8 @@ def _read_segment(file: CaptureFile, readers: Readers) -> TableBatches:
 def open_segment(file: CaptureFile, buffer: BlockBuffer) -> Segment:
     """The segment in a file, to be read from where `file.resume` says."""
     where = (file.path, file.source, file.topic or "", file.partition or 0, file.offset)
-    return Segment(*where, buffer, buffer.size, buffer.forget, file.resume or AT_START, file.size)
+    listed = buffer.size if file.path.endswith(COMPRESSED) else file.size
+    return Segment(*where, buffer, buffer.size, buffer.forget, file.resume or AT_START, listed)
 
 
 def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches:
@@ -149,9 +150,7 @@ def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches
 def _read_dump(file: CaptureFile, readers: Readers) -> TableBatches:
     from_name = None if file.topic is None or file.partition is None else (file.topic, file.partition)
     with open_text(file.path, file.size) as text:
-        lines = TextLines(text)
-        lines.skip_byte_order_mark()
-        events = read_located(lines, file.source, from_name)
+        events = read_located(TextLines(text), file.source, from_name)
         yield from one_pass(events, {table: rows(file) for table, rows in readers.items()})
 
 
@@ -205,6 +204,7 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
             # Batch by batch: text may print a batch twice, and only single batches show that.
             "record_batches": lambda file: text_rows.DumpBatchRows(),
             "transaction_log": lambda file: text_rows.dump_transaction_log_rows(file.path),
+            "console_log": lambda file: text_rows.dump_console_rows(file.source, file.path),
             "metadata_log": lambda file: text_rows.dump_metadata_log_rows(file.path),
             "producer_snapshots": lambda file: text_rows.dump_snapshot_rows(file.path),
             "segments": lambda file: text_rows.DumpSegmentRows(file.source, file.path),

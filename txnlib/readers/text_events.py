@@ -1,10 +1,4 @@
-"""Text of Kafka's tools as events: what a text is, its lines, the blocks that can be read at once, and the place of
-each.
-
-Parsed as CSV, a block of batch lines that continue the chain gives the same result a dozen times as fast. The line
-reader (`core.text.dump_reader`) decides whether a block may be read this way, and reads everything else: also deep
-dumps, because records are free text.
-"""
+"""Text of Kafka's tools as events: what a text is, and the place of each event."""
 
 from __future__ import annotations
 
@@ -13,33 +7,37 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-from pyarrow import csv
-
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.record_batch import HEADER
-from txnlib.core.text.batch_chain import BatchChain
 from txnlib.core.text.console import ECHO_LABEL, read_console_text
 from txnlib.core.text.dump_lines import (
-    CODECS,
-    NOT_PRINTED,
-    NUMBERS,
-    TIMESTAMP_TYPES,
-    WORDS,
-    DumpedBatch,
     DumpedFile,
-    is_believable,
     is_of_old_tool,
     read_batch_line,
     read_file_line,
     read_record_line,
 )
 from txnlib.core.text.dump_reader import DumpReader
-from txnlib.core.text.events import ConsoleRecord, Dumped, FileEnd, FileStart, Unreadable, UnreadableReason
-from txnlib.core.text.lines import BYTE_ORDER_MARK, Lines, TextLines
+from txnlib.core.text.events import ConsoleRecord, Dumped, FileEnd, FileStart, Unreadable
+from txnlib.core.text.lines import TextLines
+from txnlib.core.text.reasons import UnreadableReason
+from txnlib.errors import UnreadableInputError
+from txnlib.readers.storage.files import READ_ERRORS, open_text
+from txnlib.readers.storage.object_stores import may_pass
 
+#: Number of bytes of a file that show what it is.
+_HEAD_BYTES: Final = 65_536
 _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-(\d{1,9})(?!\d)")
+
+
+def head_of(path: str) -> bytes:
+    """The first bytes of a file, unpacked; empty if it cannot be read, because the table readers report that."""
+    try:
+        with open_text(path, chunk=_HEAD_BYTES) as text:
+            return next(iter(text), b"")[:_HEAD_BYTES]
+    except READ_ERRORS as error:
+        if isinstance(error, OSError) and may_pass(path, error):
+            raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error
+        return b""
 
 
 def looks_like_dump(head: bytes) -> bool:
@@ -50,7 +48,7 @@ def looks_like_dump(head: bytes) -> bool:
     if head.startswith(b"\0"):
         return False
     readers = read_file_line, read_batch_line, read_record_line, is_of_old_tool
-    return any(read(line) for line in head.removeprefix(BYTE_ORDER_MARK).splitlines() for read in readers)
+    return any(read(line.strip()) for _position, line in TextLines((head,)) for read in readers)
 
 
 def find_console_record(head: bytes) -> int | None:
@@ -84,143 +82,7 @@ def partition_in_name(path: str) -> int | None:
     return int(match[1]) if match else None
 
 
-# ---- Blocks of batch lines
-
-
-START: Final = b"baseOffset: "
-_INT32: Final = (-(1 << 31), (1 << 31) - 1)
-_INT16: Final = (-(1 << 15), (1 << 15) - 1)
-_UINT32: Final = (0, (1 << 32) - 1)
-#: Fields with fewer than eight bytes on disk, and their ranges.
-_RANGES: Final = {
-    "records_count": _INT32,
-    "base_sequence": _INT32,
-    "last_sequence": _INT32,
-    "producer_epoch": _INT16,
-    "partition_leader_epoch": _INT32,
-    "size": (HEADER.size, _INT32[1]),
-    "magic": (2, 2),
-    "crc": _UINT32,
-}
-#: Label -> its words, and their numbers in `DumpedBatch`. A delete horizon is rare: it is left to the line reader.
-_CODED: Final = {
-    b"deleteHorizonMs:": {"OptionalLong.empty": NOT_PRINTED},
-    b"compresscodec:": {word.decode(): value for word, value in CODECS.items()},
-}
-#: Only Arrow reads `0x1f` as a number. No label and no codec contains the letter x, and searching for it is fast.
-_HEXADECIMAL: Final = (b"x", b"X")
-
-
-class BatchBlock(NamedTuple):
-    """The batches of a block as a `DumpedBatch` of columns, and the number of bytes of their lines."""
-
-    columns: Any
-    size: int
-
-    @property
-    def last(self) -> DumpedBatch:
-        """The last batch."""
-        return DumpedBatch._make(int(column[-1]) for column in self.columns)
-
-    @property
-    def has_records(self) -> bool:
-        """Whether a batch has records."""
-        return bool((self.columns.records_count != 0).any())
-
-    @property
-    def has_markers(self) -> bool:
-        """Whether a batch is a marker."""
-        columns = self.columns
-        return bool(((columns.is_control != 0) & (columns.producer_id >= 0) & (columns.records_count != 0)).any())
-
-
-def read_plain_batches(block: bytes, next_position: int, last_offset: int) -> BatchBlock | None:
-    """The batches of complete lines that continue the chain; None if the block contains any other line.
-
-    Control batches at the end are left out, because their record lines may follow.
-    """
-    if (
-        not block.startswith(START)
-        or not block.endswith(b"\n")
-        or b"\r" in block
-        or any(x in block for x in _HEXADECIMAL)
-    ):
-        return None
-    first = block[: block.index(b"\n") + 1]
-    columns = None if read_batch_line(first) is None else _parsed(block, first.split()[0::2])
-    if columns is None or not _is_sound(columns, next_position, last_offset):
-        return None
-    size, count = len(block), len(columns.is_control)
-    while count and columns.is_control[count - 1]:
-        count -= 1
-        size = block.rindex(b"\n", 0, size - 1) + 1 if count else 0
-    return BatchBlock(DumpedBatch._make(column[:count] for column in columns), size) if count else None
-
-
-def _parsed(block: bytes, labels: list[bytes]) -> Any:
-    """The fields of all lines as a `DumpedBatch` of columns; None if a line has other labels or an unknown word."""
-    word = pa.dictionary(pa.int32(), pa.string())
-    types: dict[str, pa.DataType] = {}
-    for index, label in enumerate(labels):
-        types[f"label {index}"] = word
-        types[f"value {index}"] = word if label in _CODED else pa.bool_() if label in WORDS else pa.int64()
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(block),
-            csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=list(types)),
-            csv.ParseOptions(
-                delimiter=" ", quote_char=False, double_quote=False, escape_char=False, ignore_empty_lines=False
-            ),
-            csv.ConvertOptions(
-                column_types=types, true_values=["true"], false_values=["false"], null_values=[], check_utf8=False
-            ),
-        )
-        return _fields(table, labels)
-    except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError, UnicodeDecodeError):
-        return None
-
-
-def _fields(table: pa.Table, labels: list[bytes]) -> Any:
-    """A column for each field of `DumpedBatch`. Raises KeyError for an unknown label or word."""
-    for index, label in enumerate(labels):
-        _coded(table[f"label {index}"], {label.decode(): 0})
-    columns = {label: table[f"value {index}"] for index, label in enumerate(labels)}
-    (stamp,) = columns.keys() & TIMESTAMP_TYPES.keys()
-    columns[b"timestamp"] = columns[stamp]
-    none = np.full(table.num_rows, NOT_PRINTED)
-    coded = {label: _coded(columns[label], codes) if label in columns else none for label, codes in _CODED.items()}
-    words = [coded[label] if label in coded else columns[label].to_numpy().astype(np.int64) for label in WORDS]
-    numbers = [columns[label].to_numpy() for label in NUMBERS]
-    return DumpedBatch._make(
-        [*numbers, *words[:4], np.full(table.num_rows, TIMESTAMP_TYPES[stamp]), words[4], none, none]
-    )
-
-
-def _coded(column: pa.ChunkedArray, codes: dict[str, int]) -> Any:
-    """The number of each word. Raises KeyError for an unknown word."""
-    parts = [
-        np.array([codes[word] for word in chunk.dictionary.to_pylist()], dtype=np.int64)[chunk.indices.to_numpy()]
-        for chunk in column.chunks
-    ]
-    return np.concatenate(parts)
-
-
-def _is_sound(columns: Any, next_position: int, last_offset: int) -> bool:
-    """Whether the numbers can belong to batches, and all batches continue the chain. The line reader checks ranges by
-    `struct`."""
-    for name, (least, most) in _RANGES.items():
-        column = getattr(columns, name)
-        if column.min() < least or column.max() > most:
-            return False
-    base, last, position = columns.base_offset, columns.last_offset, columns.position
-    is_next = position[0] == next_position and base[0] > last_offset and (position[1:] == columns.end[:-1]).all()
-    return bool(is_next and (base[1:] > last[:-1]).all() and (is_believable(columns) & (columns.is_valid != 0)).all())
-
-
 # ---- Events and their places
-
-
-Event = Dumped | BatchBlock
 
 
 class DumpPlace(NamedTuple):
@@ -241,70 +103,10 @@ class DumpPlace(NamedTuple):
 
 
 #: An event of the text with its place; None for text outside any file.
-Located = tuple[DumpPlace | None, Event]
-#: Number of bytes to read line by line before trying a block again.
-_ONE_BY_ONE: Final = 4_096
-_MOST_ONE_BY_ONE: Final = 16 << 20
+Located = tuple[DumpPlace | None, Dumped]
 
 
-class DumpStream:
-    """The events of the lines, in order, each read once. Lines of `TextLines` are read in blocks where possible.
-
-    `topic` is the topic of files whose path does not contain it.
-    """
-
-    def __init__(self, lines: Lines, topic: str | None) -> None:
-        self.reader, self._text = DumpReader(lines, topic), lines if isinstance(lines, TextLines) else None
-        #: Where to try a block, and how many bytes to read line by line if that fails: more and more.
-        self._next_try, self._one_by_one = 0, _ONE_BY_ONE
-
-    def __iter__(self) -> Iterator[Event]:
-        reader, text = self.reader, self._text
-        while True:
-            chain = reader.chain
-            if (
-                text is not None
-                and chain is not None
-                and chain.is_plain
-                and (block := self._take_block(text, chain)) is not None
-            ):
-                reader.skip_batches(
-                    block.last, block.size, has_records=block.has_records, has_untyped_markers=block.has_markers
-                )
-                yield from reader.take_events()
-                yield block
-            elif (
-                text is not None
-                and not (text.of_piece or text.held)
-                and reader.skips_empty
-                and (count := text.skip_empty())
-            ):
-                reader.skip(count)
-            elif not reader.read_line():
-                break
-            elif reader.out.values:
-                yield from reader.take_events()
-        reader.end_text()
-        yield from reader.take_events()
-
-    def _take_block(self, lines: TextLines, chain: BatchChain) -> BatchBlock | None:
-        """Takes the next lines as a block; None if not all are batch lines that continue the chain."""
-        position = lines.position
-        if position < self._next_try or not lines.begins_with(START):
-            return None
-        text = lines.take_block()
-        block = None if text is None else read_plain_batches(text, chain.next_position, chain.last_offset)
-        if text is not None:
-            size = 0 if block is None else block.size
-            lines.end_block(text[size:], position + size)
-        if block is None:
-            self._next_try, self._one_by_one = position + self._one_by_one, min(2 * self._one_by_one, _MOST_ONE_BY_ONE)
-        else:
-            self._one_by_one = _ONE_BY_ONE
-        return block
-
-
-def read_located(lines: Lines, source: str, topic_partition: tuple[str, int] | None) -> Iterator[Located]:
+def read_located(lines: TextLines, source: str, topic_partition: tuple[str, int] | None) -> Iterator[Located]:
     """Yields the events of the text. `topic_partition` applies to files whose path does not contain it.
 
     Folders that Kafka is deleting are left out. The first log directory belongs to the source itself; further ones
@@ -314,7 +116,7 @@ def read_located(lines: Lines, source: str, topic_partition: tuple[str, int] | N
     place: DumpPlace | None = None
     last: DumpPlace | None = None
     first_directory: str | None = None
-    for value in DumpStream(lines, topic):
+    for value in DumpReader(lines, topic):
         if type(value) is FileStart:
             file = value.file
             if (

@@ -14,6 +14,7 @@ from txnlib.core.instants import FIRST_MS, LAST_MS, clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.metadata_records import MetadataRecord
 from txnlib.core.kafka.record_batch import TimestampType
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.wire import optional
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
 from txnlib.core.text.events import (
@@ -26,15 +27,15 @@ from txnlib.core.text.events import (
     Printed,
     TransactionLogText,
     Unreadable,
-    UnreadableReason,
 )
-from txnlib.core.text.lines import Lines
+from txnlib.core.text.lines import TextLines
+from txnlib.core.text.reasons import UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.arrow_schemas import RowList
 from txnlib.readers.batch_rows import record_batches
 from txnlib.readers.decoded_metadata import metadata_log_rows, metadata_row
 from txnlib.readers.decoded_records import entry_row
-from txnlib.readers.text_events import BatchBlock, DumpPlace, Located
+from txnlib.readers.text_events import DumpPlace, Located
 
 _UNKNOWN: Final = -1
 
@@ -61,8 +62,6 @@ class DumpBatchRows:
             self._places.append((place, len(self._gaps)))
         elif self._is_known and type(value) is DumpedBatch:
             self._add_batch(value)
-        elif self._is_known and type(value) is BatchBlock:
-            self._add_block(value.columns)
         return self.end() if len(self._gaps) >= arrow_schemas.ROWS_PER_BATCH else ()
 
     def end(self) -> Iterable[pa.RecordBatch]:
@@ -73,14 +72,6 @@ class DumpBatchRows:
         is_gap_known = self._end_offset >= 0 and batch.has_known_start
         self._gaps.append(batch.base_offset - self._end_offset if is_gap_known else _UNKNOWN)
         self._end_offset = batch.last_offset + 1
-
-    def _add_block(self, columns: Any) -> None:
-        self._fields.frombytes(np.column_stack(columns).tobytes())
-        base, last = columns.base_offset, columns.last_offset
-        gaps = base - np.concatenate([[self._end_offset], last[:-1] + 1])
-        gaps[0] = gaps[0] if self._end_offset >= 0 else _UNKNOWN
-        self._gaps.frombytes(gaps.tobytes())
-        self._end_offset = int(last[-1]) + 1
 
     def _take(self) -> pa.RecordBatch:
         """Returns the rows collected so far as one Arrow batch, and clears them."""
@@ -111,7 +102,7 @@ class _Seen:
         self.end_offset: int | None = None
         self.last_gap_offset: int | None = None
         self.newest_broker_ms: int | None = None
-        self.bytes = self.batches = 0
+        self.bytes = self.batches = self.coordinator_records = 0
         self.unreadable: list[dict[str, Any]] = []
 
     def add_batch(self, batch: DumpedBatch) -> None:
@@ -124,22 +115,6 @@ class _Seen:
         if self.is_stamped(batch) and FIRST_MS <= batch.max_timestamp <= LAST_MS:
             self.newest_broker_ms = max(batch.max_timestamp, self.newest_broker_ms or 0)
 
-    def add_block(self, columns: Any, last: DumpedBatch) -> None:
-        """The same for a block: a `DumpedBatch` of columns, and its last row."""
-        base, ends = columns.base_offset, columns.last_offset + 1
-        self.batches += len(base) - 1
-        before = np.concatenate([[base[0] if self.end_offset is None else self.end_offset], ends[:-1]])
-        gaps = np.flatnonzero(base > before)
-        if len(gaps):
-            self.last_gap_offset = int(base[gaps[-1]])
-        stamps = columns.max_timestamp[self.is_stamped(columns)]
-        stamps = stamps[(stamps >= FIRST_MS) & (stamps <= LAST_MS)]
-        if len(stamps):
-            self.newest_broker_ms = max(int(stamps.max()), self.newest_broker_ms or 0)
-        self._go_on_at(int(base[0]))
-        self.end_offset = int(base[-1])
-        self.add_batch(last)
-
     def _go_on_at(self, offset: int) -> None:
         """Sets `next_offset` of the unreadable ranges before this batch and, for the first batch, the first offset of
         the file."""
@@ -150,14 +125,11 @@ class _Seen:
                 break
             unreadable["next_offset"] = offset
 
-    def is_stamped(self, batch: DumpedBatch) -> Any:
+    def is_stamped(self, batch: DumpedBatch) -> bool:
         """Whether a batch's timestamp is on a broker's clock: markers, LogAppendTime, and everything that only brokers
-        write.
-
-        For a `DumpedBatch` of columns, returns a column.
-        """
-        is_marker = (batch.is_control != 0) & (batch.producer_id >= 0)
-        return is_marker | (batch.timestamp_type == int(TimestampType.LOG_APPEND_TIME)) | self.is_brokers
+        write."""
+        is_marker = batch.is_control and batch.producer_id >= 0
+        return is_marker or batch.timestamp_type == TimestampType.LOG_APPEND_TIME or self.is_brokers
 
     def add_unreadable(self, position: int, length: int, reason: str, sample: str) -> None:
         unreadable = {
@@ -172,6 +144,8 @@ class _Seen:
     def row(self, path: str, end: FileEnd) -> dict[str, Any]:
         """A row of `segments`."""
         place = self.place
+        if not place.is_known and self.coordinator_records:
+            return self._row_as_console(path, end)
         is_elsewhere = place.file.path is None and not place.is_known and not self.batches
         if not place.is_known and not is_elsewhere:
             length, sample = end.position - self.position, place.file.path or ""
@@ -192,6 +166,26 @@ class _Seen:
             "newest_broker_ms": self.newest_broker_ms,
             "unreadable": self.unreadable,
         }
+
+    def _row_as_console(self, path: str, end: FileEnd) -> dict[str, Any]:
+        """A row for coordinator records of a file whose partition is unknown: as console text, which never shows it."""
+        return {
+            "topic": TRANSACTION_STATE_TOPIC,
+            "source": console_source(self.place.source),
+            "path": path,
+            "kind": "console",
+            "bytes": end.position - self.position,
+            "batches": self.coordinator_records,
+            "tail": str(end.tail),
+            "is_decoded": end.is_decoded,
+            "newest_broker_ms": self.newest_broker_ms,
+            "unreadable": self.unreadable,
+        }
+
+
+def console_source(source: str) -> str:
+    """The source of coordinator records without a partition, in a text of this source."""
+    return source.replace("text:", "console:", 1)
 
 
 class DumpSegmentRows:
@@ -218,8 +212,8 @@ class DumpSegmentRows:
             return ()
         elif type(value) is DumpedBatch:
             seen.add_batch(value)
-        elif type(value) is BatchBlock:
-            seen.add_block(value.columns, value.last)
+        elif type(value) is DumpedRecord:
+            seen.coordinator_records += isinstance(value.content, TransactionLogText)
         elif type(value) is FileEnd:
             self._seen = self._elsewhere
             return self._rows.add(seen.row(self._path, value))
@@ -316,13 +310,31 @@ def console_log_rows(source: str, path: str, partition: int | None = None) -> Ro
     def rows_of(printed: Printed) -> Iterable[dict[str, Any]]:
         if type(printed) is not ConsoleRecord:
             return ()
-        row = {
-            **where,
-            "position": next(ordinals),
-            "transactional_id": printed.transactional_id,
-            **entry_row(printed.entry),
-        }
-        return ({**row, "unknown_tags": None},)
+        return (_console_row(where, next(ordinals), printed.transactional_id, printed.entry),)
+
+    return RowList(arrow_schemas.TRANSACTION_LOG, rows_of)
+
+
+def _console_row(
+    where: dict[str, Any], ordinal: int, transactional_id: str, entry: TransactionLogEntry | None
+) -> dict[str, Any]:
+    row = {**where, "position": ordinal, "transactional_id": transactional_id, **entry_row(entry)}
+    return row | {"unknown_tags": None}
+
+
+def dump_console_rows(source: str, path: str) -> RowList[Located]:
+    """The coordinator records of dumped files whose partition is unknown, as those in console text. Columns:
+    `arrow_schemas.TRANSACTION_LOG`."""
+    where = {"topic": TRANSACTION_STATE_TOPIC, "source": console_source(source), "path": path}
+    ordinals = count()
+
+    def rows_of(located: Located) -> Iterable[dict[str, Any]]:
+        place, value = located
+        if type(value) is not DumpedRecord or place is None or place.is_known:
+            return ()
+        if not isinstance(value.content, TransactionLogText):
+            return ()
+        return (_console_row(where, next(ordinals), *value.content),)
 
     return RowList(arrow_schemas.TRANSACTION_LOG, rows_of)
 
@@ -334,7 +346,7 @@ class ConsoleSegmentRow:
     is the newest `txnLastUpdateTimestamp`, which is on the coordinator's clock. `text`: what it is read from.
     """
 
-    def __init__(self, text: Lines, source: str, path: str, partition: int | None = None) -> None:
+    def __init__(self, text: TextLines, source: str, path: str, partition: int | None = None) -> None:
         self._text, self._unreadable = text, list[dict[str, Any]]()
         self._row: dict[str, Any] = {
             "topic": TRANSACTION_STATE_TOPIC,

@@ -48,6 +48,22 @@ HANGING = OpenTransaction(
 )
 
 
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_commands_have_the_names_of_their_version(verdict):
+    row = replace(HANGING, verdict=verdict.value, coordinator_state="PrepareCommit", transactional_id="kafka-x.sh y")
+    plans = [plan(row, version) for version in ("3.5.1", "7.5.0-ccs")]
+    if plans == [None, None]:
+        return
+    apache, confluent = map(commands_of, plans)
+    assert confluent == [command.replace(".sh ", " ", 1) for command in apache]
+    assert not any(command.split()[0].endswith(".sh") for command in confluent)
+
+
+def commands_of(found) -> list[str]:
+    steps = [each.command for each in (*found.before, *found.after)]
+    return [each for each in (found.command, found.command_for_old_brokers, *steps) if each is not None]
+
+
 #: Verdict -> action, if its reason has none of its own.
 BY_VERDICT = {
     "HANGING": "ABORT",

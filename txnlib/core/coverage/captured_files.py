@@ -112,8 +112,8 @@ RAW: Final = "raw"
 TEXT: Final = "text"
 #: Kind of the rows of `segments` for records of one coordinator partition that a console consumer printed.
 PRINTED: Final = "printed"
-#: Reasons for the end of a copy whose log or dump was still being written.
-CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE")
+#: How the reasons begin for the end of a copy whose log or dump was still being written, or cannot be read further.
+CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE", "SIZE_MISMATCH", "HEADER_KEYS", "FILE_NOT_READ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class UnreadableBytes:
 
     @property
     def is_cut(self) -> bool:
-        return self.reason in CUT_REASONS
+        return self.reason.startswith(CUT_REASONS)
 
 
 @dataclass(frozen=True, slots=True)

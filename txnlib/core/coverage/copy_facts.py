@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from txnlib.core.copies import End, highest, is_above, lowest
+from txnlib.core.copies import ENDS_SHORT, End, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import Checkpoints, Extent, broker_of
 from txnlib.core.coverage.leader_epochs import EpochsOfCopy
 from txnlib.core.coverage.leaders import NotedPartition
@@ -89,7 +89,7 @@ class CopyFacts:
 
     @property
     def end(self) -> End:
-        if self.tail == "CORRUPT" or self.is_below_high_watermark or self.is_below_own_checkpoints:
+        if self.tail in ENDS_SHORT or self.is_below_high_watermark or self.is_below_own_checkpoints:
             return End.SHORT
         return End.WHOLE if self.ends_whole and not self.extent.is_printed else End.TORN
 
@@ -120,6 +120,9 @@ def problems_of(copy: CopyFacts) -> Iterator[str]:
         "damaged stretches": extent.harm > 0,
         "unbelievable end": copy.tail == "CORRUPT",
         "ends inside a batch": copy.tail == "TORN",
+        "read only up to contents without a known end (print it again without --print-data-log)": (
+            copy.tail == "UNMEASURED"
+        ),
         "empty, or cut after the first lines of its text": copy.tail == "EMPTY_OR_CUT",
         "ends below the high watermark": copy.is_below_high_watermark,
         "ends below what its own checkpoints note": copy.is_below_own_checkpoints,

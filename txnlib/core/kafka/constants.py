@@ -55,7 +55,24 @@ def is_ahead(epoch: int | None, of: int | None) -> bool:
 _NUMBER: Final = re.compile("[0-9]{1,9}")
 
 
+#: Major version of Confluent Platform -> the version of Kafka in its first release. Each minor one has the next.
+_KAFKA_OF_CONFLUENT: Final = {5: (2, 0), 6: (2, 6), 7: (3, 0), 8: (4, 0)}
+
+
+def is_confluent(kafka_version: str | None) -> bool:
+    """Whether a version is one of Confluent Platform, as its tools print it: `7.5.0-ccs`, or `-ce` of its server."""
+    return re.search(r"-(ccs|ce)\b", kafka_version or "") is not None
+
+
 def is_from(first: tuple[int, int], kafka_version: str | None) -> bool | None:
     """Whether a version is at least `first`, (major, minor); None if unknown."""
     numbers = [int(part) for part in (kafka_version or "").split(".")[:2] if _NUMBER.fullmatch(part)]
-    return None if len(numbers) < 2 else tuple(numbers) >= first
+    if len(numbers) < 2:
+        return None
+    major, minor = numbers
+    if is_confluent(kafka_version):
+        if major not in _KAFKA_OF_CONFLUENT:
+            return None
+        major, earlier = _KAFKA_OF_CONFLUENT[major]
+        minor += earlier
+    return (major, minor) >= first

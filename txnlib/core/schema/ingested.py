@@ -197,9 +197,9 @@ SEGMENTS: Final = Table(
         Column("last_gap_offset", LONG, "Highest base offset that does not follow the batch before it."),
         Column("bytes", LONG, "Bytes of the segment."),
         Column("batches", LONG, "Batches read."),
-        # Preallocated (ZEROS), a text of first lines only (EMPTY_OR_CUT), inside a batch (TORN), or nothing believable
-        # follows (CORRUPT).
-        Column("tail", STRING, "How the segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN or CORRUPT."),
+        # Preallocated (ZEROS), a text of first lines only (EMPTY_OR_CUT), inside a batch (TORN), in contents without a
+        # known end (UNMEASURED), or nothing believable follows (CORRUPT).
+        Column("tail", STRING, "How the segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN, UNMEASURED or CORRUPT."),
         Column("is_decoded", BOOLEAN, "Whether the relevant records were printed or decoded."),
         # Of markers, LogAppendTime batches and coordinator records.
         Column("newest_broker_ms", LONG, "Newest broker-stamped time in the segment."),

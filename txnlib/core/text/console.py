@@ -25,12 +25,12 @@ from txnlib.core.text.events import (
     Printed,
     TransactionLogText,
     Unreadable,
-    UnreadableReason,
     ends_consumer,
     is_chatter,
     sample_of,
 )
-from txnlib.core.text.lines import LONGEST_LINE, LongLine, TextLines
+from txnlib.core.text.lines import BYTE_ORDER_MARK, LONGEST_LINE, LongLine, TextLines
+from txnlib.core.text.reasons import UnreadableReason
 
 #: Number of bytes that decide the form of a text.
 _HEAD_BYTES: Final = 1 << 20
@@ -38,15 +38,15 @@ _LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL
 
 
 def read_console_text(text: TextLines) -> Iterator[Printed]:
-    """The events of console consumer text, in order: records, chatter, unreadable ranges, and the end.
-
-    Positions and lengths are in bytes; the lengths add up to the size of the text. Memory is bounded by the first
-    megabyte or the longest record. Never raises.
-    """
+    """The events, in order. Positions are in the text without what each line carries; lengths add up to its size."""
+    if text.position:
+        yield Chatter(0, len(BYTE_ORDER_MARK))
     head = text.head(_HEAD_BYTES)
-    if size := text.skip_byte_order_mark():
-        yield Chatter(0, size)
-    yield from (read_json_form if _is_json(head[size:]) else read_text_form)(text)
+    if text.form is not None:
+        head = b"".join(line for _position, line in TextLines((head,)))
+        if text.form.says:
+            yield Unreadable(text.position, 0, UnreadableReason.LINE_FORM, text.form.says)
+    yield from (read_json_form if _is_json(head) else read_text_form)(text)
 
 
 def _is_json(head: bytes) -> bool:
@@ -183,7 +183,7 @@ def _read_line(line: bytes) -> TransactionLogText | UnreadableReason | None:
     """What a line reads as by itself; None for white space and chatter."""
     if not line.endswith(b"\n"):
         return UnreadableReason.CUT_LINE
-    body = line[:-2] if line.endswith(b"\r\n") else line[:-1]
+    body = line.rstrip()
     start_of_rest = body.rfind(_REST)
     is_null = body.endswith(NULL)
     if start_of_rest >= 0 and not is_null:
@@ -370,7 +370,7 @@ def read_json_form(text: TextLines) -> Iterator[Printed]:
     out = ConsoleOutput(text.position)
     buffer = bytearray()
     searched = 0
-    for chunk in text.chunks():
+    for chunk in text.chunks() if text.form is None else (line for _position, line in text):
         buffer += chunk
         while start := OBJECT_START.search(buffer, searched):
             _read_element(out, bytes(buffer[: start.start()]), UnreadableReason.BROKEN_LINE)

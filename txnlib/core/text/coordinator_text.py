@@ -24,7 +24,8 @@ from txnlib.core.kafka.transaction_log import VALUE, TopicPartition, Transaction
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, TransactionState
 from txnlib.core.kafka.wire import optional
 from txnlib.core.text.dump_lines import PAYLOAD
-from txnlib.core.text.events import TransactionLogText, UnreadableReason
+from txnlib.core.text.events import TransactionLogText
+from txnlib.core.text.reasons import UnreadableReason
 
 ID_LABEL: Final = b"transaction_metadata::transactionalId="
 _JSON_KEY: Final = b'{"type":'
@@ -34,7 +35,7 @@ DECODED: Final = (ID_LABEL, _JSON_KEY, *UNDECODED)
 
 _DELETE: Final = b"<DELETE>"
 #: On disk, a version and the id's length, two bytes each, precede the id in the key.
-_KEY_OVERHEAD: Final = 4
+KEY_OVERHEAD: Final = 4
 _VALUE: Final = re.compile(
     rb"producerId:(?P<producer_id>-?\d{1,19}),producerEpoch:(?P<producer_epoch>-?\d{1,19}),state=(?P<state>[A-Za-z]+),"
     rb"partitions=\[(?P<partitions>[A-Za-z0-9._,-]*)\],txnLastUpdateTimestamp=(?P<last_update_timestamp_ms>-?\d{1,19}),"
@@ -75,7 +76,7 @@ def read_transaction_log_text(text: bytes, key_size: int | None) -> TransactionL
     if text.startswith(_JSON_KEY):
         return _read_json(text)
     rest = text.removeprefix(ID_LABEL)
-    end = rest.rfind(PAYLOAD) if key_size is None else key_size - _KEY_OVERHEAD
+    end = rest.rfind(PAYLOAD) if key_size is None else key_size - KEY_OVERHEAD
     if len(rest) == len(text) or end <= 0 or not rest.startswith(PAYLOAD, end):
         return None
     transactional_id = rest[:end].decode(errors="replace")
@@ -89,7 +90,7 @@ def read_transaction_log_text(text: bytes, key_size: int | None) -> TransactionL
 
 def shortest_text(key_size: int) -> int:
     """The minimum length of a text, from after `key: `, with a complete payload."""
-    return len(ID_LABEL) + key_size - _KEY_OVERHEAD + len(PAYLOAD + _DELETE)
+    return len(ID_LABEL) + key_size - KEY_OVERHEAD + len(PAYLOAD + _DELETE)
 
 
 def read_printed_value(transactional_id: str, printed: Mapping[str, bytes]) -> TransactionLogEntry | None:

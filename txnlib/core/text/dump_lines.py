@@ -1,7 +1,8 @@
 """Single lines of `kafka-dump-log.sh`, from 2.8 on: a file, a batch, a record or a producer. Fields are found by their
 labels.
 
-A line alone does not show whether it is genuine, because payloads can imitate all of them: `batch_chain` decides.
+A line alone does not show whether it is genuine, because payloads can imitate all of them: `dump_reader` decides.
+White space around a line is of no tool, and is taken off before.
 Kafka: `DumpLogSegments`; docs/rules/formats.md#lines-of-the-dump-tool.
 """
 
@@ -54,9 +55,9 @@ class DumpedFile(NamedTuple):
     snapshot_offset: int | None = None
 
     @property
-    def folder(self) -> str:
-        """The path of its folder; empty if there is none."""
-        return (self.path or "").replace("\\", "/").rpartition("/")[0]
+    def is_index(self) -> bool:
+        """Whether the file is an index of a segment."""
+        return not self.has_batches and self.kind != "snapshot"
 
     @property
     def has_batches(self) -> bool:
@@ -73,11 +74,20 @@ _DIRECTORY: Final = re.compile(
 )
 
 
+#: The key of a ticket, which a folder of pasted text may be named after.
+_TICKET: Final = re.compile(r"[A-Z][A-Z0-9]+-[0-9]+")
+
+
+def is_ticket(folder: str) -> bool:
+    """Whether a folder may be named after a ticket instead of a partition."""
+    return _TICKET.fullmatch(folder) is not None
+
+
 def read_file_line(line: bytes) -> DumpedFile | None:
     """The file in a line `Dumping <path>`, and the fields in its path; None for any other line."""
     if not line.startswith(b"Dumping ") or len(line) > LONGEST_METADATA:
         return None
-    path = line[len(b"Dumping ") :].decode(errors="replace").rstrip("\r\n")
+    path = line[len(b"Dumping ") :].decode(errors="replace").strip()
     parent, _, name = path.replace("\\", "/").rpartition("/")
     log_directory, _, directory = parent.rpartition("/")
     number, _, kind = name.partition(".")
@@ -143,10 +153,14 @@ class DumpedBatch(NamedTuple):
         """Whether it is a control batch of a producer."""
         return self.is_control and self.producer_id >= 0 and self.records_count != 0
 
-    def may_begin_with(self, offset: int) -> bool:
-        """Whether this may be the offset of its first record."""
-        least = self.base_offset if self.magic >= 2 else 0
-        return least <= offset <= self.last_offset and self.records_count != 0
+    @property
+    def is_believable(self) -> bool:
+        """Whether offsets, sequences, count and position can belong to one batch."""
+        delta = self.last_offset - self.base_offset
+        last_sequence = (self.base_sequence + delta) & MAX_SEQUENCE
+        has_right_sequence = self.base_sequence < 0 or (not self.is_control and self.last_sequence == last_sequence)
+        is_in_place = self.base_offset >= 0 and self.last_offset < FAR and 0 <= self.position < FAR
+        return has_right_sequence and is_in_place and delta >= 0 and self.records_count <= delta + 1
 
 
 #: Label of a timestamp -> its type.
@@ -228,11 +242,6 @@ def _layout(labels: tuple[bytes, ...]) -> _LineLayout | None:
     )
 
 
-def looks_like_batch(line: bytes) -> bool:
-    """Whether a line begins like a batch line."""
-    return line.startswith((b"baseOffset: ", b"offset: "))
-
-
 def read_batch_line(line: bytes) -> DumpedBatch | None:
     """The batch in a line `baseOffset: …`, or `offset: … size: …` of formats 0 and 1; None for any other line."""
     if len(line) > LONGEST_METADATA:
@@ -258,25 +267,8 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
         batch = DumpedBatch._make((*numbers, *words, NOT_PRINTED, NOT_PRINTED))
     except (ValueError, KeyError, struct.error):
         return None
-    is_sound = is_believable(batch) and batch.magic in layout.magics and batch.size >= _SMALLEST_SIZES[batch.magic]
+    is_sound = batch.is_believable and batch.magic in layout.magics and batch.size >= _SMALLEST_SIZES[batch.magic]
     return batch if is_sound else None
-
-
-def is_believable(batch: DumpedBatch) -> Any:
-    """Whether offsets, sequences, count and position can belong to one batch. A column for a `DumpedBatch` of
-    columns."""
-    delta = batch.last_offset - batch.base_offset
-    last_sequence = (batch.base_sequence + delta) & MAX_SEQUENCE
-    is_sequence_right = (batch.base_sequence < 0) | ((batch.is_control == 0) & (batch.last_sequence == last_sequence))
-    is_place_right = (
-        (batch.base_offset >= 0) & (batch.last_offset < FAR) & (batch.position >= 0) & (batch.position < FAR)
-    )
-    return (
-        is_sequence_right
-        & is_place_right
-        & (batch.last_offset >= batch.base_offset)
-        & (batch.records_count <= delta + 1)
-    )
 
 
 # ---- Records
@@ -368,15 +360,6 @@ def contents_size(record: RecordLine, contents: bytes) -> int:
     if not key and not contents.startswith(PAYLOAD):
         return NOT_PRINTED
     return key + (len(PAYLOAD) + record.value_size if record.value_size >= 0 else 0)
-
-
-def may_have_contents(line: bytes) -> bool:
-    """Whether a broken line may be part of a record whose contents are printed."""
-    return (
-        KEY in line
-        or PAYLOAD in line
-        or (line.startswith(b"|") and b"] " not in line and not line.rstrip().endswith(b"]"))
-    )
 
 
 def read_marker(contents: bytes) -> tuple[int, int] | None:

@@ -1,36 +1,38 @@
 """Text of `kafka-dump-log.sh`: batches, coordinator records, producers, and unreadable ranges.
 
-Rule 1: the chain of positions decides what is genuine (`batch_chain`). All other text is payload, however perfectly it
-imitates a line. It is measured by the printed sizes where possible (`free_text`).
-Rule 2: text never raises. Text that no tool prints, and text that is truncated or overwritten, becomes an `Unreadable`
-range.
+Rule 1: a dump is a chain. A batch begins at the position where the one before it ends, and its records follow it.
+Rule 2: contents are measured by their printed sizes. Behind contents that do not fit, nothing of the text is read.
+Rule 3: text never raises. Damage becomes an `Unreadable` range, and prose between the lines of a tool costs nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
-from txnlib.core.text.batch_chain import BatchChain, State
+from txnlib.core.kafka.record_batch import TimestampType
+from txnlib.core.text.contents import Measured, is_id_whole, is_one_record, pass_over, read_coordinator_text
 from txnlib.core.text.coordinator_text import (
+    CONTROL_LABELS,
     DECODED,
     METADATA_PAYLOADS,
     UNDECODED,
     read_metadata_text,
     reason_of_undecoded,
 )
-from txnlib.core.text.dump_files import FileReader
+from txnlib.core.text.dump_chain import DumpChain
+from txnlib.core.text.dump_files import FileReader, HeaderKeys
 from txnlib.core.text.dump_lines import (
     KEY,
     NOT_PRINTED,
-    DumpedBatch,
+    PAYLOAD,
     DumpedFile,
     RecordLine,
     contents_of,
     contents_size,
     is_of_old_tool,
-    may_have_contents,
     offset_of,
     read_batch_line,
     read_file_line,
@@ -38,247 +40,278 @@ from txnlib.core.text.dump_lines import (
     read_record_line,
     read_snapshot_line,
 )
-from txnlib.core.text.events import DumpedRecord, UnreadableReason, reason_of, remark_of
-from txnlib.core.text.free_text import OpenText, pass_over, read_coordinator_text
-from txnlib.core.text.lines import LongLine, size_of
+from txnlib.core.text.events import (
+    Dumped,
+    DumpedRecord,
+    Unreadable,
+    is_piece_of_a_line,
+    remark_of,
+)
+from txnlib.core.text.lines import LongLine
+from txnlib.core.text.reasons import UnreadableReason
 
-#: The kinds of lines, by their first words. BARE: of `--skip-record-metadata`; a payload without a key has no bar up to
-#: 4.2.
+#: The kinds of lines, by their first words. BARE: of `--skip-record-metadata`.
 _KIND: Final = re.compile(
-    rb"(?P<RECORD>\| offset: )|(?P<BATCH>baseOffset: |offset: )|(?P<BARE>\| key: |\| payload: | payload:"
-    rb" )|(?P<FILE>Dumping )"
-    rb"|(?P<START>Log starting offset: |Starting offset: )|(?P<PRODUCER>producerId: )|(?P<EMPTY>\n\Z)"
+    rb"(?P<RECORD>\| offset: )|(?P<BATCH>baseOffset: |offset: )|(?P<BARE>\| key: |\| payload: )"
+    rb"|(?P<FILE>Dumping )|(?P<START>Log starting offset: |Starting offset: )|(?P<PRODUCER>producerId: )"
 )
 #: The same without a search.
 _FREQUENT: Final = {b"| offset: ": "RECORD", b"baseOffset": "BATCH"}
-_HEADER_KEYS: Final = b"headerKeys: ["
-_NO_CONTENTS: Final = (b"headerKeys: []\n", b"headerKeys: []\r\n")
-_BARE_KEY: Final = b"| key: "
+#: The same of a record without a key, up to 4.2.
+_BARE_PAYLOAD: Final = b" payload: "
+_HEADER_KEYS: Final = b" headerKeys: ["
+_NO_CONTENTS: Final = _HEADER_KEYS + b"]"
 _OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
 #: Beginnings of lines that may follow a truncated line, in the middle of it.
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
-
-
-def _kind_of(line: bytes) -> str:
-    """The kind of a line; empty if it has none."""
-    match = _KIND.match(line)
-    return (match and match.lastgroup) or ""
+#: Beginnings of lines that no prose has.
+_BEGINNINGS: Final = (b"baseOffset: ", b"| offset: ")
 
 
 class DumpReader(FileReader):
-    """Reads one line after the other: `_ACTIONS` is what it does with each kind of line in each state."""
+    """Reads one line after the other: `_READ` has the method for each kind of line."""
 
-    def read_line(self) -> bool:
-        """Reads the next line; False at the end of the text."""
-        line = self.lines.next()
-        if line is not None:
+    def __iter__(self) -> Iterator[Dumped]:
+        form = self.lines.form
+        if form is not None and form.says:
+            yield Unreadable(0, 0, UnreadableReason.LINE_FORM, form.says)
+        while not self.is_stopped:
+            # Empty lines mean nothing here: they are records of control batches without metadata, or no line of a tool.
+            self.lines.skip_empty()
+            line = self.lines.next()
+            if line is None:
+                break
             self.read(*line)
-        return line is not None
+            if self.out.values:
+                yield from self.take_events()
+        self.end_text()
+        self.header_keys.clear()
+        yield from self.take_events()
 
     def read(self, position: int, line: bytes) -> None:
-        out = self.out
-        out.end = position + (len(line) or size_of(line))
+        text = line.strip()
         if type(line) is LongLine:
-            self.skip_long_line(position, line)
+            self.read_long_line(position, line)
             return
-        elsewhere = out.payload + out.quarantined
-        state = State.OUTSIDE if self.chain is None else self.chain.state
-        action = _ACTIONS[state].get(_FREQUENT.get(line[:10]) or _kind_of(line))
-        if action is not None and action(self, position, line):
-            out.read += out.end - position - (out.payload + out.quarantined - elsewhere)
-        elif state is State.DOUBTED:
-            self.doubt(position, line)
-        else:
-            self.read_other(position, line)
+        if not text:
+            return
+        kind = _FREQUENT.get(text[:10]) or _kind_of(text) or ("BARE" if line.startswith(_BARE_PAYLOAD) else "")
+        self.is_whole = line.endswith(b"\n")
+        read = _READ.get(kind)
+        if read is None or not read(self, position, line.lstrip() if kind == "RECORD" else text):
+            self.read_other(position, line, text)
 
-    @property
-    def skips_empty(self) -> bool:
-        """Whether empty lines mean nothing here: in any tool they do, except in text. There may be millions."""
-        return "EMPTY" in _ACTIONS[self.state]
+    # ---- Batches
 
-    def skip(self, size: int) -> None:
-        """Continues after so many bytes of text that the caller has read."""
-        self.out.read += size
-        self.out.end += size
-
-    def skip_batches(self, last: DumpedBatch, size: int, *, has_records: bool, has_untyped_markers: bool) -> None:
-        """Continues after the lines of batches that the caller has read. `BatchChain.is_plain` says whether it may."""
-        assert self.chain is not None
-        self.out.settle()
-        self.chain.append_all(last, has_records=has_records, has_untyped_markers=has_untyped_markers)
-        self.skip(size)
-
-    # ---- Batches and records
-
-    def read_batch(self, position: int, line: bytes) -> bool:
-        batch, chain = read_batch_line(line), self.chain
+    def read_batch(self, position: int, text: bytes) -> bool:
+        batch, chain = read_batch_line(text), self.chain
         if batch is None:
             return False
         if chain is None or not chain.file.has_batches:
             chain = self.start_file(position, DumpedFile(), next_position=batch.position)
         is_next = chain.continues(batch)
-        if not (is_next and chain.open is None) and not chain.follows(batch, position, self.lines):
-            if not chain.is_left_by(batch):
-                chain.pass_batch(batch)
-                return False
-            chain, is_next = self.start_file(position, DumpedFile()), True
-        elif not is_next and self.before is not None and self.before.has_text and self.before.continues(batch):
-            # The `Dumping` line between the two files may be of a payload.
-            chain = self.start_file(position, DumpedFile())
-        elif chain.open is not None and chain.is_rivalled_at(batch):
-            # Either the `Dumping` line of another file is lost, or a payload leads here.
-            self.doubt_file(position, line, DumpedFile(), chain)
+        if self.header_keys and self.is_hidden(lambda other: other.continues(batch), continues_file=is_next):
             return True
-        is_any_missing = not is_next or chain.lacks_records
-        self.close_text(position)
-        if is_any_missing:
+        if not is_next and batch.position == 0 and chain.first not in (None, batch):
+            # The `Dumping` line of another file is lost.
+            chain, is_next = self.start_file(position, DumpedFile()), True
+        elif not is_next and not chain.is_resumed_by(batch):
+            self.unreadable(position, text, UnreadableReason.OUT_OF_CHAIN)
+            return True
+        if not is_next or chain.lacks_records:
             self.out.missing(position)
-        if self.out.pending is not None or self.out.ranges:
-            self.out.settle()
-        chain.append(batch, is_cut=not line.endswith(b"\n"))
+            # A part of lost contents may imitate what follows, so that it is not believed.
+            chain.is_doubted |= self.prints_contents
+        if chain.is_doubted:
+            self.unreadable(position, text, UnreadableReason.OUT_OF_CHAIN)
+            chain.append(batch)
+            return True
+        self.out.settle()
+        chain.append(batch)
+        chain.is_torn = not self.is_whole
         if not batch.is_valid:
-            self.out.unreadable(position, line, UnreadableReason.CRC_MISMATCH)
+            self.unreadable(position, text, UnreadableReason.CRC_MISMATCH)
         elif batch.is_control:
             self.out.pending = batch
         else:
             self.out.values.append(batch)
         return True
 
+    # ---- Records
+
     def read_record(self, position: int, line: bytes) -> bool:
-        chain = self.chain
-        if chain is None or chain.batch is None or not chain.batch.is_valid or chain.is_bare:
-            return False
-        offset = offset_of(line)
-        if not chain.holds(offset) or (chain.open is not None and chain.open.is_unfinished):
-            return False
+        """A record's line from its bar on, and its contents, whether or not the record belongs to the batch above."""
+        chain, offset = self.chain, offset_of(line)
+        has_contents = KEY in line or PAYLOAD in line
+        is_own = chain is not None and chain.holds(offset) and not (chain.is_control and has_contents)
+        if self.header_keys and self.is_hidden(lambda other: other.holds(offset), continues_file=is_own):
+            return True
+        own, text = chain if is_own else None, line.rstrip()
         # Contents can end with the same text.
-        has_no_contents = line.endswith(_NO_CONTENTS) and line.find(_HEADER_KEYS) > len(line) - len(_HEADER_KEYS) - 4
-        if has_no_contents and chain.expects_decoded and not chain.batch.is_control:
-            self.out.unreadable(position, line, UnreadableReason.UNDECODABLE_RECORD)
-        elif chain.batch.is_control or not has_no_contents or (not chain.is_deep and b" keysize: " in line):
+        has_no_text = text.endswith(_NO_CONTENTS) and text.find(_NO_CONTENTS[:-1]) == len(text) - len(_NO_CONTENTS)
+        if has_no_text and own is not None and not own.is_control:
+            if own.expects_decoded:
+                self.unreadable(position, text, UnreadableReason.UNDECODABLE_RECORD)
+        else:
             record = read_record_line(line)
-            if record is None or record.timestamp_type != chain.batch.timestamp_type:
+            if record is None:
                 return False
-            if chain.batch.magic >= 2 and not record.has_header_keys:
+            own = own if own is not None and self._is_alike(position, record, own) else None
+            if not self._read_text(position, record, own):
                 return False
-            if not self.read_text(position, record, chain, chain.batch):
-                return False
-            if not line.endswith(b"\n"):
-                chain.tear()
+        if self.is_stopped:
+            return True
+        if own is None:
+            self._skip_record(position, text)
+        else:
+            self._take_record(position, text, own, offset)
+        return True
+
+    def _skip_record(self, position: int, text: bytes) -> None:
+        """Reports a record that is not of the batch above."""
+        chain, reason = self.chain, UnreadableReason.OUT_OF_CHAIN
+        if chain is not None and chain.batch is not None and not chain.batch.is_valid:
+            reason = UnreadableReason.CRC_MISMATCH
+        if chain is not None and not self.is_whole:
+            chain.is_torn, reason = True, UnreadableReason.CUT_LINE
+        self.unreadable(position, text, reason)
+
+    def _take_record(self, position: int, text: bytes, chain: DumpChain, offset: int) -> None:
+        chain.is_torn |= not self.is_whole
         if not chain.is_deep and chain.has_lost_records:
             self.out.missing(position)
         chain.take_record(offset)
-        if self.out.pending is not None or self.out.ranges:
-            self.out.settle()
+        if chain.is_doubted:
+            self.unreadable(position, text, UnreadableReason.OUT_OF_CHAIN)
+            return
+        self.out.settle()
+        if _HEADER_KEYS in text and _NO_CONTENTS not in text:
+            number = self.yielded + len(self.out.values)
+            self.header_keys.append(HeaderKeys(self.lines.position, replace(chain), number))
+
+    def _is_alike(self, position: int, record: RecordLine, chain: DumpChain) -> bool:
+        """Whether a record may be of its batch, by type and time of its timestamp."""
+        batch = chain.batch
+        assert batch is not None
+        if record.timestamp_type != batch.timestamp_type or (batch.magic >= 2 and not record.has_header_keys):
+            return False
+        is_timed = chain.is_coordinator and batch.timestamp_type == TimestampType.CREATE_TIME
+        if is_timed and batch.records_count == 1 and record.timestamp != batch.max_timestamp:
+            self.out.unreadable(position, 0, UnreadableReason.TIMES_DIFFER)
         return True
 
-    def read_text(self, position: int, record: RecordLine, chain: BatchChain, batch: DumpedBatch) -> bool:
-        """Reads the text after a record's metadata: a marker, a coordinator record, or contents to skip."""
-        text_open: OpenText | None = None
+    def _read_text(self, position: int, record: RecordLine, chain: DumpChain | None) -> bool:
+        """Reads the text after a record's metadata: a marker, a decoded record, or contents to pass over.
+
+        `chain`: that of the record's batch; None if there is none. False if the line is broken.
+        """
+        is_cut = not self.is_whole
         for contents in contents_of(record):
-            if chain.holds_metadata and (batch.is_control or contents.startswith(METADATA_PAYLOADS)):
-                self.read_metadata_record(position, record.offset, record.timestamp, contents, batch)
-                if not batch.is_control:
-                    return True
-            if batch.is_control:
-                marker = read_marker(contents)
-                if marker is not None and self.out.pending is not None:
-                    self.out.pending = self.out.pending._replace(control_type=marker[0], coordinator_epoch=marker[1])
-                return marker is not None
+            if chain is not None and chain.is_control:
+                return self._read_control_record(position, record, contents, chain)
+            if not contents.strip():
+                return True
+            if contents.startswith((b" endTxnMarker: ", b" controlType: ", *CONTROL_LABELS)):
+                # Of a batch whose line is lost.
+                return record.is_alone
+            if chain is not None and chain.holds_metadata and contents.startswith(METADATA_PAYLOADS):
+                self._read_metadata_record(position, record.offset, record.timestamp, contents, chain)
+                return True
             text = contents.removeprefix(KEY)
-            if chain.may_hold_coordinator_records and len(text) < len(contents) and text.startswith(DECODED):
-                self.read_coordinator_record(
-                    position, record.offset, record.timestamp, text, record.key_size, chain, batch
-                )
+            is_decoded = len(text) < len(contents) and text.startswith(DECODED)
+            if is_decoded and chain is not None and chain.may_hold_coordinator_records:
+                self._read_coordinator_record(position, record.offset, record.timestamp, text, record.key_size, chain)
                 return True
             size = contents_size(record, contents)
-            if chain.expects_decoded and (size >= 0 or not contents.strip()):
-                break
-            if size >= 0:
-                chain.take_text()
-                passed = pass_over(self.lines, contents, size)
-                if passed is not None:
-                    self.out.end += passed[0]
-                    self.out.payload += passed[0]
-                    self.note_payload(passed[1])
-                    return True
-                if text_open is None and record.is_alone and not (chain.open is not None and chain.open.is_list):
-                    text_open = OpenText(self.out.end, contents, size)
-            elif record.is_alone:
-                # No header keys, so that no other text is possible here.
-                return not contents.strip()
-        chain.open_text(text_open or self.text_after(record, chain))
+            extent = Measured.UNKNOWN if size < 0 else pass_over(self.lines, contents, size, self._may_follow)
+            if extent is Measured.WHOLE:
+                if chain is not None and chain.expects_decoded:
+                    self.unreadable(position, record.text, UnreadableReason.UNDECODABLE_RECORD)
+                else:
+                    self.prints_contents = True
+                return True
+            if is_decoded and is_one_record(self.lines, text, record.key_size):
+                # A decoder for coordinators printed a record of another topic.
+                return True
+            is_cut |= extent is Measured.CUT
+        if record.is_alone and not record.text.removeprefix(b"]").startswith((KEY, PAYLOAD)):
+            # Neither contents nor header keys, so that nothing can go on.
+            return False
+        self.stop(position, record.text, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.SIZE_MISMATCH)
         return True
 
-    def text_after(self, record: RecordLine, chain: BatchChain) -> OpenText:
-        """The text after a record line without contents to measure. Header keys are free text, too, without a printed
-        size."""
-        if not chain.expects_decoded:
-            return OpenText(self.out.end, record.text, is_list=record.has_header_keys)
-        self.out.unreadable(self.out.end - len(record.text), record.text, UnreadableReason.UNDECODABLE_RECORD)
-        return OpenText(self.out.end, is_damage=True)
+    def _may_follow(self, line: bytes) -> bool:
+        """Whether a line looks like the next one of the chain."""
+        text, chain = line.strip(), self.chain
+        if text.startswith(b"| offset: "):
+            return chain is not None and chain.holds(offset_of(text))
+        batch = read_batch_line(text)
+        if batch is not None:
+            return chain is None or chain.continues(batch)
+        return read_file_line(text) is not None or (bool(text) and remark_of(text) is not None)
 
-    def read_bare_record(self, position: int, line: bytes) -> bool:
+    def _read_control_record(self, position: int, record: RecordLine, contents: bytes, chain: DumpChain) -> bool:
+        if chain.holds_metadata:
+            self._read_metadata_record(position, record.offset, record.timestamp, contents, chain)
+        marker = read_marker(contents)
+        if marker is not None and self.out.pending is not None:
+            self.out.pending = self.out.pending._replace(control_type=marker[0], coordinator_epoch=marker[1])
+        return marker is not None
+
+    def read_bare_record(self, position: int, text: bytes) -> bool:
         """A line of `--skip-record-metadata`."""
         chain = self.chain
         offset = None if chain is None else chain.next_bare_offset()
         if chain is None or chain.batch is None or offset is None:
             return False
-        batch, text = chain.batch, line.removeprefix(_BARE_KEY)
-        if chain.may_hold_coordinator_records and len(text) < len(line) and text.startswith(DECODED):
-            timestamp = batch.max_timestamp if batch.records_count == 1 else NOT_PRINTED
-            self.read_coordinator_record(position, offset, timestamp, text, NOT_PRINTED, chain, batch)
-        elif chain.holds_metadata and (payload := line.removeprefix(b"|")).startswith(METADATA_PAYLOADS):
-            self.read_metadata_record(position, offset, batch.max_timestamp, payload, batch)
+        contents = b" " + text.removeprefix(b"| ")
+        decoded = contents.removeprefix(KEY)
+        timestamp = chain.batch.max_timestamp if chain.batch.records_count == 1 else NOT_PRINTED
+        if chain.may_hold_coordinator_records and len(decoded) < len(contents) and decoded.startswith(DECODED):
+            self._read_coordinator_record(position, offset, timestamp, decoded + b"\n", NOT_PRINTED, chain)
+        elif chain.holds_metadata and contents.startswith(METADATA_PAYLOADS):
+            self._read_metadata_record(position, offset, chain.batch.max_timestamp, contents + b"\n", chain)
         else:
-            chain.open_text(OpenText(self.out.end))
+            self.stop(position, text, UnreadableReason.SIZE_MISMATCH)
         chain.take_bare_record()
         return True
 
-    def read_coordinator_record(
-        self,
-        position: int,
-        offset: int,
-        timestamp: int,
-        text: bytes,
-        key_size: int,
-        chain: BatchChain,
-        batch: DumpedBatch,
+    def _read_coordinator_record(
+        self, position: int, offset: int, timestamp: int, text: bytes, key_size: int, chain: DumpChain
     ) -> None:
+        assert chain.batch is not None
         is_undecoded = text.startswith(UNDECODED)
         decoded = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
-        if not chain.take_decoded():
-            self.out.missing(position)
-        if decoded is not None:
-            record, length = decoded
-            self.out.end += length
-            place = offset, timestamp, batch.partition_leader_epoch, batch.position
-            self.out.values.append(DumpedRecord(*place, record))
-            return
-        if not is_undecoded:
-            chain.open_text(OpenText(self.out.end, is_damage=True))
-        self.out.unreadable(
-            position, text, reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE
-        )
+        chain.has_decoded_records = True
+        if decoded is None and not is_undecoded and not is_id_whole(text, key_size):
+            is_cut = not text.endswith(b"\n")
+            self.stop(position, text, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.SIZE_MISMATCH)
+        elif decoded is None:
+            reason = reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE
+            self.unreadable(position, text, reason)
+        elif not chain.is_doubted:
+            place = offset, timestamp, chain.batch.partition_leader_epoch, chain.batch.position
+            self.out.settle()
+            self.out.values.append(DumpedRecord(*place, decoded))
 
-    def read_metadata_record(
-        self, position: int, offset: int, timestamp: int, contents: bytes, batch: DumpedBatch
+    def _read_metadata_record(
+        self, position: int, offset: int, timestamp: int, contents: bytes, chain: DumpChain
     ) -> None:
         """Reads a record of `__cluster_metadata`, which the tool prints on one line."""
-        decoded = read_metadata_text(contents, is_control=batch.is_control)
+        assert chain.batch is not None
+        decoded = read_metadata_text(contents, is_control=chain.is_control)
         if decoded is not None:
-            place = offset, timestamp, batch.partition_leader_epoch, batch.position
+            place = offset, timestamp, chain.batch.partition_leader_epoch, chain.batch.position
             self.out.values.append(DumpedRecord(*place, decoded))
-        elif not batch.is_control:
+        elif not chain.is_control:
             reason = UnreadableReason.UNDECODABLE_RECORD if contents.endswith(b"\n") else UnreadableReason.CUT_LINE
-            self.out.unreadable(position, contents, reason)
+            self.unreadable(position, contents, reason)
 
-    def read_snapshot_entry(self, position: int, line: bytes) -> bool:
-        """A line without its line end does not count, because its last number may be truncated."""
-        if not line.endswith(b"\n") or (self.chain is not None and self.chain.file.has_batches):
-            return False
-        entry = read_snapshot_line(line)
-        if entry is None:
+    def read_producer(self, position: int, text: bytes) -> bool:
+        """A line of a `.snapshot` file."""
+        # The last number of a line without its end may be truncated.
+        entry = read_snapshot_line(text) if self.is_whole else None
+        if entry is None or (self.chain is not None and self.chain.file.has_batches):
             return False
         if self.chain is None:
             self.start_file(position, DumpedFile(kind="snapshot"))
@@ -286,82 +319,77 @@ class DumpReader(FileReader):
         self.out.values.append(entry)
         return True
 
-    # ---- Other lines: messages of the tool, payload, or damage
+    # ---- Other lines: messages of the tool, prose, or damage
 
-    def skip_long_line(self, position: int, line: LongLine) -> None:
-        """Reports a line that is too long. If it may be part of contents, the next lines may be, too."""
-        self.out.unreadable(position, line.head, UnreadableReason.LINE_TOO_LONG, line.size)
+    def read_long_line(self, position: int, line: LongLine) -> None:
+        """If a line that is too long may have contents, the next lines may be a part of them."""
+        if self.prints_contents or any(label in line.head for label in (KEY, PAYLOAD, _HEADER_KEYS)):
+            self.stop(position, line.head, UnreadableReason.LINE_TOO_LONG)
+        else:
+            self.unreadable(position, line.head, UnreadableReason.LINE_TOO_LONG)
+
+    def read_other(self, position: int, line: bytes, text: bytes) -> None:
         chain = self.chain
-        if chain is not None and chain.doubted is None and (chain.has_text or may_have_contents(line.head)):
-            chain.open_text(OpenText(self.out.end, is_damage=True))
-
-    def read_other(self, position: int, line: bytes) -> None:
-        chain = self.chain or BatchChain(DumpedFile())
-        remark = remark_of(line)
-        chain.take_remark(remark, line)
-        if chain.open is not None:
-            if chain.open.is_damage:
-                self.out.unreadable(
-                    position, line, UnreadableReason.OLD_TOOL if is_of_old_tool(line) else UnreadableReason.BROKEN_LINE
-                )
-            else:
-                chain.open.add(line)
-                self.out.payload += len(line)
-            return
-        is_of_index = not chain.file.has_batches and chain.file.kind != "snapshot" and line.startswith(_OF_INDEXES)
+        remark = remark_of(text)
+        if chain is not None:
+            chain.take_remark(remark, text)
+        is_of_index = chain is not None and chain.file.is_index and text.startswith(_OF_INDEXES)
         if remark is not None or is_of_index:
-            self.out.read += len(line)
             return
+        is_whole = self.is_whole
+        is_piece = text.startswith(_BEGINNINGS) or is_piece_of_a_line(text) or (not is_whole and _may_begin(text))
+        is_piece |= chain is not None and chain.file.kind == "snapshot" and text.startswith(b"producerId: ")
+        if is_piece and self._read_line_behind(position, line, text):
+            return
+        if not is_piece:
+            self.unreadable(position, text, UnreadableReason.NOT_DUMP_TEXT)
+            return
+        if chain is not None and not is_whole:
+            chain.is_torn = True
+        may_go_on = text.startswith(b"|") or is_of_old_tool(text)
+        if may_go_on and (KEY in text or PAYLOAD in text or _is_open(text)):
+            self.stop(position, text, _reason_of(text, is_whole=is_whole))
+        else:
+            self.unreadable(position, text, _reason_of(text, is_whole=is_whole))
+
+    def _read_line_behind(self, position: int, line: bytes, text: bytes) -> bool:
+        """Reads the line that follows a truncated one on the same line; False if there is none."""
         for start, read in _STARTS.items():
             index = line.rfind(start, 1)
-            rest = line[index:]
-            if index > 0 and read(rest):
-                self.out.unreadable(position, line[:index], UnreadableReason.BROKEN_LINE, index)
-                self.read(position + index, rest)
-                return
-        if not line.endswith(b"\n"):
-            chain.tear()
-        is_of_invalid = chain.batch is not None and not chain.batch.is_valid
-        reason = UnreadableReason.CRC_MISMATCH if is_of_invalid else reason_of(line)
-        is_measured = line.startswith(b"| offset: ") and self.pass_contents(line)
-        may_be_of_text = chain.may_be_in_text or reason is not UnreadableReason.NOT_DUMP_TEXT or line.startswith(b"|")
-        self.out.unreadable(position, line, reason)
-        if not is_measured and may_be_of_text and (chain.has_text or may_have_contents(line)):
-            # The next lines may be the rest of a payload whose beginning is lost.
-            chain.open_text(OpenText(self.out.end, is_damage=True))
-
-    def pass_contents(self, line: bytes) -> bool:
-        """Skips the contents of a record that is not part of the batch, over several lines; False if they cannot be
-        measured."""
-        record = read_record_line(line)
-        for contents in () if record is None else contents_of(record):
-            size = contents_size(record, contents) if record is not None else NOT_PRINTED
-            passed = pass_over(self.lines, contents, size) if size >= 0 else None
-            if passed is not None:
-                self.out.end += passed[0]
-                return True
-            if size < 0 and not contents.strip() and contents.endswith(b"\n"):
+            if line[:index].strip() and index > 0 and read(line[index:]):
+                self.out.unreadable(position, index, UnreadableReason.BROKEN_LINE, text)
+                self.read(position + index, line[index:])
                 return True
         return False
 
 
-Action = Callable[[DumpReader, int, bytes], bool]
-_OF_LOG: Final[Mapping[str, Action]] = {
+def _kind_of(text: bytes) -> str:
+    """The kind of a line; empty if it has none."""
+    match = _KIND.match(text)
+    return (match and match.lastgroup) or ""
+
+
+def _may_begin(text: bytes) -> bool:
+    """Whether this may be the beginning of a line of the tool."""
+    return any(start.startswith(text) for start in (*_STARTS, b"offset: ", b"producerId: ", b"Log starting offset: "))
+
+
+def _is_open(text: bytes) -> bool:
+    """Whether a broken record line may end inside its header keys."""
+    return _HEADER_KEYS in text and not text.endswith(b"]")
+
+
+def _reason_of(text: bytes, *, is_whole: bool) -> UnreadableReason:
+    if not is_whole:
+        return UnreadableReason.CUT_LINE
+    return UnreadableReason.OLD_TOOL if is_of_old_tool(text) else UnreadableReason.BROKEN_LINE
+
+
+_READ: Final[Mapping[str, Callable[[DumpReader, int, bytes], bool]]] = {
     "FILE": DumpReader.read_file,
     "START": DumpReader.read_starting_offset,
     "BATCH": DumpReader.read_batch,
-}
-_RECORDS: Final[Mapping[str, Action]] = {"RECORD": DumpReader.read_record, "BARE": DumpReader.read_bare_record}
-_PRODUCERS: Final[Mapping[str, Action]] = {"PRODUCER": DumpReader.read_snapshot_entry}
-_EMPTY: Final[Mapping[str, Action]] = {"EMPTY": lambda _reader, _position, _line: True}
-#: What to do with a line, by what may come next and by the kind of line. An action returns whether the line is what it
-#: looks like. Otherwise, and where there is no action, the line is a message of the tool, payload, or damage; or in
-#: doubt with its file.
-_ACTIONS: Final[Mapping[State, Mapping[str, Action]]] = {
-    State.OUTSIDE: {**_OF_LOG, **_PRODUCERS, **_EMPTY},
-    State.TABLE: {**_OF_LOG, **_PRODUCERS, **_EMPTY},
-    State.LOG: {**_OF_LOG, **_EMPTY},
-    State.BATCH: {**_OF_LOG, **_RECORDS, **_EMPTY},
-    State.TEXT: {**_OF_LOG, **_RECORDS, **_PRODUCERS},
-    State.DOUBTED: {"FILE": DumpReader.read_file_in_doubt},
+    "RECORD": DumpReader.read_record,
+    "BARE": DumpReader.read_bare_record,
+    "PRODUCER": DumpReader.read_producer,
 }

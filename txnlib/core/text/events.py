@@ -12,61 +12,8 @@ from txnlib.core.text.dump_lines import (
     DumpedBatch,
     DumpedFile,
     DumpedSnapshotEntry,
-    is_of_old_tool,
-    read_batch_line,
-    read_record_line,
 )
-
-
-class UnreadableReason(StrEnum):
-    #: Text that no tool prints; nothing is missing around it.
-    NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
-    #: A part of a line, or a line with other text in its middle.
-    BROKEN_LINE = "BROKEN_LINE"
-    #: A line in a form that only tools before 2.8 print.
-    OLD_TOOL = "OLD_TOOL: printed by a tool before Kafka 2.8"
-    #: A line above the limit, or what is left of a console record above it. No part of it is read.
-    LINE_TOO_LONG = "LINE_TOO_LONG: more than 16 MiB"
-    #: The last line of the text, without its end.
-    CUT_LINE = "CUT_LINE"
-    #: A batch that the tool calls invalid, with its records.
-    CRC_MISMATCH = "CRC_MISMATCH"
-    #: A line that does not follow from the lines before it; with length 0, the position of missing lines.
-    OUT_OF_CHAIN = "OUT_OF_CHAIN"
-    #: A coordinator record with a key of a version that Kafka skips, too.
-    UNKNOWN_KEY_VERSION = "UNKNOWN_KEY_VERSION"
-    #: A coordinator record with a value of a version that the tool does not know.
-    UNKNOWN_VALUE_VERSION = "UNKNOWN_VALUE_VERSION"
-    #: A coordinator record that the tool or this reader could not decode.
-    UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
-    #: Ambiguous text of a console consumer: one record or several, or a record with or without the text before it.
-    AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD"
-    #: Contents over several lines whose end differs from the printed sizes. They may hide further lines.
-    SIZE_MISMATCH = "SIZE_MISMATCH"
-    #: A `Dumping` line in a payload, as the lines after it prove; length 0.
-    DUMPING_LINE_IN_PAYLOAD = "DUMPING_LINE_IN_PAYLOAD"
-    #: A `Dumping` line that may be in a payload, with all lines up to the next; length 0 if the file before it is in
-    #: doubt.
-    DUMPING_LINE_IN_DOUBT = "DUMPING_LINE_IN_DOUBT"
-    #: Compressed text that is truncated or damaged. An unknown number of bytes after it is lost.
-    CANNOT_UNPACK = "CANNOT_UNPACK: cut or damaged from this position in the unpacked text on"
-    #: The text is shorter than when the capture was listed; length 0, because the lost content is unknown.
-    FILE_SHRANK = "FILE_SHRANK: the text ends here, before the size that it had"
-    #: A whole file whose path does not contain its partition.
-    TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
-
-
-#: Reasons that, at the end of a file, do not mean that the file is incomplete.
-HARMLESS_AT_THE_END: Final = frozenset(
-    {
-        UnreadableReason.NOT_DUMP_TEXT,
-        UnreadableReason.CUT_LINE,
-        UnreadableReason.UNKNOWN_KEY_VERSION,
-        UnreadableReason.UNKNOWN_VALUE_VERSION,
-        UnreadableReason.UNDECODABLE_RECORD,
-        UnreadableReason.DUMPING_LINE_IN_PAYLOAD,
-    }
-)
+from txnlib.core.text.reasons import UnreadableReason
 
 
 class DumpTail(StrEnum):
@@ -78,6 +25,8 @@ class DumpTail(StrEnum):
     EMPTY_OR_CUT = "EMPTY_OR_CUT"
     #: Inside a batch or record, as the tool says, or because the text itself is truncated.
     TORN = "TORN"
+    #: In contents without a known end: what follows of the file is not read.
+    UNMEASURED = "UNMEASURED"
     #: The tool gave up, or nothing believable follows.
     CORRUPT = "CORRUPT"
 
@@ -185,18 +134,22 @@ class Remark(Enum):
 
 _TORN: Final = re.compile(rb"Found \d+ invalid bytes at the end of ")
 _EXCEPTION: Final = re.compile(
-    rb'Exception in thread "|Caused by: |\tat |\t\.\.\. |Found record size |[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b'
+    rb'Exception in thread "|Caused by: |at [\w$.<>/]+\(|\.\.\. \d+ more|Found record size '
+    rb"|[a-z]\w*(\.\w+)+(\$\w+)?(Exception|Error)\b"
 )
 #: Output of a tool, to stdout or stderr, without anything that an audit needs
 #: (docs/rules/formats.md#messages-of-the-tools).
 _HARMLESS: Final = re.compile(
     rb"\s*$|(Log s|S)tarting offset: |Snapshot end offset: |KRaft bootstrap snapshot|\S+ is deprecated\. Please use "
-    rb"|Non-consecutive offsets in |  -?\d+ is followed by \d+|Mismatches in :|  Index offset: |  Index timestamp: "
+    rb"|Non-consecutive offsets in |-?\d+ is followed by \d+|Mismatches in :|Index offset: |Index timestamp: "
     rb"|Found (timestamp mismatch|out of order timestamp) in :|The following indexed offsets are not found in the log"
     rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
 )
+#: Three fields of the tool one after the other, or what ends a record's metadata.
 _PIECE_OF_A_LINE: Final = re.compile(
-    rb"(ffset|ize|equence|poch|Keys|arker|alid|Time|crc|osition|agic|ntrol|onal|codec): "
+    rb"((baseOffset|lastOffset|offset|count|baseSequence|lastSequence|sequence|producerId|producerEpoch|position|size"
+    rb"|partitionLeaderEpoch|coordinatorEpoch|isTransactional|isControl|deleteHorizonMs|CreateTime|LogAppendTime|magic"
+    rb"|compresscodec|crc|is[vV]alid|key[sS]ize|value[sS]ize|endTxnMarker): \S+\s*){3}| headerKeys: \["
 )
 
 
@@ -209,15 +162,9 @@ def remark_of(line: bytes) -> Remark | None:
     return Remark.ENDED_EARLY if _EXCEPTION.match(line) else None
 
 
-def reason_of(line: bytes) -> UnreadableReason:
-    """What is wrong with a line that is not genuine."""
-    if not line.endswith(b"\n"):
-        return UnreadableReason.CUT_LINE
-    if read_batch_line(line) or read_record_line(line):
-        return UnreadableReason.OUT_OF_CHAIN
-    if is_of_old_tool(line):
-        return UnreadableReason.OLD_TOOL
-    return UnreadableReason.BROKEN_LINE if _PIECE_OF_A_LINE.search(line) else UnreadableReason.NOT_DUMP_TEXT
+def is_piece_of_a_line(text: bytes) -> bool:
+    """Whether a line contains a part of a batch or record line, as no prose does."""
+    return _PIECE_OF_A_LINE.search(text) is not None
 
 
 # ---- Messages of a console consumer, its shell and its loggers

@@ -1,13 +1,13 @@
-"""Lines of a text in bounded memory: one by one, ahead, or in blocks."""
+"""Lines of a text in bounded memory, without what each line carries."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from typing import Final, Self
 
-from txnlib.core.text.events import UnreadableReason
+from txnlib.core.text.line_forms import LineForm, find_form
+from txnlib.core.text.reasons import UnreadableReason
 
 #: The position of a line in the text, and the line with its line end.
 Line = tuple[int, bytes]
@@ -21,11 +21,10 @@ LONGEST_LINE: Final = 1 << 24
 HEAD_BYTES: Final = 4_096
 #: Number of bytes of text to take at once.
 CHUNK_BYTES: Final = 1 << 20
-#: Limits of the look-ahead: number of lines, and their total size in bytes.
-_LINES_AHEAD: Final = 200_000
-_BYTES_AHEAD: Final = 1 << 26
-#: Most bytes of lines to take back into a block.
-_MOST_TAKEN_BACK: Final = 4 << 20
+#: Number of bytes in which to look for what stands around each line.
+_FORM_BYTES: Final = 65_536
+#: Longest run of zero bytes in a text. A preallocated or sparse file may have gigabytes of them.
+_MOST_ZEROS: Final = 1 << 20
 
 
 class LongLine(bytes):
@@ -42,68 +41,42 @@ class LongLine(bytes):
         return line
 
 
-def size_of(line: bytes) -> int:
-    """The size of a line in bytes."""
-    return line.size if type(line) is LongLine else len(line)
+class TextLines:
+    """The lines of a text that comes in chunks.
 
+    Keeps at most a line and a few chunks in memory, besides lines that were given back.
+    A line of more than `longest` bytes becomes a `LongLine`. `form`: what was taken off each line.
+    """
 
-class Lines:
-    """Lines with look-ahead. `text`: what they are from; it may say by an attribute `problem` why it is incomplete."""
-
-    def __init__(self, lines: Iterable[Line], text: object = None) -> None:
-        self._lines, self._text = iter(lines), text
-        #: Lines that were looked at but not read yet.
-        self.held: deque[Line] = deque()
-        #: Number of bytes of lines searched for the end of contents without success.
-        self.in_vain = 0
+    def __init__(self, chunks: Iterable[bytes], *, longest: int = LONGEST_LINE) -> None:
+        self._source, self._longest = chunks, longest
+        #: The text ends before a run of so many zero bytes.
+        self._zeros = 0
+        self._chunks = self._without_zeros(iter(chunks))
+        self._unread = b""
+        while len(self._unread) < _FORM_BYTES and (chunk := next(self._chunks, b"")):
+            self._unread += chunk
+        #: Position of the next line.
+        self._position = len(BYTE_ORDER_MARK) if self._unread.startswith(BYTE_ORDER_MARK) else 0
+        self._unread = self._unread[self._position :]
+        self.form: LineForm | None = find_form(self._unread[:_FORM_BYTES])
+        #: Lines that were given back; and the text after them: pieces of complete lines or a long one, the rest of a
+        #: chunk, and the beginning of one more line.
+        self._held: deque[Line] = deque()
+        self._of_piece: deque[bytes] = deque()
+        self._pieces: deque[bytes] = deque()
+        self._beginning, self._beginning_size = bytearray(), 0
 
     @property
     def problem(self) -> UnreadableReason | None:
         """Why the text is incomplete; None if it is complete. Ask after the last line."""
-        problem: UnreadableReason | None = getattr(self._text, "problem", None)
-        return problem
+        problem: UnreadableReason | None = getattr(self._source, "problem", None)
+        return UnreadableReason.ZERO_BYTES if self._zeros > _MOST_ZEROS else problem
 
-    def __iter__(self) -> Iterator[Line]:
-        return iter(self.next, None)
-
-    def next(self) -> Line | None:
-        """The next line; None at the end of the text."""
-        return self.held.popleft() if self.held else next(self._lines, None)
-
-    def give_back(self, lines: list[Line]) -> None:
-        """Puts lines back in front, in order."""
-        self.held.extendleft(reversed(lines))
-
-    def ahead(self) -> Generator[Line, None, None]:
-        """Iterates over the next lines without reading them. Close it when done."""
-        seen: list[Line] = []
-        size = 0
-        try:
-            while len(seen) < _LINES_AHEAD and size < _BYTES_AHEAD and (line := self.next()) is not None:
-                seen.append(line)
-                size += len(line[1])
-                yield line
-        finally:
-            self.give_back(seen)
-
-
-class TextLines(Lines):
-    """The lines of a text that comes in chunks. Keeps at most a line and a few chunks in memory, besides lines that are
-    held.
-
-    A line of more than `longest` bytes becomes a `LongLine`.
-    """
-
-    def __init__(self, chunks: Iterable[bytes], *, longest: int = LONGEST_LINE) -> None:
-        super().__init__(self._split(), chunks)
-        self._chunks, self._longest = iter(chunks), longest
-        #: Position of the next line; the lines of a piece; and the text after them: pieces of complete lines or a long
-        #: one, the rest of a chunk, and the beginning of one more line.
-        self._position = 0
-        self.of_piece: deque[bytes] = deque()
-        self._pieces: deque[bytes] = deque()
-        self._unread = b""
-        self._beginning, self._beginning_size = bytearray(), 0
+    @property
+    def position(self) -> int:
+        """The position of the next line."""
+        return self._held[0][0] if self._held else self._position
 
     def head(self, count: int) -> bytes:
         """The first `count` bytes, before the first line is read."""
@@ -111,77 +84,53 @@ class TextLines(Lines):
             self._unread += chunk
         return self._unread[:count]
 
-    def skip(self, count: int) -> None:
-        """Skips the first `count` bytes of the head."""
-        self._unread = self._unread[count:]
-        self._position += count
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.next, None)
 
-    def skip_byte_order_mark(self) -> int:
-        """Skips a byte order mark before the first line, and returns its size in bytes: 0 if there is none."""
-        size = len(BYTE_ORDER_MARK) if self.head(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
-        self.skip(size)
-        return size
+    def next(self) -> Line | None:
+        """The next line; None at the end of the text."""
+        if self._held:
+            return self._held.popleft()
+        if not self._of_piece and not self._split_piece():
+            return None
+        line, position = self._of_piece.popleft(), self._position
+        if type(line) is LongLine:
+            self._position += line.size
+            return position, line
+        self._position += len(line)
+        return position, line if self.form is None else self.form.taken_off(line)
+
+    def give_back(self, lines: list[Line]) -> None:
+        """Puts lines back in front, in order."""
+        self._held.extendleft(reversed(lines))
+
+    def skip_empty(self) -> None:
+        """Skips empty lines that were not split yet. There may be millions."""
+        while not self._held and not self._of_piece and (self._next_piece() or b"").startswith(b"\n\n"):
+            piece = self._pieces.popleft()
+            rest = piece.lstrip(b"\n")
+            self._position += len(piece) - len(rest)
+            if rest:
+                self._pieces.appendleft(rest)
 
     def chunks(self) -> Iterator[bytes]:
-        """The text in chunks instead of lines."""
-        yield self._unread
+        """The rest of the text in chunks instead of lines, before any line is looked at or after the last one read."""
+        yield from (line for _position, line in self._held)
+        yield b"".join(self._of_piece)
+        yield from self._pieces
+        yield bytes(self._beginning) + self._unread
         yield from self._chunks
 
-    @property
-    def position(self) -> int:
-        """The position of the next line."""
-        return self.held[0][0] if self.held else self._position
-
-    def begins_with(self, word: bytes) -> bool:
-        """Whether the next line begins with a word. Does not split a piece to find out."""
-        if self.held:
-            return self.held[0][1].startswith(word)
-        following = self.of_piece[0] if self.of_piece else self._next_piece()
-        return following is not None and following.startswith(word)
-
-    def skip_empty(self) -> int:
-        """Skips empty lines that were not split yet, and returns their number. There may be millions."""
-        piece = None if self.held or self.of_piece else self._next_piece()
-        if piece is None or not piece.startswith(b"\n\n"):
-            return 0
-        rest = piece.lstrip(b"\n")
-        self._pieces.popleft()
-        if rest:
-            self._pieces.appendleft(rest)
-        self._position += len(piece) - len(rest)
-        return len(piece) - len(rest)
-
-    def take_block(self) -> bytes | None:
-        """Takes all text that is in memory up to the end of a line, until `end_block`.
-
-        None, without taking anything, if a line is too long, or if too much was split into lines.
-        """
-        lines = [*(line for _position, line in self.held), *self.of_piece]
-        if any(type(line) is LongLine for line in (*lines, *self._pieces)) or sum(map(len, lines)) > _MOST_TAKEN_BACK:
-            return None
-        self.held.clear()
-        self.of_piece.clear()
-        if self._pieces:
-            lines.append(self._pieces.popleft())
-        return b"".join(lines)
-
-    def end_block(self, rest: bytes, position: int) -> None:
-        """Goes on with the rest of a block, at a position. In pieces, because all lines of a piece are split at
-        once."""
-        self._position = position
-        stops = [0]
-        while stops[-1] < len(rest):
-            stops.append(rest.find(b"\n", stops[-1] + CHUNK_BYTES) + 1 or len(rest))
-        self._pieces.extendleft(rest[start:stop] for start, stop in reversed(list(pairwise(stops))))
-        # The last look ahead may have ended the text.
-        self._lines = self._split()
-
-    def _split(self) -> Iterator[Line]:
-        while self.of_piece or self._split_piece():
-            line = self.of_piece.popleft()
-            position = self._position
-            self._position = position + (len(line) or size_of(line))
-            yield position, line
+    def _without_zeros(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """The chunks up to a run of too many zero bytes."""
+        for chunk in chunks:
+            behind = chunk.lstrip(b"\0")
+            self._zeros += len(chunk) - len(behind)
+            if self._zeros > _MOST_ZEROS:
+                return
+            yield chunk
+            if behind:
+                self._zeros = len(behind) - len(behind.rstrip(b"\0"))
 
     def _split_piece(self) -> bool:
         """Splits the next piece into its lines; False at the end of the text."""
@@ -189,14 +138,14 @@ class TextLines(Lines):
             return False
         piece = self._pieces.popleft()
         if type(piece) is LongLine:
-            self.of_piece.append(piece)
+            self._of_piece.append(piece)
             return True
         # `splitlines` would also split at a lone carriage return, which a payload may contain.
         lines = piece.split(b"\n")
         last = lines.pop()
-        self.of_piece.extend(line + b"\n" for line in lines)
+        self._of_piece.extend(line + b"\n" for line in lines)
         if last:
-            self.of_piece.append(last)
+            self._of_piece.append(last)
         return True
 
     def _next_piece(self) -> bytes | None:

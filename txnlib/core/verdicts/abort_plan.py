@@ -182,7 +182,23 @@ def plan(
         planned = Plan(action, notes=tuple(dict.fromkeys([*([because] if because else []), unnamed])))
     else:
         planned = steps(transaction, action, kafka_version)
-    return replace(planned, effect=effect(transaction, action, whole))
+    return replace(_named(planned, kafka_version), effect=effect(transaction, action, whole))
+
+
+def _named(planned: Plan, kafka_version: str | None) -> Plan:
+    """The plan, whose commands have the names of this version."""
+
+    def steps(given: tuple[PlanCommand, ...]) -> tuple[PlanCommand, ...]:
+        return tuple(replace(each, command=kafka_commands.named(each.command, kafka_version)) for each in given)
+
+    old, command = planned.command_for_old_brokers, planned.command
+    return replace(
+        planned,
+        command=None if command is None else kafka_commands.named(command, kafka_version),
+        command_for_old_brokers=None if old is None else kafka_commands.named(old, kafka_version),
+        before=steps(planned.before),
+        after=steps(planned.after),
+    )
 
 
 #: Action -> what it does to the records, in words; None if it ends nothing.
@@ -362,6 +378,7 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
             ),
         ]
     elif transaction.reason == Reason.EPOCH_AHEAD_OF_COORDINATOR:
+        abort = kafka_commands.abort(transaction.topic, transaction.partition, transaction.start_offset)
         notes = [
             "1. stop the application, so that it does not commit",
             (

@@ -19,6 +19,7 @@ from txnlib.core.kafka_commands import (
     cannot_name,
     knows_describe_producers,
     knows_force_terminate,
+    named,
 )
 from txnlib.core.rows import row_of
 from txnlib.core.schema import row_class
@@ -161,9 +162,9 @@ def _withdrawn(promised: EarlierAudit) -> str:
 def _command(evidence: Evidence, kafka_version: str | None) -> str:
     partition = evidence.on_partition
     if knows_describe_producers(kafka_version):
-        return abort(partition.topic, partition.partition, partition.start_offset)
+        return named(abort(partition.topic, partition.partition, partition.start_offset), kafka_version)
     producer = (partition.producer_id, partition.producer_epoch, partition.coordinator_epoch)
-    return abort_on_old_brokers(partition.topic, partition.partition, *producer)
+    return named(abort_on_old_brokers(partition.topic, partition.partition, *producer), kafka_version)
 
 
 # ---- The judgement of a dossier

@@ -10,9 +10,11 @@ UnreadableInputError: an audit of half a file would look like an audit of the wh
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import os
 import re
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,8 +25,8 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 from pyarrow import fs
 
-from txnlib.core.text.events import UnreadableReason
 from txnlib.core.text.lines import CHUNK_BYTES
+from txnlib.core.text.reasons import UnreadableReason
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.storage.block_buffer import BLOCK_BYTES, BlockBuffer
 from txnlib.readers.storage.local_files import (
@@ -54,6 +56,9 @@ from txnlib.readers.storage.object_stores import (
 LOCAL_BLOCK_BYTES: Final = 256 << 10
 #: Number of bytes per request of a stream.
 STREAM_BYTES: Final = 8 << 20
+#: A segment that was compressed before it was copied. Its size is limited as that of a segment is.
+_PACKED_SEGMENT: Final = re.compile(r"(^|/)[0-9]{20}\.log\.gz\Z")
+_MOST_OF_SEGMENT: Final = (1 << 31) - 1
 _SHAPE: Final = {
     "s3": "s3://<bucket>/<path>",
     "gs": "gs://<bucket>/<path>",
@@ -135,7 +140,7 @@ def read_all(path: str, most: int) -> bytes:
 
 def read_range(path: str, position: int, count: int) -> bytes:
     """The bytes of a file from `position` on, at most `count`. Raises OSError if it cannot be opened."""
-    if not is_remote(path):
+    if not is_remote(path) and not _PACKED_SEGMENT.search(path):
         with open_regular(path) as stream:
             return read_at_most(stream, position, count)
     with _open_ranges(path) as (read_at, size):
@@ -149,7 +154,7 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
         with open_regular(path) as stream:
             yield stream
         return
-    with _open_ranges(path) as (read_at, size):
+    with _open_stored_ranges(path) as (read_at, size):
         yield io.BufferedReader(_Stream(read_at, size), STREAM_BYTES)
 
 
@@ -196,6 +201,31 @@ def _list_remote(folder: str) -> Iterator[FolderEntry]:
 
 @contextmanager
 def _open_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
+    """A function that reads exactly so many bytes at a position, and the size of the file, unpacked if it is a segment.
+
+    A segment is read here and there, so that it is unpacked as a whole.
+    """
+    if not _PACKED_SEGMENT.search(path):
+        with _open_stored_ranges(path) as ranges:
+            yield ranges
+        return
+    with tempfile.TemporaryFile() as unpacked, open_stream(path) as packed, gzip.open(packed) as content:
+        size = 0
+        while chunk := content.read(CHUNK_BYTES):
+            size += len(chunk)
+            if size > _MOST_OF_SEGMENT:
+                raise OSError(errno.EFBIG, f"it unpacks to more than {_MOST_OF_SEGMENT} bytes")
+            unpacked.write(chunk)
+        yield partial(_read_unpacked, unpacked), size
+
+
+def _read_unpacked(stream: Any, position: int, count: int) -> bytes:
+    stream.seek(position)
+    return bytes(stream.read(count))
+
+
+@contextmanager
+def _open_stored_ranges(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
     if not is_remote(path):
         with open_regular(path) as stream:
             yield partial(_read_local, stream), os.fstat(stream.fileno()).st_size
