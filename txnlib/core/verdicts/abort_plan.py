@@ -378,7 +378,6 @@ def _do_not_abort(transaction: OpenTransaction, action: Action, kafka_version: s
             ),
         ]
     elif transaction.reason == Reason.EPOCH_AHEAD_OF_COORDINATOR:
-        abort = kafka_commands.abort(transaction.topic, transaction.partition, transaction.start_offset)
         notes = [
             "1. stop the application, so that it does not commit",
             (
