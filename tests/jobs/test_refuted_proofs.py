@@ -1,8 +1,8 @@
 """Proofs that another record refutes, beside controls that nothing refutes.
 
 Every schedule that is not safe has a witness for all five statements of docs/rules/abort.md, and a record that
-contradicts one of them. Every control differs in that record alone, so over-caution is seen, too. What is expected is the
-contract's; times are relative to an instant t, and the capture is taken hours later.
+contradicts one of them. Every control differs in that record alone, so over-caution is seen, too. Times are relative to
+an instant t, and the capture is taken hours later.
 """
 
 import tarfile
