@@ -54,7 +54,12 @@ class News:
 def news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> News:
     """The news in a summary."""
     news = _news_of(summary, now, max_age_hours)
-    return replace(news, headline=printable(news.headline), lines=[printable(line) for line in news.lines])
+    return replace(
+        news,
+        cluster=printable(news.cluster),
+        headline=printable(news.headline),
+        lines=[printable(line) for line in news.lines],
+    )
 
 
 def printable(line: str) -> str:
@@ -158,7 +163,7 @@ def main(argv: Sequence[str]) -> int | str:
         parser.error(f"the environment variable {name} is not set")
     try:
         news = news_of(json.loads(given.file.read_text("utf-8")), datetime.now(UTC), given.max_age)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         parser.error(f"{given.file} is not a summary of an audit ({type(error).__name__}: {error})")
     if given.service == "fail":
         return "\n".join(["txnlib: " + news.headline, *news.lines]) if news.kind else 0

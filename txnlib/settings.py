@@ -409,6 +409,8 @@ SettingsFile: Final = create_model("SettingsFile", __base__=_Section, **{name: _
 
 def read_settings_file(path: Path) -> BaseModel:
     """The settings in a TOML file. Raises ConfigError, which names the file, the key and the remedy."""
+    if path.is_fifo():  # reading it may never end
+        raise ConfigError(str(path), "", "is no file; check --conf")
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:

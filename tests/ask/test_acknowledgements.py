@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -189,6 +190,9 @@ def test_an_unusable_file_is_named_with_the_entry_and_the_key(tmp_path, text, sa
         read_acknowledgements(str(path))
     assert says in str(raised.value)
     assert str(path) in str(raised.value)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(ConfigError, match="is no file; check acknowledged="):
+        read_acknowledgements(str(tmp_path / "fifo"))
     with pytest.raises(ConfigError, match="cannot be read"):
         read_acknowledgements(str(tmp_path / "none.toml"))
 

@@ -167,8 +167,39 @@ def test_bad_usage_ends_with_2_and_sends_nothing(tmp_path):
     with receiving() as slack:
         done = notify("slack", summary(tmp_path, code=3), slack, SLACK_WEBHOOK_URL="")
         assert (done.returncode, "SLACK_WEBHOOK_URL is not set" in done.stderr) == (2, True)
-        for text in ("", "[]", "{}", "3"):
+        for text in ("", "[]", "{}", "3", "[" * 99_999):
             (tmp_path / "blue.json").write_text(text)
             done = notify("slack", tmp_path / "blue.json", slack)
             assert (done.returncode, "not a summary" in done.stderr) == (2, True), done.stderr
     assert slack.requests == []
+
+
+ODD = [None, 7, "x", [], {}, [None], {"x": None}, True]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=json.dumps)
+@pytest.mark.parametrize(
+    "name",
+    ["cluster", "found", "finished", "transactions_by_verdict", "findings", "coverage", "transactions", "answer"],
+)
+def test_odd_values_end_with_a_sentence(tmp_path, name, odd):
+    file = summary(tmp_path, code=3)
+    content = json.loads(file.read_text())
+    (content if name in content else content["found"])[name] = odd
+    file.write_text(json.dumps(content))
+    for service in ("slack", "pagerduty", "fail"):
+        with receiving() as receiver:
+            done = notify(service, file, receiver)
+        assert "Traceback" not in done.stderr
+        assert done.returncode in (0, 1, 2)
+
+
+def test_the_name_of_a_cluster_is_escaped_for_pagerduty(tmp_path):
+    file = summary(tmp_path, code=3)
+    content = json.loads(file.read_text()) | {"cluster": "x\nHANGING\x1b[2J"}
+    file.write_text(json.dumps(content))
+    with receiving() as receiver:
+        assert notify("pagerduty", file, receiver).returncode == 0
+    for event in bodies(receiver):
+        assert event["dedup_key"].isprintable()
+        assert event.get("payload", {"source": ""})["source"].isprintable()

@@ -1,6 +1,7 @@
 """Usage errors of jobs: text, exit code, no table written."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -104,6 +105,12 @@ def test_an_input_that_cannot_be_audited_is_named_and_nothing_is_written(
     )
     assert (code, message in err) == (2, True), err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_settings_file_that_is_a_fifo_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(ConfigError, match="is no file; check conf="):
+        read_settings_file(tmp_path / "fifo")
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,8 @@ def read_acknowledgements(path: str | None) -> tuple[Acknowledgement, ...]:
     remedy."""
     if path is None:
         return ()
+    if Path(path).is_fifo():  # reading it may never end
+        raise ConfigError(path, "", "is no file; check --acknowledged")
     try:
         content = tomllib.loads(Path(path).read_text())
     except OSError as error:
