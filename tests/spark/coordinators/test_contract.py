@@ -8,7 +8,7 @@ from typing import get_origin, get_type_hints
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from tests.support.frames import assert_rows, empty, shape
 from txnlib.core.verdicts.evidence import Thresholds
@@ -39,7 +39,7 @@ SETTINGS = {
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
     "current_copies": CURRENT_COPIES,
-    "judged_copies": TABLES["coverage"],
+    "judged_copies": StructType([*TABLES["coverage"].fields, StructField("is_whole", BooleanType())]),
     "records": TABLES["metadata_log"].simpleString(),
 }
 

@@ -200,5 +200,5 @@ def test_the_open_span_remembers_the_marker_before_it(spark):
         "epoch": 3,
         "coordinator_epoch": 5,
         "ms": 70,
-        "leader_epoch": 0,
+        "leader_epoch": None,
     }

@@ -24,7 +24,7 @@ from tests.support.dossier_samples import (
 from tests.support.frames import frame
 from txnlib.core.instants import clock_ms
 from txnlib.core.verdicts.cluster_facts import PartitionFacts, with_cluster
-from txnlib.core.verdicts.dossier import Dossier, OpenSpan, SiblingMarkers, TruncatedMarker
+from txnlib.core.verdicts.dossier import Dossier, MarkerElsewhere, OpenSpan, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
 from txnlib.core.verdicts.evidence import Election
 from txnlib.core.verdicts.judged import judge_dossier
@@ -128,7 +128,7 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
 
 FULL_SPAN = replace(
     SPAN, copies=(), siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
-    truncated_markers=(TruncatedMarker(broker="2", offset=7, type="COMMIT"),),
+    markers_elsewhere=(MarkerElsewhere(is_truncated=True, broker="2", offset=7, type="COMMIT"),),
     earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
 )  # fmt: skip
 FULL = replace(
