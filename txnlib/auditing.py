@@ -82,7 +82,6 @@ def audit(
     carry_out_steps(run, AUDIT, take_over=take_over)
     report = report_made(run)
     close(run, report)
-    run.engine.release()
     audited, rows = replace(run, source=None, resumption=None), query_run(run)
     return Audit(rows, rows.tables.root, lambda: audited, report, folder)
 

@@ -10,6 +10,7 @@ from tests.support.frames import empty, frame, shape
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema import ALWAYS_THERE
 from txnlib.engine.retention import forget_runs
+from txnlib.engine.spark_tables import SETTINGS, SparkTables
 from txnlib.engine.store import RunStore
 from txnlib.engine.tables import constraints_of, stored_columns
 from txnlib.errors import MissingTableError, UsageError
@@ -65,6 +66,34 @@ def test_what_the_core_made_is_read_as_it_is_stored(spark, store):
         assert positions(run) == positions(RunStore(store, "eu", "eu-1"))
         assert run.rows("quarantine", ["position"]).num_rows == len(positions(run))
     assert positions(run) == [4]
+
+
+@pytest.mark.both
+def test_a_new_table_is_made_of_rows_that_are_computed_once(spark, store, tmp_path):
+    """To ask whether there are any computes them all. Spark would end a Python worker in the middle, who complains."""
+    run, computed = RunStore(store, "eu", "eu-1"), tmp_path / "computed"
+
+    def noted(batches):
+        for batch in batches:
+            with computed.open("a") as file:
+                file.write("row " * batch.num_rows)
+            yield batch
+
+    named = frame(spark, TABLES["aborted_transactions"], *[{"topic": topic} for topic in "abc"])
+    assert run.write("aborted_transactions", named.mapInArrow(noted, named.schema)).rows == 3
+    assert computed.read_text() == "row row row "
+
+
+@pytest.mark.classic
+def test_a_session_has_other_settings_only_while_something_is_written(spark, store, monkeypatch):
+    def now():
+        return {name: spark.conf.get(name, None) for name in SETTINGS}
+
+    before, then, save = now(), [], SparkTables._save
+    monkeypatch.setattr(SparkTables, "_save", lambda *given: (then.append(now()), save(*given)))
+    RunStore(store, "eu", "eu-1").write("quarantine", rows(spark, 1))
+    assert then == [SETTINGS]
+    assert now() == before != SETTINGS
 
 
 def test_a_cluster_is_named_as_people_please(spark, store):

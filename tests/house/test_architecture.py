@@ -29,7 +29,8 @@ ONLY_IN = {
     "_jvm": set(),
     "rdd": set(),
     "cache": {"txnlib/spark/core_udfs.py"},
-    "persist": {"txnlib/spark/capture_source.py"},  # where it is refused, files are read again
+    # Where it is refused, files are read again, and frames computed again.
+    "persist": {"txnlib/spark/capture_source.py", "txnlib/engine/spark_tables.py"},
 }
 #: The programs, which write files as of now, stop the clock and set the environment of the JVM that they start.
 JOBS = "txnlib/jobs/"

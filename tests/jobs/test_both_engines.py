@@ -2,44 +2,65 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
+from pyarrow import fs
 
+import txnlib
 from tests.support.audits import printed
 from tests.support.both_engines import Asked, audit_by_embedded, audit_by_spark, differences, engines_of
 from tests.support.daemons import OF_EARLIER_RUNS
+from tests.support.store_servers import amazons
 from txnlib.ask.delta_rows import Tables, open_tables, runs
 from txnlib.core.schema import TABLES
+from txnlib.spark.frames import arrow_of
 
 pytestmark = pytest.mark.classic
 
-#: The sample, and small captures of real clusters; besides, two nights of one.
-CAPTURES = ("sample", "hostile-4.3", "transactions-v2-4.3")
+#: The sample, in an object store, and the first of two nights of a real cluster. More are in
+#: `test_both_engines_of_more`: on Spark, an audit takes most of a minute.
+CAPTURES = ("sample", "first night")
 #: What says how a run was made, or what earlier runs showed.
 OF_RUNS = {"audit_runs", "ended_transactions"}
 COLUMNS_OF_RUNS = {*OF_EARLIER_RUNS, "first_seen", "runs_seen"}
 
 
 @pytest.fixture(scope="module")
-def audited(engine, captures: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sample(engine: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URI of the sample in a store, whose keys are in the environment of every process, also of Spark's workers."""
+    with amazons(tmp_path_factory.mktemp("server")) as store, pytest.MonkeyPatch.context() as patch:
+        store.client.create_dir("captures")
+        here = repository / "examples" / "quickstart" / "brokers"
+        fs.copy_files(str(here), "captures/brokers", destination_filesystem=store.client, use_threads=False)
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            patch.setitem(engine.spark.sparkContext.environment, name, os.environ[name])
+        yield store.uri("captures/brokers")
+
+
+@pytest.fixture(scope="module")
+def audited(sample: str, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder: by each engine, the tables of captures; two nights by one engine, and by one after the other; the
     second night alone."""
     root = tmp_path_factory.mktemp("engines")
-    places = {name: captures / name / "brokers" for name in CAPTURES}
-    places["sample"] = repository / "examples" / "quickstart" / "brokers"
-    first, second = (captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2))
+    first, second = (str(captures / "nights-3.9" / f"night-{number}" / "brokers") for number in (1, 2))
+    places = {"sample": sample, "first night": first}
 
-    def asked(capture: Path, output: str) -> Asked:
-        return Asked(str(capture), str(root / output), cluster="eu")
+    def asked(capture: str, output: str) -> Asked:
+        return Asked(capture, str(root / output), cluster="eu")
 
     def whole(engine: str) -> list[Asked]:
         return [asked(place, f"{engine}/{name}") for name, place in places.items()]
 
-    audit_by_embedded([*whole("embedded"), asked(first, "nights")])
-    copytree(root / "nights", root / "begun by embedded")
-    audit_by_spark([*whole("spark"), asked(first, "begun by spark"), asked(second, "begun by embedded")])
+    for engine, audit in (("embedded", audit_by_embedded), ("spark", audit_by_spark)):
+        audit(whole(engine))
+        copytree(root / engine / "first night", root / f"begun by {engine}")
+    copytree(root / "embedded" / "first night", root / "nights")
+    audit_by_spark([asked(second, "begun by embedded")])
     audit_by_embedded([asked(second, output) for output in ("nights", "begun by spark", "full")])
     return root
 
@@ -49,6 +70,14 @@ def test_both_engines_make_equal_tables(audited, name):
     folders = [audited / engine / name for engine in ("embedded", "spark")]
     assert [engines_of(folder) for folder in folders] == [["embedded"], ["spark"]]
     assert differences(*folders) == []
+
+
+@pytest.mark.parametrize("name", ["audit_runs", "partition_transactions", "hanging_transactions", "brokers"])
+def test_rows_are_read_as_frames_of_spark_have_them(audited, name):
+    found = txnlib.open_audit(audited / "spark" / "sample")
+    read, frame = txnlib.read(found.location)[name], arrow_of(found.table(name))
+    assert read.column_names == frame.column_names
+    assert sorted(map(repr, read.to_pylist())) == sorted(map(repr, frame.to_pylist()))
 
 
 @pytest.mark.parametrize(("begun", "engines"), [("embedded", ["embedded", "spark"]), ("spark", ["spark", "embedded"])])

@@ -1,61 +1,71 @@
-"""Tables after an audit that was killed, and the next audit."""
+"""Tables after an audit that was killed, and after the next one."""
 
 import os
 import random
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from shutil import copytree
 
 import pytest
-from deltalake import DeltaTable
 
+from tests.support.both_engines import differences, rows_of
 from tests.support.daemons import wait_until
-from txnlib.core.schema import ALWAYS_THERE
+from txnlib.core.schema import TABLES
 from txnlib.jobs import audit
 from txnlib.jobs.main import main
 
-AS_OF = ["--as-of", "2026-11-21T07:42:41.899Z"]
+pytestmark = pytest.mark.both
+
+#: How many commits audits make before they are killed: somewhere between the first table and the last ones.
+COMMITS = random.Random(20261121).sample(range(2, 25), 3)
 
 
-@pytest.fixture
-def killed(repository, tmp_path):
-    """An output, and the tables that were written before the audit was killed at a random one of them."""
-    out, sample = tmp_path / "out", repository / "examples" / "quickstart" / "brokers"
+@pytest.fixture(scope="module")
+def asked(request, repository):
+    """The options of an audit of the sample into a folder, on the engine of the tests."""
+    sample, engine = repository / "examples" / "quickstart" / "brokers", request.config.option.engine
+    return lambda out: ["--input", str(sample), "--output", str(out), "--engine", engine]
+
+
+@pytest.fixture(scope="module")
+def fresh(engine, asked, tmp_path_factory) -> Path:
+    """The tables of an audit that nobody killed."""
+    out = tmp_path_factory.mktemp("fresh") / "out"
+    assert main(audit.job, asked(out)) == 0
+    return out
+
+
+def commits_of(out):
+    return len(list(out.glob("*/_delta_log/*.json")))
+
+
+def kill_in_the_middle(options, out, commits):
+    repository, before = Path(__file__).resolve().parent.parent.parent, commits_of(out)
     process = subprocess.Popen(
-        [sys.executable, str(repository / "jobs" / "audit.py"), "--input", str(sample), "--output", str(out), *AS_OF],
+        [sys.executable, str(repository / "jobs" / "audit.py"), *options],
         env={**os.environ, "PYTHONPATH": str(repository)},
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
-    least = random.Random(20261121).randint(3, 12)
-    wait_until(lambda: len(written(out)) >= least, "tables")
+    wait_until(lambda: commits_of(out) >= before + commits, "commits")
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
-    return out, sample, written(out)
 
 
-def written(out):
-    """The tables into which rows were written: a commit creates one, another notes its constraints."""
-    found = [path.parent for path in out.glob("*/_delta_log")]
-    return [path.name for path in found if any(each["operation"] == "WRITE" for each in history(path))]
-
-
-def history(table):
-    return DeltaTable(str(table)).history() if DeltaTable.is_deltatable(str(table)) else []
-
-
-def rows(out, name):
-    return DeltaTable(f"{out}/{name}").to_pyarrow_table().to_pylist()
-
-
-def test_a_killed_audit_leaves_whole_tables_and_the_next_one_mends_them(killed, capsys):
-    out, sample, names = killed
-    before = {name: rows(out, name) for name in names}
-    assert [row["status"] for row in before.get("audit_runs", [])] in ([], ["RUNNING"])
-    assert main(audit.job, ["--input", str(sample), "--output", str(out), *AS_OF]) == 0
-    for name in names:
-        if name != "audit_runs":
-            assert sorted(map(repr, rows(out, name))) == sorted(map(repr, before[name])), f"{name} was whole"
-    assert [row["status"] for row in rows(out, "audit_runs")] == ["DONE"]
-    assert {path.name for path in out.iterdir()} >= ALWAYS_THERE
-    assert "1 HANGING" in capsys.readouterr().out
+@pytest.mark.parametrize("commits", COMMITS)
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "again"])
+def test_a_killed_audit_leaves_each_table_as_it_was_or_whole_and_the_next_one_mends_all(
+    asked, fresh, tmp_path, is_first, commits
+):
+    out = tmp_path / "out"
+    if not is_first:
+        copytree(fresh, out)
+    kill_in_the_middle(asked(out), out, commits)
+    assert not (is_first and "'DONE'" in str(rows_of(out, "audit_runs")))
+    for name in TABLES.keys() - {"audit_runs"}:
+        left = rows_of(out, name)
+        assert left == rows_of(fresh, name) or (is_first and left == []), name
+    assert main(audit.job, asked(out)) == 0
+    assert differences(out, fresh) == []

@@ -146,20 +146,6 @@ def test_what_cannot_be_audited_is_named(spark, tmp_path):
             txnlib.audit(nothing)
 
 
-@pytest.mark.classic
-def test_a_session_keeps_its_settings(spark):
-    before = {name: spark.conf.get(name, None) for name in spark_engine.WRITE}
-    for name in spark_engine.WRITE:
-        spark.conf.unset(name)
-    defaults = {name: spark.conf.get(name, None) for name in spark_engine.WRITE}
-    engine = spark_engine.SparkEngine()
-    assert {name: spark.conf.get(name) for name in spark_engine.WRITE} == spark_engine.WRITE != defaults
-    engine.release()
-    assert {name: spark.conf.get(name, None) for name in spark_engine.WRITE} == defaults
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 def test_the_import_is_light_and_offers_what_it_says():
     asked = (
         "import sys, txnlib; before = 'pyspark' in sys.modules; from txnlib import audit, explain, open_audit,"
@@ -213,7 +199,6 @@ def answers(audit):
     ]  # fmt: skip
 
 
-@pytest.mark.both
 def test_without_pyspark_an_output_is_read_and_answers(found):
     program = f"{inspect.getsource(answers)}\n{WITHOUT_PYSPARK}"
     done = subprocess.run(
@@ -227,7 +212,6 @@ def test_without_pyspark_an_output_is_read_and_answers(found):
         assert says.startswith(f"{what} needs pyspark: {sys.executable} -m pip install 'txnlib[local]'")
 
 
-@pytest.mark.both
 @pytest.mark.parametrize("name", ["audit_runs", "partition_transactions", "hanging_transactions", "brokers"])
 def test_rows_are_read_as_frames_have_them(found, name):
     read, frame = txnlib.read(found.location)[name], arrow_of(found.table(name))

@@ -59,3 +59,26 @@ def test_a_worker_keeps_what_it_loaded_out_of_garbage_collection(spark):
 
     rows = spark.range(0, 2, 1, 2).mapInArrow(read, "worker long, frozen long").collect()
     assert all(row["worker"] != os.getpid() and row["frozen"] > 10_000 for row in rows), rows
+
+
+def test_a_worker_that_spark_has_ended_prints_no_traceback(spark):
+    def read(tasks):
+        import contextlib
+        import io
+        import traceback
+
+        begin_task()
+        for _ in tasks:
+            pass
+        told = io.StringIO()
+        for error in (BrokenPipeError("its socket"), ValueError("anything else")):
+            with contextlib.redirect_stderr(told):
+                try:
+                    raise error
+                except (OSError, ValueError):
+                    traceback.print_exc()
+        yield pa.RecordBatch.from_pylist([{"told": told.getvalue()}])
+
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(read, "told string").collect()
+    assert "anything else" in row["told"]
+    assert "its socket" not in row["told"]

@@ -68,14 +68,15 @@ def differences(one: Path, other: Path) -> list[str]:
         schemas = [_schema(folder, name) for folder in (one, other)]
         if None not in schemas and schemas[0] != schemas[1]:
             found.append(f"{name}: {schemas}")
-        rows = [_printed(folder, name) for folder in (one, other)]
+        rows = [rows_of(folder, name) for folder in (one, other)]
         if rows[0] != rows[1]:
             only = [sorted(set(rows[n]) - set(rows[1 - n]))[:2] for n in (0, 1)]
             found.append(f"{name}: {len(rows[0])} and {len(rows[1])} rows, such as {only}")
     return found
 
 
-def _printed(folder: Path, name: str) -> list[str]:
+def rows_of(folder: Path, name: str) -> list[str]:
+    """The rows of a table as text, but for what each run has of its own, in any order."""
     return sorted(
         repr({key: value for key, value in sorted(row.items()) if key not in OF_RUN}) for row in _rows(folder, name)
     )

@@ -11,10 +11,10 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from txnlib.core.schema import ALWAYS_THERE, TABLES
+from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Table
 from txnlib.engine.commits import Commit
-from txnlib.engine.tables import STATISTICS, constraints_of, statistics_of, stored_columns
+from txnlib.engine.tables import STATISTICS, Rows, constraints_of, statistics_of, stored_columns
 from txnlib.readers.arrow_schemas import arrow_schema, commented_schema
 from txnlib.spark.frames import batches_of
 from txnlib.spark.schemas import spark_schema
@@ -46,22 +46,21 @@ class DeltaRsTables:
             self.spark.read.schema(spark_schema(stored_columns(name))).format("delta").load(f"{self.readable}/{name}")
         )
 
+    def if_any(self, made: DataFrame) -> Rows | None:
+        batches = (each for each in batches_of(made) if each.num_rows)
+        first = next(batches, None)
+        return None if first is None else chain([first], batches)
+
     def write(
-        self, name: str, made: DataFrame | pa.Table, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
+        self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
     ) -> Commit:
         # Without comments: a table may have others, of another version, and delta-rs would not merge them.
         schema = arrow_schema(stored_columns(name))
-        counted = _Counted(made.to_batches() if isinstance(made, pa.Table) else batches_of(made), stamps, schema)
+        counted = _Counted(_batches(made), stamps, schema)
         how: dict[str, Any] = {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": replaced}
         if note:
             how["commit_properties"] = CommitProperties(custom_metadata={"userMetadata": note})
-        batches = iter(counted)
-        if name not in ALWAYS_THERE and not self.exists(name):
-            first = next((each for each in batches if each.num_rows), None)
-            if first is None:
-                return Commit(0)
-            batches = chain([first], batches)
-        write_deltalake(self._opened(name), pa.RecordBatchReader.from_batches(schema, batches), **how)
+        write_deltalake(self._opened(name), pa.RecordBatchReader.from_batches(schema, iter(counted)), **how)
         return Commit(counted.rows)
 
     def delete(self, name: str, condition: str) -> None:
@@ -96,6 +95,12 @@ class DeltaRsTables:
         table.alter.add_constraint(constraints_of(name))
         self._seen.add(name)
         return DeltaTable(self._path(name))
+
+
+def _batches(made: Rows) -> Iterator[pa.RecordBatch]:
+    if isinstance(made, pa.Table):
+        return iter(made.to_batches())
+    return batches_of(made) if isinstance(made, DataFrame) else made
 
 
 class _Counted:

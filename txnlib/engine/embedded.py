@@ -87,9 +87,6 @@ class EmbeddedEngine:
     def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
         return PoolSource(self.spark, capture, earlier_parts, folder=self._folder)
 
-    def release(self) -> None:
-        """Nothing: no audit changes a setting."""
-
     def close(self) -> None:
         """Ends the session, then the server, and removes their files."""
         global _RUNNING

@@ -24,9 +24,6 @@ class Engine(Protocol):
     def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
         """The rows of a capture. `earlier_parts`: what an earlier run has read of its files."""
 
-    def release(self) -> None:
-        """Gives back what an audit changed. Frames can still be read."""
-
 
 def open_engine(asked: str | None = None, schema: str | None = None) -> Engine:
     """The engine, started if need be. Raises UsageError, EngineError or MissingExtraError."""

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from txnlib.engine.spark_tables import SparkTables
@@ -19,24 +15,14 @@ from txnlib.errors import MissingExtraError
 from txnlib.readers.capture import Capture
 from txnlib.spark.capture_source import CaptureSource, TaskSource
 
-#: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The
-#: sort takes half of a large write.
-WRITE: Final = {
-    "spark.sql.maxConcurrentOutputFileWriters": "3",
-    # Spark's default, INT96, stores nanoseconds, and other readers wrap values beyond their range (years after 2262).
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-}
-
 
 class SparkEngine:
-    """Spark: the active session, or a new one. `release` restores its settings."""
+    """Spark: the active session, or a new one."""
 
     name = "spark"
 
     def __init__(self) -> None:
         self.spark = delta_session("txnlib")
-        self._before = {key: _setting(self.spark, key) for key in WRITE}
-        _set(self.spark, WRITE)
 
     def store(self, output: str | None, schema: str | None) -> Store:
         """The tables under a folder or any Hadoop URI, or in a catalog schema."""
@@ -44,28 +30,6 @@ class SparkEngine:
 
     def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
         return TaskSource(self.spark, capture, earlier_parts)
-
-    def release(self) -> None:
-        _set(self.spark, self._before)
-
-
-def _setting(spark: SparkSession, key: str) -> str | None:
-    """The value of a setting; None if it has none, or if the server does not tell it (serverless compute)."""
-    try:
-        value = spark.conf.get(key, None)
-    except PySparkException:
-        return None
-    return None if value is None else str(value)
-
-
-def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
-    for key, value in settings.items():
-        # A shared server may refuse settings that are not per session. The audit is then slower, with the same result.
-        with suppress(PySparkException):
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
 
 
 def delta_session(name: str) -> SparkSession:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark import StorageLevel
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import quoted
 from txnlib.engine.commits import Commit, newest_commit
-from txnlib.engine.tables import STATISTICS, constraints_of, statistics_of, stored_columns
+from txnlib.engine.tables import STATISTICS, Rows, constraints_of, statistics_of, stored_columns
 from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES, spark_schema
 
-#: Tables made by windows and joins: to find out whether they have rows takes as long as to write them.
-COSTLY: Final = frozenset({"producer_spans", "checked_batches", "transaction_outcomes"})
+#: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The
+#: sort takes half of a large write.
+SETTINGS: Final = {
+    "spark.sql.maxConcurrentOutputFileWriters": "3",
+    # Spark's default, INT96, stores nanoseconds, and other readers wrap values beyond their range (years after 2262).
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
 
 
 def stored_schema(name: str) -> StructType:
@@ -36,26 +42,37 @@ class SparkTables:
     spark: SparkSession
     output: str | None = None
     schema: str | None = None
+    #: Tables that were seen; none of them goes away.
+    _seen: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def exists(self, name: str) -> bool:
+        if name in self._seen:
+            return True
         try:
             _ = self._load(name).schema  # Spark Connect looks up the table only here
         except AnalysisException as error:
             if not str(error.getCondition()).endswith("NOT_FOUND"):
                 raise
             return False
+        self._seen.add(name)
         return True
 
     def read(self, name: str) -> DataFrame:
         return self._load(name)
 
+    def if_any(self, made: DataFrame) -> Rows | None:
+        with suppress(PySparkException):  # serverless compute of Databricks keeps nothing
+            made.persist(StorageLevel.DISK_ONLY)
+        if not made.isEmpty():
+            return made
+        made.unpersist()
+        return None
+
     def write(
-        self, name: str, made: DataFrame | pa.Table, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
+        self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
     ) -> Commit:
         is_new = not self.exists(name)
-        if is_new and name not in (*ALWAYS_THERE, *COSTLY) and _is_empty(made):
-            return Commit(0)
-        rows = frame_of(self.spark, made, TABLES[name]) if isinstance(made, pa.Table) else made
+        rows: Any = frame_of(self.spark, made, TABLES[name]) if isinstance(made, pa.Table) else made
         writer = (
             self._stored(rows, name, stamps).write.format("delta").mode("append" if replaced is None else "overwrite")
         )
@@ -68,7 +85,9 @@ class SparkTables:
                 **{STATISTICS: ",".join(statistics_of(name))},
                 **{f"delta.constraints.{key}": condition for key, condition in constraints_of(name).items()},
             )
-        self._save(writer, name)
+        with _set(self.spark, SETTINGS):
+            self._save(writer, name)
+        rows.unpersist()
         if is_new and self.schema is not None:  # no option of a writer does this (Spark 4.2)
             self.spark.sql(f"COMMENT ON TABLE {self.sql_name(name)} IS {quoted(CATALOGUE[name].comment)}")
         if isinstance(made, pa.Table):
@@ -122,11 +141,37 @@ class SparkTables:
         and Delta stores it: `string collate UTF8_BINARY`, which other readers refuse (seen with Spark 4.2, Delta 4.4).
         """
         columns = []
-        for field in stored_schema(name):
-            value = F.lit(stamps[field.name]) if field.name in stamps else F.col(field.name)
-            columns.append(value.cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata))
+        for column in stored_schema(name):
+            value = F.lit(stamps[column.name]) if column.name in stamps else F.col(column.name)
+            columns.append(value.cast(column.dataType.simpleString()).alias(column.name, metadata=column.metadata))
         return rows.select(*columns)
 
 
-def _is_empty(made: DataFrame | pa.Table) -> bool:
-    return made.num_rows == 0 if isinstance(made, pa.Table) else made.isEmpty()
+@contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session while something is written."""
+    before = {key: _setting(spark, key) for key in settings}
+    _change(spark, settings)
+    try:
+        yield
+    finally:
+        _change(spark, before)
+
+
+def _setting(spark: SparkSession, key: str) -> str | None:
+    """The value of a setting; None if it has none, or if the server does not tell it (serverless compute)."""
+    try:
+        value = spark.conf.get(key, None)
+    except PySparkException:
+        return None
+    return None if value is None else str(value)
+
+
+def _change(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for key, value in settings.items():
+        # A shared server may refuse settings that are not per session. The audit is then slower, with the same result.
+        with suppress(PySparkException):
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)

@@ -25,7 +25,7 @@ from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, earlier_rows, quoted, replaced_rows
 from txnlib.core.schema.views import VIEWS
 from txnlib.engine.commits import Commit
-from txnlib.engine.tables import TableKeeper, stored_columns
+from txnlib.engine.tables import Rows, TableKeeper, stored_columns
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.frames import arrow_of, frame_of, no_rows
 from txnlib.spark.joins import broadcast, select
@@ -183,9 +183,16 @@ class RunStore:
 
     @again_after_conflicts
     def write(self, name: str, made: DataFrame | pa.Table) -> Commit:
-        """Replaces the rows of this run in a table in one commit."""
+        """Replaces the rows of this run in a table in one commit.
+
+        A table that would have no rows is not created, unless it is always there.
+        """
         self._forget(name)
-        commit = self.store.tables.write(name, made, self._stamps(name), replaced=self._replaced(name))
+        is_there = name in ALWAYS_THERE or self.store.exists(name)
+        rows = made if is_there else self._if_any(made)
+        commit = Commit(0)
+        if rows is not None:
+            commit = self.store.tables.write(name, rows, self._stamps(name), replaced=self._replaced(name))
         if isinstance(made, pa.Table):
             self._made[name] = made
         self._counts[name] = commit.rows
@@ -195,6 +202,11 @@ class RunStore:
     def compact(self, name: str) -> None:
         """Compacts the files of this run in a table."""
         self.store.tables.compact(name, self.run_id)
+
+    def _if_any(self, made: DataFrame | pa.Table) -> Rows | None:
+        if isinstance(made, pa.Table):
+            return made if made.num_rows else None
+        return self.store.tables.if_any(made)
 
     def _replaced(self, name: str) -> str:
         """The condition on rows that a write of this run replaces."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,6 +17,8 @@ from txnlib.engine.commits import Commit
 #: Delta's setting for the columns with minimum and maximum per file, so that queries skip files. For all columns, as is
 #: its default, these would take a third of a large write.
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
+#: The rows of a write, to be read once.
+Rows: TypeAlias = DataFrame | pa.Table | Iterator[pa.RecordBatch]
 _NOTED: Final = (
     *("chain", "night", "topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset"),
 )
@@ -31,13 +33,15 @@ class TableKeeper(Protocol):
     def read(self, name: str) -> DataFrame:
         """The rows of all runs, with the columns of `stored_columns`."""
 
+    def if_any(self, made: DataFrame) -> Rows | None:
+        """The rows of a frame, for one write; None if there are none. The frame is computed once for both."""
+
     def write(
-        self, name: str, made: DataFrame | pa.Table, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
+        self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
     ) -> Commit:
         """Adds the rows of a run in one commit, in place of those that fulfil `replaced`; creates the table if need be.
 
-        A table that would have no rows is not created, unless it is always there. `stamps`: the values of the columns
-        that name the run. `note`: a note on the commit.
+        `stamps`: the values of the columns that name the run. `note`: a note on the commit.
         """
 
     def delete(self, name: str, condition: str) -> None:

@@ -37,7 +37,10 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFra
 
     The embedded engine gives columns of a Spark schema metadata, and does not compare them with columns without.
     """
-    table = rows.select(schema.names).cast(arrow_schema(schema))
+    return _frame(spark, rows.select(schema.names).cast(arrow_schema(schema)))
+
+
+def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     if table.num_rows:
         # After an empty chunk, Spark would lose the rows of all others, without a word (seen with Spark 4.2).
         return spark.createDataFrame(table.combine_chunks())
@@ -82,6 +85,14 @@ def nullable(frame: DataFrame) -> DataFrame:
     if not changed:
         return frame
     return frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed})
+
+
+def gathered(frame: DataFrame) -> DataFrame:
+    """The rows of a frame that grows with the cluster, computed here and now, so that no plan computes them again.
+
+    A plan contains a frame as often as it is used. What is broadcast is in the driver in any case.
+    """
+    return _frame(frame.sparkSession, arrow_of(frame))
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

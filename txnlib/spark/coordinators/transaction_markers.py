@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType, StructType
 
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
+from txnlib.spark.frames import gathered
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import quantile, select
 from txnlib.spark.schemas import MARKERS
@@ -115,7 +116,7 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: 
     one: transactions may follow each other faster than the clocks differ.
     """
     decided, written = select(_DECIDED, instances=instances), markers_of(producer_spans)
-    clocks = select(_CLOCKS, decided=decided, written=written, coverage=coverage)
+    clocks = gathered(select(_CLOCKS, decided=decided, written=written, coverage=coverage))
     return select(_MARKED, decided=decided, written=written, clocks=clocks)
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from txnlib.core.findings.copy_findings import of_copies, of_replicas, of_snapshots
 from txnlib.spark.batch_runs import BATCH_HASH, single_batches
 from txnlib.spark.coverage import LIVING
+from txnlib.spark.frames import gathered
 from txnlib.spark.joins import broadcast, bucket_of, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
@@ -50,7 +51,7 @@ def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFra
     truncated. A batch that only one copy has is no disagreement, because copies begin, end and are compacted
     independently.
     """
-    bounds = select(_SEVERAL, coverage=coverage)
+    bounds = gathered(select(_SEVERAL, coverage=coverage))
     # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
     is_divided = "(base_offset < high_watermark AND last_offset >= high_watermark)"
     each = single_batches(record_batches.join(broadcast(bounds), on=list(COPY)), is_divided)
@@ -58,7 +59,7 @@ def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFra
         *(*COPY, "base_offset", *COMPARED, "batches_count", "run_batches"),
         *(f"{bucket_of('base_offset')} AS bucket", f"{BATCH_HASH} AS hash"),
     )
-    suspects = select(_SUSPECTS, rows=rows)
+    suspects = gathered(select(_SUSPECTS, rows=rows))
     single = single_batches(rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), "TRUE")
     return _first_difference(single.withColumnRenamed("base_offset", "offset"), "topic, partition, offset", COMPARED)
 

@@ -13,6 +13,7 @@ from txnlib.core.findings.marker_findings import of_early_writes, of_markers, of
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.spark.coordinators.transaction_markers import CLOCK, MARKER_TYPE, agrees, lost_markers, markers_of
 from txnlib.spark.coordinators.transactions import DECIDED_MS
+from txnlib.spark.frames import gathered
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
 from txnlib.spark.windows import AFTER_PLACE, BEFORE_PLACE, PLACE, last_of, next_of
@@ -123,7 +124,7 @@ WHERE marker_epoch = producer_epoch
 
 def early_writes(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
     """Records whose first batch may be older than the transaction that ended them."""
-    early = select(_EARLY, transactions=transactions)
+    early = gathered(select(_EARLY, transactions=transactions))
     return select(_STAMPED, early=early, markers=markers_of(producer_spans))
 
 

@@ -27,6 +27,7 @@ from txnlib.core.verdicts.transaction_outcome import (
 from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
+from txnlib.spark.frames import gathered
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.producers.producer_spans import IS_OPEN
@@ -44,7 +45,7 @@ def transaction_outcomes(
 ) -> DataFrame:
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
     placed = select(PLACED, transactions=transactions, producer_spans=producer_spans)
-    lost = lost_markers(transactions, producer_spans, coverage)
+    lost = gathered(lost_markers(transactions, producer_spans, coverage))
     found = select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost)
     told = select(TOLD, found=found, producer_spans=producer_spans, producer_id_owners=producer_id_owners)
     return conform(with_columns(told, {"as_of": instant(f"{as_of_ms}L")}), TABLES["transaction_outcomes"])
