@@ -10,7 +10,7 @@ from txnlib.ask.broken_transactions import broken_transactions
 from txnlib.ask.extents import Reach, extents, is_short
 from txnlib.ask.report import MEANINGS, SHOWN_PLACES, FindingPlaces, Report, ahead, where, which_ends
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
-from txnlib.ask.verdict_names import PREPARED, counted_as
+from txnlib.ask.verdict_names import PREPARED, counted_as, name_of
 from txnlib.core.display import not_before, printable, told
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -208,11 +208,22 @@ def _steps(run: StoredRun, columns: Sequence[str], where: Sequence[Filter] = (),
 def _worst_lag(run: StoredRun) -> Row | None:
     columns = ("topic", "partition", "lag_offsets", "lag_ms")
     lags = run.rows("partitions", columns, [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=1)
-    if not lags:
-        return None
-    here: list[Filter] = [*among(lags, "topic", "partition"), ("holds", "=", True)]
-    holders = run.rows("open_transactions", ("ends_by",), here, limit=1)
-    return lags[0] | {"ends_by": ms(holders[0]["ends_by"]) if holders else None}
+    put_ends(run, lags)
+    return lags[0] | {"ends_by": ms(lags[0]["ends_by"])} if lags else None
+
+
+def put_ends(run: StoredRun, lags: Sequence[Row]) -> None:
+    """Puts to each partition what its holder counts as, and by when its coordinator ends that; None if nobody does, or
+    nobody knows when."""
+    is_holder: list[Filter] = [*among(lags, "topic", "partition"), ("holds", "=", True)]
+    columns = ("topic", "partition", "ends_by", "verdict", "reason")
+    found = run.rows("open_transactions", columns, is_holder, limit=MOST_PARTITIONS) if lags else []
+    holders = {(row["topic"], row["partition"]): row for row in found}
+    for row in lags:
+        holder = holders.get((row["topic"], row["partition"]))
+        row["ends_by"] = None if holder is None else holder["ends_by"]
+        if holder is not None:
+            row["blocking_verdict"] = name_of(holder)
 
 
 def finding_places(run: StoredRun, most: int) -> list[FindingPlaces]:

@@ -12,7 +12,7 @@ from txnlib.ask.explain import explain
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.own_command import anywhere
 from txnlib.ask.report import MEANINGS, Report, cards
-from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, report_of
+from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, put_ends, report_of
 from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, key_of, ms, transactions_of
 from txnlib.ask.verdict_names import NAME, PREPARED, named
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -103,6 +103,8 @@ def page_rows_of(
     two_phase = run.rows(
         "open_transactions", shown("page: two-phase"), is_two_phase, order=oldest_first, limit=MOST_ROWS
     )
+    lags = run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS)
+    put_ends(run, lags)
     opened = run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS)
     runs, noted = _runs(run)
     return Page(
@@ -115,7 +117,7 @@ def page_rows_of(
         opened=_with_ms(list(map(named, opened)), "blocks_since", "ends_by"),
         stories=_stories(run, report, stories),
         plan=plans,
-        lags=run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS),
+        lags=_with_ms(lags, "ends_by"),
         lagging=run.number("partitions", "count(*)", [("lag_offsets", ">", 0)]) or 0,
         brokers=broker_rows(run, _OF_BROKER, SHOWN_BROKERS),
         quarantined=run.number("quarantine", "count(*)") or 0,
