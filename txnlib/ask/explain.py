@@ -19,7 +19,7 @@ from txnlib.ask.report import where
 from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place
-from txnlib.ask.verdict_names import name_of
+from txnlib.ask.verdict_names import name_of, named
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -320,7 +320,7 @@ def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Log
         raise UsageError(
             f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {starts}"
         )
-    verdict = rows[0] | {
+    verdict = named(rows[0]) | {
         name: ms(rows[0][name]) for name in ("last_timestamp", "blocks_since", "ends_by", "first_seen")
     }
     judged = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)

@@ -10,7 +10,7 @@ from txnlib.ask.broken_transactions import broken_transactions
 from txnlib.ask.extents import Reach, extents, is_short
 from txnlib.ask.report import MEANINGS, SHOWN_PLACES, FindingPlaces, Report, ahead, where, which_ends
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
-from txnlib.ask.verdict_names import PREPARED, counted_as, name_of
+from txnlib.ask.verdict_names import PREPARED, counted_as, name_of, named
 from txnlib.core.display import not_before, printable, told
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -89,6 +89,8 @@ def report_of(
         },
     }
     earlier = _earlier(run)
+    by_place = '"topic", "partition", "start_offset"'
+    ended = run.rows("ended_transactions", (*KEY, "verdict", "reason", "says"), order=by_place, limit=shown)
     oldest = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     return Report(
         cluster=run.cluster,
@@ -111,9 +113,7 @@ def report_of(
         worst_lag=_worst_lag(run),
         oldest_open_ms=ms(oldest),
         findings=found,
-        ended=run.rows(
-            "ended_transactions", (*KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown
-        ),
+        ended=list(map(named, ended)),
         ended_known=run.number("ended_transactions", "count(*)") or 0,
         broken=broken_transactions(run, shown),
         **covered,

@@ -194,4 +194,4 @@ def _endings(run: StoredRun, runs: list[Row]) -> list[Row]:
     where: list[Filter] = [("run_id", "IN", ids)]
     order = '"as_of" DESC, "topic", "partition"'
     rows = run.tables.rows("ended_transactions", shown("page: ended"), where, order=order, limit=SHOWN_ENDINGS)
-    return [{**row, "as_of": ms(row["as_of"])} for row in rows]
+    return [named(row) | {"as_of": ms(row["as_of"])} for row in rows]
