@@ -104,7 +104,9 @@ def report_of(
         metadata_basis=run.settings["metadata_basis"],
         counts=counts,
         transactions=_sections(run, reach, known, shown),
-        actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},
+        actions={
+            key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)", of_plan(run)).items()
+        },
         first=_first(run, known),
         known=known,
         extents=reach,
@@ -196,13 +198,16 @@ def _first(run: StoredRun, known: Acknowledged | None) -> str:
 
 
 def _steps(run: StoredRun, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str, most: int) -> list[Row]:
-    """The first steps of the plan; with a topic, those of the producers that have something open there, because a step
-    may be of another partition of the same transaction."""
-    own: list[Filter] = []
-    if run.topic is not None:
-        opened = run.grouped("open_transactions", ("producer_id",), "count(*)", where)
-        own = [("producer_id", "IN", {producer for (producer,) in opened})]
-    return run.rows("abort_plan", columns, [*where, *own], order=order, limit=most)
+    return run.rows("abort_plan", columns, [*where, *of_plan(run)], order=order, limit=most)
+
+
+def of_plan(run: StoredRun) -> list[Filter]:
+    """The filter on the plan of a report about a topic: the producers that have something open there, because a step
+    may name another partition of the same transaction."""
+    if run.topic is None:
+        return []
+    opened = run.grouped("open_transactions", ("producer_id",), "count(*)")
+    return [("producer_id", "IN", {producer for (producer,) in opened})]
 
 
 def _worst_lag(run: StoredRun) -> Row | None:

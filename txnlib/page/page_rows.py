@@ -12,7 +12,7 @@ from txnlib.ask.explain import explain
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.own_command import anywhere
 from txnlib.ask.report import MEANINGS, Report, cards
-from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, put_ends, report_of
+from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, of_plan, put_ends, report_of
 from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, key_of, ms, transactions_of
 from txnlib.ask.verdict_names import NAME, PREPARED, named
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -97,7 +97,7 @@ def page_rows_of(
     `known`: what is acknowledged, which has a section of its own.
     """
     report = report_of(run, known, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE, shown_places=SHOWN_PLACES)
-    plans = run.rows("abort_plan", shown("page: plan"), order='"number"', limit=MOST_ROWS)
+    plans = run.rows("abort_plan", shown("page: plan"), of_plan(run), order='"number"', limit=MOST_ROWS)
     is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
     oldest_first = '"transaction_start", "topic", "partition"'
     two_phase = run.rows(
