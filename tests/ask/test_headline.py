@@ -193,7 +193,7 @@ def test_a_promise_that_an_audit_withdraws_is_told_with_its_reason(tmp_path, pro
     if is_withdrawn:
         when = "now" if "safe_to_abort" in then else "from 2024-03-11 01:19:59Z on"
         because = "it is not, because a COMMIT may include it"
-        assert report.withdrawn == [f"an abort of t-0 from offset 5 was safe {when}; {because}"]
+        assert report.withdrawn == [f"an abort of t-0 from offset 5 was called safe {when}; {because}"]
 
 
 def test_a_clock_that_is_ahead_makes_no_age_negative():

@@ -166,7 +166,7 @@ def _withdrawn(run: StoredRun, earlier: Row, most: int) -> list[str]:
         when = "now" if was is None else f"from {not_before(was)} on"
         because = told(row["do_not_abort_because"])
         place = f"{where(row)} from offset {row['start_offset']}"
-        said.append(f"an abort of {place} was safe {when}; it is not, because {because}")
+        said.append(f"an abort of {place} was called safe {when}; it is not, because {because}")
     return said[:most]
 
 
