@@ -213,7 +213,7 @@ class _Segment:
         self.is_decoded = _all(file.is_decoded for file in files)
         self.newest_broker_ms = highest(clock_ms(file.newest_broker_ms) for file in files)
         self.unreadable = [each for file in files for each in file.unreadable or ()]
-        self.is_twice = sum(file.kind == RAW for file in files) > 1
+        self.is_twice = sum(file.kind == RAW for file in files) > 1 or len(_texts(files)) > 1
         self.is_printed = any(file.kind == PRINTED for file in files)
         #: The first offset; None for printed records, whose offsets only give an order.
         self.begins = base_offset if self.first_offset is None else self.first_offset
@@ -221,6 +221,11 @@ class _Segment:
         self.named = self.begins if base_offset is None else base_offset
         #: The offset after the last batch; of an empty segment, its base offset.
         self.ends = base_offset if self.end_offset is None else self.end_offset
+
+
+def _texts(files: Iterable[CapturedFile]) -> set[str]:
+    """The different texts among files: two may be of different logs, and one may print a part twice."""
+    return {file.path for file in files if file.kind == TEXT}
 
 
 def _all(flags: Iterable[bool | None]) -> bool | None:

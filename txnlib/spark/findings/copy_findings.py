@@ -63,22 +63,22 @@ def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFra
     return _first_difference(single.withColumnRenamed("base_offset", "offset"), "topic, partition, offset", COMPARED)
 
 
-#: The copies of partitions with several, and their high watermarks.
+#: The copies of partitions with several, and copies in which files overlap, with their high watermarks.
 _SEVERAL: Final = f"""
 SELECT topic, partition, source, high_watermark
 FROM (
   SELECT *, count(*) OVER (PARTITION BY topic, partition) AS copies FROM {{coverage}} WHERE {LIVING}
 )
-WHERE copies > 1
+WHERE copies > 1 OR overlap_offset IS NOT NULL
 """
-#: The ranges of offsets in which copies have different batches.
+#: The ranges of offsets in which copies have different batches, or one copy has an offset twice.
 _SUSPECTS: Final = """
 SELECT topic, partition, bucket
 FROM (
-  SELECT topic, partition, source, bucket, bit_xor(hash) AS print
+  SELECT topic, partition, source, bucket, bit_xor(hash) AS print, count(*) > count(DISTINCT base_offset) AS is_twice
   FROM {rows} GROUP BY topic, partition, source, bucket
 )
-GROUP BY topic, partition, bucket HAVING min(print) != max(print)
+GROUP BY topic, partition, bucket HAVING min(print) != max(print) OR bool_or(is_twice)
 """
 
 
