@@ -114,6 +114,8 @@ TEXT: Final = "text"
 PRINTED: Final = "printed"
 #: How the reasons begin for the end of a copy whose log or dump was still being written, or cannot be read further.
 CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE", "SIZE_MISMATCH", "HEADER_KEYS", "FILE_NOT_READ")
+#: Reason of text between the lines of a tool: nothing is unreadable there.
+PROSE: Final = "NOT_DUMP_TEXT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,9 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
         read_from_offset=lowest(segment.named for segment in in_order),
         bytes=_sum(segment.bytes for segment in in_order),
         batches=_sum(segment.batches for segment in in_order),
-        unreadable_bytes=sum(each.length for segment in in_order for each in segment.unreadable),
+        unreadable_bytes=sum(
+            each.length for segment in in_order for each in segment.unreadable if each.reason != PROSE
+        ),
         harm=harm,
         damaged_offset=highest(damages),
         last_gap_offset=highest(segment.last_gap_offset for segment in in_order),
