@@ -36,6 +36,7 @@ SLOW = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", choices=("embedded", "spark"), default="embedded", help="the engine of `spark`")
+    parser.addoption("--renew", action="store_true", help="write the files of tests/jobs/test_screens.py anew")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

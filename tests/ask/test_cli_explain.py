@@ -374,5 +374,5 @@ def test_of_a_topic_every_held_partition_has_a_line_and_the_first_its_story(tabl
     assert second.endswith("; its coordinator should have ended it by 2024-03-11 01:20:09Z") is False
     assert "THE FIRST OF THESE\n\npayments-0 from offset 45" in out
     told = json.loads(txn_audit(tables, "explain", "payments", "--format", "json")[1])
-    assert [row["partition"] for row in told["held"]] == [0, 1]
+    assert [(row["partition"], row["ends_by"]) for row in told["held"]] == [(0, None), (1, "2024-03-11T01:20:09.000Z")]
     assert told["verdict"]["start_offset"] == 45

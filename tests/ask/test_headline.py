@@ -193,7 +193,7 @@ def test_a_promise_that_an_audit_withdraws_is_told_with_its_reason(tmp_path, pro
     if is_withdrawn:
         when = "now" if "safe_to_abort" in then else "from 2024-03-11 01:19:59Z on"
         because = "it is not, because a COMMIT may include it"
-        assert report.withdrawn == [f"an abort of t-0 from offset 5 was safe {when}; {because}"]
+        assert report.withdrawn == [f"an abort of t-0 from offset 5 was called safe {when}; {because}"]
 
 
 def test_a_clock_that_is_ahead_makes_no_age_negative():
@@ -228,3 +228,24 @@ def test_only_what_was_read_is_green_and_what_cannot_wait_is_red(monkeypatch):
 
 def test_the_first_step_of_every_action_has_words():
     assert list(STEPS) == [action.name for action in Action]
+
+
+def test_a_report_about_a_topic_has_its_steps_wherever_they_stand_in_the_plan(tmp_path):
+    """A transaction on two topics is one step, of the partition that it holds up most."""
+    for name in READ_BY_COMMANDS:
+        write(tmp_path, name)
+    write_run(tmp_path)
+    own = {"partition": 0, "producer_id": 1, "start_offset": 5, "verdict": "LATE", "reason": "OVERDUE", "holds": True}
+    own |= {"runs_seen": 1, "blocked_offsets": 9, "transactional_id": "shop"}
+    write(tmp_path, "open_transactions", own | {"topic": "a"}, own | {"topic": "b"})
+    other = own | {"topic": "a", "partition": 1, "producer_id": 2, "transactional_id": "bank"}
+    write(tmp_path, "open_transactions", other)
+    kept = ("topic", "partition", "producer_id", "start_offset", "transactional_id", "verdict", "reason")
+    steps = [{name: row[name] for name in kept} for row in (other, own | {"topic": "a"})]
+    planned = {"action": "END_AT_COORDINATOR", "is_holder": True}
+    write(tmp_path, "abort_plan", *[step | planned | {"number": n} for n, step in enumerate(steps, 1)])
+    report = report_of(replace(open_run(open_tables(str(tmp_path))), topic="b"))
+    assert [(row["topic"], row["number"]) for row in report.transactions["LATE"]] == [("b", 2)]
+    assert report.first.startswith("shop: ")
+    assert report.actions == {"END_AT_COORDINATOR": 1}
+    assert "topic b" in render(report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import chain
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -165,3 +166,9 @@ def test_instants_in_a_text_are_times_and_nothing_else_is_markup():
 
 def test_advice_has_code_for_what_is_in_backticks():
     assert advice("look into `findings` & <b>") == "Look into <code>findings</code> &amp; &lt;b&gt;"
+
+
+@pytest.mark.parametrize("tool", ["kafka-transactions.sh", "kafka-transactions"], ids=["Kafka's", "Confluent's"])
+def test_the_address_of_a_command_is_an_element_whatever_its_tool_is_called(tool):
+    shown = with_placeholder(f"{tool} --bootstrap-server $BOOTSTRAP abort --topic t")
+    assert '<span class="bootstrap">$BOOTSTRAP</span>' in shown

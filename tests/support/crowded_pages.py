@@ -32,6 +32,7 @@ def crowded_page(count: int = 128, **more: Any) -> Page:
         "blocking_producer_id": 1001,
         "blocking_transactional_id": "payments-batch-7",
         "blocking_verdict": "HANGING",
+        "ends_by": None,
     }
     lags = [{**lag, "partition": i, "lag_ms": 1_384_000 - i} for i in range(40)]
     summary = {

@@ -190,6 +190,7 @@ def page(*rows: Mapping[str, Any], report: Mapping[str, Any] | None = None, **fi
         "blocking_producer_id": 1001,
         "blocking_transactional_id": "payments-batch-7",
         "blocking_verdict": "HANGING",
+        "ends_by": None,
     }
     broker = {"broker": "1", "partitions_led": 7, "partitions_with_late_transactions": 1, "coordinators_led": 2}
     run = {"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": verdicts, "lag_ms": 1_384_000}

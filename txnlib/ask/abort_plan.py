@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import SCRIPT, CommandOutput
-from txnlib.ask.grid import command_lines, folded
+from txnlib.ask.grid import command_lines, folded, plain
 from txnlib.ask.rows import Row, StoredRun, ms
 from txnlib.ask.subject import equal
 from txnlib.ask.verdict_names import counted_as, named
@@ -50,7 +50,7 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
         flat,
         shown=shown("abort-plan", is_wide=False),
         tail=partial(_text, rows),
-        whole=lambda: rows,
+        whole=lambda: plain(rows),
         others={SCRIPT: script},
     )
 

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from txnlib.ask.rows import KEY, Filter, Key, Row, StoredRun, key_of
-from txnlib.ask.verdict_names import PREPARED, name_of
+from txnlib.ask.verdict_names import PREPARED, name_of, named
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.schema import shown
 from txnlib.errors import ConfigError
@@ -181,7 +181,7 @@ def acknowledged(run: StoredRun, entries: Sequence[Acknowledgement]) -> Acknowle
             ended.append(entry)
         elif entry.finding is None:
             for row in rows:
-                transactions.setdefault(key_of(row), (row, entry))
+                transactions.setdefault(key_of(row), (named(row), entry))
         else:
             matched |= Counter(tuple(row[column] for column in _FINDING) for row in rows)
             findings.append((entry, len(rows)))

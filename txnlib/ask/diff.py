@@ -12,6 +12,7 @@ from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, two_runs
 from txnlib.ask.grid import fold
 from txnlib.ask.rows import KEY, Key, Row, StoredRun, column_names, key_of, ms
+from txnlib.ask.verdict_names import named
 from txnlib.core.display import duration, printable, utc_time
 
 Place = tuple[str, int]
@@ -36,7 +37,7 @@ def differences_of_runs(then: StoredRun, now: StoredRun) -> CommandOutput:
 
     Programs also get the two runs, and the partitions that only one of them captured.
     """
-    opened_then, opened_now = (run.rows("open_transactions", _OPEN) for run in (then, now))
+    opened_then, opened_now = (list(map(named, run.rows("open_transactions", _OPEN))) for run in (then, now))
     captured_then, captured_now = _captured(then), _captured(now)
     before, after = {key_of(row): row for row in opened_then}, {key_of(row): row for row in opened_now}
     endings = _endings(now, before.keys() - after.keys())

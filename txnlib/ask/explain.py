@@ -12,6 +12,7 @@ from txnlib.ask.entries import does
 from txnlib.ask.episode import Episode
 from txnlib.ask.events import Stamps, gone_batch, is_stamped, story_events
 from txnlib.ask.explain_text import Explained
+from txnlib.ask.grid import instant_json
 from txnlib.ask.log_rows import RECORD, leader_changes, stored_matches
 from txnlib.ask.own_command import own_command
 from txnlib.ask.picture import image
@@ -19,7 +20,7 @@ from txnlib.ask.report import where
 from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place
-from txnlib.ask.verdict_names import name_of
+from txnlib.ask.verdict_names import name_of, named
 from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -121,7 +122,11 @@ def of_topic(run: StoredRun, topic: str) -> CommandOutput:
         f"{where(row)} from offset {row['start_offset']}: {name_of(row)}, {does([row], run.as_of_ms)}" for row in rows
     ]
     head = "".join(f"{line}\n" for line in (*told, "", "THE FIRST OF THESE", ""))
-    held = [{"topic": topic, **{name: row[name] for name in _HELD}, "verdict": name_of(row)} for row in rows]
+    held = [
+        {"topic": topic, **{name: row[name] for name in _HELD}, "verdict": name_of(row)}
+        | {"ends_by": None if row["ends_by"] is None else instant_json(row["ends_by"])}
+        for row in rows
+    ]
     return replace(
         story,
         head=f"{head}{story.head}",
@@ -129,7 +134,7 @@ def of_topic(run: StoredRun, topic: str) -> CommandOutput:
     )
 
 
-_HELD: Final = ("partition", "start_offset", "producer_id", "transactional_id", "lag_offsets", "ends_by", "reason")
+_HELD: Final = ("partition", "start_offset", "producer_id", "transactional_id", "lag_offsets", "reason")
 
 
 # ---- What is read of both logs
@@ -320,7 +325,7 @@ def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Log
         raise UsageError(
             f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {starts}"
         )
-    verdict = rows[0] | {
+    verdict = named(rows[0]) | {
         name: ms(rows[0][name]) for name in ("last_timestamp", "blocks_since", "ends_by", "first_seen")
     }
     judged = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)

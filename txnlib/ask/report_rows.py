@@ -10,7 +10,7 @@ from txnlib.ask.broken_transactions import broken_transactions
 from txnlib.ask.extents import Reach, extents, is_short
 from txnlib.ask.report import MEANINGS, SHOWN_PLACES, FindingPlaces, Report, ahead, where, which_ends
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
-from txnlib.ask.verdict_names import PREPARED, counted_as
+from txnlib.ask.verdict_names import PREPARED, counted_as, name_of, named
 from txnlib.core.display import not_before, printable, told
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -89,6 +89,8 @@ def report_of(
         },
     }
     earlier = _earlier(run)
+    by_place = '"topic", "partition", "start_offset"'
+    ended = run.rows("ended_transactions", (*KEY, "verdict", "reason", "says"), order=by_place, limit=shown)
     oldest = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     return Report(
         cluster=run.cluster,
@@ -102,7 +104,9 @@ def report_of(
         metadata_basis=run.settings["metadata_basis"],
         counts=counts,
         transactions=_sections(run, reach, known, shown),
-        actions={key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)").items()},
+        actions={
+            key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)", of_plan(run)).items()
+        },
         first=_first(run, known),
         known=known,
         extents=reach,
@@ -111,9 +115,7 @@ def report_of(
         worst_lag=_worst_lag(run),
         oldest_open_ms=ms(oldest),
         findings=found,
-        ended=run.rows(
-            "ended_transactions", (*KEY, "verdict", "says"), order='"topic", "partition", "start_offset"', limit=shown
-        ),
+        ended=list(map(named, ended)),
         ended_known=run.number("ended_transactions", "count(*)") or 0,
         broken=broken_transactions(run, shown),
         **covered,
@@ -164,7 +166,7 @@ def _withdrawn(run: StoredRun, earlier: Row, most: int) -> list[str]:
         when = "now" if was is None else f"from {not_before(was)} on"
         because = told(row["do_not_abort_because"])
         place = f"{where(row)} from offset {row['start_offset']}"
-        said.append(f"an abort of {place} was safe {when}; it is not, because {because}")
+        said.append(f"an abort of {place} was called safe {when}; it is not, because {because}")
     return said[:most]
 
 
@@ -196,23 +198,37 @@ def _first(run: StoredRun, known: Acknowledged | None) -> str:
 
 
 def _steps(run: StoredRun, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str, most: int) -> list[Row]:
-    """The first steps of the plan; with a topic, those of the producers that have something open there, because a step
-    may be of another partition of the same transaction."""
-    own: list[Filter] = []
-    if run.topic is not None:
-        opened = run.grouped("open_transactions", ("producer_id",), "count(*)", where)
-        own = [("producer_id", "IN", {producer for (producer,) in opened})]
-    return run.rows("abort_plan", columns, [*where, *own], order=order, limit=most)
+    return run.rows("abort_plan", columns, [*where, *of_plan(run)], order=order, limit=most)
+
+
+def of_plan(run: StoredRun) -> list[Filter]:
+    """The filter on the plan of a report about a topic: the producers that have something open there, because a step
+    may name another partition of the same transaction."""
+    if run.topic is None:
+        return []
+    opened = run.grouped("open_transactions", ("producer_id",), "count(*)")
+    return [("producer_id", "IN", {producer for (producer,) in opened})]
 
 
 def _worst_lag(run: StoredRun) -> Row | None:
     columns = ("topic", "partition", "lag_offsets", "lag_ms")
     lags = run.rows("partitions", columns, [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=1)
-    if not lags:
-        return None
-    here: list[Filter] = [*among(lags, "topic", "partition"), ("holds", "=", True)]
-    holders = run.rows("open_transactions", ("ends_by",), here, limit=1)
-    return lags[0] | {"ends_by": ms(holders[0]["ends_by"]) if holders else None}
+    put_ends(run, lags)
+    return lags[0] | {"ends_by": ms(lags[0]["ends_by"])} if lags else None
+
+
+def put_ends(run: StoredRun, lags: Sequence[Row]) -> None:
+    """Puts to each partition what its holder counts as, and by when its coordinator ends that; None if nobody does, or
+    nobody knows when."""
+    is_holder: list[Filter] = [*among(lags, "topic", "partition"), ("holds", "=", True)]
+    columns = ("topic", "partition", "ends_by", "verdict", "reason")
+    found = run.rows("open_transactions", columns, is_holder, limit=MOST_PARTITIONS) if lags else []
+    holders = {(row["topic"], row["partition"]): row for row in found}
+    for row in lags:
+        holder = holders.get((row["topic"], row["partition"]))
+        row["ends_by"] = None if holder is None else holder["ends_by"]
+        if holder is not None:
+            row["blocking_verdict"] = name_of(holder)
 
 
 def finding_places(run: StoredRun, most: int) -> list[FindingPlaces]:

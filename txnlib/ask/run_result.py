@@ -6,7 +6,7 @@ A run that failed has one, too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +17,8 @@ from prometheus_client.openmetrics.exposition import generate_latest
 
 from txnlib.ask.grid import json_text, plain
 from txnlib.ask.report import Report
-from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, broker_rows
-from txnlib.ask.rows import Filter, Row, StoredRun, among, transactions_of
+from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, broker_rows, put_ends
+from txnlib.ask.rows import Row, StoredRun, transactions_of
 from txnlib.ask.verdict_names import URGENCY, counted_as, named
 from txnlib.core.display import Written, printable
 from txnlib.core.schema import shown
@@ -91,7 +91,7 @@ def results_of(run: StoredRun, report: Report, finished_ms: int | None = None) -
         "partitions", {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}, is_behind
     )
     lags = run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS)
-    _put_ends(run, lags)
+    put_ends(run, lags)
     brokers = broker_rows(run, ("partitions_with_late_transactions",), SHOWN_BROKERS)
     judged = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
     statuses = {status: judged.get((status,), 0) for status in STATUSES}
@@ -152,15 +152,6 @@ def _transactions(run: StoredRun, report: Report) -> list[Row]:
         {**row, "acknowledged_by": None if entry is None else entry.by}
         for row, entry in zip(rows, entries, strict=True)
     ]
-
-
-def _put_ends(run: StoredRun, lags: Sequence[Row]) -> None:
-    """Puts to each partition by when its coordinator ends what holds it; None if nobody does, or nobody knows when."""
-    is_holder: list[Filter] = [*among(lags, "topic", "partition"), ("holds", "=", True)]
-    holders = run.rows("open_transactions", ("topic", "partition", "ends_by"), is_holder) if lags else []
-    ends = {(row["topic"], row["partition"]): row["ends_by"] for row in holders}
-    for row in lags:
-        row["ends_by"] = ends.get((row["topic"], row["partition"]))
 
 
 def _known(known: Acknowledged) -> list[Row]:

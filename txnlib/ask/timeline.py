@@ -16,6 +16,7 @@ from txnlib.ask.log_rows import RECORD, Numbered, leader_changes, stored_matches
 from txnlib.ask.report import ahead
 from txnlib.ask.rows import KEY, Filter, Row, StoredRun, column_names
 from txnlib.ask.subject import equal, holders_of, known_subject
+from txnlib.ask.verdict_names import name_of
 from txnlib.core.display import counted, duration, elapsed, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -34,7 +35,7 @@ _SPAN: Final = column_names(
     "producer_id producer_epoch first_offset last_offset is_start_exact marker_offset marker_type marker_epoch"
     " marker_ms batches records first_timestamp_ms is_broker_clock"
 )
-_OPEN: Final = (*KEY, "verdict", "holds")
+_OPEN: Final = (*KEY, "verdict", "reason", "holds")
 #: Columns with times that a client may have set.
 _TIMES: Final = {"marker_ms", "first_timestamp_ms", "timestamp_ms"}
 
@@ -112,7 +113,7 @@ def timeline_of_partition(run: StoredRun, topic: str, partition: int, last: int)
     records = [row for row in records if _number(row) in matches.values()]
     offsets = {row[name] for row in chosen for name in ("first_offset", "marker_offset")} - {None}
     marked = run.rows("open_transactions", _OPEN, here)
-    verdicts = {row["start_offset"]: row["verdict"] for row in marked}
+    verdicts = {row["start_offset"]: name_of(row) for row in marked}
     offsets_now = next(iter(run.rows("partitions", shown("timeline: partition"), here, limit=1)), None)
     at_coordinator = record_events(records)
     starts = _behind(started(chosen, matches, records), at_coordinator)
@@ -147,7 +148,7 @@ def timeline_of_id(run: StoredRun, transactional_id: str, last: int) -> Episode[
         spans = _timed_rows(run, "producer_spans", _SPAN, [*where, ("first_offset", "=", row["start_offset"])], limit=1)
         log = f"{row['topic']}-{row['partition']}"
         logs.setdefault(log, ([], {}))[0].extend(spans)
-        verdicts.setdefault(log, {})[row["start_offset"]] = row["verdict"]
+        verdicts.setdefault(log, {})[row["start_offset"]] = name_of(row)
     events = at_coordinator = record_events(records)
     for log, (spans, starts) in logs.items():
         owners = {row["producer_id"]: transactional_id for row in spans}

@@ -12,7 +12,7 @@ from txnlib.ask.explain import explain
 from txnlib.ask.explain_text import Explained
 from txnlib.ask.own_command import anywhere
 from txnlib.ask.report import MEANINGS, Report, cards
-from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, report_of
+from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, of_plan, put_ends, report_of
 from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, key_of, ms, transactions_of
 from txnlib.ask.verdict_names import NAME, PREPARED, named
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -97,12 +97,14 @@ def page_rows_of(
     `known`: what is acknowledged, which has a section of its own.
     """
     report = report_of(run, known, shown=SHOWN_CARDS, shown_copies=SHOWN_INCOMPLETE, shown_places=SHOWN_PLACES)
-    plans = run.rows("abort_plan", shown("page: plan"), order='"number"', limit=MOST_ROWS)
+    plans = run.rows("abort_plan", shown("page: plan"), of_plan(run), order='"number"', limit=MOST_ROWS)
     is_two_phase: list[Filter] = [("is_two_phase_commit", "=", True)]
     oldest_first = '"transaction_start", "topic", "partition"'
     two_phase = run.rows(
         "open_transactions", shown("page: two-phase"), is_two_phase, order=oldest_first, limit=MOST_ROWS
     )
+    lags = run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS)
+    put_ends(run, lags)
     opened = run.rows("open_transactions", shown("page"), order=_WORST_FIRST, limit=MOST_ROWS)
     runs, noted = _runs(run)
     return Page(
@@ -115,7 +117,7 @@ def page_rows_of(
         opened=_with_ms(list(map(named, opened)), "blocks_since", "ends_by"),
         stories=_stories(run, report, stories),
         plan=plans,
-        lags=run.rows("partitions", shown("page: lag"), [("lag_offsets", ">", 0)], order=LONGEST_LAG, limit=MOST_ROWS),
+        lags=_with_ms(lags, "ends_by"),
         lagging=run.number("partitions", "count(*)", [("lag_offsets", ">", 0)]) or 0,
         brokers=broker_rows(run, _OF_BROKER, SHOWN_BROKERS),
         quarantined=run.number("quarantine", "count(*)") or 0,
@@ -192,4 +194,4 @@ def _endings(run: StoredRun, runs: list[Row]) -> list[Row]:
     where: list[Filter] = [("run_id", "IN", ids)]
     order = '"as_of" DESC, "topic", "partition"'
     rows = run.tables.rows("ended_transactions", shown("page: ended"), where, order=order, limit=SHOWN_ENDINGS)
-    return [{**row, "as_of": ms(row["as_of"])} for row in rows]
+    return [named(row) | {"as_of": ms(row["as_of"])} for row in rows]

@@ -33,7 +33,7 @@ from txnlib.page.page_rows import Page
 
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is
 #: quoted text.
-_BEGINNING: Final = re.compile(r"(kafka-[a-z-]+\.sh --bootstrap-server )\$BOOTSTRAP(?= |$)")
+_BEGINNING: Final = re.compile(r"(kafka-[a-z-]+(?:\.sh)? --bootstrap-server )\$BOOTSTRAP(?= |$)")
 _PLACEHOLDER: Final = Markup('<span class="bootstrap">$BOOTSTRAP</span>')
 #: In an escaped text: an instant, a word with a hyphen, and a name of ours in capitals.
 _PIECE: Final = re.compile(

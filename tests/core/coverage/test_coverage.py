@@ -313,9 +313,17 @@ EXTENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "a dump prints a segment twice": (
         [
             captured(source="text:1", end=5, tail="TORN", last_gap_offset=3),
-            captured(source="text:1", path="other", bytes=7, batches=8, last_gap_offset=4),
+            captured(source="text:1", bytes=7, batches=8, last_gap_offset=4),
         ],
         {"overlap_offset": None, "end_offset": 20, "tail": "CLEAN", "bytes": 7, "batches": 8, "gap_offset": 4},
+    ),
+    "two texts have a segment, which may be of two logs": (
+        [captured(source="text:1"), captured(source="text:1", path="other")],
+        {"overlap_offset": 0, "end_offset": 20, "bytes": 1},
+    ),
+    "prose between the lines of a dump": (
+        [captured(source="text:1", unreadable=(replace(unreadable(), reason="NOT_DUMP_TEXT"),))],
+        {"damaged_offset": None, "unreadable_bytes": 0, "status": "COMPLETE"},
     ),
     "an unreadable stretch": (
         [captured(unreadable=(unreadable(7),))],

@@ -84,6 +84,16 @@ def test_both_records_are_shown_as_json_without_what_a_tool_does_not_print(found
     assert evidence.endswith("; and 4 more offsets")
 
 
+@pytest.mark.parametrize(("overlap", "again", "offsets"), [(0, 9, [0]), (0, 1, []), (None, 9, [])])
+def test_two_texts_of_one_copy_that_differ_are_found(spark, overlap, again, offsets):
+    """They lie in one folder, or name the same path. A part that one text prints twice is no second log."""
+    logs = [*LOG, *changed(0, producer_id=again)]
+    batches = frame(spark, TABLES["record_batches"], *(batch_row(batch, "orders", 0, "text:1") for batch in logs))
+    copy = {"topic": "orders", "partition": 0, "source": "text:1", "overlap_offset": overlap}
+    differing = rows_of(differing_batches(batches, frame(spark, TABLES["coverage"], copy)), DifferingCopies)
+    assert [each.offset for each in differing] == offsets
+
+
 # Records of coordinators are compared by what is decoded.
 
 RECORD = {

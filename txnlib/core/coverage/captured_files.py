@@ -114,6 +114,8 @@ TEXT: Final = "text"
 PRINTED: Final = "printed"
 #: How the reasons begin for the end of a copy whose log or dump was still being written, or cannot be read further.
 CUT_REASONS: Final = ("INCOMPLETE_BATCH", "CUT_LINE", "SIZE_MISMATCH", "HEADER_KEYS", "FILE_NOT_READ")
+#: Reason of text between the lines of a tool: nothing is unreadable there.
+PROSE: Final = "NOT_DUMP_TEXT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ class _Segment:
         self.is_decoded = _all(file.is_decoded for file in files)
         self.newest_broker_ms = highest(clock_ms(file.newest_broker_ms) for file in files)
         self.unreadable = [each for file in files for each in file.unreadable or ()]
-        self.is_twice = sum(file.kind == RAW for file in files) > 1
+        self.is_twice = sum(file.kind == RAW for file in files) > 1 or len(_texts(files)) > 1
         self.is_printed = any(file.kind == PRINTED for file in files)
         #: The first offset; None for printed records, whose offsets only give an order.
         self.begins = base_offset if self.first_offset is None else self.first_offset
@@ -221,6 +223,11 @@ class _Segment:
         self.named = self.begins if base_offset is None else base_offset
         #: The offset after the last batch; of an empty segment, its base offset.
         self.ends = base_offset if self.end_offset is None else self.end_offset
+
+
+def _texts(files: Iterable[CapturedFile]) -> set[str]:
+    """The different texts among files: two may be of different logs, and one may print a part twice."""
+    return {file.path for file in files if file.kind == TEXT}
 
 
 def _all(flags: Iterable[bool | None]) -> bool | None:
@@ -259,7 +266,9 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
         read_from_offset=lowest(segment.named for segment in in_order),
         bytes=_sum(segment.bytes for segment in in_order),
         batches=_sum(segment.batches for segment in in_order),
-        unreadable_bytes=sum(each.length for segment in in_order for each in segment.unreadable),
+        unreadable_bytes=sum(
+            each.length for segment in in_order for each in segment.unreadable if each.reason != PROSE
+        ),
         harm=harm,
         damaged_offset=highest(damages),
         last_gap_offset=highest(segment.last_gap_offset for segment in in_order),

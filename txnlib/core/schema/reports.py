@@ -247,7 +247,7 @@ ENDED_TRANSACTIONS: Final = Table(
         Column("ended_at", TIMESTAMP, "Time of its marker."),
         Column("says", STRING, "How the transaction ended, as a sentence."),
     ),
-    shown={"page: ended": "run_id as_of topic partition start_offset producer_id transactional_id verdict says"},
+    shown={"page: ended": "run_id as_of topic partition start_offset producer_id transactional_id verdict reason says"},
 )
 
 PARTITIONS: Final = Table(

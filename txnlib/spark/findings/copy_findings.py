@@ -58,28 +58,29 @@ def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFra
     rows = each.where("coalesce(last_offset < high_watermark, TRUE)").selectExpr(
         *(*COPY, "base_offset", *COMPARED, "batches_count", "run_batches"),
         *(f"{bucket_of('base_offset')} AS bucket", f"{BATCH_HASH} AS hash"),
+        "last_offset >= overlap_offset AS may_be_twice",
     )
     suspects = gathered(select(_SUSPECTS, rows=rows))
     single = single_batches(rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), "TRUE")
     return _first_difference(single.withColumnRenamed("base_offset", "offset"), "topic, partition, offset", COMPARED)
 
 
-#: The copies of partitions with several, and their high watermarks.
+#: The copies of partitions with several, and copies in which files overlap, with their high watermarks.
 _SEVERAL: Final = f"""
-SELECT topic, partition, source, high_watermark
+SELECT topic, partition, source, high_watermark, overlap_offset
 FROM (
   SELECT *, count(*) OVER (PARTITION BY topic, partition) AS copies FROM {{coverage}} WHERE {LIVING}
 )
-WHERE copies > 1
+WHERE copies > 1 OR overlap_offset IS NOT NULL
 """
-#: The ranges of offsets in which copies have different batches.
+#: The ranges of offsets in which copies have different batches, or one copy may have an offset twice.
 _SUSPECTS: Final = """
 SELECT topic, partition, bucket
 FROM (
-  SELECT topic, partition, source, bucket, bit_xor(hash) AS print
+  SELECT topic, partition, source, bucket, bit_xor(hash) AS print, bool_or(may_be_twice) AS may_be_twice
   FROM {rows} GROUP BY topic, partition, source, bucket
 )
-GROUP BY topic, partition, bucket HAVING min(print) != max(print)
+GROUP BY topic, partition, bucket HAVING min(print) != max(print) OR bool_or(may_be_twice)
 """
 
 

@@ -1,0 +1,99 @@
+"""The screens of audits of real clusters, as text files: `pytest tests/jobs/test_screens.py --renew` writes them anew.
+
+What changes on a screen is then read as a difference of text.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.live_output import as_of
+from txnlib.ask.commands import parser
+from txnlib.ask.delta_rows import Tables, open_run, open_tables
+from txnlib.ask.main import answer_of
+from txnlib.ask.own_command import program
+from txnlib.ask.report_rows import report_of
+from txnlib.ask.report_text import render
+from txnlib.ask.sql import ask
+from txnlib.auditing import audit
+
+SCREENS = Path(__file__).with_name("screens")
+#: Capture -> its parts, which are audited one after the other, and the screens of the last audit.
+CAPTURES = {
+    "quickstart": (
+        [""],
+        ["open", "explain payments", "abort-plan", "timeline payments 0", "transaction fraud-detector", "groups"],
+    ),
+    "prepared-4.1": ([""], ["open", "explain bank.transfers", "abort-plan", "collect-plan"]),
+    "causes-3.9": ([""], ["open --limit 10", "explain ca.events", "find-late"]),
+    "nights-3.9": (["night-1", "night-2", "night-3"], ["report --topic nightly.in", "diff", "abort-plan --limit 2"]),
+}
+
+
+@pytest.fixture
+def renews(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--renew"))
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("name", CAPTURES)
+def test_screens_are_as_they_were_read_last(captures, tmp_path, renews, name):
+    parts, commands = CAPTURES[name]
+    for part in parts:
+        capture = captures / name / part
+        audit(capture / "brokers", output=tmp_path, cluster=name, as_of=as_of(capture))
+    told = "\n".join(_screens(tmp_path, commands))
+    assert_numbers_of_sql(open_tables(str(tmp_path)))
+    file = SCREENS / f"{name}.txt"
+    if renews:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(told)
+    assert told == file.read_text()
+
+
+def assert_numbers_of_sql(tables: Tables) -> None:
+    """Every number of the first lines, again from the partitions and what the coordinators' records say."""
+    told = report_of(open_run(tables)).extents
+    for row in ask(tables, IN_SQL).rows:
+        extent = told[row["name"]]
+        said = (extent.rows, extent.transactions, extent.held, extent.holding, extent.held_offsets)
+        assert said == tuple(row[name] for name in ("row_count", "transactions", "held", "holding", "held_offsets"))
+
+
+IN_SQL = """
+WITH opened AS (
+  SELECT *, CASE WHEN verdict = 'LATE' AND reason = 'TIMEOUT_NOT_PASSED' THEN 'LOOKS_LATE' ELSE verdict END AS name
+  FROM latest_open_transactions
+), held AS (
+  SELECT opened.name, opened.producer_id, opened.transactional_id, lag.lag_offsets
+  FROM latest_partitions AS lag JOIN opened
+    ON opened.topic = lag.topic AND opened.partition = lag.partition AND opened.producer_id = lag.blocking_producer_id
+  WHERE lag.lag_offsets > 0
+)
+SELECT name, count(*) AS row_count, count(DISTINCT (producer_id, transactional_id)) AS transactions,
+  (SELECT count(*) FROM held WHERE held.name = opened.name) AS held,
+  (SELECT count(DISTINCT (producer_id, transactional_id)) FROM held WHERE held.name = opened.name) AS holding,
+  (SELECT coalesce(sum(lag_offsets), 0) FROM held WHERE held.name = opened.name) AS held_offsets
+FROM opened GROUP BY name
+"""
+
+
+def _screens(root: Path, commands: list[str]) -> Iterator[str]:
+    """The report at three widths, and each answer as it is piped."""
+    run = open_run(open_tables(str(root)))
+    for width in (80, 132, 200):
+        yield f"$ txn-audit report   # {width} columns\n{_plain(render(report_of(run), width), root)}\n"
+    for command in commands:
+        options = parser().parse_args([*shlex.split(command), "--tables", str(root)])
+        reads = open_tables(str(root)) if command == "diff" else run
+        yield f"$ txn-audit {command}\n{_plain(answer_of(options.command)(reads, options).text('table'), root)}"
+
+
+def _plain(text: str, root: Path) -> str:
+    """The text, of whatever folder and environment it is."""
+    return re.sub(rf"{re.escape(program())}|\btxn-audit(?= )", "txn-audit", text).replace(str(root), "OUT")
