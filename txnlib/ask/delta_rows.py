@@ -30,6 +30,8 @@ DONE: Final = "DONE"
 _RUN_COLUMNS: Final = column_names("run_id cluster as_of status started_at finished_at input settings version counts")
 
 
+#: Most characters of an engine's own words in a message.
+_SHOWN: Final = 200
 #: The name, in a query, of the rows that are asked for.
 _ROWS: Final = "rows"
 
@@ -72,7 +74,12 @@ class Tables(Rows):
                 builder = builder.register(part, rows)
         # The engine pushes filters on the run into these queries.
         query = f"{'WITH ' if queries else ''}{', '.join(queries)} {select(_ROWS, chosen, where, after)}"
-        return builder.execute(query).read_all()
+        try:
+            return builder.execute(query).read_all()
+        except Exception as error:  # the engine has no class of its own for what it cannot read
+            if type(error) is not Exception or "://" in self.root:
+                raise
+            raise self._damaged(name, error) from error
 
     def _parts(self, name: str, part: str = _ROWS) -> dict[str, DeltaTable | str]:
         """A table or view under the name `part`, after all that it reads: tables, and queries for what is none.
@@ -115,7 +122,15 @@ class Tables(Rows):
                 self._opened[name] = DeltaTable(f"{self.root}/{name}", storage_options=_store_options(self.root))
             except TableNotFoundError as error:
                 raise self._not_there(name) from error
+            except DeltaError as error:
+                if "://" in self.root or name == AUDIT_RUNS:
+                    raise
+                raise self._damaged(name, error) from error
         return self._opened[name]
+
+    def _damaged(self, name: str, error: Exception) -> UnreadableInputError:
+        said = str(error).partition("\n")[0][:_SHOWN]
+        return UnreadableInputError(f"{self.root}/{name}", f"the table is damaged ({said})", "Run the audit again")
 
     def _not_there(self, name: str) -> MissingTableError:
         """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a

@@ -1,0 +1,42 @@
+"""Tables that somebody damaged: one sentence with the name of the table, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.delta_tables import txn_audit, write_plan, write_run
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"\x1b[2J no table" * 100)
+
+
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+LOG, ROWS = "_delta_log/*.json", "*/*.parquet"
+
+
+@pytest.mark.parametrize(
+    ("files", "damage"), [(LOG, cut), (LOG, overwrite), (ROWS, cut), (ROWS, overwrite), (ROWS, lose)]
+)
+def test_a_damaged_table_is_named_with_what_to_do(tmp_path: Path, files: str, damage: Callable[[Path], None]) -> None:
+    write_run(tmp_path)
+    row = {"topic": "t", "partition": 0, "producer_id": 7, "start_offset": 1, "verdict": "HANGING", "reason": "R"}
+    write_plan(tmp_path, row | {"transactional_id": "x"})
+    for path in (tmp_path / "abort_plan").glob(files):
+        damage(path)
+    code, out, err = txn_audit(tmp_path, "abort-plan")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert f"{tmp_path}/abort_plan: the table is damaged (" in err
+    assert err.endswith("Run the audit again\n")
+    assert "\x1b" not in err
