@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import IntEnum
+from pathlib import Path
 from shlex import quote
 from typing import Final
 
@@ -135,6 +136,12 @@ class ConfigError(TxnlibError):
         return f"{where}: {self.problem}"
 
 
+def refuse_fifo(path: str, option: str) -> None:
+    """Raises ConfigError for a FIFO, of which reading may never end."""
+    if Path(path).is_fifo():
+        raise ConfigError(path, "", f"is no file; check {option}")
+
+
 class UnreadableInputError(TxnlibError):
     """An input that cannot be read at all."""
 
@@ -144,6 +151,19 @@ class UnreadableInputError(TxnlibError):
 
     def says(self) -> str:
         return f"{self.path}: {self.problem}. {self.remedy}"
+
+
+class DamagedTableError(TxnlibError):
+    """A table that cannot be read, because somebody damaged its files."""
+
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, path: str, said: str) -> None:
+        super().__init__(path, said)
+        self.path, self.said = path, said
+
+    def says(self) -> str:
+        return f"{self.path}: reading failed, the table is damaged ({self.said}). Run the audit again"
 
 
 class MissingTableError(TxnlibError):

@@ -22,7 +22,7 @@ from txnlib.core.copies import LeaderBasis
 from txnlib.core.coverage.known_metadata import Conclusion, MetadataExtent, holds
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32, is_from
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.errors import ConfigError
+from txnlib.errors import ConfigError, refuse_fifo
 
 
 class _Section(BaseModel):
@@ -409,8 +409,7 @@ SettingsFile: Final = create_model("SettingsFile", __base__=_Section, **{name: _
 
 def read_settings_file(path: Path) -> BaseModel:
     """The settings in a TOML file. Raises ConfigError, which names the file, the key and the remedy."""
-    if path.is_fifo():  # reading it may never end
-        raise ConfigError(str(path), "", "is no file; check --conf")
+    refuse_fifo(str(path), "--conf")
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:

@@ -35,8 +35,8 @@ def test_a_damaged_table_is_named_with_what_to_do(tmp_path: Path, files: str, da
     for path in (tmp_path / "abort_plan").glob(files):
         damage(path)
     code, out, err = txn_audit(tmp_path, "abort-plan")
-    assert (code, out) == (2, "")
+    assert (code, out) == (1, "")
     assert err.count("\n") == 1
-    assert f"{tmp_path}/abort_plan: the table is damaged (" in err
+    assert f"{tmp_path}/abort_plan: reading failed, the table is damaged (" in err
     assert err.endswith("Run the audit again\n")
     assert "\x1b" not in err

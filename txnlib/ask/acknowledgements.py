@@ -29,7 +29,7 @@ from txnlib.ask.rows import KEY, Filter, Key, Row, StoredRun, key_of
 from txnlib.ask.verdict_names import PREPARED, name_of, named
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.schema import shown
-from txnlib.errors import ConfigError
+from txnlib.errors import ConfigError, refuse_fifo
 
 #: Most rows that one entry can match. Others are treated as not acknowledged.
 MOST_MATCHED: Final = 10_000
@@ -146,8 +146,7 @@ def read_acknowledgements(path: str | None) -> tuple[Acknowledgement, ...]:
     remedy."""
     if path is None:
         return ()
-    if Path(path).is_fifo():  # reading it may never end
-        raise ConfigError(path, "", "is no file; check --acknowledged")
+    refuse_fifo(path, "--acknowledged")
     try:
         content = tomllib.loads(Path(path).read_text())
     except OSError as error:

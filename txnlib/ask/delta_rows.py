@@ -18,6 +18,7 @@ from txnlib.core.instants import parse_instant
 from txnlib.errors import (
     HAS_NOT_ENDED,
     UNFINISHED,
+    DamagedTableError,
     MissingTableError,
     TxnlibError,
     UnfinishedError,
@@ -128,9 +129,8 @@ class Tables(Rows):
                 raise self._damaged(name, error) from error
         return self._opened[name]
 
-    def _damaged(self, name: str, error: Exception) -> UnreadableInputError:
-        said = str(error).partition("\n")[0][:_SHOWN]
-        return UnreadableInputError(f"{self.root}/{name}", f"the table is damaged ({said})", "Run the audit again")
+    def _damaged(self, name: str, error: Exception) -> DamagedTableError:
+        return DamagedTableError(f"{self.root}/{name}", str(error).partition("\n")[0][:_SHOWN])
 
     def _not_there(self, name: str) -> MissingTableError:
         """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a
