@@ -12,6 +12,7 @@ from tests.support.audits import audited
 from tests.support.delta_tables import READ_BY_COMMANDS, spark_rows, txn_audit
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.report_rows import report_of
+from txnlib.ask.verdict_names import name_of
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
 #: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory
@@ -80,13 +81,13 @@ def test_a_description_is_the_same_but_for_the_clock_of_the_tool(audit):
 def test_every_open_transaction_can_be_explained(audit):
     _, root = audit
     opened = open_run(open_tables(str(root))).rows(
-        "open_transactions", ("topic", "partition", "start_offset", "verdict")
+        "open_transactions", ("topic", "partition", "start_offset", "verdict", "reason")
     )
     assert opened
     for row in opened:
         code, out, err = txn_audit(root, "explain", row["topic"], row["partition"], row["start_offset"])
         assert (code, err) == (0, "")
-        assert f"\n{row['verdict']}  " in out
+        assert f"\n{name_of(row)}  " in out
 
 
 def test_every_open_transaction_has_its_place_in_a_timeline_and_what_blocks_is_where_it_stands_still(audit):
