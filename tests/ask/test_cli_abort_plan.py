@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import replace
 
 from tests.support.delta_tables import txn_audit
 from tests.support.planned import HANGING, row_of, write_plan
 from txnlib.ask.abort_plan import abort_plan, abort_plan_output
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.core import kafka_commands
 from txnlib.core.display import printable
-from txnlib.core.verdicts.judged import REFUSALS_BY_REASON
 
 
 def written(root):
@@ -85,19 +82,6 @@ def test_a_command_wider_than_its_terminal_goes_on_where_a_shell_does(tmp_path):
             shlex.join(shlex.split(printable(each))) for each in (*steps, found.command)
         }
         assert any("\\\n" in each for each in shown) == (width in (60, 80))
-
-
-def test_a_note_that_is_a_command_stays_in_one_line(tmp_path):
-    ahead = replace(
-        HANGING, transactional_id="pay", reason="EPOCH_AHEAD_OF_COORDINATOR", abort_command=None, safe_to_abort=False
-    )
-    found, row = row_of(ahead)
-    write_plan(tmp_path, row | {"notes": list(found.notes)})
-    run = open_run(open_tables(str(tmp_path)))
-    text = abort_plan_output(abort_plan(run), "run", "now").text("table")
-    command = kafka_commands.abort(row["topic"], row["partition"], row["start_offset"])
-    assert f"   note    2. {command}\n" in text
-    assert "see abort-plan" not in " ".join(REFUSALS_BY_REASON.values())
 
 
 def test_a_note_of_some_steps_names_them(tmp_path):
