@@ -22,7 +22,7 @@ from txnlib.ask.abort_plan import abort_plan_script, permissions_of, waits_until
 from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.episode import Episode
 from txnlib.ask.explain_text import Explained
-from txnlib.ask.own_command import program
+from txnlib.ask.own_command import PROGRAM
 from txnlib.ask.report import cards, ends_text, meaning
 from txnlib.ask.rows import Row, key_of, transactions_of
 from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
@@ -178,7 +178,7 @@ def command_of(page: Page, command: str) -> str:
     if page.tables is None:
         table = "abort_plan" if command == "abort-plan" else command.replace("-", "_")
         return f"SELECT * FROM {page.report.output}.{table} WHERE run_id = '{page.run_id}'"
-    return f"{program()} {command} {_run_of(page)}"
+    return f"{PROGRAM} {command} {_run_of(page)}"
 
 
 def _run_of(page: Page) -> str:
@@ -194,7 +194,7 @@ def explain_command(page: Page, row: Row) -> str:
     if refusal(row["topic"]) is not None:
         return command_of(page, "list")
     return with_places(
-        f"{program()} explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page)
+        f"{PROGRAM} explain", [row["topic"], str(row["partition"]), str(row["start_offset"])], _run_of(page)
     )
 
 
@@ -203,7 +203,7 @@ def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | No
     own = str(broken.transactional_id)
     if page.tables is None or refusal(own) is not None:
         return None
-    return with_places(f"{program()} transaction", [own], f"--number {broken.number} {_run_of(page)}".rstrip())
+    return with_places(f"{PROGRAM} transaction", [own], f"--number {broken.number} {_run_of(page)}".rstrip())
 
 
 def abort_script(page: Page) -> Markup | None:
