@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.delta_tables import txn_audit, write_plan, write_run
+from txnlib.ask import main as asked
+from txnlib.ask.rows import StoredRun
 
 
 def cut(path: Path) -> None:
@@ -39,4 +41,21 @@ def test_a_damaged_table_is_named_with_what_to_do(tmp_path: Path, files: str, da
     assert err.count("\n") == 1
     assert f"{tmp_path}/abort_plan: reading failed, the table is damaged (" in err
     assert err.endswith("Run the audit again\n")
+    assert "\x1b" not in err
+
+
+def test_an_odd_value_names_the_tables_that_were_read(tmp_path: Path, monkeypatch, capsys) -> None:
+    write_run(tmp_path)
+    row = {"topic": "t", "partition": 0, "producer_id": 7, "start_offset": 1, "verdict": "HANGING", "reason": "R"}
+    write_plan(tmp_path, row | {"transactional_id": "x"})
+
+    def answer(run: StoredRun, options: object) -> None:
+        run.tables.rows("abort_plan", ("topic",))
+        raise KeyError("\x1b[2J")
+
+    monkeypatch.setattr(asked, "answer_of", lambda command: answer)
+    assert asked.main(["abort-plan", "--tables", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("txn-audit: failed: KeyError: ")
+    assert err.endswith("(read: abort_plan, audit_runs). If somebody changed these tables, run the audit again\n")
     assert "\x1b" not in err

@@ -44,6 +44,11 @@ class Tables(Rows):
     root: str
     _opened: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
 
+    @property
+    def opened(self) -> Sequence[str]:
+        """The tables that were read."""
+        return tuple(self._opened)
+
     def dataset(self, name: str) -> Any:
         """A table as a dataset of pyarrow, for other engines, or without rows if it is not there. Raises
         MissingTableError."""

@@ -55,8 +55,17 @@ def _looked(read: tuple[Any, ...]) -> str:
     return "".join(f" in run {each.run_id} of {each.tables.root}" for each in read if isinstance(each, StoredRun))
 
 
+def _odd_value(read: tuple[Any, ...]) -> str:
+    """Which tables an answer had read when it failed: somebody may have changed a value in one of them."""
+    names = sorted(name for each in read for name in (each.tables if isinstance(each, StoredRun) else each).opened)
+    if not names:
+        return ""
+    return f" (read: {', '.join(names)}). If somebody changed these tables, run the audit again"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Answers one command and returns the exit code. Errors go to stderr."""
+    read: tuple[Any, ...] = ()
     try:
         asked = parser()
         options = asked.parse_args(argv)
@@ -78,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stopped:
         return _say(str(stopped) or "stopped", 130)  # as shells say of a process that SIGINT ended
     except Exception as error:  # last line of defence: report the failure and exit with 1
-        return _say(f"failed: {type(error).__name__}: {error}", 1)
+        return _say(f"failed: {type(error).__name__}: {error}{_odd_value(read)}", 1)
     for note in notes:
         _say(note, 0)
     _print(text)
