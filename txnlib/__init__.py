@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from txnlib.errors import (
     BusyError,
     ConfigError,
+    DamagedTableError,
     EngineError,
     MissingExtraError,
     OvertakenError,
@@ -47,6 +48,7 @@ __all__ = [
     "ConfigError",
     "UnreadableInputError",
     "MissingTableError",
+    "DamagedTableError",
     "UnfinishedError",
     "StepError",
     "BusyError",

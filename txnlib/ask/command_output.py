@@ -62,6 +62,7 @@ class CommandOutput:
         chosen = self.columns if is_wide or self.shown is None else self.shown
         body = grid(chosen, rows, form, width=WIDEST if is_wide and width is not None else width, kept=self.kept)
         room = text_width(width)
-        body += "" if rows else f"{self.empty}\n"
+        none = f"{self.empty}\n"
+        body += "" if rows else none if width is None else fold(none, room)
         head = self.head if width is None else fold(self.head, room)
         return f"{head}{body}{self.tail if isinstance(self.tail, str) else self.tail(room)}"
