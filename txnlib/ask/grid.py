@@ -43,8 +43,8 @@ WRAPPED: Final = SENTENCES | {"reason", "verdicts", "partitions", "input", "wher
 #: Least width of a wrapped column, if its words are not longer; evidence is sentences, and dates and JSON in them.
 LEAST_WRAPPED: Final = 24
 _LEAST: Final = {"evidence": 48}
-#: Names, without which no number of a row means anything: the last columns that a narrow terminal leaves out.
-_NAMES: Final = ("topic", "partition", "start_offset", "group_id", "transactional_id", "verdict")
+#: Names, without which no number of a row means anything: the last columns that a narrow terminal leaves out, in order.
+_NAMES: Final = ("topic", "partition", "group_id", "transactional_id", "start_offset", "verdict")
 #: Instants that name the end of a wait: rounded up, as in all sentences about them.
 _ENDS: Final = ("ends_by", "safe_from", "not_before")
 #: Spaces between two columns.
