@@ -58,6 +58,11 @@ class Rows(ABC):
     #: The folder of the tables, the URI of one, or a catalog schema.
     root: str
 
+    @property
+    def opened(self) -> Sequence[str]:
+        """The tables that were read, if that is known."""
+        return ()
+
     @abstractmethod
     def ask(self, name: str, chosen: str, where: Sequence[Filter], after: str = "") -> list[Row]:
         """What `select` asks of a table. Raises MissingTableError."""
