@@ -121,8 +121,6 @@ MARKERS: Final = Array(
         is_followed=BOOLEAN,
         clock_offset_ms=LONG,
         clocks_differ_ms=LONG,
-        measured_offset_ms=LONG,
-        measured_error_ms=LONG,
     )
 )
 

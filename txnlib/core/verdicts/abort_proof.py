@@ -15,7 +15,7 @@ from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
-from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, made_ms, proven_since_ms
+from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
 from txnlib.core.verdicts.evidence import Crc, Owner
 from txnlib.core.verdicts.no_commit import no_commit_includes_it
 from txnlib.core.verdicts.reason import Reason, Verdict
@@ -199,7 +199,7 @@ def is_old_enough(case: Case) -> Proof:
     at, timeout = known_at_ms(case.evidence, case.thresholds), case.thresholds.max_transaction_timeout_ms
     if since is None:
         return Proof(statement, False, "no broker's clock proves its age: its timestamps come from the client")
-    age, made = max(at - since, 0), made_ms(case.evidence)
+    age, made = max(at - since, 0), case.evidence.on_partition.made_ms
     if age <= timeout:
         says = f"brokers' clocks prove only {duration(age)} of its age: the client's timestamps may lie in the past"
         if made is not None and made == since:

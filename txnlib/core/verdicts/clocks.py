@@ -14,7 +14,7 @@ from typing import Final
 from txnlib.core.copies import NO_LEADER, CoverageRow, highest
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.dossier import CoordinatorDecision
-from txnlib.core.verdicts.evidence import Election
+from txnlib.core.verdicts.evidence import Election, elections_of
 
 #: How far the clocks of two brokers that NTP keeps may be apart without a doubt about the order of a decision and its
 #: marker.
@@ -62,6 +62,12 @@ def clock_of(topic: str, partition: int, leader: str | None) -> str:
     return f"{topic}-{partition}" if leader in (None, NO_LEADER) else str(leader)
 
 
+def newest_leader_epoch(copies: Iterable[CoverageRow], elections: Iterable[Election]) -> int | None:
+    """The newest leader epoch of a partition in batches, checkpoints or elections."""
+    of_copies = (epoch for each in copies for epoch in (each.leader_epoch, each.checkpoint_leader_epoch))
+    return highest((*of_copies, *(each.leader_epoch for each in elections)))
+
+
 def clocks_by_epoch(copies: Iterable[CoverageRow], elections: Iterable[Election]) -> dict[int, str]:
     """Leader epoch -> the clock that stamped its batches, of the copies of one partition.
 
@@ -71,20 +77,11 @@ def clocks_by_epoch(copies: Iterable[CoverageRow], elections: Iterable[Election]
     judged = next((each for each in copies if each.is_judged), None)
     if judged is None:
         return {}
-    ours = [each for each in elections if each.topic_id is None or each.topic_id == judged.topic_id]
+    ours = elections_of(judged.topic_id, elections) if judged.topic_id is not None else []
     for each in ours:
         if each.leader_epoch is not None and each.leader is not None:
             found[each.leader_epoch] = str(each.leader)
-    living = [each for each in copies if each.status != "MISSING"]
-    newest = highest(
-        epoch
-        for epochs in (
-            (each.leader_epoch for each in living),
-            (each.checkpoint_leader_epoch for each in living),
-            (each.leader_epoch for each in ours),
-        )
-        for epoch in epochs
-    )
+    newest = newest_leader_epoch(copies, ours)
     found[-1 if newest is None else newest] = clock_of(judged.topic, judged.partition, judged.leader)
     return found
 

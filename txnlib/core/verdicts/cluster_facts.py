@@ -15,7 +15,7 @@ from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, is_from
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped, row_of
-from txnlib.core.verdicts.clocks import Clocks, MeasuredClocks, clocks_by_epoch
+from txnlib.core.verdicts.clocks import Clocks, MeasuredClocks, clocks_by_epoch, newest_leader_epoch
 from txnlib.core.verdicts.dossier import Dossier, OpenSpan
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
@@ -89,8 +89,7 @@ class CoordinatorPartition(PartitionFacts):
     @property
     def newest_leader_epoch(self) -> int | None:
         """The newest leader epoch that records, checkpoints or elections show."""
-        of_copies = (epoch for each in self.copies for epoch in (each.leader_epoch, each.checkpoint_leader_epoch))
-        return highest((self.newest_coordinator_epoch, *of_copies, *(each.leader_epoch for each in self.elections)))
+        return highest((self.newest_coordinator_epoch, newest_leader_epoch(self.copies, self.elections)))
 
     @property
     def hole_end(self) -> int | None:

@@ -17,10 +17,19 @@ from txnlib.core.kafka.constants import (
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.rows import row_of
+from txnlib.core.verdicts.clocks import newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
 from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, MarkerElsewhere, OpenSpan
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
-from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Evidence, Owner, PartitionSide
+from txnlib.core.verdicts.evidence import (
+    ClusterSide,
+    CoordinatorSide,
+    Crc,
+    Evidence,
+    Owner,
+    PartitionSide,
+    elections_of,
+)
 from txnlib.core.verdicts.history import (
     Past,
     began_later_by_epoch,
@@ -249,13 +258,6 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
     truncated = [each for each in span.markers_elsewhere if each.is_truncated]
     elsewhere = [each for each in span.markers_elsewhere if not each.is_truncated]
     living = [each for each in span.copies if each.status != "MISSING"]
-    newest_epoch = highest(
-        [
-            copy.checkpoint_leader_epoch,
-            *(each.leader_epoch for each in living),
-            *(each.leader_epoch for each in span.elections if copy.topic_id in (None, each.topic_id)),
-        ]
-    )
     lag = min(span.clock_lag_ms or 0, today.offset_ms)
     stamped_after = latest_bound_ms((each.behind_ms for each in span.stamps), floor, lag)
     last_offset = span.start_offset if span.last_offset is None else span.last_offset
@@ -291,7 +293,7 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
             )
         ),
         stamped_before_ms=stamped_before,
-        surely_before_ms=lowest((stamped_before, oldest_behind_ms(span))) if stamped_before is not None else None,
+        begun_after_ms=lowest((stamped_before, oldest_behind_ms(span))) if stamped_before is not None else None,
         stamped_after_ms=stamped_after,
         hides_stamps=snapshot_from is not None and stamped_before is None,
         checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, span.start_offset) else None,
@@ -318,7 +320,7 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
         is_stable_offset_raised=not is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=first.partition_leader_epoch if first else None,
-        newest_leader_epoch=newest_epoch,
+        newest_leader_epoch=newest_leader_epoch(living, elections_of(copy.topic_id, span.elections)),
         is_begin_gone=is_begin_gone,
         first_batch_crc=first_batch_crc,
         truncated_markers=_named(truncated),

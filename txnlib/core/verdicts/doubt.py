@@ -60,14 +60,11 @@ def is_old_enough(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> boo
     return is_candidate(written, at_ms, thresholds.max_transaction_timeout_ms)
 
 
-def made_ms(evidence: Evidence) -> int | None:
-    """When what the transaction is made of was handed out, at the latest: its producer id, or the epoch of its first
-    batch. It is not older, whatever stamps say."""
-    return evidence.on_partition.made_ms
-
-
 def proven_since_ms(evidence: Evidence) -> int | None:
-    """The oldest instant at which brokers' clocks prove that the transaction was open; None if there is none."""
+    """The oldest instant at which brokers' clocks prove that the transaction was open; None if there is none.
+
+    It is not older than what it is made of, whatever stamps say.
+    """
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     proofs = [partition.stamped_after_ms, partition.first_seen_ms]
     if partition.is_broker_clock:
@@ -75,7 +72,7 @@ def proven_since_ms(evidence: Evidence) -> int | None:
     if coordinator.is_active and coordinator.is_listed:
         proofs.append(coordinator.transaction_start_ms)
     proven = lowest(map(clock_ms, proofs))
-    return proven if proven is None else highest((proven, made_ms(evidence)))
+    return proven if proven is None else highest((proven, partition.made_ms))
 
 
 def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -92,7 +93,7 @@ class PartitionSide:
     stamped_before_ms: int | None = None
     stamped_after_ms: int | None = None
     #: An instant before the first batch, whichever of the clocks around it is wrong.
-    surely_before_ms: int | None = None
+    begun_after_ms: int | None = None
     #: Whether such times at lower offsets are unknown, because a snapshot replaces that part of the log.
     hides_stamps: bool = False
     #: Instant of a high watermark checkpoint that already reached beyond the start.
@@ -307,6 +308,11 @@ class Election:
     is_first: bool = False
 
 
+def elections_of(topic_id: str | None, elections: Iterable[Election]) -> list[Election]:
+    """Those of one topic id: the elections of a deleted topic of the same name do not count."""
+    return [each for each in elections if topic_id is None or each.topic_id in (None, topic_id)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FencedBroker:
     """A record of the metadata log that fenced a broker."""
@@ -367,9 +373,8 @@ class Evidence:
 
     @property
     def elections(self) -> list[Election]:
-        """The elections of the partition; those of a deleted topic of the same name do not count."""
-        topic_id = self.on_partition.topic_id
-        return [each for each in self.in_cluster.elections if topic_id is None or each.topic_id in (None, topic_id)]
+        """The elections of the partition."""
+        return elections_of(self.on_partition.topic_id, self.in_cluster.elections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

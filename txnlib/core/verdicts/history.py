@@ -31,6 +31,7 @@ from txnlib.core.verdicts.match import (
     match_markers,
     without_repeats,
 )
+from txnlib.core.verdicts.reason import Reason
 
 
 def lists(partitions: Sequence[TopicPartition], span: OpenSpan) -> bool:
@@ -68,18 +69,9 @@ class Past:
     #: An instant before the first batch, by the coordinator's clock.
     before_ms: int | None
     #: The newest epoch of the producer on any partition.
-    newest_epoch: int | None = None
-
-    @property
-    def has_all_decisions(self) -> bool:
-        """Whether every decision about the producer id since it was assigned is in the dossier."""
-        if self.claim is None or len(self.decisions) >= MOST_MARKERS:
-            return False
-        of = self.facts.coordinator(self.claim.coordinator_partition)
-        if of is None or not of.shows_absence:
-            return False
-        first = self.claim.first_record_offset or 0
-        return of.hole_end is None or (self.claim.is_first_assigned and first >= of.hole_end)
+    newest_epoch: int | None
+    #: Whether every decision about the producer id since it was assigned is in the dossier.
+    has_all_decisions: bool
 
     def is_sure(self, match: Match) -> bool:
         """Whether the marker of a match can be of no other decision, shown or removed by compaction."""
@@ -163,13 +155,23 @@ def past_of(dossier: Dossier, span: OpenSpan, claim: Claim | None, clocks: Clock
         facts=facts,
         before_ms=surely_before_ms(span, claim, clocks),
         newest_epoch=dossier.newest_epoch,
+        has_all_decisions=len(dossier.decisions) < MOST_MARKERS and _shows_all_decisions(claim, facts),
     )
+
+
+def _shows_all_decisions(claim: Claim | None, facts: ClusterFacts) -> bool:
+    """Whether the coordinator's log has every record about the producer id since it was assigned."""
+    of = None if claim is None else facts.coordinator(claim.coordinator_partition)
+    if claim is None or of is None or not of.shows_absence:
+        return False
+    return of.hole_end is None or (claim.is_first_assigned and (claim.first_record_offset or 0) >= of.hole_end)
 
 
 def history_of(past: Past, partition: PartitionSide) -> History:
     """The decisions that may include the open records, whether others may be missing, and what refutes that none is."""
     span, clocks, before = past.span, past.clocks, past.before_ms
-    own, whole = past.own, _whole(past)
+    own = past.own
+    whole = _whole(past, own)
     last_own = -1 if own is None else past.matches.index(own)
     unmarked = []
     for match in past.matches[last_own + 1 :]:
@@ -197,9 +199,9 @@ _EMPTY: Final = TransactionState.EMPTY.kafka_name
 #: Reasons that mean that the producer id is never used again: no decision about it can follow.
 GIVEN_UP: Final = frozenset(
     {
-        "PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR",
-        "TRANSACTIONAL_ID_EXPIRED",
-        "PRODUCER_ID_ROTATED",
+        Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
+        Reason.TRANSACTIONAL_ID_EXPIRED,
+        Reason.PRODUCER_ID_ROTATED,
     }
 )
 
@@ -291,9 +293,12 @@ def _ended_before(decision: CoordinatorDecision, span: OpenSpan, before: int | N
     return ended is not None and before is not None and before > ended
 
 
-def _whole(past: Past) -> Whole:
-    """Whether the coordinators' records since before the first open batch are all there, with the witness in words."""
-    claim, own = past.claim, past.own
+def _whole(past: Past, own: Match | None) -> Whole:
+    """Whether the coordinators' records since before the first open batch are all there, with the witness in words.
+
+    `own`: the newest decision whose marker is surely here.
+    """
+    claim = past.claim
     if claim is None:
         # Nobody's producer id: the age of holes tells nothing, and a log without it is not the one that had it.
         return Whole(holds=False, because="no coordinator has a record of the producer id")

@@ -40,7 +40,7 @@ def _lost_since(case: Case) -> Election | None:
     """An unclean election of a coordinator partition since the first batch: neither its log nor a marker need show a
     decision."""
     # The controller's clock was compared with no other.
-    before = case.evidence.on_partition.surely_before_ms
+    before = case.evidence.on_partition.begun_after_ms
     oldest = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
     elections = case.evidence.at_coordinator.unclean_elections
     return next((each for each in elections if each.at_ms is None or oldest is None or each.at_ms >= oldest), None)

@@ -8,12 +8,11 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
+from txnlib.spark.coordinators.transaction_markers import SAMPLES
 from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import quantile, select
 
-#: Minimum number of pairs of a decision and its marker for an estimate.
-SAMPLES: Final = 3
 #: Most pairs of a producer on a partition.
 MOST_PAIRS: Final = 20
 

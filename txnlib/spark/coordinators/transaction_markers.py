@@ -57,8 +57,7 @@ def markers_of(producer_spans: DataFrame) -> DataFrame:
 #: One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms. The first is the leader's
 #: clock minus the coordinator's, the second how far they may still differ. One broker has one clock. Clocks of
 #: different brokers are compared if enough samples agree, all of them stamped by today's leaders. The time until a
-#: marker is written is not a clock difference. measured_offset_ms, measured_error_ms: the same as it was measured,
-#: however small; NULL if it was not.
+#: marker is written is not a clock difference.
 _CLOCKS: Final = f"""
 WITH clocks AS (
   SELECT topic, partition, {CLOCK} AS clock, newest_epoch
@@ -97,9 +96,7 @@ WITH clocks AS (
 )
 SELECT coordinator_partition, topic, partition,
   if(NOT is_one_clock AND is_estimated AND abs(lower_ms) > {CLOCKS_DIFFER_MS}, lower_ms, 0L) AS clock_offset_ms,
-  CAST(if(is_one_clock OR is_estimated, {CLOCKS_DIFFER_MS}, {UNKNOWN_CLOCKS_DIFFER_MS}) AS BIGINT) AS clocks_differ_ms,
-  if(is_estimated, lower_ms, NULL) AS measured_offset_ms, if(is_estimated, upper_ms - lower_ms, NULL)
-    AS measured_error_ms
+  CAST(if(is_one_clock OR is_estimated, {CLOCKS_DIFFER_MS}, {UNKNOWN_CLOCKS_DIFFER_MS}) AS BIGINT) AS clocks_differ_ms
 FROM (
   SELECT /*+ BROADCAST(estimates) */ *, coalesce(coordinator_clock = clock, FALSE) AS is_one_clock,
     coalesce(samples >= {SAMPLES} AND upper_ms - lower_ms <= {CLOCKS_DIFFER_MS}, FALSE) AS is_estimated
@@ -143,11 +140,11 @@ _IS_AFTER: Final = (
 _MARKED: Final = f"""
 WITH timed AS (
   SELECT /*+ BROADCAST(clocks) */ producer_id, topic, partition, at_ms, CAST(NULL AS {MARKER_TYPE}) AS marker, decision,
-    clock_offset_ms, clocks_differ_ms, measured_offset_ms, measured_error_ms
+    clock_offset_ms, clocks_differ_ms
   FROM {{decided}} LEFT JOIN {{clocks}} AS clocks USING (coordinator_partition, topic, partition)
   UNION ALL
   SELECT /*+ BROADCAST(offsets) */ producer_id, topic, partition, at_ms - coalesce(clock_offset_ms, 0),
-    marker, NULL, NULL, NULL, NULL, NULL
+    marker, NULL, NULL, NULL
   FROM {{written}}
   LEFT JOIN (
     SELECT producer_id, max(coordinator_partition) AS coordinator_partition FROM {{decided}} GROUP BY producer_id
@@ -163,8 +160,7 @@ WITH timed AS (
 )
 SELECT decision.transactional_id, decision.coordinator_partition, decision.transaction_number,
   CAST(sort_array(collect_list(struct(topic, partition, {", ".join(f"found.{name}" for name in _MARKER)},
-    after IS NOT NULL OR coalesce({_IS_NEAR} OR has_untimed, FALSE) AS is_followed, clock_offset_ms, clocks_differ_ms,
-    measured_offset_ms, measured_error_ms
+    after IS NOT NULL OR coalesce({_IS_NEAR} OR has_untimed, FALSE) AS is_followed, clock_offset_ms, clocks_differ_ms
   ))) AS {MARKERS.simpleString()}) AS markers
 FROM (
   SELECT *, CASE WHEN {_IS_AFTER} THEN after.marker WHEN {_IS_BEFORE} THEN before.marker END AS found
