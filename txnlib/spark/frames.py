@@ -87,6 +87,16 @@ def nullable(frame: DataFrame) -> DataFrame:
     return frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed})
 
 
+def knowing(frame: DataFrame, columns: StructType) -> DataFrame:
+    """The frame, of which these are the columns.
+
+    A client of Spark Connect that does not know them asks for them, and its server plans the query once more.
+    """
+    if getattr(frame.sparkSession, "is_embedded", False):
+        cast(Any, frame)._cached_schema = columns
+    return frame
+
+
 def gathered(frame: DataFrame) -> DataFrame:
     """The rows of a frame that grows with the cluster, computed here and now, so that no plan computes them again.
 

@@ -25,7 +25,8 @@ from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, typed
 from txnlib.spark.coordinators.measured_clocks import measured_clocks
-from txnlib.spark.core_rows import rows_of
+from txnlib.spark.core_rows import rows_of, struct_of
+from txnlib.spark.frames import knowing
 from txnlib.spark.instants import latest_ms
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.python_tasks import begin_task
@@ -121,7 +122,7 @@ def judged_rows(gathered: DataFrame, facts: ClusterFacts, application_patterns: 
             rows = [each for dossier in dossiers for each in judge_dossier(dossier, facts, patterns)]
             yield from arrow_rows("open_transactions", rows).to_batches()
 
-    return gathered.mapInArrow(judge, TABLES["open_transactions"])
+    return knowing(gathered, struct_of(Dossier)).mapInArrow(judge, TABLES["open_transactions"])
 
 
 #: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the
