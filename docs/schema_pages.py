@@ -10,8 +10,8 @@ from markdown_table import table
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Scalar
 from txnlib.core.schema.columns import Column
-from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN
-from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS
+from txnlib.core.schema.rows_of_runs import OF_PARTS
+from txnlib.core.schema.runs import RUN_COLUMNS
 from txnlib.core.schema.views import VIEWS
 from txnlib.spark.schemas import TABLES, spark_type
 
@@ -49,7 +49,6 @@ def _common() -> dict[str, Column]:
     same_as = {id(CATALOGUE[name].columns): name for name in reversed(CATALOGUE)}
     shown = [name for name in same_as.values() if name in QUERIED_FIRST]
     counts = Counter(column for name in shown for column in CATALOGUE[name].columns if column.name not in own)
-    counts.update({column: len(WITH_CHAIN) for column in CHAIN_COLUMNS})
     # Of a name with several meanings, the most frequent is described.
     by_count = [column for column, count in counts.most_common() if count >= SHARED_BY]
     return {column.name: column for column in (*by_count, *reversed(by_count))}
@@ -74,8 +73,7 @@ def _table(name: str) -> list[str]:
     lines = [f"## {name}\n", f"{CATALOGUE[name].comment}\n"]
     if columns == CATALOGUE[QUERIED_FIRST[0]].columns and name != QUERIED_FIRST[0]:
         return [*lines, f"Columns: those of [{QUERIED_FIRST[0]}](#{QUERIED_FIRST[0]}).\n"]
-    chained = CHAIN_COLUMNS if name in WITH_CHAIN else ()
-    if shared := [*chained, *(column for column in columns if common.get(column.name) == column)]:
+    if shared := [column for column in columns if common.get(column.name) == column]:
         lines.append(f"[Shared](#columns-of-several-tables): {_names(shared)}.\n")
     return [*lines, *_columns(column for column in columns if common.get(column.name) != column)]
 
@@ -90,13 +88,13 @@ def _views() -> list[str]:
     ]
     of_runs = (
         ", ".join(f"`{name}`" for name in ALL_OF_RUNS),
-        "The rows of the log that each run has.",
+        "The rows that each run has, whichever audit read them.",
     )
     newest = (", ".join(latest), "Those of the newest finished run of each cluster.")
     return table(("view", "rows"), [*others, of_runs, newest])
 
 
-ALL_OF_RUNS = tuple(f"{name}_of_runs" for name in OF_LOG)
+ALL_OF_RUNS = tuple(f"{name}_of_runs" for name in OF_PARTS)
 
 BLOCKS = {
     "tables": _tables,

@@ -13,12 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from txnlib.errors import (
-    BusyError,
     ConfigError,
     DamagedTableError,
     EngineError,
     MissingExtraError,
-    OvertakenError,
+    PartsDeletedError,
     MissingTableError,
     StepError,
     TxnlibError,
@@ -51,8 +50,7 @@ __all__ = [
     "DamagedTableError",
     "UnfinishedError",
     "StepError",
-    "BusyError",
-    "OvertakenError",
+    "PartsDeletedError",
     "EngineError",
     "MissingExtraError",
     "__version__",

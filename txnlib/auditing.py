@@ -18,7 +18,7 @@ from txnlib.engine.choice import EMBEDDED, choose
 from txnlib.engine.engine import open_engine
 from txnlib.errors import UsageError
 from txnlib.pipeline.audit import carry_out_steps, close, report_made
-from txnlib.pipeline.audit_request import FULL, AuditRequest
+from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import open_run, silent
 from txnlib.pipeline.tables import AUDIT
@@ -34,9 +34,8 @@ def audit(
     as_of: str | int | datetime | None = None,
     captured_at: str | int | datetime | None = None,
     conf: str | Path | None = None,
-    mode: Literal["full", "incremental"] = FULL,
+    mode: Literal["full", "incremental"] = INCREMENTAL,
     follow_links: bool = False,
-    take_over: bool = False,
     progress: Callable[[str], object] | None = None,
     **numbers: Unpack[GivenNumbers],
 ) -> Audit:
@@ -48,7 +47,7 @@ def audit(
     * `as_of`: the instant of the audit, as ISO-8601, epoch milliseconds or a datetime. Default: the newest capture
       instant.
     * `captured_at`: when copying began, of copies whose instant no capture.json notes.
-    * `cluster`, `conf`, `mode`, `follow_links`, `take_over`, and each of `numbers`: as the options of the job `audit`
+    * `cluster`, `conf`, `mode`, `follow_links`, and each of `numbers`: as the options of the job `audit`
       (`./spark-submit.sh audit --help`). `max_transaction_timeout`, `stuck_after` and `in_doubt_after` are in minutes.
     * `progress`: called with a line per table, for instance `print`.
 
@@ -56,8 +55,8 @@ def audit(
     the first.
 
     Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json,
-    UnreadableInputError if there is no Kafka log, BusyError or OvertakenError if another audit of the cluster is
-    running or has just ended, and StepError if a table could not be made.
+    UnreadableInputError if there is no Kafka log, StepError if a table could not be made, and PartsDeletedError if what
+    it was about to use was deleted meanwhile.
     Tables: docs/tables.md. Source of the verdicts: docs/rules/reference.md.
     """
     inputs = tuple(map(str, (capture,) if isinstance(capture, str | Path) else capture or ()))
@@ -79,10 +78,10 @@ def audit(
     say = silent if progress is None else progress
     run = open_run(request, say)
     run.ended = lambda name, written: say(f"{name}: {written}")
-    carry_out_steps(run, AUDIT, take_over=take_over)
+    carry_out_steps(run, AUDIT)
     report = report_made(run)
     close(run, report)
-    audited, rows = replace(run, source=None, resumption=None), query_run(run)
+    audited, rows = replace(run, source=None), query_run(run)
     return Audit(rows, rows.tables.root, lambda: audited, report, folder)
 
 

@@ -19,7 +19,6 @@ _ARGUMENTS: Final[Mapping[str, str]] = {
     "input": "capture=",
     "tables": "output=",
     "follow-links": "follow_links=True",
-    "take-over": "take_over=True",
 }
 
 
@@ -182,7 +181,6 @@ class MissingTableError(TxnlibError):
 HAS_NOT_ENDED: Final = "has not ended. Wait for it; if it was killed, audit the same capture again"
 UNFINISHED: Final = {
     "FAILED": "failed. Audit the same capture again",
-    "DIED": "was killed. Audit the same capture again",
     "INGESTED": "has read the logs only. Run the job reconstruct_state next, with the same --output",
     "RECONSTRUCTED": "has judged nothing yet. Run the job report_transactions next, with the same --output",
 }
@@ -217,36 +215,19 @@ class StepError(TxnlibError):
         return f"at {self.step}: {self.cause}. {tables}. {self.remedy}"
 
 
-class BusyError(TxnlibError):
-    """Another audit of the cluster is writing to the same tables."""
+class PartsDeletedError(TxnlibError):
+    """Old runs were deleted while an audit ran that was about to use what they had read."""
 
     exit_code = ExitCode.FAILED
 
-    def __init__(self, cluster: str, run_id: str, owner: str, since_ms: int) -> None:
-        super().__init__(cluster, run_id, owner, since_ms)
-        self.cluster, self.run_id, self.owner, self.since_ms = cluster, run_id, owner, since_ms
+    def __init__(self, cluster: str, run_id: str) -> None:
+        super().__init__(cluster, run_id)
+        self.cluster, self.run_id = cluster, run_id
 
     def says(self) -> str:
         return (
-            f"another audit of cluster {self.cluster} is writing to these tables: run {self.run_id} by {self.owner} "
-            f"(host, process id, start), since {_instant(self.since_ms)}. Nothing was written. "
-            "Wait until it has ended and try again; if you know that it has died, add --take-over"
-        )
-
-
-class OvertakenError(TxnlibError):
-    """Another audit of the cluster has ended since this one decided which run it continues."""
-
-    exit_code = ExitCode.FAILED
-
-    def __init__(self, cluster: str, run_id: str, other: str) -> None:
-        super().__init__(cluster, run_id, other)
-        self.cluster, self.run_id, self.other = cluster, run_id, other
-
-    def says(self) -> str:
-        return (
-            f"run {self.run_id} of cluster {self.cluster} cannot go on: another audit, run {self.other}, has ended"
-            " since it began. Nothing was written. Audit the capture again"
+            f"run {self.run_id} of cluster {self.cluster} cannot go on: what an earlier audit had read was deleted"
+            " while it ran (--keep-days). Run it again"
         )
 
 

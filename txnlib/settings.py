@@ -116,8 +116,8 @@ class Settings(_Section):
         Setting(
             key="cluster.name",
             decides=(
-                "Name of the cluster in every table and in `run_id`. One audit per name runs at a time; an incremental"
-                " audit resumes, and `--keep-days` deletes, audits of the same name."
+                "Name of the cluster in every table and in `run_id`. An audit uses what audits of the same name have"
+                " read, and `--keep-days` deletes them."
             ),
             shortest=1,
             option="--cluster",
@@ -321,11 +321,6 @@ class Settings(_Section):
         ),
     )
     kafka_version: str | None = Field(default=None, description="Version of the brokers, from capture.json.")
-    continues: str | None = Field(
-        default=None, description="The run from which it resumed; null if everything was read."
-    )
-    chain: str | None = Field(default=None, description="The chain of runs to which the audit belongs.")
-    night: int = Field(default=0, description="Its number in the chain; 0 if everything was read.")
 
     @property
     def is_metadata_confirmed(self) -> bool:

@@ -48,7 +48,6 @@ def test_a_table_that_is_missing_is_named(tmp_path):
     [
         ("RUNNING", "has not ended. Wait"),
         ("FAILED", "failed. Audit"),
-        ("DIED", "was killed. Audit"),
         ("INGESTED", "has read the logs only"),
     ],
 )
@@ -285,21 +284,21 @@ def test_a_pipe_in_place_of_a_file_is_named_and_not_waited_for(tmp_path, place):
     [
         (["DONE", "DONE"], [], ""),
         (
-            ["DONE", "DIED"],
+            ["DONE", "FAILED"],
             [],
-            f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} was killed. Audit",
+            f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} failed. Audit",
         ),
         (
             ["DONE", "RUNNING"],
             [],
             f"this is run test-{NOW}, the newest that has ended: run test-{NOW + 1} has not ended. Wait",
         ),
-        (["DIED", "DONE"], [], ""),
-        (["DONE", "DIED"], ["--run", f"test-{NOW}"], ""),
+        (["FAILED", "DONE"], [], ""),
+        (["DONE", "FAILED"], ["--run", f"test-{NOW}"], ""),
         (
-            ["DONE", "DIED"],
+            ["DONE", "FAILED"],
             ["--run", f"test-{NOW + 1}"],
-            f"run test-{NOW + 1} was killed. Audit the same capture again. Its tables",
+            f"run test-{NOW + 1} failed. Audit the same capture again. Its tables",
         ),
         (
             ["FAILED"],

@@ -17,7 +17,7 @@ def test_audits_through_spark_connect_have_the_same_tables(
         printed, _ = audited(repository, "--input", str(capture), "--output", str(one), SPARK_REMOTE=remote)
         assert "1 HANGING" in printed
         for night in nights:
-            asked = ("--input", str(night), "--output", str(two), "--mode", "incremental")
+            asked = ("--input", str(night), "--output", str(two))
             _, progress = audited(repository, *asked, SPARK_REMOTE=remote)
     assert "resuming from" in progress
     assert_same_tables(one, audited_here)

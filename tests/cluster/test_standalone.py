@@ -33,7 +33,7 @@ def test_a_night_that_resumes_from_another_has_the_same_tables_there(nights_here
     with daemons(tmp_path / "cluster") as started:
         url, _ = started.two_workers()
         for night in nights:
-            asked = ("--input", str(night), "--output", str(out), "--mode", "incremental", "--master", url)
+            asked = ("--input", str(night), "--output", str(out), "--master", url)
             _, progress = audited(repository, *asked, "--", *LIGHTLY)
     assert "resuming from" in progress
     assert_same_tables(out, nights_here)

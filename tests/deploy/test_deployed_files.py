@@ -96,4 +96,4 @@ def test_the_cron_job_is_an_audit_that_is_not_tried_again_for_what_it_found(repo
     spec = manifests[-1]["spec"]
     rules = spec["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
     assert [rule["onExitCodes"]["values"] for rule in rules if rule["action"] == "FailJob"] == [[2, 3]]
-    assert spec["concurrencyPolicy"] == "Forbid", "--take-over needs it"
+    assert spec["concurrencyPolicy"] == "Forbid"

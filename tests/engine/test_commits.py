@@ -38,6 +38,7 @@ MADE = {"operationParameters": None, "operationMetrics": None}
         ([commit("c-1")], None),
         ([commit("c-10", numFiles="1", numOutputRows="8"), MADE], 0),
         ([APPENDED, MADE], None),
+        ([APPENDED, APPENDED | {"userMetadata": "c-1"}, commit("c-1", numFiles="1", numOutputRows="7")], 9),
         ([], None),
     ],
 )
@@ -73,7 +74,7 @@ def test_small_files_of_a_run_are_put_together_and_its_rows_stay(engine, spark, 
     other, run = RunStore(store, "c", "c-1"), RunStore(store, "c", "c-2")
     for topic in "abc":
         for each in (other, run):
-            each.append(name, frame(spark, TABLES[name], {"topic": topic}))
+            store.tables.write(name, frame(spark, TABLES[name], {"topic": topic}), each._stamps, replaced=None)
     run.compact(name)
     left = [Path(file).parent.name for file in DeltaTable(f"{tmp_path}/{name}").file_uris()]
     assert sorted(left) == ["run_id=c-1"] * 3 + ["run_id=c-2"]

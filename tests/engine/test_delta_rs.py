@@ -66,14 +66,6 @@ def _columns(position):
     ]
 
 
-def test_a_commit_has_its_note_and_others_have_none(spark, tables):
-    tables.write(NAME, rows(spark, 1), STAMPS, replaced=OF_RUN)
-    for note in ("first", "", "second"):
-        tables.write(NAME, rows(spark, 2), STAMPS, replaced=None, note=note)
-    assert tables.notes(NAME, 20) == ["second", "first"]
-    assert tables.notes(NAME, 1) == ["second"]
-
-
 def test_only_rows_that_fulfil_the_condition_are_deleted(spark, tables):
     for run in ("eu-1", "eu-2", "us-1"):
         tables.write(NAME, rows(spark, 1, 2), STAMPS | {"run_id": run}, replaced=None)

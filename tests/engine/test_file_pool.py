@@ -13,12 +13,12 @@ from txnlib.engine.file_pool import read_to_files
 from txnlib.engine.pool_source import PoolSource
 from txnlib.errors import EngineError, UnreadableInputError
 from txnlib.readers.capture import list_capture
-from txnlib.readers.table_readers import READ_TABLES, files_to_read
+from txnlib.readers.table_readers import READ_TABLES
 
 
 @pytest.fixture
 def files(repository):
-    return list(files_to_read(list_capture([str(repository / "examples" / "quickstart" / "brokers")])))
+    return list(list_capture([str(repository / "examples" / "quickstart" / "brokers")]).files)
 
 
 def read(files, folder, monkeypatch, count):

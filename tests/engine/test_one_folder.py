@@ -18,7 +18,7 @@ from txnlib.spark.frames import arrow_of
 
 pytestmark = pytest.mark.classic
 
-#: One with every type of a column, and one that is partitioned by more than the run.
+#: With every type of a column, between them.
 NAMES = ("open_transactions", "producer_spans")
 
 
@@ -68,7 +68,7 @@ def stored(folder, name):
 
 
 def stamps(run_id, cluster="eu"):
-    return {"cluster": cluster, "run_id": run_id, "chain": None, "night": None}
+    return {"cluster": cluster, "run_id": run_id}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,7 +21,7 @@ def decided(setting: str, *, option: dict[str, Any], file: dict[str, Any], captu
     numbers = {name: value for name, value in option.items() if name != "cluster"}
     request = AuditRequest(as_of_ms=1, cluster=option.get("cluster"), settings=numbers)
     source = TaskSource(None, capture)  # type: ignore[arg-type]
-    settings = run._decide(request, SettingsFile.model_validate(file), source, None, None)
+    settings = run._decide(request, SettingsFile.model_validate(file), source)
     return getattr(settings, setting)
 
 

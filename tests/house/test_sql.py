@@ -13,11 +13,10 @@ import duckdb
 import pytest
 
 from tests.support.delta_tables import session_views, txn_audit
-from tests.support.three_nights import NIGHTS, three_nights
+from tests.support.three_nights import NIGHTS, SEGMENTS, three_nights
 from txnlib.ask.delta_rows import open_tables
 from txnlib.ask.sql import ask
 from txnlib.core.schema import ALWAYS_THERE, TABLES
-from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 from txnlib.core.schema.views import OF_REPORT, VIEWS
 from txnlib.engine.views import create_views
 from txnlib.jobs import audit
@@ -232,23 +231,17 @@ def test_a_table_that_is_not_there_has_no_rows_and_its_columns(nights, tmp_path)
     )
 
 
-def test_a_run_has_what_earlier_runs_of_its_chain_wrote_and_still_counts(database):
-    """Batches from offset 90 on, closed spans, and of newest spans only its own."""
-    told = {
-        "record_batches_of_runs": ("base_offset", [{80, 105}, {90, 105, 115}, {90, 100, 105, 115, 125}]),
-        "producer_spans_of_runs": ("first_offset", [{80, 100}, {80, 81, 100}, {80, 81, 82, 100}]),
-    }
-    for view, (column, expected) in told.items():
-        for as_of_ms, wanted in zip(NIGHTS, expected, strict=True):
-            found = database.execute(f"SELECT {column} FROM {view} WHERE run_id = 'test-{as_of_ms}'").fetchall()
-            assert sorted(row[0] for row in found) == sorted(wanted), view
+def test_a_run_has_the_batches_of_the_parts_that_it_lists_whoever_read_them(database):
+    for as_of_ms, wanted in zip(NIGHTS, SEGMENTS, strict=True):
+        query = f"SELECT base_offset FROM record_batches_of_runs WHERE run_id = 'test-{as_of_ms}'"
+        assert sorted(row[0] for row in database.execute(query).fetchall()) == sorted(wanted)
 
 
 @pytest.mark.classic
 def test_a_catalog_schema_has_the_views_beside_the_tables(engine, spark, nights):
     spark.sql("CREATE SCHEMA night_audits")
     later = {"abort_plan", "producer_spans"}
-    for name in dict.fromkeys(("audit_runs", *OF_REPORT, *WITH_CHAIN)):
+    for name in dict.fromkeys(("audit_runs", "segments", "record_batches", *OF_REPORT)):
         if name not in later | VIEWS.keys():
             spark.sql(f"CREATE TABLE night_audits.{name} USING delta LOCATION '{nights / name}'")
     create_views(engine.store(None, "night_audits"))

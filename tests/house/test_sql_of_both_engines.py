@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parent.parent.parent / "txnlib"
 #: Where queries of both engines are.
 MODULES = sorted(
     path
-    for folder in ("spark", "pipeline", "incremental", "engine", "core/schema")
+    for folder in ("spark", "pipeline", "engine", "core/schema")
     for path in (PACKAGE / folder).rglob("*.py")
     if path.name not in ("spark.py", "spark_tables.py")
 )

@@ -14,7 +14,7 @@ from pyarrow import fs
 import txnlib
 from tests.support.audits import printed
 from tests.support.both_engines import Asked, audit_by_embedded, audit_by_spark, differences, engines_of
-from tests.support.daemons import OF_EARLIER_RUNS
+from tests.support.daemons import OF_READING
 from tests.support.store_servers import amazons
 from txnlib.ask.delta_rows import Tables, open_tables, runs
 from txnlib.core.schema import TABLES
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.classic
 CAPTURES = ("sample", "first night")
 #: What says how a run was made, or what earlier runs showed.
 OF_RUNS = {"audit_runs", "ended_transactions"}
-COLUMNS_OF_RUNS = {*OF_EARLIER_RUNS, "first_seen", "runs_seen"}
+COLUMNS_OF_RUNS = {*OF_READING, "first_seen", "runs_seen"}
 
 
 @pytest.fixture(scope="module")

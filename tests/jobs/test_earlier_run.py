@@ -9,9 +9,8 @@ from tests.support.audits import audited_anew
 from tests.support.delta_tables import write
 from txnlib.engine.engine import open_engine
 from txnlib.engine.store import RunStore
-from txnlib.incremental import history_of
 from txnlib.pipeline.given_rows import earlier_rows_of
-from txnlib.pipeline.run import Run
+from txnlib.pipeline.run import Run, earlier_runs
 from txnlib.pipeline.tables import REPORT
 from txnlib.settings import Settings
 from txnlib.spark.schemas import TABLES
@@ -37,7 +36,7 @@ def run_after(root, nights):
     engine, as_of_ms = open_engine(), round((NIGHT + timedelta(days=nights)).timestamp() * 1000)
     store, settings = engine.store(str(root), None), Settings(cluster="eu", as_of_ms=as_of_ms, as_of_basis="given")
     tables = RunStore(store, "eu", settings.run_id)
-    return Run(engine, tables, settings, NIGHT, history=history_of(store, "eu"))
+    return Run(engine, tables, settings, NIGHT, earlier=earlier_runs(store, settings))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_the_night_after_an_abort_confirms_it_and_tells_of_nothing_else(captures
 
 def test_what_a_dead_night_had_found_is_still_new_to_the_next_one(tmp_path):
     """`first_seen` and `runs_seen` count finished audits, as far as anybody read their reports."""
-    for night, status in enumerate(("DIED", "DONE")):
+    for night, status in enumerate(("RUNNING", "DONE")):
         write_run(tmp_path, f"night-{night}", night, status)
         write_hanging(tmp_path, f"night-{night}", night)
     earlier = earlier_rows_of("open_transactions")(run_after(tmp_path, 2))

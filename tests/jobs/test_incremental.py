@@ -1,4 +1,4 @@
-"""Incremental audits against full ones, over real nights and logs cut anywhere."""
+"""Audits that use what others have read, against full ones."""
 
 import random
 import shutil
@@ -7,12 +7,14 @@ from collections import Counter
 import pytest
 
 from tests.support.audits import audited, needed_for, printed
-from tests.support.daemons import OF_EARLIER_RUNS
+from tests.support.changing_log import ChangingLog
+from tests.support.daemons import OF_READING
 from txnlib.ask.delta_rows import Tables
-from txnlib.core.schema.rows_of_runs import OF_LOG
+from txnlib.core.schema.rows_of_runs import OF_PARTS
+from txnlib.engine import retention
 from txnlib.engine.retention import forget_runs
 from txnlib.engine.store import RunStore
-from txnlib.incremental import resumption
+from txnlib.errors import PartsDeletedError, UnreadableInputError
 from txnlib.jobs.audit import ingest_dumps, reconstruct_state, report_transactions
 from txnlib.jobs.main import main
 from txnlib.jobs.options import AUDIT, parse, request_of
@@ -25,7 +27,7 @@ from txnlib.spark.schemas import TABLES
 
 #: What says how a run was made, or what earlier runs showed.
 OF_RUNS = {"audit_runs", "ended_transactions"}
-COLUMNS_OF_RUNS = {*OF_EARLIER_RUNS, "first_seen", "runs_seen"}
+COLUMNS_OF_RUNS = {*OF_READING, "first_seen", "runs_seen"}
 READ = (
     "record_batches",
     "segments",
@@ -35,21 +37,27 @@ READ = (
     "partition_transactions",
     "open_transactions",
 )
+#: What was read, and where that is listed.
+PARTS = (*OF_PARTS, "segments")
 
 
-@pytest.fixture(autouse=True)
-def small_runs_resume(monkeypatch):
-    monkeypatch.setattr(resumption, "MIN_RESUMED_BYTES", 0)
+def opened(capture, output, *options):
+    given = ["--input", str(capture), "--output", str(output), "--cluster", "eu", *options]
+    return open_run(request_of(parse(AUDIT, "", given)))
+
+
+def carried_out(run, names=TABLES):
+    """The run, with these tables and what they are made of."""
+    needed = set().union(*map(needed_for, names))
+    run.note("RUNNING")
+    carry_out(run, [step for step in AUDIT_STEPS if step.name in needed])
+    run.note("DONE")
+    return run
 
 
 def night(capture, output, *options, names=TABLES):
     """A run with real tables, in a folder."""
-    given = ["--input", str(capture), "--output", str(output), "--cluster", "eu", "--mode", "incremental", *options]
-    run = open_run(request_of(parse(AUDIT, "", given)))
-    needed = set().union(*map(needed_for, names))
-    carry_out(run, [step for step in AUDIT_STEPS if step.name in needed])
-    run.note("DONE")
-    return run
+    return carried_out(opened(capture, output, *options), names)
 
 
 def rows_of(table):
@@ -58,30 +66,41 @@ def rows_of(table):
 
 
 def same_tables(run, full, names=TABLES):
-    """Read by SQL and, if they are rows of the log, while the run lasts and by a later one: the rows of a full
-    audit."""
-    later = RunStore(run.tables.store, run.tables.cluster, run.tables.run_id, run.tables.chain)
+    """Read by SQL and, if they are rows of parts, while the run lasts and by a later one: the rows of a full audit."""
+    later = RunStore(run.tables.store, run.tables.cluster, run.tables.run_id)
     for name in sorted(set(names) - OF_RUNS):
         expected = rows_of(arrow_of(full.frame(name)))
-        # Only rows of the log may be those of an earlier run.
-        for tables in (run.tables, later) if name in OF_LOG else ():
+        # Only rows of parts may be those of an earlier run.
+        for tables in (run.tables, later) if name in OF_PARTS else ():
             assert rows_of(arrow_of(tables.read(name))) == expected, name
         shown = [column for column in TABLES[name].names if column not in COLUMNS_OF_RUNS]
         found = Tables(run.tables.store.output).rows(name, shown, [("run_id", "=", run.tables.run_id)])
         assert printed(found) == expected, name
 
 
-def positions_read(run):
-    return {segment.path: segment.position for segment in run.capture.resumed}
+def own_parts(run):
+    return {file.part for file in run.capture.files}
+
+
+def used(run):
+    """The paths of the segments of which an earlier audit had read something that the run uses."""
+    rows = run.tables.read("segments").select("path", "parts").collect()
+    return {row["path"] for row in rows if not own_parts(run).issuperset(row["parts"])}
+
+
+def written(run):
+    """The segments of which the run itself has stored batches."""
+    stored = run.tables.store.read_all("record_batches").select("part", "topic", "partition").distinct().collect()
+    return {(row["topic"], row["partition"]) for row in stored if row["part"] in own_parts(run)}
 
 
 def test_two_nights_equal_full_audits(captures, tmp_path):
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
     first, second = (
-        night(capture, tmp_path / "out", names=names) for capture, names in zip(nights, (OF_LOG, TABLES), strict=True)
+        night(capture, tmp_path / "out", names=names) for capture, names in zip(nights, (PARTS, TABLES), strict=True)
     )
-    assert (first.settings.night, second.settings.night, second.settings.chain) == (0, 1, first.settings.run_id)
-    assert len(positions_read(second)) >= 6
+    assert not used(first)
+    assert len(used(second)) >= 6
     same_tables(second, audited(nights[1], "--cluster", "eu"))
 
 
@@ -90,10 +109,9 @@ def test_three_nights_equal_full_audits(captures, tmp_path):
     """Segments that rolled, were deleted and grew; a topic that was deleted and made again under its name."""
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2, 3)]
     runs = [night(capture, tmp_path / "out") for capture in nights]
-    assert len(positions_read(runs[2])) >= 10
-    assert runs[2].resumption.appended
+    assert len(used(runs[2])) >= 10
     for run, capture in zip(runs, nights, strict=True):
-        same_tables(run, audited(capture, "--cluster", "eu"), TABLES if run is runs[2] else OF_LOG)
+        same_tables(run, audited(capture, "--cluster", "eu"), TABLES if run is runs[2] else PARTS)
 
 
 def last_batch(content):
@@ -148,8 +166,62 @@ def test_what_was_damaged_the_night_before_is_read_again(captures, tmp_path):
     segment.write_bytes(content)
     night(damaged, tmp_path / "out", "--as-of", "1000", names=READ)
     run = night(whole, tmp_path / "out", "--as-of", "2000", names=READ)
-    assert str(whole / segment.relative_to(damaged)) not in positions_read(run)
+    assert str(whole / segment.relative_to(damaged)) not in used(run)
     same_tables(run, audited(whole, "--cluster", "eu", "--as-of", "2000"), READ)
+
+
+class Killed(BaseException):
+    """As by the system."""
+
+
+def killed_at(name):
+    def begin(step):
+        if step == name:
+            raise Killed
+
+    return begin
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_path, seed):
+    """Of a log that grows, rolls, is cut, compacted, created again, and not all of which is captured each night. Audits
+    are carried out again, at the same time, and killed at any step; old ones are deleted."""
+    chance = random.Random(seed)
+    log, captures, finished = ChangingLog(chance), {}, {}
+    for number in range(1, 6):
+        log.change()
+        as_of, capture = 1_795_000_000_000 + number, tmp_path / str(number)
+        log.capture(capture)
+        captures[as_of] = capture
+        asked = [as_of, *chance.choice([(), (), (), (as_of,), (chance.choice(sorted(captures)),)])]
+        try:
+            runs = [(each, opened(captures[each], tmp_path / "out", "--as-of", str(each))) for each in asked]
+        except UnreadableInputError:
+            del captures[as_of]
+            continue
+        chance.shuffle(runs)
+        for each, run in runs:  # all were opened before one of them began
+            finished.pop(each, None)
+            left = chance.randint(1, 25) if chance.random() < 0.3 else 1_000
+
+            def begin(step):
+                nonlocal left
+                left -= 1
+                if left == 0:
+                    raise Killed
+
+            run.begin = begin
+            try:
+                finished[each] = carried_out(run, READ)
+            except Killed:
+                continue
+        if finished and chance.random() < 0.3:
+            gone = forget_runs(run.tables.store, "eu", chance.choice(sorted(captures)))
+            captures = {each: place for each, place in captures.items() if f"eu-{each}" not in gone}
+            finished = {each: run for each, run in finished.items() if each in captures}
+    assert finished
+    for each, run in finished.items():
+        same_tables(run, audited(captures[each], "--cluster", "eu", "--as-of", str(each)), READ)
 
 
 @pytest.fixture(scope="module")
@@ -164,60 +236,53 @@ def grown(captures, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_night_without_news_writes_nothing_of_the_log_again(grown, tmp_path):
+def test_what_is_there_is_not_read_again(grown, tmp_path):
     before, whole = grown
-    night(before, tmp_path / "out", "--as-of", "1000", names=OF_LOG)
+    night(before, tmp_path / "out", "--as-of", "1000", names=PARTS)
     for as_of in ("2000", "3000"):
-        run = night(whole, tmp_path / "out", "--as-of", as_of, names=OF_LOG)
-        assert run.resumption.appended
-        same_tables(run, audited(whole, "--cluster", "eu"), OF_LOG)
-    resumed = {(each.topic, each.partition) for each in run.capture.resumed}
-    again = {(row["topic"], row["partition"]) for row in run.tables.read_written("record_batches").collect()}
-    assert resumed
-    assert not resumed & again
-    ended = (
-        run.tables.read_written("partition_transactions")
-        .where("marker_offset IS NOT NULL")
-        .select("topic", "partition")
-    )
-    assert not {tuple(row) for row in ended.collect()} & {
-        (topic, partition) for topic, partition, *_ in run.resumption.appended
-    }
+        run = night(whole, tmp_path / "out", "--as-of", as_of, names=PARTS)
+        same_tables(run, audited(whole, "--cluster", "eu"), PARTS)
+    known = {(file.topic, file.partition) for file in run.capture.files if file.path in used(run)}
+    assert known
+    assert not known & written(run)
+    again = night(whole, tmp_path / "out", "--as-of", "4000", "--mode", "full", names=PARTS)
+    assert not used(again)
 
 
 @pytest.mark.slow
-def test_a_night_again_replaces_its_rows_unless_later_nights_need_them(grown, tmp_path):
-    before, whole = grown
-    full = {capture: audited(capture, "--cluster", "eu") for capture in grown}
-    out = tmp_path / "out"
-    first = night(before, out, "--as-of", "1000", names=OF_LOG)
-    night(before, out, "--as-of", "2000", names=OF_LOG)
-    second = night(whole, out, "--as-of", "2000", names=OF_LOG)
-    assert (second.settings.chain, second.settings.night) == (first.settings.chain, 1)
-    same_tables(second, full[whole], OF_LOG)
-    again = night(before, out, "--as-of", "1000", "--mode", "full", names=OF_LOG)
-    assert again.settings.chain != first.settings.chain
-    for run, capture in ((again, before), (second, whole)):
-        same_tables(run, full[capture], OF_LOG)
-    between = night(whole, out, "--as-of", "1500", names=OF_LOG)
-    assert (between.settings.chain, between.settings.night) == (again.settings.chain, 1)
-    for run, capture in ((again, before), (second, whole), (between, whole)):
-        same_tables(run, full[capture], OF_LOG)
-
-
-@pytest.mark.slow
-def test_old_runs_go_but_not_the_rows_that_later_ones_need(grown, tmp_path):
+def test_rows_that_no_run_lists_are_deleted_with_old_runs_and_no_others(grown, tmp_path, monkeypatch):
     before, whole = grown
     out = tmp_path / "out"
-    night(before, out, "--as-of", "1000", names=OF_LOG)
-    second = night(whole, out, "--as-of", "2000", names=OF_LOG)
-    assert forget_runs(second.tables.store, "eu", 2000) == ["eu-1000"]
-    same_tables(second, audited(whole, "--cluster", "eu"), OF_LOG)
-    third = night(whole, out, "--as-of", "3000", "--mode", "full", names=OF_LOG)
+    night(before, out, "--as-of", "1000", names=PARTS)
+    second = night(whole, out, "--as-of", "2000", names=PARTS)
+    dead = opened(whole, out, "--as-of", "1500", "--mode", "full")
+    dead.begin = killed_at("segments")
+    with pytest.raises(Killed):
+        carried_out(dead, PARTS)
+    assert forget_runs(second.tables.store, "eu", 2000) == ["eu-1000", "eu-1500"]
+    assert written(dead), "an audit at work may list them yet"
+    monkeypatch.setattr(retention, "UNLISTED_S", -60)
+    forget_runs(second.tables.store, "eu", 2000)
+    assert not written(dead)
+    same_tables(second, audited(whole, "--cluster", "eu"), PARTS)
+    third = night(whole, out, "--as-of", "3000", "--mode", "full", names=PARTS)
     forget_runs(third.tables.store, "eu", 3000)
-    for name in OF_LOG:
-        assert {row["run_id"] for row in third.tables.store.read_all(name).select("run_id").collect()} <= {"eu-3000"}
-    same_tables(third, audited(whole, "--cluster", "eu"), OF_LOG)
+    parts = {row["part"] for row in third.tables.store.read_all("record_batches").select("part").collect()}
+    assert parts <= own_parts(third)
+    same_tables(third, audited(whole, "--cluster", "eu"), PARTS)
+
+
+@pytest.mark.slow
+def test_an_audit_whose_known_parts_are_deleted_meanwhile_fails_and_its_next_attempt_does_not(grown, tmp_path):
+    before, whole = grown
+    out = tmp_path / "out"
+    first = night(before, out, "--as-of", "1000", names=PARTS)
+    second = opened(whole, out, "--as-of", "2000")
+    forget_runs(first.tables.store, "eu", 2000)
+    with pytest.raises(PartsDeletedError, match="run eu-2000 of cluster eu cannot go on"):
+        carried_out(second)
+    assert second.tables.read("segments").isEmpty(), "no other run takes them for whole"
+    same_tables(night(whole, out, "--as-of", "2000", names=PARTS), audited(whole, "--cluster", "eu"), PARTS)
 
 
 @pytest.mark.slow
@@ -225,11 +290,10 @@ def test_the_jobs_one_by_one_and_once_more_make_the_tables_of_a_full_audit(captu
     nights = [captures / "nights-3.9" / f"night-{number}" / "brokers" for number in (1, 2)]
     full, out = audited(nights[1], "--cluster", "eu"), str(tmp_path / "out")
     night(nights[0], out)
-    options = ["--input", str(nights[1]), "--cluster", "eu", "--mode", "incremental", "--output", out]
+    options = ["--input", str(nights[1]), "--cluster", "eu", "--output", out]
     assert main(ingest_dumps, options) == 0
     for _ in range(2):
         assert main(reconstruct_state, ["--output", out]) == 0
         assert main(report_transactions, ["--output", out]) == 0
         run = reopen_run(AuditRequest(output=out), is_finished=True)
-        assert run.settings.night == 1
         same_tables(run, full, TABLES.keys())

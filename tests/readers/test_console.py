@@ -151,6 +151,8 @@ def test_a_text_is_one_segment(name: str) -> None:
         "newest_broker_ms": newest,
         "unreadable": [],
         "landmarks": None,
+        "version": None,
+        "parts": None,
     }
 
 

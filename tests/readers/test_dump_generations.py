@@ -99,6 +99,8 @@ SEGMENT = {
     "newest_broker_ms": START + 62_000,
     "unreadable": [],
     "landmarks": None,
+    "version": None,
+    "parts": None,
 }
 
 

@@ -12,7 +12,7 @@ from tests.support.log_bytes import encode_legacy, to_bytes
 from tests.support.log_notation import TS, N
 from tests.support.segments import read_record_batches, read_segments
 from txnlib.readers import batch_headers
-from txnlib.readers.file_parts import resume_position
+from txnlib.readers.fingerprints import resume_position
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.segment import Segment
 

@@ -84,6 +84,7 @@ def test_every_header_field_becomes_a_column():
         "first_timestamp_ms": TS,
         "batches_hash": None,
         "run_batches": None,
+        "part": None,
     }
 
 

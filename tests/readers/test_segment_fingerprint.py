@@ -6,20 +6,17 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import TS, C, N, T
-from tests.support.segments import rows_of_file
-from txnlib.readers import arrow_schemas, file_parts
+from tests.support.segments import read_segment, rows_of_file
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.file_parts import put_together, read_before, resume_position
+from txnlib.readers.fingerprints import ReadSegment, resume_position
 from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +24,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("nights") / "00000000000000000000.log"
 
 
-@pytest.fixture(autouse=True)
-def landmarks_stand_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_parts, "LANDMARK_BYTES", 300)
-
-
-def rows(table: str, path: Path, at: ReaderState | None = None) -> list[dict[str, Any]]:
-    file = CaptureFile(str(path), FileKind.SEGMENT, "raw:1", path.stat().st_size, "orders", 0, 0, at)
-    return rows_of_file(table, file)
+def rows(table: str, path: Path, *earlier: ReadSegment, part: int = 1) -> list[dict[str, Any]]:
+    where = ("raw:1", path.stat().st_size, "orders", 0, 0)
+    return rows_of_file(table, CaptureFile(str(path), FileKind.SEGMENT, *where, part=part, earlier=earlier))
 
 
 def batches(seed: int, count: int, at: int = 0) -> list[bytes]:
@@ -69,12 +61,18 @@ def position_in(path: Path, segment: dict[str, Any]) -> ReaderState | None:
         return resume_position(buffer, buffer.size, segment["landmarks"])
 
 
+def without(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
 def same_as_whole(path: Path, before: list[dict[str, Any]], segment: dict[str, Any], at: ReaderState) -> None:
-    kept = [row for row in before if row["position"] < at.position]
-    assert kept + rows("record_batches", path, at) == rows("record_batches", path)
-    (new,) = rows(SEGMENT_PARTS_TABLE, path, at)
-    together = put_together([new, read_before(segment, str(path), at.position, at.last_offset)])
-    assert pa.RecordBatch.from_pylist([together], schema=arrow_schemas.SEGMENTS).to_pylist() == rows("segments", path)
+    """What was read before and the rest, of another part, are the rows of the whole segment."""
+    known = read_segment(segment)
+    rest, (together,) = rows("record_batches", path, known, part=2), rows("segments", path, known, part=2)
+    assert all(row["position"] >= at.position and row["part"] == 2 for row in rest)
+    assert together["parts"] == ([1, 2] if rest else [1])
+    assert without(before + rest, "part") == without(rows("record_batches", path), "part")
+    assert without([together], "parts") == without(rows("segments", path), "parts")
 
 
 @settings(max_examples=100, deadline=None)
@@ -160,10 +158,8 @@ def test_a_segment_that_shrank_is_read_whole(path):
     assert position_in(path, segment) is None
 
 
-def test_landmarks_stand_where_they_were_asked_to(path):
-    log = batches(3, 60)
-    _, segment = night_of(path, b"".join(log))
-    positions = [mark["position"] for mark in segment["landmarks"]]
-    starts = [row["position"] for row in rows("record_batches", path)]
-    firsts = {position // 300: position for position in reversed(starts)}
-    assert positions == sorted({*firsts.values(), starts[-1]})
+def test_the_fingerprint_is_the_first_and_the_last_batch(path):
+    for count in (1, 2, 60):
+        before, segment = night_of(path, b"".join(batches(3, count)))
+        starts = [row["position"] for row in before]
+        assert [mark["position"] for mark in segment["landmarks"]] == sorted({starts[0], starts[-1]})

@@ -17,14 +17,12 @@ import pytest
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, segment, to_bytes
 from tests.support.log_notation import TS, C, T
-from tests.support.segments import in_batches, rows_of_file
+from tests.support.segments import in_batches, read_segment, rows_of_file
 from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.capture import CaptureFile, list_capture
-from txnlib.readers.file_parts import put_together, read_before
-from txnlib.readers.header_columns import ReaderState
 from txnlib.readers.segment import FILE_SHRANK
 from txnlib.readers.storage import files
-from txnlib.readers.table_readers import SEGMENT_PARTS_TABLE, read_tables
+from txnlib.readers.table_readers import read_tables
 
 COUNT = 60
 BATCHES = [to_bytes(C(1, 0, at=n) if n % 3 == 2 else T(1, 0, n, at=n)) for n in range(COUNT)]
@@ -122,46 +120,46 @@ def test_what_one_pass_read_of_a_file_that_is_cut_meanwhile_is_what_it_tells(lis
     assert bool(lost(row)) == (len(batches) < COUNT)
 
 
-def resumed(tmp_path: Path) -> tuple[CaptureFile, dict[str, Any], ReaderState]:
-    """A segment of 40 large batches, what an earlier run read of its first ten, and where it ended."""
+def resumed(tmp_path: Path) -> CaptureFile:
+    """A segment of 40 large batches, of which an earlier audit has read the first ten."""
     path = tmp_path / "orders-0" / f"{0:020}.log"
     path.parent.mkdir()
     batches = [n.to_bytes(8, "big") + LARGE[8:] for n in range(40)]
     path.write_bytes(b"".join(batches[:10]))
     (file,) = list_capture([str(tmp_path)]).files
-    (before,) = rows_of_file("segments", file)
+    (before,) = rows_of_file("segments", replace(file, part=1))
     path.write_bytes(b"".join(batches))
     (file,) = list_capture([str(tmp_path)]).files
-    state = ReaderState(10 * len(LARGE), 9, -1)
-    return replace(file, resume=state), read_before(before, file.path, state.position, 9), state
+    return replace(file, part=2, earlier=(read_segment(before),))
 
 
 def test_a_resumed_segment_that_is_cut_tells_what_it_lost(tmp_path):
-    file, before, _ = resumed(tmp_path)
+    file = resumed(tmp_path)
     os.truncate(file.path, 150_000)
-    row = put_together([before, *rows_of_file(SEGMENT_PARTS_TABLE, file)])
+    (row,) = rows_of_file("segments", file)
     assert sum(length for _, length in lost(row)) == file.size - 150_000
-    assert (row["tail"], row["batches"]) == ("CORRUPT", 150_000 // len(LARGE))
+    assert (row["tail"], row["batches"], row["parts"]) == ("CORRUPT", 150_000 // len(LARGE), [1, 2])
 
 
 @pytest.mark.parametrize("what", ["gone", "FIFO"])
-def test_what_was_appended_to_a_file_that_cannot_be_opened_any_more_is_a_lost_stretch(tmp_path, what):
-    file, before, state = resumed(tmp_path)
+def test_a_file_that_cannot_be_opened_any_more_is_lost_whatever_is_known_of_it(tmp_path, what):
+    file = resumed(tmp_path)
     os.unlink(file.path)
     if what == "FIFO":
         os.mkfifo(file.path)
-    row = put_together([before, *rows_of_file(SEGMENT_PARTS_TABLE, file)])
+    (row,) = rows_of_file("segments", file)
     (stretch,) = row["unreadable"]
-    assert (stretch["position"], stretch["length"]) == (state.position, file.size - state.position)
-    assert (stretch["reason"][:11], stretch["next_offset"]) == ("CANNOT_OPEN", None)
-    assert (row["batches"], row["end_offset"], row["tail"], row["is_decoded"]) == (10, 10, "CORRUPT", True)
+    assert (stretch["position"], stretch["length"], stretch["reason"][:11]) == (0, file.size, "CANNOT_OPEN")
+    assert (row["batches"], row["tail"], row["parts"]) == (0, "CORRUPT", [2])
 
 
-def test_a_segment_that_grew_is_read_as_it_is_now(listed):
+def test_a_segment_that_grew_is_read_up_to_the_size_it_was_listed_with(listed):
+    """So each table that is read of it by itself is of the same bytes."""
     with Path(listed.path).open("ab") as stream:
         stream.write(segment([T(1, 0, COUNT, at=COUNT)]))
     (row,) = rows_of_file("segments", listed)
-    assert (row["batches"], row["tail"], lost(row)) == (COUNT + 1, "CLEAN", [])
+    assert (row["batches"], row["bytes"], row["tail"], lost(row)) == (COUNT, SIZE, "CLEAN", [])
+    assert len(rows_of_file("record_batches", listed)) == COUNT
 
 
 TEXTS = {

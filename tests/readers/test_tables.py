@@ -9,23 +9,20 @@ import pytest
 
 from txnlib.readers import table_readers
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
-from txnlib.readers.header_columns import AT_START
 from txnlib.readers.storage import files
 from txnlib.readers.table_readers import READ_TABLES, may_hold, read_files, read_table, read_tables
 
 #: Table -> kinds of its files. A topic in parentheses: only segments of that topic; text tells its topics itself.
-#: RESUMED: a segment that an earlier run has read in part.
 FILES = """
-record_batches        SEGMENT RESUMED DUMP
-transaction_log       SEGMENT(__transaction_state) RESUMED(__transaction_state) DUMP
-committed_offsets     SEGMENT(__consumer_offsets) RESUMED(__consumer_offsets)
-metadata_log          SEGMENT(__cluster_metadata) RESUMED(__cluster_metadata) DUMP METADATA_SNAPSHOT
+record_batches        SEGMENT DUMP
+transaction_log       SEGMENT(__transaction_state) DUMP
+committed_offsets     SEGMENT(__consumer_offsets)
+metadata_log          SEGMENT(__cluster_metadata) DUMP METADATA_SNAPSHOT
 console_log           CONSOLE DUMP
 segments              SEGMENT DUMP CONSOLE CHECKPOINT PRODUCER_SNAPSHOT TRANSACTION_INDEX UNKNOWN REFUSED
 segments              METADATA_SNAPSHOT LIVE_PRODUCERS LIVE_TRANSACTIONS
 live_producers        LIVE_PRODUCERS
 live_transactions     LIVE_TRANSACTIONS
-segment_parts         RESUMED
 producer_snapshots    PRODUCER_SNAPSHOT DUMP LIVE_PRODUCERS
 aborted_transactions  TRANSACTION_INDEX
 checkpoints           CHECKPOINT
@@ -40,8 +37,7 @@ def held() -> set[tuple[str, str, str | None]]:
 
 
 def test_each_table_is_read_from_its_files_and_from_no_others():
-    whole = {kind.name: CaptureFile("a", kind, "raw", 1) for kind in FileKind}
-    files = whole | {"RESUMED": replace(whole["SEGMENT"], resume=AT_START)}
+    files = {kind.name: CaptureFile("a", kind, "raw", 1) for kind in FileKind}
     found = {
         (table, kind, topic)
         for table, kind, topic in product(READ_TABLES, files, TOPICS)

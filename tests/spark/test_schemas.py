@@ -64,11 +64,11 @@ def shape(schema):
     return [(field.name, field.dataType, field.nullable) for field in schema]
 
 
-@pytest.mark.parametrize("name", [*arrow_schemas.TABLES, "segment_parts"])
+@pytest.mark.parametrize("name", arrow_schemas.TABLES)
 def test_readers_yield_what_spark_expects(name):
     arrow, spark = (
         getattr(arrow_schemas, name.upper()),
-        {"segment_parts": schemas.SEGMENT_PARTS, **schemas.TABLES}[name],
+        schemas.TABLES[name],
     )
     assert shape(from_arrow_schema(arrow)) == shape(spark)
 

@@ -13,8 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from tests.support.frames import frame
 from txnlib.core.batch_runs import single_batches
+from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.engine.engine import open_engine
 from txnlib.engine.store import RunStore
 from txnlib.jobs.options import AUDIT, parse, request_of
@@ -24,6 +27,7 @@ from txnlib.pipeline.scheduler import TableStep, carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.settings import Settings
 from txnlib.spark.frames import arrow_of
+from txnlib.spark.schemas import TABLES
 
 
 @dataclass
@@ -68,9 +72,9 @@ def printed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def needed_for(name: str) -> set[str]:
-    """The step of a table, and all that it is made from."""
+    """The step of a table, and all that it is made and read from."""
     reads = {step.name: set(step.reads) for step in AUDIT_STEPS}
-    found, last = {name}, set[str]()
+    found, last = {name, "segments"} if name in OF_PARTS else {name}, set[str]()
     while found != last:
         last, found = found, found.union(*(reads[step] for step in found if step in reads))
     return found
@@ -81,6 +85,9 @@ def made_of(name: str, settings: Settings, **frames: DataFrame) -> list[dict[str
     engine = open_engine()
     with TemporaryDirectory() as folder:
         tables = RunStore(engine.store(folder, None), settings.cluster, settings.run_id)
+        if "record_batches" in frames:  # of one part
+            frames["record_batches"] = frames["record_batches"].withColumn("part", F.lit(1).cast("long"))
+            frames["segments"] = frame(engine.spark, TABLES["segments"], {"parts": [1]})
         for each, rows in frames.items():
             tables.write(each, rows)
         step = next(step for step in AUDIT_STEPS if step.name == name)

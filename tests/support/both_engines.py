@@ -18,10 +18,12 @@ from deltalake import DeltaTable
 
 import txnlib
 from tests.support.daemons import bare_environment
+from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema import TABLES
+from txnlib.core.schema.rows_of_runs import OF_PARTS
 
 #: What each run has of its own.
-OF_RUN: Final = {"started_at", "finished_at", "owner", "engine"}
+OF_RUN: Final = {"started_at", "finished_at", "engine", "part", "parts"}
 _ROOT: Final = Path(__file__).resolve().parent.parent.parent
 _PROGRAM: Final = "import json, sys, txnlib\nfor each in json.load(sys.stdin): txnlib.audit(**each)"
 
@@ -83,10 +85,12 @@ def rows_of(folder: Path, name: str) -> list[str]:
 
 
 def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a table; none if it is not there."""
+    """The rows that runs have in a table; none if it is not there."""
     path = f"{folder}/{name}"
     if not DeltaTable.is_deltatable(path):
         return []
+    if name in OF_PARTS:
+        return Tables(str(folder)).rows(name, ["cluster", "run_id", *TABLES[name].names])
     rows: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist()
     return rows
 

@@ -94,7 +94,7 @@ def covered(*segments: CapturedFile, captured_ms: int | None = NOW, **given: Any
     nothing: Mapping[str, Any] = {
         "checkpoints": (), "epochs": (), "newest_snapshots": (), "partition_notes": (),
         "leaders": leaders(notes, (), None, None),
-        "instants": CaptureInstants(captured_ms), "expected": (), "deleted_copies": (), "resumed_copies": (),
+        "instants": CaptureInstants(captured_ms), "expected": (), "deleted_copies": (),
         "leader_proof": LeaderProof(), "whole_metadata_ms": None,
     }  # fmt: skip
     return list(coverage(segments, **{**nothing, **given}))

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,8 +32,22 @@ def at(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
+_FILE = ("topic", "partition", "source", "segment_base_offset")
+_PARTS = count(1)
+
+
 def write(root: Path, name: str, *rows: dict[str, Any], run_id: str = RUN) -> None:
-    """Adds rows to a table, in the schema that an audit gives it."""
+    """Adds rows to a table, in the schema that an audit gives it. Batches are of a part of their own, if of none."""
+    if name == "record_batches" and not any("part" in row for row in rows):
+        part = next(_PARTS)
+        files = {tuple(row.get(key) for key in _FILE) for row in rows}
+        write(
+            root,
+            "segments",
+            *[dict(zip(_FILE, each, strict=True)) | {"parts": [part]} for each in files],
+            run_id=run_id,
+        )
+        rows = tuple(row | {"part": part} for row in rows)
     schema = arrow_schema(stored_columns(name))
     full = [dict.fromkeys(schema.names) | {"cluster": "test", "run_id": run_id} | row for row in rows]
     write_deltalake(str(root / name), pa.Table.from_pylist(full, schema), mode="append", partition_by=["run_id"])
@@ -90,8 +105,7 @@ def write_run(
     counts = json.dumps({"verdicts": dict(verdicts), "transactions": dict(verdicts)})
     row = {
         "cluster": cluster, "as_of": at(as_of_ms), "started_at": at(NOW), "status": status,
-        "settings": decided.model_dump_json(), "counts": counts, "chain": decided.chain,
-        "night": decided.night,
+        "settings": decided.model_dump_json(), "counts": counts,
     }  # fmt: skip
     write(root, "audit_runs", row, run_id=decided.run_id)
     return decided.run_id

@@ -9,6 +9,7 @@ import pyarrow as pa
 from txnlib.core.batch_runs import single_batches
 from txnlib.readers.arrow_schemas import one_pass
 from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.fingerprints import ReadSegment
 from txnlib.readers.segment import (
     Segment,
     SegmentBatchRows,
@@ -30,6 +31,11 @@ def in_batches(rows: pa.RecordBatch) -> list[dict[str, Any]]:
 def rows_of_file(table: str, file: CaptureFile) -> list[dict[str, Any]]:
     """The rows of a table; of `record_batches`, the single batches."""
     return [row for rows in read_table(table, file) for row in in_batches(rows)]
+
+
+def read_segment(row: dict[str, Any]) -> ReadSegment:
+    """What a later audit knows of a segment, by its row of `segments`."""
+    return ReadSegment(**{name: {"run_id": "eu-1", **row}[name] for name in ReadSegment.__dataclass_fields__})
 
 
 def _read(rows: Callable[..., Any], segment: Segment) -> Iterator[pa.RecordBatch]:

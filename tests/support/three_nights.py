@@ -14,7 +14,6 @@ from typing import Any
 from tests.support.delta_tables import at, write, write_run
 from txnlib.core.instants import parse_instant
 from txnlib.core.schema import ALWAYS_THERE
-from txnlib.core.schema.rows_of_runs import WITH_CHAIN
 
 NIGHTS = tuple(parse_instant(f"2026-11-{day}T02:00:00Z") for day in (19, 20, 21))
 BILLING = {
@@ -59,17 +58,15 @@ OPENED = (
 )
 
 
-#: Of a copy in `coverage`, earlier rows of which count.
-GREW = {"batches_since": 0, "batches_from": 90, "spans_since": 0}
-#: The second and the third night continue the first.
-CHAIN = f"test-{NIGHTS[0]}"
+#: Base offsets of the segments of a copy, each of one batch, that a night captured; the night before has read others.
+SEGMENTS = ({80, 105}, {90, 105, 115}, {90, 100, 105, 115, 125})
 
 
 def three_nights(root: Path) -> Path:
     """Writes the tables, those of a run that failed among them."""
     for night, as_of_ms in enumerate(NIGHTS):
         verdicts = Counter(row["verdict"] for row in OPENED[night])
-        _night(root, night, write_run(root, as_of_ms, verdicts=verdicts, chain=CHAIN, night=night))
+        _night(root, night, write_run(root, as_of_ms, verdicts=verdicts))
     write_run(root, NIGHTS[2] + 3_600_000, status="FAILED")
     for name in ALWAYS_THERE:
         if not (root / name).exists():
@@ -81,8 +78,7 @@ def _night(root: Path, night: int, run_id: str) -> None:
     as_of = at(NIGHTS[night])
 
     def add(name: str, *rows: dict[str, Any]) -> None:
-        place = {"chain": CHAIN, "night": night} if name in WITH_CHAIN else {}
-        write(root, name, *[row | place for row in rows], run_id=run_id)
+        write(root, name, *rows, run_id=run_id)
 
     add("open_transactions", *OPENED[night])
     add("hanging_transactions", *[row for row in OPENED[night] if row["verdict"] == "HANGING"])
@@ -98,7 +94,6 @@ def _night(root: Path, night: int, run_id: str) -> None:
             ("payments", 0, "1"),
         )
     ]
-    judged[0] |= GREW if night else {}  # the others were read whole
     judged[2] |= {"status": "MISSING"} if night == 1 else {}
     nowhere = {"topic": "__transaction_state", "partition": 7, "source": "-", "is_judged": False, "status": "MISSING"}
     add("coverage", *judged, nowhere | {"detail": "no copy"})
@@ -180,8 +175,11 @@ def _night(root: Path, night: int, run_id: str) -> None:
     }
     add("partition_transactions", *[ended | {"marker_offset": 60}] * (night == 2))
     batch = {"topic": "orders", "partition": 0, "source": "raw:1", "producer_id": 1}
-    offsets = ("segment_base_offset", "base_offset", "last_offset")
-    add("record_batches", *[batch | dict.fromkeys(offsets, at) for at in (80 + 10 * night, 105 + 10 * night)])
+    offsets = ("segment_base_offset", "base_offset", "last_offset", "part")
+    new = SEGMENTS[night] - (SEGMENTS[night - 1] if night else set())
+    add("record_batches", *[batch | dict.fromkeys(offsets, at) for at in new])
+    segment = {"topic": "orders", "partition": 0, "source": "raw:1", "kind": "raw"}
+    add("segments", *[segment | {"segment_base_offset": at, "parts": [at]} for at in SEGMENTS[night]])
     span = {"topic": "orders", "partition": 0, "producer_id": 1, "span": night}
     add(
         "producer_spans",

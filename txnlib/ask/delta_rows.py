@@ -95,10 +95,10 @@ class Tables(Rows):
         if name == AUDIT_RUNS:
             return {part: self._open(name)}
         # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
-        from txnlib.core.schema.rows_of_runs import OF_LOG
+        from txnlib.core.schema.rows_of_runs import OF_PARTS
         from txnlib.core.schema.views import VIEWS
 
-        if name in OF_LOG and part == _ROWS:
+        if name in OF_PARTS and part == _ROWS:
             name = f"{name}_of_runs"
         if name in VIEWS:
             view = VIEWS[name]

@@ -11,7 +11,7 @@ In reading order:
 * `findings`: what can be odd in a log; `finding_catalogue` lists it
 * `tables`: the other tables that grow with the cluster, one module each
 * `application`, `ended_by`: whose a transactional id is, and who ended a transaction
-* `batch_runs`, `chains`: rows of batches that follow one another, and nights that continue one another
+* `batch_runs`: rows of batches that follow one another
 * `instants`, `display`, `kafka_commands`: times as clocks show them; text that is safe to print; commands of Kafka's
   tools
 """

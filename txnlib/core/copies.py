@@ -191,9 +191,6 @@ class CoverageRow:
     answered_stable_offset: int | None = None
     answered_high_watermark: int | None = None
     is_nothing_open: bool | None = None
-    batches_since: int | None = None
-    batches_from: int | None = None
-    spans_since: int | None = None
 
     @property
     def place(self) -> tuple[str, int]:

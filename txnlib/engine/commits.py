@@ -34,7 +34,7 @@ class Commit:
 
 
 def newest_commit(spark: SparkSession, table: str, run_id: str) -> Commit:
-    """The newest commit of Spark that replaced a run's rows. `table`: its name in SQL."""
+    """The newest commit of Spark that replaced a run's rows, or added to them. `table`: its name in SQL."""
     try:
         history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {LOOKED_AT}").collect()
     except PySparkException:  # a missing number in a line of progress must not fail the audit
@@ -43,7 +43,7 @@ def newest_commit(spark: SparkSession, table: str, run_id: str) -> Commit:
 
 
 def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:
-    """The first of these commits that replaced the run's rows.
+    """The first of these commits that replaced the run's rows, or names the run because it only added rows.
 
     Delta makes no commit when an empty frame replaces no rows, so a missing commit means 0 rows.
     """
@@ -51,7 +51,7 @@ def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:
     for commit in history:
         replaced = str((commit.get("operationParameters") or {}).get("predicate"))
         has_replacements = has_replacements or "run_id = '" in replaced
-        if f"run_id = {quoted(run_id)}" in replaced:
+        if f"run_id = {quoted(run_id)}" in replaced or commit.get("userMetadata") == run_id:
             written = commit.get("operationMetrics") or {}
             if "numFiles" not in written:
                 return Commit(None)

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from txnlib.core.schema import TABLES
@@ -51,24 +51,16 @@ class DeltaRsTables:
         first = next(batches, None)
         return None if first is None else chain([first], batches)
 
-    def write(
-        self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
-    ) -> Commit:
+    def write(self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None) -> Commit:
         # Without comments: a table may have others, of another version, and delta-rs would not merge them.
         schema = arrow_schema(stored_columns(name))
         counted = _Counted(_batches(made), stamps, schema)
         how: dict[str, Any] = {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": replaced}
-        if note:
-            how["commit_properties"] = CommitProperties(custom_metadata={"userMetadata": note})
         write_deltalake(self._opened(name), pa.RecordBatchReader.from_batches(schema, iter(counted)), **how)
         return Commit(counted.rows)
 
     def delete(self, name: str, condition: str) -> None:
         DeltaTable(self._path(name)).delete(condition)
-
-    def notes(self, name: str, most: int) -> list[str]:
-        history = DeltaTable(self._path(name)).history(most)
-        return [note for commit in history if (note := commit.get("userMetadata"))]
 
     def compact(self, name: str, run_id: str) -> None:
         DeltaTable(self._path(name)).optimize.compact(partition_filters=[("run_id", "=", run_id)])
@@ -89,7 +81,7 @@ class DeltaRsTables:
             commented_schema(stored_columns(name)),
             mode="ignore",
             description=about.comment,
-            partition_by=["run_id", *about.partitioned_by],
+            partition_by=["run_id"],
             configuration={STATISTICS: ",".join(statistics_of(name))},
         )
         table.alter.add_constraint(constraints_of(name))

@@ -17,8 +17,6 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
-
 from txnlib.engine.delta_rs import DeltaRsTables
 from txnlib.engine.guard import can_close, close_to_others
 from txnlib.engine.pool_source import PoolSource
@@ -84,8 +82,8 @@ class EmbeddedEngine:
         link.symlink_to(output, target_is_directory=True)
         return str(link)
 
-    def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
-        return PoolSource(self.spark, capture, earlier_parts, folder=self._folder)
+    def source(self, capture: Capture) -> CaptureSource:
+        return PoolSource(self.spark, capture, folder=self._folder)
 
     def close(self) -> None:
         """Ends the session, then the server, and removes their files."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from txnlib.engine.choice import EMBEDDED, choose
 from txnlib.engine.store import Store
@@ -21,8 +21,8 @@ class Engine(Protocol):
     def store(self, output: str | None, schema: str | None) -> Store:
         """The tables of an output."""
 
-    def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
-        """The rows of a capture. `earlier_parts`: what an earlier run has read of its files."""
+    def source(self, capture: Capture) -> CaptureSource:
+        """The rows of a capture."""
 
 
 def open_engine(asked: str | None = None, schema: str | None = None) -> Engine:

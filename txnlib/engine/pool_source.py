@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from txnlib.engine.file_pool import processes, read_to_files
 from txnlib.readers.bundles import bundle
-from txnlib.readers.table_readers import READ_TABLES, files_to_read
+from txnlib.readers.table_readers import READ_TABLES
 from txnlib.spark.capture_source import SCHEMAS, CaptureSource
 from txnlib.spark.frames import no_rows
 
@@ -29,10 +29,10 @@ class PoolSource(CaptureSource):
         if read is not None:
             shutil.rmtree(read, ignore_errors=True)
 
-    def _rows(self, table: str) -> DataFrame:
+    def read(self, table: str) -> DataFrame:
         if self._read is None:
             into = Path(mkdtemp(prefix="capture-", dir=self.folder))
-            bundles = bundle(list(files_to_read(self.capture)), processes())
+            bundles = bundle(self.capture.files, processes())
             try:
                 read_to_files(bundles, READ_TABLES, into, self.is_read)
             except BaseException:

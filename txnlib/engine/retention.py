@@ -1,51 +1,57 @@
-"""Deletion of old runs."""
+"""Deletion of old runs, and of what no run uses."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Iterable
+from typing import Final
+
 from pyspark.sql import functions as F
 
-from txnlib.core.schema.rows_of_runs import OF_LOG, quoted
+from txnlib.core.schema.rows_of_runs import OF_PARTS, PARTS_A_SECOND, quoted, quoted_list
 from txnlib.engine.store import Store, again_after_conflicts
 from txnlib.spark.schemas import TABLES
 
+#: Parts that were read so many seconds before the newest, or later, stay: the audit that read them may be at work, and
+#: list them later.
+UNLISTED_S: Final = 24 * 3600
+#: Number of parts that one statement deletes.
+_TOGETHER: Final = 1_000
+
 
 def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
-    """Deletes the runs of a cluster with an instant before `before_ms` (epoch ms) from every table. Returns their run
-    ids.
+    """Deletes the runs of a cluster with an instant before `before_ms` (epoch ms) from every table, and the parts of
+    files that no run uses. Returns the ids of the runs.
 
-    Rows of the log that later runs need are kept until the whole chain is old. Rows of `audit_runs` are deleted last,
+    `segments` first: audits at work rely on that (`pipeline.parts.check_parts`). Rows of `audit_runs` are deleted last,
     so a later call completes one that was interrupted. Files are deleted once Delta's retention allows it (`VACUUM`,
     seven days), so current readers still find them.
     """
     runs = store.read_all("audit_runs").where(F.col("cluster") == cluster)
-    is_old = F.unix_millis("as_of") < before_ms
-    gone = sorted(row["run_id"] for row in runs.where(is_old).select("run_id").distinct().collect())
-    ended = _chains(runs.where(is_old)) - _chains(runs.where(~is_old))
-    if gone:
-        for name in sorted(TABLES, key=lambda name: name == "audit_runs"):
-            if store.exists(name):
-                _remove(store, name, _of_old_runs(name, gone, ended))
-                store.tables.vacuum(name)
+    old = runs.where(F.unix_millis("as_of") < before_ms).select("run_id").distinct().collect()
+    gone = sorted(row["run_id"] for row in old)
+    order = ("segments", *sorted(TABLES.keys() - {"segments", "audit_runs", *OF_PARTS}), *OF_PARTS, "audit_runs")
+    for name in order if gone else OF_PARTS:
+        if store.exists(name):
+            for condition in (
+                _of_parts(store, name, cluster) if name in OF_PARTS else [f"run_id IN {quoted_list(gone)}"]
+            ):
+                _remove(store, name, condition)
+            store.tables.vacuum(name)
     return gone
 
 
-def _chains(runs: DataFrame) -> set[str]:
-    return {row["chain"] for row in runs.select("chain").distinct().collect()}
-
-
-def _of_old_runs(name: str, run_ids: list[str], ended_chains: set[str]) -> str:
-    """The condition on rows to delete. Rows of the log are deleted with the last run of their chain."""
-    if name not in OF_LOG:
-        return f"run_id IN ({_listed(run_ids)})"
-    return f"chain IN ({_listed(sorted(ended_chains))})" if ended_chains else "FALSE"
-
-
-def _listed(values: list[str]) -> str:
-    return ", ".join(map(quoted, values))
+def _of_parts(store: Store, name: str, cluster: str) -> Iterable[str]:
+    """Conditions on the rows of parts that no run lists, other than new ones."""
+    of_cluster = F.col("cluster") == cluster
+    stored = store.read_all(name).where(of_cluster)
+    newest = stored.agg(F.max("part")).collect()[0][0] or 0
+    listed = store.read_all("segments").where(of_cluster).select(F.explode("parts").alias("part"))
+    old = stored.where(F.col("part") < newest - UNLISTED_S * PARTS_A_SECOND).select("part").distinct()
+    numbers = sorted(str(row["part"]) for row in old.join(listed, on="part", how="left_anti").collect())
+    for at in range(0, len(numbers), _TOGETHER):
+        yield f"cluster = {quoted(cluster)} AND part IN ({', '.join(numbers[at : at + _TOGETHER])})"
 
 
 @again_after_conflicts
 def _remove(store: Store, name: str, condition: str) -> None:
-    """Deletes whole files, so none is rewritten."""
     store.tables.delete(name, condition)

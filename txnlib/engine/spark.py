@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from txnlib.engine.spark_tables import SparkTables
 from txnlib.engine.store import Store
@@ -28,8 +28,8 @@ class SparkEngine:
         """The tables under a folder or any Hadoop URI, or in a catalog schema."""
         return Store(self.spark, SparkTables(self.spark, output, schema), output, schema)
 
-    def source(self, capture: Capture, earlier_parts: DataFrame | None = None) -> CaptureSource:
-        return TaskSource(self.spark, capture, earlier_parts)
+    def source(self, capture: Capture) -> CaptureSource:
+        return TaskSource(self.spark, capture)
 
 
 def delta_session(name: str) -> SparkSession:

@@ -68,20 +68,16 @@ class SparkTables:
         made.unpersist()
         return None
 
-    def write(
-        self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
-    ) -> Commit:
+    def write(self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None) -> Commit:
         is_new = not self.exists(name)
         rows: Any = frame_of(self.spark, made, TABLES[name]) if isinstance(made, pa.Table) else made
         writer = (
             self._stored(rows, name, stamps).write.format("delta").mode("append" if replaced is None else "overwrite")
         )
-        if replaced is not None:
-            writer = writer.option("replaceWhere", replaced)
-        if note:
-            writer = writer.option("userMetadata", note)
+        # By one of these, the commit is found again.
+        writer = writer.option(*(("replaceWhere", replaced) if replaced else ("userMetadata", stamps["run_id"])))
         if is_new or self.schema is None:
-            writer = writer.partitionBy("run_id", *CATALOGUE[name].partitioned_by).options(
+            writer = writer.partitionBy("run_id").options(
                 **{STATISTICS: ",".join(statistics_of(name))},
                 **{f"delta.constraints.{key}": condition for key, condition in constraints_of(name).items()},
             )
@@ -96,12 +92,6 @@ class SparkTables:
 
     def delete(self, name: str, condition: str) -> None:
         self.spark.sql(f"DELETE FROM {self.sql_name(name)} WHERE {condition}")
-
-    def notes(self, name: str, most: int) -> list[str]:
-        history = (
-            self.spark.sql(f"DESCRIBE HISTORY {self.sql_name(name)} LIMIT {most}").select("userMetadata").collect()
-        )
-        return [row["userMetadata"] for row in history if row["userMetadata"]]
 
     def compact(self, name: str, run_id: str) -> None:
         of_run = f"run_id = {quoted(run_id)}"

@@ -1,8 +1,11 @@
 """The Delta tables of a run. The only writer; a repeated run replaces its rows.
 
 Every table is partitioned by `run_id`, and a write replaces the rows of its run in one commit. So repeating a run
-repairs it if it was interrupted, and never duplicates rows. What the core made in the driver, of the cluster, is also
-kept there for the next steps; everything else is read from its table.
+repairs it if it was interrupted, and never duplicates rows. What was read of files is only added: other runs may use
+the same rows, and each says in `segments` which ones it uses. So audits at the same time cannot harm each other.
+
+What the core made in the driver, of the cluster, is also kept there for the next steps; everything else is read from
+its table.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
@@ -20,9 +23,8 @@ from deltalake.exceptions import CommitFailedError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.core.chains import Chain
 from txnlib.core.schema import ALWAYS_THERE
-from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, earlier_rows, quoted, replaced_rows
+from txnlib.core.schema.rows_of_runs import OF_PARTS, quoted
 from txnlib.core.schema.views import VIEWS
 from txnlib.engine.commits import Commit
 from txnlib.engine.tables import Rows, TableKeeper, stored_columns
@@ -39,8 +41,6 @@ CONFLICTS: Final = (
     "DELTA_TABLE_ALREADY_EXISTS",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
 )
-#: Number of commits to search for notes, newest first. Audits of other clusters commit to the same tables.
-_LOOKED_AT: Final = 20
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -114,35 +114,29 @@ class RunStore:
     store: Store
     cluster: str
     run_id: str
-    chain: Chain | None = None
     #: What the core made in the driver.
     _made: dict[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
     #: The number of rows that this run wrote, where it is known.
     _counts: dict[str, int | None] = field(default_factory=dict, repr=False, compare=False)
-    #: Copies of which earlier rows count, of tables with rows of the log, before `coverage` says it.
-    _copies: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    #: The lowest number of its parts, once that was asked for.
+    _oldest: list[int] = field(default_factory=list, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
         """The rows of this run in a table or view, without the columns that name the run."""
         if name in VIEWS:
             return self.read_stamped(name).drop("cluster", "run_id")
-        written = self.read_written(name)
-        if name not in OF_LOG or self.chain is None or self.chain.night == 0:
-            return written
-        copies = self._copies[name] if name in self._copies else self.read("coverage")
-        of_chain = (F.col("chain") == self.chain.name) & (F.col("night") < self.chain.night)
-        stored = self.store.read_all(name).where(of_chain)
-        counted = self.store.spark.sql(earlier_rows(name), stored=stored, copies=broadcast(copies))
-        return written.unionByName(counted.select(*TABLES[name].names))
-
-    def read_written(self, name: str) -> DataFrame:
-        """The rows that this run wrote: of a table with rows of the log, only what was new."""
         if name in self._made:
             return frame_of(self.store.spark, self._made[name], TABLES[name])
-        own = self.store.read_all(name).where(F.col("run_id") == self.run_id)
-        if name in OF_LOG and self.chain is not None:
-            own = own.where(F.col("chain") == self.chain.name)
-        return own.select(*TABLES[name].names)
+        stored = self.store.read_all(name)
+        rows = self._of_parts(stored) if name in OF_PARTS else stored.where(F.col("run_id") == self.run_id)
+        return rows.select(*TABLES[name].names)
+
+    def _of_parts(self, stored: DataFrame) -> DataFrame:
+        """The rows of the parts that the run lists in `segments`, which must be written. Reads no older files."""
+        parts = self.read("segments").select(F.explode("parts").alias("part")).distinct()
+        if not self._oldest:
+            self._oldest.append(parts.agg(F.min("part")).collect()[0][0])
+        return stored.where(F.col("part") >= F.lit(self._oldest[0])).join(broadcast(parts), on="part", how="left_semi")
 
     def rows(self, name: str, columns: Sequence[str]) -> pa.Table:
         """The rows of this run in a table, in the driver. Only for tables that grow with the cluster."""
@@ -150,49 +144,28 @@ class RunStore:
 
     def is_empty(self, name: str) -> bool:
         """Whether this run has no rows in a table."""
-        count = None if name in OF_LOG else self._counts.get(name)
+        count = None if name in OF_PARTS else self._counts.get(name)
         return self.read(name).isEmpty() if count is None else count == 0
 
     def read_stamped(self, name: str) -> DataFrame:
         """The rows of this run in a table or view, with the columns that name the run."""
         if name in VIEWS:
             return self.store.read_all(name).where(F.col("run_id") == self.run_id)
-        stamps = {key: F.lit(value) for key, value in self._stamps(name).items()}
+        stamps = {key: F.lit(value) for key, value in self._stamps.items()}
         return self.read(name).withColumns(stamps).select(*[each.name for each in stored_columns(name)])
-
-    def count_earlier_rows(self, name: str, copies: DataFrame) -> None:
-        """Says which rows of earlier runs count, before `coverage` does. `copies`: the columns of it that do."""
-        self._copies[name] = copies
-
-    @again_after_conflicts
-    def append(self, name: str, rows: DataFrame | pa.Table, *, commit_note: str = "") -> None:
-        """Adds rows of this run to a table. `commit_note`: a note on the commit, for `commit_notes`."""
-        self._forget(name)
-        self.store.tables.write(name, rows, self._stamps(name), replaced=None, note=commit_note)
-
-    @again_after_conflicts
-    def remove(self, name: str, values: Mapping[str, str]) -> None:
-        """Deletes the rows of this run that have these values."""
-        self._forget(name)
-        equal = (f"{key} = {quoted(value)}" for key, value in {"run_id": self.run_id, **values}.items())
-        self.store.tables.delete(name, " AND ".join(equal))
-
-    def commit_notes(self, name: str) -> list[str]:
-        """The notes on the newest commits to a table, of all runs, newest first."""
-        return self.store.tables.notes(name, _LOOKED_AT)
 
     @again_after_conflicts
     def write(self, name: str, made: DataFrame | pa.Table) -> Commit:
-        """Replaces the rows of this run in a table in one commit.
+        """Replaces the rows of this run in a table, or adds to those of parts, in one commit.
 
         A table that would have no rows is not created, unless it is always there.
         """
         self._forget(name)
         is_there = name in ALWAYS_THERE or self.store.exists(name)
         rows = made if is_there else self._if_any(made)
-        commit = Commit(0)
+        commit, replaced = Commit(0), None if name in OF_PARTS else f"run_id = {quoted(self.run_id)}"
         if rows is not None:
-            commit = self.store.tables.write(name, rows, self._stamps(name), replaced=self._replaced(name))
+            commit = self.store.tables.write(name, rows, self._stamps, replaced=replaced)
         if isinstance(made, pa.Table):
             self._made[name] = made
         self._counts[name] = commit.rows
@@ -208,20 +181,14 @@ class RunStore:
             return made if made.num_rows else None
         return self.store.tables.if_any(made)
 
-    def _replaced(self, name: str) -> str:
-        """The condition on rows that a write of this run replaces."""
-        if name in OF_LOG and self.chain is not None:
-            return replaced_rows(self.chain, self.run_id)
-        return f"run_id = {quoted(self.run_id)}"
-
-    def _stamps(self, name: str) -> dict[str, Any]:
-        """The values of the columns that name the run and its chain."""
-        run = {"cluster": self.cluster, "run_id": self.run_id}
-        if name not in WITH_CHAIN:
-            return run
-        return {**run, "chain": self.chain and self.chain.name, "night": self.chain and self.chain.night}
+    @property
+    def _stamps(self) -> dict[str, Any]:
+        """The values of the columns that name the run."""
+        return {"cluster": self.cluster, "run_id": self.run_id}
 
     def _forget(self, name: str) -> None:
         """Clears what is known of a table that is written."""
         self._made.pop(name, None)
         self._counts.pop(name, None)
+        if name == "segments":
+            self._oldest.clear()

@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Column
-from txnlib.core.schema.rows_of_runs import WITH_CHAIN
-from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_CHECKS, RUN_COLUMNS
+from txnlib.core.schema.runs import RUN_CHECKS, RUN_COLUMNS
 from txnlib.engine.commits import Commit
 
 #: Delta's setting for the columns with minimum and maximum per file, so that queries skip files. For all columns, as is
@@ -19,9 +18,7 @@ from txnlib.engine.commits import Commit
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
 #: The rows of a write, to be read once.
 Rows: TypeAlias = DataFrame | pa.Table | Iterator[pa.RecordBatch]
-_NOTED: Final = (
-    *("chain", "night", "topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset"),
-)
+_NOTED: Final = (*("topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset", "part"),)
 
 
 class TableKeeper(Protocol):
@@ -36,19 +33,14 @@ class TableKeeper(Protocol):
     def if_any(self, made: DataFrame) -> Rows | None:
         """The rows of a frame, for one write; None if there are none. The frame is computed once for both."""
 
-    def write(
-        self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None, note: str = ""
-    ) -> Commit:
+    def write(self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None) -> Commit:
         """Adds the rows of a run in one commit, in place of those that fulfil `replaced`; creates the table if need be.
 
-        `stamps`: the values of the columns that name the run. `note`: a note on the commit.
+        `stamps`: the values of the columns that name the run.
         """
 
     def delete(self, name: str, condition: str) -> None:
         """Deletes the rows that fulfil a condition."""
-
-    def notes(self, name: str, most: int) -> list[str]:
-        """The notes on the newest commits, at most so many of these, newest first."""
 
     def compact(self, name: str, run_id: str) -> None:
         """Compacts the files of a run, if they are many and small."""
@@ -58,8 +50,8 @@ class TableKeeper(Protocol):
 
 
 def stored_columns(name: str) -> tuple[Column, ...]:
-    """The columns of a table as stored: first those that name the run and its chain, then those of the table."""
-    return (*RUN_COLUMNS, *(CHAIN_COLUMNS if name in WITH_CHAIN else ()), *TABLES[name].columns)
+    """The columns of a table as stored: first those that name the run, then those of the table."""
+    return (*RUN_COLUMNS, *TABLES[name].columns)
 
 
 def statistics_of(name: str) -> list[str]:

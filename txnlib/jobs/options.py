@@ -17,7 +17,7 @@ from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.engine.choice import ENGINES
 from txnlib.errors import UsageError
 from txnlib.jobs.progress import FORMATS, TEXT
-from txnlib.pipeline.audit_request import FULL, MODES, AuditRequest, check_number
+from txnlib.pipeline.audit_request import INCREMENTAL, MODES, AuditRequest, check_number
 from txnlib.readers.storage.local_files import shown
 from txnlib.settings import NUMBERS
 
@@ -79,7 +79,6 @@ GROUPS: Final = {
         "--in-doubt-after",
         "--coordinator-partitions",
         "--follow-links",
-        "--take-over",
         "--log-format",
         "--debug",
     ),
@@ -155,9 +154,9 @@ OPTIONS: Final = (
     Option(
         "--mode",
         _READS,
-        "Read every log in full (default), or only what was appended since the cluster's last audit (incremental). The"
-        " tables are the same",
-        {"choices": MODES, "default": FULL},
+        "Read only what no earlier audit of the cluster has read (incremental, default), or everything again (full)."
+        " The tables are the same",
+        {"choices": MODES, "default": INCREMENTAL},
     ),
     Option(
         "--follow-links",
@@ -170,12 +169,6 @@ OPTIONS: Final = (
         _REPORTS,
         "Delete audits of this cluster that are more than DAYS days older than this one (default: keep all)",
         {"type": int, "metavar": "DAYS"},
-    ),
-    Option(
-        "--take-over",
-        _ALL,
-        "Proceed although another audit is marked as running. Use only if you know that it died",
-        {"action": "store_true"},
     ),
     Option("--quiet", _ALL, "Print no progress; errors are printed", {"action": "store_true"}),
     Option(

@@ -62,7 +62,7 @@ def print_plan(run: Run) -> int:
 def carry_out(run: Run, steps: Sequence[Step], given: Namespace) -> None:
     """Takes steps, and reports their progress."""
     with progress_reported(run):
-        carry_out_steps(run, steps, take_over=given.take_over)
+        carry_out_steps(run, steps)
 
 
 def finish(run: Run, given: Namespace, files: ResultFiles) -> int:

@@ -13,22 +13,18 @@ from txnlib.ask.report_rows import report_of
 from txnlib.engine.views import create_views
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, reading_text
-from txnlib.pipeline.run_lock import claim
 from txnlib.pipeline.scheduler import Step, carry_out
 
 
-def carry_out_steps(run: Run, steps: Sequence[Step], *, take_over: bool = False) -> None:
-    """Writes the tables of some steps. A failure is recorded in the row of the run in `audit_runs`.
-
-    Raises BusyError if another audit of the cluster is running in these tables, unless `take_over` is set.
-    """
-    claim(run, take_over=take_over)
+def carry_out_steps(run: Run, steps: Sequence[Step]) -> None:
+    """Writes the tables of some steps. A failure is recorded in the row of the run in `audit_runs`."""
+    run.note("RUNNING")
     if run.capture is not None:
         run.say(reading_text(run.capture))
     try:
         carry_out(run, steps)
     except Exception:
-        with suppress(Exception):  # if even that cannot be written, the next audit finds that this one died
+        with suppress(Exception):  # if even that cannot be written, it stays RUNNING
             run.note("FAILED")
         raise
     finally:

@@ -31,7 +31,7 @@ class AuditRequest:
     captured_at_ms: int | None = None
     #: Numbers by `settings.Setting.argument`, in the units of the options.
     settings: Mapping[str, int | None] = field(default_factory=dict)
-    mode: str = FULL
+    mode: str = INCREMENTAL
     #: `embedded` or `spark`; None: Spark where somebody named one.
     engine: str | None = None
     follow_links: bool = False

@@ -108,11 +108,10 @@ COVERAGE: Final = table_of(
     instants=lambda run: CaptureInstants(_notes(run).captured_at_ms.get(DEFAULT_INSTANT), _notes(run).captured_at_ms),
     expected=_expected,
     deleted_copies=find_deleted_copies,
-    resumed_copies=lambda run: () if run.resumption is None else run.resumption.copies,
     leader_proof=lambda run: LeaderProof(
         run.settings.metadata_basis, run.settings.metadata_reach_ms, run.settings.hides_leaders
     ),
-    after=("transaction_log", "infer_settings"),
+    after=("transaction_log", "infer_settings", "check_parts"),
 )
 
 

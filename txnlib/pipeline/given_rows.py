@@ -77,8 +77,8 @@ def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
     """The rows of a table that earlier finished runs of the cluster have; None if there is no such run."""
 
     def found(run: Run) -> DataFrame | None:
-        store, earlier = run.tables.store, [each.run_id for each in run.history.before(run.settings.as_of_ms)]
-        return store.read_all(name).where(F.col("run_id").isin(earlier)) if earlier and store.exists(name) else None
+        store, earlier = run.tables.store, run.earlier
+        return store.read_all(name).where(F.col("run_id").isin(*earlier)) if earlier and store.exists(name) else None
 
     return found
 
@@ -88,9 +88,9 @@ def newest_rows_of(name: str, clear: Callable[[DataFrame], DataFrame]) -> Given:
     matter."""
 
     def found(run: Run) -> DataFrame | tuple[()]:
-        store, earlier = run.tables.store, run.history.before(run.settings.as_of_ms)
+        store, earlier = run.tables.store, run.earlier
         if not earlier or not store.exists(name):
             return ()
-        return clear(store.read_all(name).where(F.col("run_id") == earlier[0].run_id))
+        return clear(store.read_all(name).where(F.col("run_id") == earlier[0]))
 
     return Given((), found)

@@ -13,18 +13,16 @@ from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.core.chains import Chain, RunHistory
 from txnlib.core.display import Written, duration, size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.engine.choice import choose, label
 from txnlib.engine.engine import Engine, open_engine
 from txnlib.engine.store import RunStore, Store
-from txnlib.errors import UnreadableInputError, UsageError, meant
-from txnlib.incremental import EarlierRun, Resumption, history_of, resume_from, resumed_source, runs_to_continue
+from txnlib.errors import MissingTableError, UnreadableInputError, UsageError, meant
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
-from txnlib.pipeline.run_owner import this_process
+from txnlib.pipeline.parts import read_segments, with_parts
 from txnlib.readers.capture import Capture, list_capture
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
@@ -52,14 +50,8 @@ class Run:
     inputs: tuple[str, ...] = ()
     #: The rows of its capture; None for a run that was opened again.
     source: CaptureSource | None = None
-    #: How an incremental run resumes from an earlier one.
-    resumption: Resumption | None = None
-    #: The finished runs of the cluster when the run was opened.
-    history: RunHistory = field(default_factory=RunHistory)
-    #: When a run that was opened again began; None for any other.
-    began_at: datetime | None = None
-    #: The process that carries out the run: host, process id, start.
-    owner: str = field(default_factory=this_process)
+    #: Ids of the runs of the cluster that had finished when it was opened and are as of earlier, newest first.
+    earlier: tuple[str, ...] = ()
     #: Called with each line of progress.
     say: Callable[[str], object] = silent
     #: Called with the name of each step when it begins, and with what it wrote when it has ended.
@@ -101,9 +93,6 @@ class Run:
             __version__,
             label(self.engine.name),
             None if counts is None else json.dumps(counts),
-            self.owner,
-            self.settings.chain,
-            self.settings.night,
         )
         return local_rows(self.spark, [row], TABLES["audit_runs"])
 
@@ -118,57 +107,25 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     engine = open_engine(request.engine, request.schema)
     store = _store(request, engine)
     cluster = str(_given(request, given, capture)["cluster"])
-    history = history_of(store, cluster)
-    source, earlier, newest_ms = _continue(request, cluster, capture, engine, store, history, say)
-    settings = _decide(request, given, source, earlier, newest_ms)
+    as_of_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
+    capture = with_parts(capture, read_segments(store, cluster, as_of_ms) if request.mode == INCREMENTAL else ())
+    source = engine.source(capture)
+    settings = _decide(request, given, source)
     _compare_instants(settings.as_of_ms, capture, say)
-    chain, night = history.next_place(settings.run_id, None if earlier is None else earlier.run)
-    settings = settings.model_copy(update={"chain": chain, "night": night})
-    tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
-    resumption = None if earlier is None else Resumption(engine.spark, source.capture, earlier, tables)
-    return Run(engine, tables, settings, started_at, capture.inputs, source, resumption, history, say=say)
+    tables = RunStore(store, settings.cluster, settings.run_id)
+    earlier = earlier_runs(store, settings)
+    return Run(engine, tables, settings, started_at, capture.inputs, source, earlier, say=say)
 
 
-def _continue(
-    request: AuditRequest,
-    cluster: str,
-    capture: Capture,
-    engine: Engine,
-    store: Store,
-    history: RunHistory,
-    say: Callable[[str], object],
-) -> tuple[CaptureSource, EarlierRun | None, int | None]:
-    """What to read of the capture, the run to continue, and the newest broker-stamped time, if it was searched for."""
-    whole = engine.source(capture)
-    if request.mode != INCREMENTAL:
-        return whole, None, None
-    known_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
-    for earlier in runs_to_continue(store, cluster, history, known_ms):
-        found = resume_from(engine, capture, earlier.tables)
-        source = resumed_source(engine, found, earlier.tables)
-        newest_ms = _newest_stamp(source) if known_ms is None else None
-        if newest_ms is not None and newest_ms <= earlier.run.as_of_ms:
-            source.forget()
-            continue  # this is an audit of the same capture
-        if history.is_continued(earlier.run, but_at=(known_ms, newest_ms)):
-            say(
-                f"later audits continue {earlier.run.run_id} already: reading everything, as the first run of a new"
-                " chain"
-            )
-            source.forget()
-            break
-        say(f"resuming from {earlier.run.run_id}: reading only what was appended to {len(found.resumed)} segments")
-        return source, earlier, newest_ms
-    else:
-        say("no earlier audit to resume from: reading everything")
-    return whole, None, None
-
-
-def _chain_of(settings: Settings, history: RunHistory) -> Chain | None:
-    """The place of a run in its chain; None if it has none."""
-    if settings.chain is None:
-        return None
-    return history.chain(settings.run_id, settings.as_of_ms, settings.chain, settings.night)
+def earlier_runs(store: Store, settings: Settings) -> tuple[str, ...]:
+    """The finished runs of the cluster as of earlier, newest first."""
+    try:
+        runs = store.read_all("audit_runs")
+    except MissingTableError:
+        return ()
+    is_finished = (F.col("cluster") == settings.cluster) & (F.col("status") == "DONE")
+    found = runs.where(is_finished & (F.unix_millis("as_of") < settings.as_of_ms)).orderBy(F.desc("as_of"))
+    return tuple(row["run_id"] for row in found.select("run_id").collect())
 
 
 def _store(request: AuditRequest, engine: Engine) -> Store:
@@ -183,13 +140,11 @@ def _given(request: AuditRequest, given: BaseModel, capture: Capture) -> dict[st
     return {"cluster": Path(capture.inputs[0]).name, **decided}
 
 
-def _decide(
-    request: AuditRequest, given: BaseModel, source: CaptureSource, earlier: EarlierRun | None, newest_ms: int | None
-) -> Settings:
+def _decide(request: AuditRequest, given: BaseModel, source: CaptureSource) -> Settings:
     """The effective settings: options over settings file over capture.json over defaults."""
     capture, notes = source.capture, source.capture.notes
     decided = _given(request, given, capture)
-    as_of_ms, basis = _as_of(request, source, newest_ms)
+    as_of_ms, basis = _as_of(request, source)
     is_counted = "coordinator_partitions" in decided
     return Settings(
         **decided
@@ -200,20 +155,18 @@ def _decide(
             "assumed": tuple(name for setting, name in BROKER_SETTINGS.items() if setting not in decided),
             "kafka_version": notes.kafka_version,
             "transaction_version": notes.transaction_version,
-            "continues": None if earlier is None else earlier.run.run_id,
         }
     )
 
 
-def _as_of(request: AuditRequest, source: CaptureSource, newest_ms: int | None) -> tuple[int, str]:
+def _as_of(request: AuditRequest, source: CaptureSource) -> tuple[int, str]:
     """The instant of the audit and its source. Without a capture instant, it is the newest broker-stamped time."""
     if request.as_of_ms is not None:
         return request.as_of_ms, "given"
     noted = source.capture.notes.newest_instant_ms
     if noted is not None:
         return noted, "newest capture instant"
-    found = _newest_stamp(source) if newest_ms is None else newest_ms
-    return found, "newest broker-stamped time in the capture (no capture.json)"
+    return _newest_stamp(source), "newest broker-stamped time in the capture (no capture.json)"
 
 
 def _compare_instants(as_of_ms: int, capture: Capture, say: Callable[[str], object]) -> None:
@@ -263,13 +216,12 @@ def reopen_run(
             raise UsageError(f"no such run: {run_id}{meant(run_id, known)}")
         raise UsageError("no such run in audit_runs: check --cluster and --as-of, or run ingest_dumps first")
     settings = Settings.model_validate_json(found["settings"])
-    history, began_at = history_of(store, settings.cluster), found["started_at"]
-    tables = RunStore(store, settings.cluster, settings.run_id, _chain_of(settings, history))
-    return Run(engine, tables, settings, now(), (found["input"],), history=history, began_at=began_at, say=say)
+    tables = RunStore(store, settings.cluster, settings.run_id)
+    earlier = earlier_runs(store, settings)
+    return Run(engine, tables, settings, now(), (found["input"],), earlier=earlier, say=say)
 
 
 def reading_text(capture: Capture) -> str:
-    """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if it resumes from
-    another."""
-    new = "" if not capture.resumed else f", of which {size(capture.size_to_read)} are new"
+    """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if some is known."""
+    new = "" if capture.size_to_read == capture.size else f", of which {size(capture.size_to_read)} are new"
     return f"reading {len(capture.files)} files, {size(capture.size)}{new}"

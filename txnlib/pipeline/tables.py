@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -38,6 +37,7 @@ from txnlib.pipeline.given_rows import (
     selected,
 )
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings, know_metadata
+from txnlib.pipeline.parts import check_parts
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, Step, TableStep, table_of, table_of_rules
 from txnlib.spark import findings
@@ -127,34 +127,10 @@ def _segments(run: Run) -> DataFrame:
     return segments.unionByName(console_segments(segments, records))
 
 
-def _find_appended_partitions(run: Run) -> None:
-    """Finds the partitions whose windows resume from the earlier run.
+def _check_parts(run: Run) -> None:
+    assert run.capture is not None
+    check_parts(run.capture, run.tables)
 
-    A run that was opened again has no such partitions: it makes all spans, so none of an earlier run may count.
-    """
-    if run.resumption is not None:
-        run.resumption.find_appended_partitions(run.settings.producer_id_expiration_ms)
-    elif run.began_at is not None:
-        coverage = run.tables.read("coverage")
-        if not coverage.where(F.col("spans_since").isNotNull()).isEmpty():
-            run.tables.write("coverage", coverage.withColumn("spans_since", F.lit(None).cast("int")))
-
-
-def _new_rows(table: TableStep) -> TableStep:
-    """A table with rows of the log: of a run that continues another one, only what is new."""
-
-    def made(run: Run) -> DataFrame:
-        new = None if run.resumption is None else run.resumption.new_rows(table.name)
-        return table.transform(run) if new is None else new
-
-    return replace(table, transform=made)
-
-
-FIND_APPENDED_PARTITIONS: Final = RunChange(
-    "find_appended_partitions",
-    ("segments", "coverage", "producer_snapshots", "infer_settings"),
-    _find_appended_partitions,
-)
 
 INGEST: Final[tuple[Step, ...]] = (
     _read(_FIRST),
@@ -162,6 +138,7 @@ INGEST: Final[tuple[Step, ...]] = (
     TableStep("transaction_log", (_FIRST,), _transaction_log),
     # After the tables of the same files, so that it shows those that shrank meanwhile, if each table reads them.
     TableStep("segments", (_FIRST, "transaction_log", "committed_offsets"), _segments),
+    RunChange("check_parts", ("segments",), _check_parts),
     TableStep("metadata_log", (_FIRST,), _metadata_log),
     # Before the large plans: Spark looks through each of them for what it keeps.
     RunChange(
@@ -176,7 +153,6 @@ INGEST: Final[tuple[Step, ...]] = (
     ),
     RunChange("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     COVERAGE,
-    FIND_APPENDED_PARTITIONS,
 )
 
 # Reconstruct
@@ -187,8 +163,7 @@ FINDINGS: Final = table_of_rules(
 )
 
 RECONSTRUCT: Final[tuple[Step, ...]] = (
-    FIND_APPENDED_PARTITIONS,
-    _new_rows(table_of(producer_spans, after=("find_appended_partitions",))),  # first, because it takes longest
+    table_of(producer_spans, after=("infer_settings",)),  # first, because it takes longest
     table_of(coordinator_states, current_copies=current_coordinator_copies),
     table_of(checked_batches),
     LOWER_COVERAGE,
@@ -196,7 +171,7 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
     table_of(producer_id_owners),
     table_of(transactions),
     FINDINGS,
-    _new_rows(table_of(partition_transactions, after=("find_appended_partitions",))),
+    table_of(partition_transactions),
     table_of(producer_states),
     table_of(transactional_ids),
 )

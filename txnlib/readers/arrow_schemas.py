@@ -52,7 +52,6 @@ METADATA_LOG: Final = arrow_schema(ingested.METADATA_LOG.columns)
 COMMITTED_OFFSETS: Final = arrow_schema(ingested.COMMITTED_OFFSETS.columns)
 #: One row per segment of a capture, raw or dumped, whether or not anything in it could be read.
 SEGMENTS: Final = arrow_schema(ingested.SEGMENTS.columns)
-SEGMENT_PARTS: Final = arrow_schema(ingested.SEGMENT_PARTS.fields)
 PRODUCER_SNAPSHOTS: Final = arrow_schema(ingested.PRODUCER_SNAPSHOTS.columns)
 ABORTED_TRANSACTIONS: Final = arrow_schema(ingested.ABORTED_TRANSACTIONS.columns)
 CHECKPOINTS: Final = arrow_schema(ingested.CHECKPOINTS.columns)

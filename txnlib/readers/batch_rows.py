@@ -259,14 +259,16 @@ _TIMES: Final = ("max_timestamp_ms", "first_timestamp_ms")
 
 
 def record_batches(cells: Mapping[str, Any], count: int) -> pa.RecordBatch:
-    """Rows of `record_batches`, each a single batch if `cells` has no columns of runs.
+    """Rows of `record_batches`, each a single batch if `cells` has no columns of runs. Without `part`, which
+    `table_readers` knows.
 
     `cells`: column -> an Arrow array, or numbers as Kafka has them, of which any below 0 is null (for times, only -1).
     """
     base_offset, newest = cells["base_offset"], cells["max_timestamp_ms"]
     single = {"batches_count": np.ones(count, np.int32), "last_batch_offset": base_offset, "first_timestamp_ms": newest}
     single |= {
-        name: pa.nulls(count, arrow_schemas.RECORD_BATCHES.field(name).type) for name in ("batches_hash", "run_batches")
+        name: pa.nulls(count, arrow_schemas.RECORD_BATCHES.field(name).type)
+        for name in ("batches_hash", "run_batches", "part")
     }
     cells = single | dict(cells)
     columns = [_column(field, cells[field.name]) for field in arrow_schemas.RECORD_BATCHES]

@@ -111,11 +111,9 @@ def read_unreadable_file(
 ) -> Iterator[pa.RecordBatch]:
     """One row for a file of which nothing, or nothing more, can be used.
 
-    Columns: `arrow_schemas.SEGMENTS`, or `arrow_schemas.SEGMENT_PARTS` for a file to resume. `position` is the byte
-    that shows the problem. Only a segment, or a whole partition folder, lowers the coverage of its partition.
+    Columns: `arrow_schemas.SEGMENTS`. `position` is the byte that shows the problem. Only a segment, or a whole
+    partition folder, lowers the coverage of its partition.
     """
-    if file.resume is not None:
-        position = file.resume.position
     is_segment = file.kind is FileKind.SEGMENT or (file.kind is FileKind.REFUSED and file.topic is not None)
     lost = [unreadable(position, file.size - position, reason, sample)]
     seen = {"bytes": file.size, "tail": "CORRUPT", "is_decoded": is_segment and file.offset >= 0, "unreadable": lost}
@@ -143,10 +141,7 @@ def read_snapshot_problem(file: CaptureFile, content: bytes) -> Iterator[pa.Reco
 def segment_without_batches(file: CaptureFile, seen: dict[str, object]) -> pa.RecordBatch:
     """The row of `segments` for a file that has no batches, with what was seen of it."""
     row = place_of(file) | {"kind": file.kind.value, "segment_base_offset": optional(file.offset), "batches": 0} | seen
-    if file.resume is None:
-        return pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)
-    part = row | {"part_position": file.resume.position}
-    return pa.RecordBatch.from_pylist([part], schema=arrow_schemas.SEGMENT_PARTS)
+    return pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS)
 
 
 def read_checkpoints(file: CaptureFile, content: bytes) -> Iterator[pa.RecordBatch]:

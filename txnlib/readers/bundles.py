@@ -22,8 +22,7 @@ MOST_TASK_FILES: Final = 2_048
 def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
     """The files in lists of about equal work, in order: `tasks` lists, or fewer if these would be too small.
 
-    If there are several lists, no list mixes topics that every audit reads in full with others: each task writes its
-    own file, and an incremental audit carries over files in which all rows are unchanged.
+    If there are several lists, no list mixes topics that every audit reads in full with others.
     """
     works = [
         file.extent if file.kind is not FileKind.SEGMENT or file.topic in READ_WHOLE else file.extent // HEADERS_ONLY

@@ -30,7 +30,7 @@ from txnlib.core.kafka.constants import (
 from txnlib.core.text.dump_lines import is_ticket
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, merge_notes, read_capture_notes
-from txnlib.readers.header_columns import ReaderState
+from txnlib.readers.fingerprints import ReadSegment
 from txnlib.readers.storage import files
 from txnlib.readers.storage.files import READ_ERRORS, without_compression
 from txnlib.readers.storage.local_files import FolderEntry, shown
@@ -71,8 +71,10 @@ class CaptureFile:
     #: The number in the file's name: base offset of a segment, offset of a snapshot; NO_OFFSET for a REFUSED file
     #: without a number.
     offset: int = 0
-    #: Where to resume reading a segment that an earlier run has read up to there (`file_parts.py`).
-    resume: ReaderState | None = None
+    #: The number of what this audit reads of it, and what earlier audits have read of it, the longest first
+    #: (`fingerprints.py`).
+    part: int | None = None
+    earlier: tuple[ReadSegment, ...] = ()
     #: For a REFUSED file, why it is not opened.
     problem: str = ""
     #: Reached through a link; nobody may put one in its place later. And through one that leads out of the input: no
@@ -82,30 +84,8 @@ class CaptureFile:
 
     @property
     def extent(self) -> int:
-        """Number of bytes to read."""
-        return self.size if self.resume is None else max(self.size - self.resume.position, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class ResumedSegment:
-    """A segment that an earlier run has read up to `position`. See `file_parts.py`.
-
-    `last_offset` and `leader_epoch` are those of the batch before that position.
-    """
-
-    topic: str
-    partition: int
-    source: str
-    segment_base_offset: int
-    path: str
-    position: int
-    last_offset: int
-    leader_epoch: int | None
-
-    @property
-    def state(self) -> ReaderState:
-        """The reader's state at that position."""
-        return ReaderState(self.position, self.last_offset, self.leader_epoch)
+        """Number of bytes to read, if the file still begins with what an earlier audit has read."""
+        return self.size - max((each.position for each in self.earlier if each.position <= self.size), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +95,6 @@ class Capture:
     files: tuple[CaptureFile, ...]
     notes: CaptureNotes
     inputs: tuple[str, ...]
-    #: Segments to resume: only their appended bytes are read.
-    resumed: tuple[ResumedSegment, ...] = ()
 
     @property
     def size(self) -> int:
@@ -125,8 +103,8 @@ class Capture:
 
     @property
     def size_to_read(self) -> int:
-        """Total size of all files, in bytes, without what an earlier run has read."""
-        return self.size - sum(segment.position for segment in self.resumed)
+        """The same without what earlier audits have read, if none of that was written again."""
+        return sum(file.extent for file in self.files)
 
     def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:
         """The files of any of these kinds."""

@@ -33,10 +33,11 @@ from txnlib.readers.decoded_records import (
     iter_entries,
     undecodable_markers,
 )
-from txnlib.readers.file_parts import Landmarks
+from txnlib.readers.fingerprints import Fingerprint, ReadSegment
 from txnlib.readers.header_columns import AT_START, ReaderState, leader_epochs
 from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
 from txnlib.readers.storage.local_files import FileShrunk
+from txnlib.version import __version__
 
 #: Maximum number of undecodable records per batch that are named; the others are counted.
 _NAMED_PROBLEMS: Final = 100
@@ -60,8 +61,11 @@ class Segment:
     size: int
     #: Releases the bytes before a position.
     forget: Callable[[int], None]
-    #: Where reading begins.
+    #: Where reading begins, and what earlier audits have read before that.
     start: ReaderState = AT_START
+    earlier: ReadSegment | None = None
+    #: The number of what is read now.
+    part: int | None = None
     #: Size in bytes when the capture was listed, if it is smaller now.
     listed_size: int | None = None
 
@@ -169,14 +173,10 @@ def _data_batches(segment: Segment, block: Block) -> Iterator[tuple[int, int, by
 
 
 class SegmentRow:
-    """One row: what of the segment was read and what was not. Columns: `arrow_schemas.SEGMENTS`.
+    """One row: what of the segment was read, now and before, and what was not. Columns: `arrow_schemas.SEGMENTS`."""
 
-    Of a segment that is resumed, a row of `arrow_schemas.SEGMENT_PARTS`; `file_parts.put_together` adds what was read
-    before.
-    """
-
-    def __init__(self, segment: Segment, schema: pa.Schema = arrow_schemas.SEGMENTS) -> None:
-        self._segment, self._schema, self._landmarks = segment, schema, Landmarks()
+    def __init__(self, segment: Segment) -> None:
+        self._segment, self._fingerprint = segment, Fingerprint()
         self._unreadable: list[dict[str, Any]] = []
         self._has_undecodable_commits = False
         self._row: dict[str, Any] = {
@@ -189,7 +189,8 @@ class SegmentRow:
             "batches": 0,
             "is_decoded": True,
             "unreadable": self._unreadable,
-            "part_position": segment.start.position,
+            "version": __version__,
+            "parts": [] if segment.part is None else [segment.part],
         }
 
     def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
@@ -208,8 +209,10 @@ class SegmentRow:
         return ()
 
     def end(self) -> Iterable[pa.RecordBatch]:
-        row = self._row | {"landmarks": self._landmarks.rows()}
-        return (pa.RecordBatch.from_pylist([row], schema=self._schema),)
+        row, segment = self._row | {"landmarks": self._fingerprint.landmarks()}, self._segment
+        if segment.earlier is not None:
+            row = segment.earlier.with_rest(row, segment.start)
+        return (pa.RecordBatch.from_pylist([row], schema=arrow_schemas.SEGMENTS),)
 
     def _add_block(self, block: Block) -> None:
         segment, headers, row, topic = self._segment, block.headers, self._row, self._segment.topic
@@ -217,7 +220,7 @@ class SegmentRow:
         if row["first_offset"] is None:
             row["first_offset"] = int(headers["base_offset"][0])
         row["end_offset"] = int(block.last_offsets[-1]) + 1
-        self._landmarks.add(block.positions, headers)
+        self._fingerprint.add(block.positions, headers)
         gaps = np.flatnonzero(offset_gaps(block) > 0)
         if len(gaps):
             row["last_gap_offset"] = int(headers["base_offset"][gaps[-1]])

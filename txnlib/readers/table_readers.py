@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.text.console import read_console_text
@@ -16,7 +17,8 @@ from txnlib.core.text.lines import TextLines
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas, broker_files, segment, text_rows
 from txnlib.readers.arrow_schemas import SAMPLE_BYTES, TableBatches, one_pass
-from txnlib.readers.capture import Capture, CaptureFile, FileKind
+from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.fingerprints import bytes_per_request, known_begin
 from txnlib.readers.header_columns import AT_START
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage import files
@@ -27,9 +29,6 @@ from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.text_events import read_located
 
 Batches = Iterator[pa.RecordBatch]
-#: The rows of `segments` for segments that are resumed.
-SEGMENT_PARTS_TABLE: Final = "segment_parts"
-_OF_SEGMENTS: Final = ("segments", SEGMENT_PARTS_TABLE)
 #: Rows, or bytes, of small files that are enough for an Arrow batch.
 JOINED_ROWS: Final = 10_000
 JOINED_BYTES: Final = 4 << 20
@@ -37,8 +36,7 @@ JOINED_BYTES: Final = 4 << 20
 
 def may_hold(table: str, file: CaptureFile) -> bool:
     """Whether a file may have rows of a table, by its kind and, for a segment, by its topic."""
-    not_filled = SEGMENT_PARTS_TABLE if file.resume is None else "segments"
-    if table == not_filled or table not in KINDS[file.kind][1]:
+    if table not in KINDS[file.kind][1]:
         return False
     return file.kind is not FileKind.SEGMENT or table not in ONLY_IN or file.topic == ONLY_IN[table]
 
@@ -101,14 +99,14 @@ def read_tables(tables: Collection[str], file: CaptureFile) -> TableBatches:
             raise OSError("it became a link after it was listed")
         read, readers = KINDS[file.kind]
         for table, batch in read(file, {table: readers[table] for table in wanted}):
-            yield table, _without_samples(batch) if file.is_outside else batch
+            yield table, _of_part(_without_samples(batch) if file.is_outside else batch, file.part)
     except READ_ERRORS as error:
         problem = str(getattr(error, "strerror", None) or error)
         is_passing = isinstance(error, OSError) and may_pass(file.path, error)
         for table in wanted:
-            if table in _OF_SEGMENTS:
+            if table == "segments":
                 for batch in broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}"):
-                    yield table, batch
+                    yield table, _of_part(batch, file.part)
             elif is_passing:
                 raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
 
@@ -123,21 +121,36 @@ def _without_samples(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
 
+def _of_part(batch: pa.RecordBatch, part: int | None) -> pa.RecordBatch:
+    """The rows, with the number of what was read: of `segments`, where the reader of the file has not set it."""
+    if part is None or not _OF_PARTS & {*batch.schema.names}:
+        return batch
+    index = batch.num_columns - 1  # the last column of both tables
+    kind, values = batch.schema.field(index).type, batch.column(index)
+    own = pa.scalar(part if kind == pa.int64() else [part], kind)
+    return batch.set_column(index, batch.schema.field(index), pc.coalesce(values, own))
+
+
+_OF_PARTS: Final = {"part", "parts"}
+
 #: Table -> what makes its rows. What is passed to it depends on the kind of file.
 Readers = Mapping[str, Callable[..., Any]]
 
 
 def _read_segment(file: CaptureFile, readers: Readers) -> TableBatches:
-    with files.open_buffer(file.path) as buffer:
-        read = open_segment(file, buffer)
+    """What follows the part of the segment that an earlier audit has read, if any."""
+    known = known_begin(file.path, file.size, file.earlier) if file.earlier else None
+    earlier, start = known or (None, AT_START)
+    with files.open_buffer(file.path, bytes_per_request(file.size - start.position)) as buffer:
+        read = replace(open_segment(file, buffer), start=start, earlier=earlier)
         yield from one_pass(read.blocks(), {table: rows(read) for table, rows in readers.items()})
 
 
 def open_segment(file: CaptureFile, buffer: BlockBuffer) -> Segment:
-    """The segment in a file, to be read from where `file.resume` says."""
+    """The segment in a file, up to the size that it had when it was listed: what is read twice is the same."""
     where = (file.path, file.source, file.topic or "", file.partition or 0, file.offset)
     listed = buffer.size if file.path.endswith(COMPRESSED) else file.size
-    return Segment(*where, buffer, buffer.size, buffer.forget, file.resume or AT_START, listed)
+    return Segment(*where, buffer, min(listed, buffer.size), buffer.forget, listed_size=listed, part=file.part)
 
 
 def _read_metadata_snapshot(file: CaptureFile, readers: Readers) -> TableBatches:
@@ -191,7 +204,6 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
             "committed_offsets": segment.committed_offsets_rows,
             "metadata_log": segment.metadata_rows,
             "segments": segment.SegmentRow,
-            SEGMENT_PARTS_TABLE: partial(segment.SegmentRow, schema=arrow_schemas.SEGMENT_PARTS),
         },
     ),
     FileKind.METADATA_SNAPSHOT: (
@@ -253,13 +265,6 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
 #: Every table that files fill, with its columns.
 SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     **arrow_schemas.TABLES,
-    SEGMENT_PARTS_TABLE: arrow_schemas.SEGMENT_PARTS,
     "console_log": arrow_schemas.TRANSACTION_LOG,
 }
 READ_TABLES: Final = tuple(SCHEMAS)
-
-
-def files_to_read(capture: Capture) -> Iterator[CaptureFile]:
-    """The files of a capture, each with where to resume reading it."""
-    states = {segment.path: segment.state for segment in capture.resumed}
-    return (replace(file, resume=states.get(file.path)) for file in capture.files)

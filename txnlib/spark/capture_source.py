@@ -19,20 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from txnlib.readers import arrow_schemas, table_readers
+from txnlib.readers import table_readers
 from txnlib.readers.bundles import bundle
 from txnlib.readers.capture import Capture, CaptureFile
-from txnlib.readers.file_parts import put_together
-from txnlib.readers.table_readers import (
-    READ_TABLES,
-    SEGMENT_PARTS_TABLE,
-    files_to_read,
-    may_hold,
-    read_files,
-)
+from txnlib.readers.table_readers import READ_TABLES, may_hold, read_files
 from txnlib.spark.frames import no_rows
 from txnlib.spark.python_tasks import in_tasks
-from txnlib.spark.schemas import SEGMENT_PARTS, TABLES
+from txnlib.spark.schemas import TABLES
 
 #: Number of tasks if the session does not give one.
 _MANY_TASKS: Final = 200
@@ -44,32 +37,20 @@ class CaptureSource(ABC):
 
     spark: SparkSession
     capture: Capture
-    #: What an earlier run has read of files in this capture, as rows of SEGMENT_PARTS.
-    earlier_parts: DataFrame | None = None
     #: Called with the bytes of some files once they were read.
     is_read: Callable[[int], object] = field(default=lambda size: None, kw_only=True, repr=False)
 
-    def read(self, table: str) -> DataFrame:
-        """The rows of a table. Raises UnreadableInputError as `read_tables` does."""
-        found = self._rows(table)
-        if table != "segments" or not self.capture.resumed:
-            return found
-        # One row per file, with what an earlier run has read of it.
-        parts = self._rows(SEGMENT_PARTS_TABLE)
-        parts = parts if self.earlier_parts is None else self.earlier_parts.unionByName(parts)
-        return found.unionByName(parts.groupBy("path").applyInArrow(_put_together, SCHEMAS[table]))
-
     def may_have(self, table: str) -> bool:
         """Whether the table may have rows, as far as it is known before any file is read."""
-        return any(may_hold(table, file) for file in files_to_read(self.capture))
+        return any(may_hold(table, file) for file in self.capture.files)
 
     @abstractmethod
     def forget(self) -> None:
         """Frees the disk space of what was read. If it is asked for again, it is read again."""
 
     @abstractmethod
-    def _rows(self, table: str) -> DataFrame:
-        """What files fill of a table."""
+    def read(self, table: str) -> DataFrame:
+        """The rows of a table. Raises UnreadableInputError as `read_tables` does."""
 
 
 @dataclass(slots=True)
@@ -87,7 +68,7 @@ class TaskSource(CaptureSource):
         if read is not None:
             read.unpersist()
 
-    def _rows(self, table: str) -> DataFrame:
+    def read(self, table: str) -> DataFrame:
         if not self.may_have(table):
             return no_rows(self.spark, SCHEMAS[table])
         if self._read is None and self._is_kept:
@@ -103,7 +84,6 @@ class TaskSource(CaptureSource):
 #: The columns of the tables that files fill.
 SCHEMAS: Final[Mapping[str, StructType]] = {
     **TABLES,
-    SEGMENT_PARTS_TABLE: SEGMENT_PARTS,
     "console_log": TABLES["transaction_log"],
 }
 
@@ -123,9 +103,9 @@ def read_capture(spark: SparkSession, capture: Capture, tables: Iterable[str]) -
 
     An array for each table and not a struct, because an absent struct takes as much room in Arrow as a present one.
     """
-    files = list(files_to_read(capture))
+    files = capture.files
     tables = [table for table in tables if any(may_hold(table, file) for file in files)]
-    files = [file for file in files if any(may_hold(table, file) for table in tables)]
+    holding = [file for file in files if any(may_hold(table, file) for table in tables)]
     schema = StructType([StructField(table, ArrayType(SCHEMAS[table], containsNull=False)) for table in tables])
     columns = pa.schema([(table, pa.list_(pa.struct(list(table_readers.SCHEMAS[table])))) for table in tables])
 
@@ -137,8 +117,4 @@ def read_capture(spark: SparkSession, capture: Capture, tables: Iterable[str]) -
             arrays = [rows if column.name == table else pa.nulls(len(rows), column.type) for column in columns]
             yield pa.RecordBatch.from_arrays(arrays, schema=columns)
 
-    return in_tasks(spark, bundle(files, tasks_of(spark)), read, schema, weight=len)
-
-
-def _put_together(parts: pa.Table) -> pa.Table:
-    return pa.Table.from_pylist([put_together(parts.to_pylist())], schema=arrow_schemas.SEGMENTS)
+    return in_tasks(spark, bundle(holding, tasks_of(spark)), read, schema, weight=len)

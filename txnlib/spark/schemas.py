@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from txnlib.core import schema as catalogue
-from txnlib.core.schema import coordinators, coverage, ingested, producers, runs
+from txnlib.core.schema import coordinators, coverage, producers, runs
 
 _SCALARS: Final[Mapping[catalogue.Scalar, DataType]] = {
     catalogue.Scalar.STRING: StringType(),
@@ -68,8 +68,6 @@ TABLES: Final[Mapping[str, StructType]] = {
 }
 #: The columns that `delta.store` puts before those of every table.
 RUN_COLUMNS: Final = spark_schema(runs.RUN_COLUMNS)
-CHAIN_COLUMNS: Final = spark_schema(runs.CHAIN_COLUMNS)
-SEGMENT_PARTS: Final = spark_schema(ingested.SEGMENT_PARTS.fields)
 STATE_FIELDS: Final = spark_schema(producers.STATE_FIELDS.fields)
 BATCH_FIELDS: Final = spark_schema(producers.BATCH_FIELDS.fields)
 MARKER_FIELDS: Final = spark_schema(producers.MARKER_FIELDS.fields)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.copies import NOW, assigned, captured, checkpoint, covered, epoch, noted, unreadable
 from txnlib.core.copies import CoverageRow, End, LeaderBasis, Role, TruncatedEpoch, known_until_ms
-from txnlib.core.coverage.coverage import CaptureInstants, NewestSnapshot, ResumedCopy
+from txnlib.core.coverage.coverage import CaptureInstants, NewestSnapshot
 from txnlib.core.coverage.judged_copy import LeaderProof
 from txnlib.core.coverage.leaders import PartitionLeader, leaders
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
@@ -592,11 +592,6 @@ def test_a_copy_of_a_deleted_topic_is_not_judged_and_proves_nothing_about_the_ot
     assert (deleted.role, deleted.end_offset, deleted.high_watermark) == (Role.OTHER, LONG, LONG)
     assert (living.is_deleted, living.is_judged, living.status) == (False, True, "COMPLETE")
     assert (living.truncated, living.noted_high_watermark) == (None, None)
-
-
-def test_a_resumed_copy_says_which_rows_of_earlier_runs_count() -> None:
-    rows = covered(captured(), captured(source="raw:2"), resumed_copies=[ResumedCopy("t", 0, "raw:2", 3, 10)])
-    assert [(row.batches_since, row.batches_from) for row in rows] == [(None, None), (3, 10)]
 
 
 def test_an_instant_belongs_to_a_copy_then_to_its_broker_then_to_all() -> None:

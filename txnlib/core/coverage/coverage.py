@@ -36,14 +36,6 @@ OF_DELETED_TOPIC: Final = "of a deleted topic, or of an earlier topic of the sam
 
 
 @dataclass(frozen=True, slots=True)
-class ResumedCopy(OfCopy):
-    """A copy of which only appended bytes are read: earlier runs' rows count since that night, from that offset on."""
-
-    batches_since: int
-    batches_from: int
-
-
-@dataclass(frozen=True, slots=True)
 class NewestSnapshot(OfCopy):
     """The newest producer snapshot of a copy."""
 
@@ -79,7 +71,6 @@ def coverage(
     instants: CaptureInstants,
     expected: Iterable[Place],
     deleted_copies: Collection[CopyKey],
-    resumed_copies: Sequence[ResumedCopy],
     *,
     leader_proof: LeaderProof,
     whole_metadata_ms: int | None,
@@ -109,16 +100,9 @@ def coverage(
         partitions[snapshot.topic, snapshot.partition].snapshots[snapshot.source] = snapshot.snapshot_offset
     notes = {each.place: each for each in partition_notes}
     copied_ms = instants.of_high_watermarks()
-    resumed = {each.copy: each for each in resumed_copies}
     for place, found in partitions.items():
         noted, leader = notes.get(place, _nothing_noted(place)), leaders.get(place, PartitionLeader())
-        for row in _of_copies(place, found, noted, leader, leader_proof, instants, copied_ms):
-            since = resumed.get((*place, str(row.source)))
-            yield (
-                row
-                if since is None
-                else replace(row, batches_since=since.batches_since, batches_from=since.batches_from)
-            )
+        yield from _of_copies(place, found, noted, leader, leader_proof, instants, copied_ms)
     marks = {place: found.high_watermarks for place, found in partitions.items()}
     listed = {(place, broker_of(source)) for place, of_place in marks.items() for source in of_place}
     topics = topic_proof(listed, partition_notes, instants.default_ms, whole_metadata_ms)

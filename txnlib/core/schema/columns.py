@@ -46,18 +46,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class OfLog:
-    """The rows of a table that belong to the log: runs that continue the run that wrote them have them, too.
-
-    Both are SQL conditions on `stored`, a row of the table. All other rows belong to their run.
-    """
-
-    rows: str
-    #: Whether such a row of an earlier night counts for `copy`, a row that the later run has in `coverage`.
-    counts: str
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A table, as a run makes it; `delta.store` adds the columns that name the run."""
 
@@ -65,10 +53,6 @@ class Table:
     columns: tuple[Column, ...]
     #: Name of a CHECK constraint -> condition on every row.
     checks: Mapping[str, str] = field(default_factory=dict)
-    #: Partition columns in addition to `run_id`.
-    partitioned_by: tuple[str, ...] = ()
-    #: The rows that later runs do not write again; None if every row belongs to its run.
-    of_log: OfLog | None = None
     #: View -> the columns that it shows, the most important first. Those behind a bar are for programs and `--wide`.
     shown: Mapping[str, str] = field(default_factory=dict)
 

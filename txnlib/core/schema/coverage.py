@@ -124,11 +124,6 @@ COVERAGE: Final = Table(
             BOOLEAN,
             "If MISSING: whether its leader answered that nothing was open, so that its log was not fetched.",
         ),
-        Column("batches_since", INT, "Night since which earlier record_batches count; NULL if all was read."),
-        Column("batches_from", LONG, "Base offset of the first segment whose earlier record_batches count."),
-        Column(
-            "spans_since", INT, "batches_since of producer_spans and partition_transactions; only for the judged copy."
-        ),
     ),
     checks={
         "partition_is_named": are_present(*TOPIC_PARTITION),

@@ -17,8 +17,6 @@ from txnlib.core.schema.columns import (
     STRING,
     Array,
     Column,
-    OfLog,
-    Struct,
     Table,
     are_present,
     struct,
@@ -66,18 +64,14 @@ RECORD_BATCHES: Final = Table(
         Column(
             "run_batches", RUN_BATCHES, "Of a run: its batches, by numbers relative to the first (`core.batch_runs`)."
         ),
+        Column(
+            "part", LONG, "Number of what one audit read of one file. Runs that list it in `segments` have the row."
+        ),
     ),
     checks={
         "offsets_are_in_order": "base_offset <= last_offset",
         "run_has_its_batches": "batches_count IS NULL OR batches_count = 1 OR run_batches IS NOT NULL",
     },
-    of_log=OfLog(
-        rows="TRUE",
-        counts=(
-            "stored.source = copy.source AND stored.night >= copy.batches_since "
-            "AND stored.segment_base_offset >= copy.batches_from"
-        ),
-    ),
 )
 
 TRANSACTION_LOG: Final = Table(
@@ -182,7 +176,7 @@ COMMITTED_OFFSETS: Final = Table(
 
 #: A range of bytes that could not be read, and the base offset of the first batch after it; NULL if there is none.
 UNREADABLE: Final = struct(position=LONG, length=LONG, reason=STRING, sample=STRING, next_offset=LONG)
-#: A batch by which the next audit recognises the segment (`readers.file_parts`).
+#: A batch by which the next audit recognises the segment (`readers.fingerprints`).
 LANDMARK: Final = struct(position=LONG, size=INT, base_offset=LONG, crc=LONG, leader_epoch=INT)
 
 SEGMENTS: Final = Table(
@@ -207,13 +201,12 @@ SEGMENTS: Final = Table(
         Column(
             "landmarks",
             Array(LANDMARK),
-            "Fingerprint by which the next audit recognises it: the first batch in every 16 MiB, and the last.",
+            "Fingerprint by which the next audit recognises what was read: the first batch, and the last.",
         ),
+        Column("version", STRING, "Version of txnlib that read it, if the next audit can use what was read."),
+        Column("parts", Array(LONG), "Numbers of the parts of which it consists, up to the end of the last batch."),
     ),
 )
-
-#: Rows of `segments` of a resumed segment: what an earlier run has read, without `tail` and `is_decoded`, and the rest.
-SEGMENT_PARTS: Final = Struct((*SEGMENTS.columns, Column("part_position", LONG)))
 
 PRODUCER_SNAPSHOTS: Final = Table(
     comment="The producers in brokers' snapshots, and those with something open in leaders' answers.",

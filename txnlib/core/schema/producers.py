@@ -13,7 +13,6 @@ from txnlib.core.schema.columns import (
     STRING,
     TIMESTAMP,
     Column,
-    OfLog,
     Table,
     struct,
 )
@@ -41,9 +40,6 @@ BATCH_FIELDS: Final = struct(
     coordinator_epoch=INT,
 )
 MARKER_FIELDS: Final = struct(offset=LONG, type=STRING, epoch=INT, coordinator_epoch=INT, ms=LONG, leader_epoch=INT)
-
-#: Spans that ended in a part of a partition from which later windows resumed no longer change.
-SPANS_COUNT: Final = "stored.night >= copy.spans_since"
 
 PRODUCER_SPANS: Final = Table(
     comment="What each producer wrote on each partition between two of its markers.",
@@ -75,15 +71,9 @@ PRODUCER_SPANS: Final = Table(
             "A batch that the core has to judge, with the state before it. The other columns are empty, unless it ends"
             " a span.",
         ),
-        Column(
-            "is_newest",
-            BOOLEAN,
-            "Whether it is the producer's newest span. Only these still change, and they are in files of their own.",
-        ),
+        Column("is_newest", BOOLEAN, "Whether it is the producer's newest span."),
         Column("suspects_count", LONG, "Of the newest span: number of the producer's suspect batches, stored or not."),
     ),
-    partitioned_by=("is_newest",),
-    of_log=OfLog(rows="NOT stored.is_newest", counts=SPANS_COUNT),
 )
 
 CHECKED_BATCHES: Final = Table(
@@ -152,5 +142,4 @@ PARTITION_TRANSACTIONS: Final = Table(
         Column("first_timestamp", TIMESTAMP, "Timestamp of its first batch."),
         Column("last_timestamp", TIMESTAMP, "Timestamp of its newest batch."),
     ),
-    of_log=OfLog(rows="stored.marker_offset IS NOT NULL", counts=SPANS_COUNT),
 )

@@ -11,8 +11,8 @@ from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Array, Scalar, Struct, Type
-from txnlib.core.schema.rows_of_runs import OF_LOG, WITH_CHAIN, rows_of_runs
-from txnlib.core.schema.runs import CHAIN_COLUMNS, RUN_COLUMNS
+from txnlib.core.schema.rows_of_runs import OF_PARTS, rows_of_runs
+from txnlib.core.schema.runs import RUN_COLUMNS
 from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState
 
 #: The tables and views of reports, of which the newest rows are what most questions are about.
@@ -29,6 +29,8 @@ OF_REPORT: Final = (
     "ended_transactions",
     "brokers",
     "coverage",
+    "producer_spans",
+    "partition_transactions",
 )
 
 
@@ -196,15 +198,14 @@ WHERE age = 1
     },
     **{
         f"{name}_of_runs": View(
-            f"The rows of {name} that each run has, as if it had stored all of them: what was new, and what earlier"
-            " runs of its chain had stored already. run_id is the run that has them.",
+            f"The rows of {name} that each run has, whichever audit read them. run_id is the run that has them.",
             rows_of_runs(name),
         )
-        for name in OF_LOG
+        for name in OF_PARTS
     },
     **{
         f"latest_{name}": _latest(name, f"{name}_of_runs", "the newest finished run of each cluster has")
-        for name in OF_LOG
+        for name in OF_PARTS
     },
     "whole_transactions": View(
         "Each transaction that a coordinator's record shows, over all of its partitions, in each run. whole_outcome is"
@@ -292,7 +293,7 @@ def no_rows(name: str) -> str:
 
     It stands for a table that no run has had rows for.
     """
-    columns = (*RUN_COLUMNS, *(CHAIN_COLUMNS if name in WITH_CHAIN else ()), *TABLES[name].columns)
+    columns = (*RUN_COLUMNS, *TABLES[name].columns)
     return f"SELECT {', '.join(f'CAST(NULL AS {_type(each.type)}) AS {each.name}' for each in columns)} WHERE FALSE"
 
 

@@ -24,7 +24,7 @@ from txnlib.spark.batch_runs import (
 )
 from txnlib.spark.coverage import BEGINS_BY_SCOPE, survives
 from txnlib.spark.joins import broadcast, select, with_columns
-from txnlib.spark.producers.producer_steps import earlier_of, now, state, sum_until_now, with_states
+from txnlib.spark.producers.producer_steps import now, state, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, COPY, MARKER_FIELDS, PRODUCER, TABLES, conform, named
 from txnlib.spark.windows import BATCHES_OF_PRODUCER, UNTIL_NOW, last_of_batches
 
@@ -119,7 +119,6 @@ def read_batches_of(record_batches: DataFrame, judged: DataFrame) -> DataFrame:
     """
     has_marker = "control_type IS NOT NULL OR (source NOT LIKE 'raw:%' AND coalesce(records_count, 1) > 0)"
     own = record_batches.where(f"producer_id IS NOT NULL AND (NOT is_control OR {has_marker})")
-    # A caller may have joined columns of `judged` before.
     joined = own.select(*TABLES["record_batches"].names).join(broadcast(judged), on=list(COPY))
     is_truncated_within = f"exists(truncated, cut -> {is_divided_at('cut.from_offset')})"
     is_divided = f"(coalesce(last_offset >= overlap_offset, FALSE) OR coalesce({is_truncated_within}, FALSE))"
@@ -170,24 +169,20 @@ FROM {{spans}} AS spans LEFT JOIN {{judged}} AS judged USING (topic, partition)
 """
 
 
-#: Whether a span is the newest of its producer, and whether, besides, no marker has ended its transaction. SQL. The
-#: first condition lets Delta skip the files of all other spans.
+#: Whether a span is the newest of its producer, and whether, besides, no marker has ended its transaction. SQL.
 IS_NEWEST: Final = "is_newest AND state IS NOT NULL"
 IS_OPEN: Final = f"{IS_NEWEST} AND first_offset IS NOT NULL AND marker_offset IS NULL"
 
 
 def spans_of(steps: DataFrame) -> DataFrame:
     """The last batch of each span, with the sums of the span, and each suspect batch. All other batches are dropped."""
-    earlier = earlier_of(steps)
     kept = with_columns(steps, {"is_end": "is_marker OR is_newest"}).where("is_end OR is_suspect")
     numbered = with_columns(
         kept,
         {f"{name}_at_marker": last_of_batches(f"if(is_marker, {sum_until_now(name)}, NULL)") for name in SUMS}
         | {
-            "marker_before": f"coalesce({last_of_batches(f'if(is_marker, {_MARKER}, NULL)')}, {earlier('marker')})",
-            "suspects_until_now": (
-                f"sum(suspects) OVER ({BATCHES_OF_PRODUCER} {UNTIL_NOW}) + coalesce({earlier('suspects')}, 0)"
-            ),
+            "marker_before": last_of_batches(f"if(is_marker, {_MARKER}, NULL)"),
+            "suspects_until_now": f"sum(suspects) OVER ({BATCHES_OF_PRODUCER} {UNTIL_NOW})",
         },
     )
     is_shown = f"is_suspect AND suspect_number <= {SUSPECTS_KEPT}"
@@ -251,12 +246,6 @@ _OF_BATCH: Final = {
     "max_timestamp_ms": f"if(index = 0, first_timestamp_ms, first_timestamp_ms + {of_run('timestamp', 'index')})",
     "before": f"if(index = 0, before, {_STATE_BEFORE})",
 }
-#: Columns that are NULL in the row of a suspect that does not end a span.
-END_OF_SPAN: Final = tuple(
-    field
-    for field in TABLES["producer_spans"].names
-    if field not in (*PRODUCER, "span", "is_start_exact", "state", "suspect", "is_newest", "suspects_count")
-)
 #: Columns that describe the transaction of a span.
 _OF_DATA: Final = (
     "first_offset",

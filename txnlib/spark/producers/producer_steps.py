@@ -17,7 +17,6 @@ them row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -33,9 +32,6 @@ RESET: Final = -1
 RESETTABLE: Final = frozenset(
     {"sequence", "data_offset", "coordinator", "start", "first_timestamp", "newest_timestamp"}
 )
-#: Column of batches after those of an earlier run: what that run remembered of their producer
-#: (`incremental.resumed_spans.memory`).
-EARLIER: Final = "earlier"
 _SO_FAR: Final = f"OVER ({BATCHES_OF_PRODUCER} {BEFORE})"
 
 
@@ -52,12 +48,6 @@ def now(name: str) -> str:
 def sum_until_now(name: str) -> str:
     """The sum over the batches up to and including this one."""
     return f"({name}_before + {name}_here)"
-
-
-def earlier_of(rows: DataFrame) -> Callable[[str], str]:
-    """Function from a name to what an earlier run remembered of the row's producer under that name; NULL if it knew
-    none."""
-    return lambda name: f"{EARLIER}.{name}" if EARLIER in rows.columns else "NULL"
 
 
 def with_states(batches: DataFrame, *, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> DataFrame:
@@ -92,26 +82,21 @@ def _neighboured(batches: DataFrame, producer_id_expiration_ms: int) -> DataFram
 
     is_forgotten: whether the broker had forgotten the producer before it (`core.kafka.producer_state.has_expired`).
     """
-    earlier = earlier_of(batches)
 
     def lag(name: str) -> str:
         return f"lag({name}) OVER ({BATCHES_OF_PRODUCER})"
 
-    def one_before(name: str) -> str:
-        return f"if({lag('base_offset')} IS NULL, {earlier(name)}, {lag(name)})"
-
     whole = f"OVER ({BATCHES_OF_PRODUCER} {WHOLE})"
-    last_opening = f"max(if(opens_at IS NOT NULL, base_offset, NULL)) {_SO_FAR}"
     seen = with_columns(
         batches,
         {
-            "offset_before": one_before("base_offset"),
-            "epoch_before": one_before("producer_epoch"),
-            "timestamp_before": one_before("max_timestamp_ms"),
-            "is_marker_before": f"coalesce({one_before('is_marker')}, FALSE)",
+            "offset_before": lag("base_offset"),
+            "epoch_before": lag("producer_epoch"),
+            "timestamp_before": lag("max_timestamp_ms"),
+            "is_marker_before": f"coalesce({lag('is_marker')}, FALSE)",
             "is_seed_before": f"coalesce({lag('is_seed')}, FALSE)",
             "last_marker": f"max(if(is_marker, base_offset, NULL)) {_SO_FAR}",
-            "last_opening": f"coalesce({last_opening}, {earlier('start')})",
+            "last_opening": f"max(if(opens_at IS NOT NULL, base_offset, NULL)) {_SO_FAR}",
             "newest_batch": f"max(base_offset) {whole}",
             "first_batch": f"min(if(is_seed, NULL, base_offset)) {whole}",
             "seeded_until": f"max(snapshot_offset) {whole}",
@@ -173,16 +158,15 @@ _AMOUNTS: Final = {
 def _remembered(batches: DataFrame) -> DataFrame:
     """Each batch with what it changes (`_change`) or adds (`_here`), and the totals of all batches before it
     (`_before`)."""
-    earlier = earlier_of(batches)
     changed = with_columns(
         batches,
         {f"{name}_change": change for name, change in _CHANGES.items()}
         | {f"{name}_here": f"coalesce(CAST({amount} AS BIGINT), 0)" for name, amount in _AMOUNTS.items()},
     )
 
-    before = {name: f"coalesce({last_of_batches(f'{name}_change')}, {earlier(name)})" for name in _CHANGES}
+    before = {name: last_of_batches(f"{name}_change") for name in _CHANGES}
     before |= {name: f"nullif({before[name]}, {RESET})" for name in _CHANGES if name in RESETTABLE}
-    before |= {name: f"coalesce(sum({name}_here) {_SO_FAR}, 0) + coalesce({earlier(name)}, 0)" for name in _AMOUNTS}
+    before |= {name: f"coalesce(sum({name}_here) {_SO_FAR}, 0)" for name in _AMOUNTS}
     return with_columns(changed, {f"{name}_before": value for name, value in before.items()})
 
 

@@ -1,0 +1,111 @@
+"""What earlier audits have read of files, and new parts.
+
+Rows of `schema.rows_of_runs.OF_PARTS` are stored before `segments` lists their parts. So whatever `segments` lists is
+there, even if that run died later, and rows that it does not list are nobody's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from pyspark.sql import functions as F
+
+from txnlib.core.schema.rows_of_runs import part_at, quoted_list
+from txnlib.engine.store import RunStore, Store
+from txnlib.errors import MissingTableError, PartsDeletedError
+from txnlib.pipeline.clock import now
+from txnlib.readers.capture import CHECKPOINTS, CLEANER_OFFSET, READ_WHOLE, Capture, FileKind
+from txnlib.readers.fingerprints import ReadSegment
+from txnlib.readers.storage.files import COMPRESSED
+from txnlib.readers.table_readers import read_table
+from txnlib.spark.frames import arrow_of, no_rows
+from txnlib.spark.joins import select
+from txnlib.spark.schemas import TABLES
+from txnlib.version import __version__
+
+#: Number of the newest audits that are looked through. More than one, because a disk may have been away.
+_NEWEST: Final = 10
+_KEY: Final = ("topic", "partition", "source", "segment_base_offset")
+#: Rows with the same last part are of the same bytes. A hole in a segment shows that it was compacted. Another version
+#: may read the same bytes differently.
+_READ: Final = f"""
+SELECT {", ".join(_KEY)}, run_id, parts, landmarks, first_offset, batches, newest_broker_ms, unreadable FROM (
+  SELECT *, row_number() OVER (PARTITION BY get(parts, size(parts) - 1) ORDER BY run_id) AS number
+  FROM {{segments}}
+  WHERE kind = 'raw' AND size(landmarks) > 0 AND size(parts) > 0 AND last_gap_offset IS NULL
+    AND version = '{__version__}'
+) WHERE number = 1
+"""
+
+
+def read_segments(store: Store, cluster: str, as_of_ms: int | None) -> list[dict[str, Any]]:
+    """What the newest audits of a cluster have read of segments: columns of `segments`.
+
+    `as_of_ms`: the instant of this audit, if it is known. What a later copy shows may be damaged in it.
+    """
+    try:
+        runs = store.read_all("audit_runs").where(F.col("cluster") == cluster)
+    except MissingTableError:
+        return []
+    if as_of_ms is not None:
+        runs = runs.where(F.unix_millis("as_of") <= as_of_ms)
+    newest = [row["run_id"] for row in runs.orderBy(F.desc("started_at")).limit(_NEWEST).select("run_id").collect()]
+    if not newest:
+        return []
+    rows = store.read_all("segments").where(f"run_id IN {quoted_list(newest)}")
+    found: list[dict[str, Any]] = arrow_of(select(_READ, segments=rows)).to_pylist()
+    return found
+
+
+def with_parts(capture: Capture, read: Iterable[Mapping[str, Any]]) -> Capture:
+    """The capture, with a number for what is read of each file, and with what is known of its segments (`read`)."""
+    known, compacted = defaultdict(list), _compacted_copies(capture)
+    for row in read:
+        key = tuple(row[name] for name in _KEY)
+        values: dict[str, Any] = {name: row[name] for name in ReadSegment.__dataclass_fields__}
+        segment = ReadSegment(**values)
+        if key[0] not in READ_WHOLE and key[:3] not in compacted and segment.is_whole:
+            known[key].append(segment)
+    first, files = part_at(now().timestamp()), []
+    for number, file in enumerate(capture.files, first):
+        key = (file.topic, file.partition, file.source, file.offset)
+        is_plain = file.kind is FileKind.SEGMENT and not file.path.endswith(COMPRESSED)
+        of_file = known[key] if is_plain else ()
+        longest = sorted(of_file, key=lambda each: each.position, reverse=True)
+        files.append(replace(file, part=number, earlier=tuple(longest)))
+    return replace(capture, files=tuple(files))
+
+
+def _compacted_copies(capture: Capture) -> set[tuple[Any, ...]]:
+    """The copies of which the cleaner's checkpoint says that they are compacted."""
+    found: set[tuple[Any, ...]] = set()
+    for file in capture.of_kind(FileKind.CHECKPOINT):
+        if CHECKPOINTS[file.path.rpartition("/")[2]] == CLEANER_OFFSET:
+            for rows in read_table("checkpoints", file):
+                found |= {(row["topic"], row["partition"], row["source"]) for row in rows.to_pylist()}
+    return found
+
+
+def check_parts(capture: Capture, tables: RunStore) -> None:
+    """Raises PartsDeletedError if old runs were deleted since their parts were found, and these parts with them.
+
+    Deletion takes away rows of `segments` first, and then the parts that no row lists. So what another run still lists
+    after this one has listed it stays.
+    """
+    earlier = [read for file in capture.files for read in file.earlier]
+    if not earlier:
+        return
+    own = [file.part or 0 for file in capture.files]
+    used = (
+        tables.read("segments").select(F.explode("parts").alias("part")).where(~F.col("part").between(own[0], own[-1]))
+    )
+    others = tables.store.read_all("segments").where(F.col("run_id") != tables.run_id)
+    listed = others.select(F.explode("parts").alias("part"))
+    unlisted = {row["part"] for row in used.join(listed, on="part", how="left_anti").distinct().collect()}
+    # What only an earlier attempt of this run listed, it has listed ever since.
+    if unlisted - {part for read in earlier if read.run_id == tables.run_id for part in read.parts}:
+        tables.write("segments", no_rows(tables.store.spark, TABLES["segments"]))
+        raise PartsDeletedError(tables.cluster, tables.run_id)
