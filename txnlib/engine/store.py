@@ -19,9 +19,11 @@ from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
 from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema.rows_of_runs import OF_PARTS, quoted
@@ -41,6 +43,8 @@ CONFLICTS: Final = (
     "DELTA_TABLE_ALREADY_EXISTS",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
 )
+
+_PARTS: Final = StructType([StructField("part", LongType())])
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -118,8 +122,9 @@ class RunStore:
     _made: dict[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
     #: The number of rows that this run wrote, where it is known.
     _counts: dict[str, int | None] = field(default_factory=dict, repr=False, compare=False)
-    #: The lowest number of its parts, once that was asked for.
-    _oldest: list[int] = field(default_factory=list, repr=False, compare=False)
+    #: The parts that it uses, once that was asked for. Another audit of this run may replace what `segments` lists; all
+    #: these parts stay.
+    _parts: list[pa.Table] = field(default_factory=list, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
         """The rows of this run in a table or view, without the columns that name the run."""
@@ -131,12 +136,21 @@ class RunStore:
         rows = self._of_parts(stored) if name in OF_PARTS else stored.where(F.col("run_id") == self.run_id)
         return rows.select(*TABLES[name].names)
 
+    def parts(self) -> pa.Table:
+        """The parts that the run lists in `segments`, which must be written, in the driver. Columns: part."""
+        if not self._parts:
+            listed = self.read("segments").select(F.explode("parts").alias("part")).distinct()
+            self._parts.append(arrow_of(listed))
+        return self._parts[0]
+
     def _of_parts(self, stored: DataFrame) -> DataFrame:
-        """The rows of the parts that the run lists in `segments`, which must be written. Reads no older files."""
-        parts = self.read("segments").select(F.explode("parts").alias("part")).distinct()
-        if not self._oldest:
-            self._oldest.append(parts.agg(F.min("part")).collect()[0][0])
-        return stored.where(F.col("part") >= F.lit(self._oldest[0])).join(broadcast(parts), on="part", how="left_semi")
+        """The rows of the parts that the run uses. Reads no older files."""
+        parts = self.parts()
+        if not parts.num_rows:
+            return stored.where("FALSE")
+        used = broadcast(frame_of(self.store.spark, parts, _PARTS))
+        oldest = F.lit(pc.min(parts["part"]).as_py())
+        return stored.where(F.col("part") >= oldest).join(used, on="part", how="left_semi")
 
     def rows(self, name: str, columns: Sequence[str]) -> pa.Table:
         """The rows of this run in a table, in the driver. Only for tables that grow with the cluster."""
@@ -191,4 +205,4 @@ class RunStore:
         self._made.pop(name, None)
         self._counts.pop(name, None)
         if name == "segments":
-            self._oldest.clear()
+            self._parts.clear()

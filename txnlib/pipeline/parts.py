@@ -96,16 +96,13 @@ def check_parts(capture: Capture, tables: RunStore) -> None:
     after this one has listed it stays.
     """
     earlier = [read for file in capture.files for read in file.earlier]
-    if not earlier:
+    used = {*tables.parts()["part"].to_pylist()} & {part for read in earlier for part in read.parts}
+    # What an earlier attempt of this run listed, it has listed ever since.
+    used -= {part for read in earlier if read.run_id == tables.run_id for part in read.parts}
+    if not used:
         return
-    own = [file.part or 0 for file in capture.files]
-    used = (
-        tables.read("segments").select(F.explode("parts").alias("part")).where(~F.col("part").between(own[0], own[-1]))
-    )
     others = tables.store.read_all("segments").where(F.col("run_id") != tables.run_id)
-    listed = others.select(F.explode("parts").alias("part"))
-    unlisted = {row["part"] for row in used.join(listed, on="part", how="left_anti").distinct().collect()}
-    # What only an earlier attempt of this run listed, it has listed ever since.
-    if unlisted - {part for read in earlier if read.run_id == tables.run_id for part in read.parts}:
+    listed = others.select(F.explode("parts").alias("part")).where(F.col("part") >= min(used)).distinct()
+    if used - {*arrow_of(listed)["part"].to_pylist()}:
         tables.write("segments", no_rows(tables.store.spark, TABLES["segments"]))
         raise PartsDeletedError(tables.cluster, tables.run_id)
