@@ -1,7 +1,7 @@
 """What earlier audits have read of files, and new parts.
 
 Rows of `schema.rows_of_runs.OF_PARTS` are stored before `segments` lists their parts. So whatever `segments` lists is
-there, even if that run died later, and rows that it does not list are nobody's.
+there, even if that run died later, and rows that it does not list are of no use.
 """
 
 from __future__ import annotations
