@@ -59,7 +59,7 @@ def api() -> str:
     for name in filter(str.islower, offered):
         function = getattr(txnlib, name)
         parts += [f"## txnlib.{name}\n", f"`{_call(name, function)}`\n", _prose(function)]
-    for kind in (txnlib.Audit, txnlib.Episode):
+    for kind in (txnlib.Audit, txnlib.Story):
         rows = [
             (f"`{_call(name, member) if inspect.isfunction(member) else name}`", _paragraphs(member)[0])
             for name, member in vars(kind).items()

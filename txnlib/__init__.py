@@ -30,7 +30,7 @@ from txnlib.version import __version__
 if TYPE_CHECKING:
     from txnlib.api import Audit, diff, explain, open_audit
     from txnlib.ask.arrow_tables import read
-    from txnlib.ask.episode import Episode
+    from txnlib.ask.story import Story
     from txnlib.auditing import audit, runs
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "runs",
     "diff",
     "Audit",
-    "Episode",
+    "Story",
     "TxnlibError",
     "UsageError",
     "ConfigError",
@@ -60,7 +60,7 @@ __all__ = [
 #: Names that are not of `txnlib.api` -> their modules.
 _OTHERS: Final = {
     "read": "ask.arrow_tables",
-    "Episode": "ask.episode",
+    "Story": "ask.story",
     "audit": "auditing",
     "runs": "auditing",
 }

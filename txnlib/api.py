@@ -15,16 +15,15 @@ from txnlib.ask import delta_rows
 from txnlib.ask.abort_plan import abort_plan, abort_plan_output
 from txnlib.ask.arrow_tables import RunTables, known_table
 from txnlib.ask.diff import differences_of_runs
-from txnlib.ask.episode import Episode
+from txnlib.ask.explain import Explained
 from txnlib.ask.explain import explain as story_of
-from txnlib.ask.explain_text import Explained
 from txnlib.ask.grid import TABLE
 from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render
 from txnlib.ask.rows import AUDIT_RUNS, StoredRun
-from txnlib.ask.timeline import Timeline, timeline_of
-from txnlib.ask.transaction import ExplainedTransaction, whole_transaction
+from txnlib.ask.story import Timeline, timeline_of
+from txnlib.ask.transaction import TransactionStory, whole_transaction
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
 from txnlib.engine.choice import EMBEDDED, choose, missing_extra
@@ -127,11 +126,11 @@ class Audit:
         """What to do about each open transaction, as `txn-audit abort-plan` prints it."""
         return abort_plan_output(abort_plan(self._rows), self.run_id, instant(self._rows.as_of_ms)).text(TABLE)
 
-    def explain(self, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
+    def explain(self, topic: str, partition: int, start_offset: int) -> Explained:
         """The story of one open transaction: `txnlib.explain`. Raises UsageError if none begins at that offset."""
         return story_of(self._rows, topic, _whole("partition", partition), _whole("start_offset", start_offset))
 
-    def timeline(self, *where: object, last: int = 10) -> Episode[Timeline]:
+    def timeline(self, *where: object, last: int = 10) -> Timeline:
         """The history of a topic and partition, or of a transactional id. `print` prints it as `txn-audit timeline`
         does.
 
@@ -139,7 +138,7 @@ class Audit:
         """
         return timeline_of(self._rows, list(map(str, where)), last)
 
-    def transaction(self, name: str | int, number: int | None = None) -> Episode[ExplainedTransaction]:
+    def transaction(self, name: str | int, number: int | None = None) -> TransactionStory:
         """One transaction on all of its partitions: the newest, or the one with a number. `print` prints it as the
         command does.
 
@@ -209,7 +208,7 @@ def _reopened(request: AuditRequest, run_id: str | None, *, is_finished: bool = 
     return reopen_run(request, run_id=run_id, is_finished=is_finished)
 
 
-def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
+def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Explained:
     """The story of one open transaction: what producer and coordinator wrote, in order, and the verdict on it.
 
     `start_offset` is the first offset of the transaction, as in `open_transactions`. `print` prints it as `txn-audit

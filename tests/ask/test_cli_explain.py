@@ -45,6 +45,12 @@ def marker(offset: int, ms: int, producer_id: int = 7) -> dict[str, Any]:
     return batch(offset, offset, ms, producer_id, **kind)
 
 
+def spans_of(*batches: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the audit makes of the markers among these batches."""
+    columns = {"base_offset": "marker_offset", "max_timestamp_ms": "marker_ms", "producer_id": "producer_id"}
+    return [PAY | {to: row[name] for name, to in columns.items()} for row in batches if row["is_control"]]
+
+
 def state(offset: int, ms: int, name: str | None, *partitions: dict[str, Any], number: int = 1) -> dict[str, Any]:
     row = {
         "transactional_id": ID,
@@ -109,7 +115,9 @@ def tables(tmp_path: Path) -> Path:
         batch(27, 27, 120),
         batch(28, 28, 500, producer_id=8),
     ]
-    write(tmp_path, "record_batches", marker(20, 50, producer_id=8), *batches, marker(30, 65_000, producer_id=8))
+    batches = [marker(20, 50, producer_id=8), *batches, marker(30, 65_000, producer_id=8)]
+    write(tmp_path, "record_batches", *batches)
+    write(tmp_path, "producer_spans", *spans_of(*batches))
     write(tmp_path, "record_batches", *[{**row, "source": "raw:2"} for row in batches])
     write(tmp_path, "partition_transactions", {**PAY, "producer_id": 7, "first_offset": 24, "marker_offset": 26})
     states = [
@@ -239,7 +247,7 @@ def test_programs_get_instants_and_offsets(tables):
 def test_the_story_is_data_that_prints_as_the_command_does(tables):
     story = explain(open_run(open_tables(str(tables))), "payments", 0, 27)
     assert str(story) == txn_audit(tables, "explain", "payments", 0, 27)[1]
-    assert (story.outcome.verdict["verdict"], story.outcome.verdict["blocks_since"]) == ("HANGING", NOW)
+    assert (story.verdict["verdict"], story.verdict["blocks_since"]) == ("HANGING", NOW)
     assert [(row["log"], row["event"], row["offset"]) for row in story.rows] == [
         ("__transaction_state-3", "Ongoing", 1),
         ("payments-0", "batch", 24),
@@ -266,7 +274,9 @@ def test_a_long_history_is_bounded_and_what_is_left_out_is_counted(tmp_path):
     past = [
         row for n in range(100) for row in (batch(n * 10, n * 10 + 8, n * 100 + 40), marker(n * 10 + 9, n * 100 + 60))
     ]
-    write(tmp_path, "record_batches", *past, batch(1_000, 1_000, 5), marker(1_001, 10_100, producer_id=8))
+    past.append(marker(1_001, 10_100, producer_id=8))
+    write(tmp_path, "record_batches", *past, batch(1_000, 1_000, 5))
+    write(tmp_path, "producer_spans", *spans_of(*past))
     firsts = [{**PAY, "producer_id": 7, "first_offset": n * 10} for n in range(100)]
     write(tmp_path, "partition_transactions", *firsts)
     steps = ("Ongoing", "PrepareAbort", "CompleteAbort")
@@ -323,7 +333,7 @@ def test_a_transaction_that_only_a_snapshot_remembers_is_told_as_such(tmp_path):
         verdict(0, **none, abort_command=None, safe_to_abort=False, kafka_find_hanging=None),
     )
     write(tmp_path, "coverage", {**PAY, "source": SOURCE, "is_judged": True})
-    for name in ("record_batches", "partition_transactions", "coordinator_states", "transaction_log"):
+    for name in ("record_batches", "producer_spans", "partition_transactions", "coordinator_states", "transaction_log"):
         write(tmp_path, name)
     code, out, _ = txn_audit(tmp_path, "explain", "payments", 0, 0)
     assert code == 0

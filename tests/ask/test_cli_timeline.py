@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from txnlib.ask.timeline import OPEN
+from txnlib.ask.story import OPEN
 
 PLACE = {"topic": "orders", "partition": 0}
 
@@ -195,18 +195,16 @@ def test_of_many_that_are_open_the_first_are_shown_and_the_rest_counted(tables):
 
 
 def test_an_id_is_followed_over_its_partitions(tables):
-    markers = [{**PLACE, "marker_offset": 61, "marker_type": "COMMIT", "marker_ms": NOW + 6005, "first_offset": 60}]
     known = {"transactional_id": "pay", "transaction_number": 6, "producer_id": 7, "first_record_offset": 18}
-    write(tables, "transactions", {**known, "markers": markers, "start": at(NOW)})
+    write(tables, "transactions", {**known, "start": at(NOW)})
     assert told(tables, "pay") == told(tables, "orders", 0, "--last", 1)[-5:]
 
 
 @pytest.mark.parametrize("argv", [("pay",), ("orders", 0)], ids=["of the id", "of the partition"])
 def test_a_time_that_no_clock_shows_is_no_time(tables, argv):
-    claimed = {"first_offset": 60, "first_timestamp_ms": 10**17, "is_broker_clock": False}
     write(tables, "producer_spans", ended(8, first_timestamp_ms=10**17))
-    marker = {**PLACE, "marker_offset": 61, "marker_type": "COMMIT", "marker_ms": NOW + 6005, **claimed}
-    known = {"transactional_id": "pay", "transaction_number": 6, "producer_id": 7, "first_record_offset": 18}
-    write(tables, "transactions", {**known, "markers": [marker], "start": at(NOW)})
+    write(tables, "transaction_outcomes", outcome(8))
+    known = {"transactional_id": "pay", "transaction_number": 8, "producer_id": 7, "first_record_offset": 18}
+    write(tables, "transactions", {**known, "start": at(NOW)})
     rows = json.loads(txn_audit(tables, "timeline", *argv, "--last", 1, "--format", "json")[1])
     assert [row["at_ms"] for row in rows if row["event"] == "begins"][-1] is None

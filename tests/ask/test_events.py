@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txnlib.ask.episode import Event, in_order
-from txnlib.ask.events import Stamps, gone_batch, span_events, story_events
-from txnlib.ask.timeline import record_events, started, touching
+from txnlib.ask.events import Event, courses, in_order, record_events
+from txnlib.ask.partition_events import gone_batch, span_events, story_events
+from txnlib.ask.story import added_once
 
 PLACE = {"topic": "pay", "partition": 0, "producer_id": 7, "start_offset": 27, "verdict": "HANGING"}
 HERE = {"topic": "pay", "partition": 0}
@@ -59,7 +59,7 @@ def offsets(steps: list[Event]) -> list[str]:
 
 #: The sketch's story: a client's clock that runs early, and a late write with an old time.
 BATCHES = [data(24, 24, 90), data(25, 25, 95), marker(26, 141), data(27, 27, 92)]
-STAMPS = Stamps([20, 26, 30], [50, 141, 900])
+STAMPS = [(20, 50), (26, 141), (30, 900)]
 OWN = {26: ("batch-7", 1)}
 RECORDS = [
     record(1, 101, "Ongoing", HERE),
@@ -93,7 +93,7 @@ def test_what_has_no_broker_time_stands_between_those_that_have():
 
 def test_a_log_append_time_is_a_brokers():
     batch = data(27, 28, 200, timestamp_type="LOG_APPEND_TIME")
-    (step,) = story_events(PLACE, [batch], Stamps([1, 99], [1, 999]), [])
+    (step,) = story_events(PLACE, [batch], [(1, 1), (99, 999)], [])
     assert (step.after_ms, step.before_ms, step.record) == (200, 200, "2 records, epoch 0, sequence 27–28")
 
 
@@ -107,13 +107,16 @@ def test_a_transaction_whose_first_batch_is_gone_is_open_from_there(rest):
 
 
 def test_what_nothing_is_known_of_is_said_to_be_unknown():
-    (step,) = story_events(PLACE, [data(27, 27, 5)], Stamps(), [])
+    (step,) = story_events(PLACE, [data(27, 27, 5)], [], [])
     assert (step.after_ms, step.before_ms) == (None, None)
 
 
 def test_times_beyond_the_stretch_that_was_read_count():
-    (step,) = story_events(PLACE, [data(27, 27, 5)], Stamps([], [], before=3, after=8), [])
+    (step,) = story_events(PLACE, [data(27, 27, 5)], [(-1, 3), (28, 8)], [])
     assert (step.after_ms, step.before_ms) == (3, 8)
+
+
+NOBODY = {"transactional_id": None, "transaction_number": None}
 
 
 def test_a_span_without_records_says_that_its_first_batch_is_gone():
@@ -125,7 +128,7 @@ def test_a_span_without_records_says_that_its_first_batch_is_gone():
         "marker_ms": None,
         "marker_type": None,
     }
-    (event,) = span_events("pay-0", [row], {}, {}, None, {5: "HANGING"})
+    (event,) = span_events("pay-0", [row | NOBODY], verdicts={5: "HANGING"})
     assert (event.detail, event.mark) == ("its first batch is gone", "HANGING")
 
 
@@ -138,7 +141,7 @@ def test_only_neighbours_in_the_story_are_folded():
         data(31, 31, 122, producer_epoch=1),
         data(32, 32, 123, producer_epoch=1, is_transactional=False),
     ]
-    steps = story_events(PLACE, batches, Stamps(), [record(5, 110, "Empty")])
+    steps = story_events(PLACE, batches, [], [record(5, 110, "Empty")])
     assert offsets(steps) == ["p27-28", "c5", "p29", "p30-31", "p32"]
     assert steps[3].record == "2 records, epoch 1, sequence 30–31"
     assert steps[4].record == "1 record, epoch 1, sequence 32, not transactional"
@@ -147,9 +150,7 @@ def test_only_neighbours_in_the_story_are_folded():
 def test_a_marker_stands_between_its_decision_and_its_completion_though_clocks_disagree():
     """The leader's clock runs 30 ms ahead of the coordinator's, or as far behind."""
     for skew in (-30, 30):
-        steps = story_events(
-            PLACE, [data(24, 24, 100), marker(26, 130 + skew)], Stamps([26], [130 + skew]), RECORDS, (), OWN
-        )
+        steps = story_events(PLACE, [data(24, 24, 100), marker(26, 130 + skew)], [(26, 130 + skew)], RECORDS, (), OWN)
         assert offsets(steps)[-3:] == ["c3", "p26", "c4"], skew
 
 
@@ -158,7 +159,7 @@ def test_a_marker_stands_between_its_decision_and_its_completion_though_clocks_d
 )
 def test_a_marker_follows_the_decision_that_the_audit_matched_and_no_other(matches, first):
     """By the leader's clock it was written long before."""
-    steps = story_events(PLACE, [marker(26, 3)], Stamps([26], [3]), RECORDS, (), matches)
+    steps = story_events(PLACE, [marker(26, 3)], [(26, 3)], RECORDS, (), matches)
     assert offsets(steps)[0] == first
 
 
@@ -167,15 +168,16 @@ def test_what_its_coordinator_expects_stands_behind_the_record_that_added_the_pa
     steps = story_events(
         PLACE,
         [data(27, 27, 95)],
-        Stamps([20], [50]),
+        [(20, 50)],
         [record(1, 100, "Ongoing", ELSEWHERE), record(2, 105, "Ongoing", HERE)],
+        matches={27: ("batch-7", 1)},
     )
     assert offsets(steps) == ["c1", "c2", "p27"]
 
 
 def test_what_a_marker_ended_stands_before_the_decision():
     """The client's clock runs ahead, though not so far that the marker refutes it."""
-    steps = story_events(PLACE, [data(24, 24, 135), marker(26, 141)], Stamps([20, 26], [50, 141]), RECORDS, (), OWN)
+    steps = story_events(PLACE, [data(24, 24, 135), marker(26, 141)], [(20, 50), (26, 141)], RECORDS, (), OWN)
     assert offsets(steps) == ["c1", "c2", "p24", "c3", "p26", "c4"]
 
 
@@ -190,7 +192,7 @@ def test_records_of_a_console_have_an_order_and_no_time():
 
 
 def test_records_left_out_are_counted_where_they_would_stand():
-    steps = story_events(PLACE, [], Stamps(), [record(1, 100, "Ongoing", HERE), record(900, 200, None, left_out=41)])
+    steps = story_events(PLACE, [], [], [record(1, 100, "Ongoing", HERE), record(900, 200, None, left_out=41)])
     assert [step.record for step in steps] == [
         "batch-7 Ongoing {pay-0}",
         "… 41 records of batch-7 left out",
@@ -201,18 +203,18 @@ def test_records_left_out_are_counted_where_they_would_stand():
 
 def test_of_many_partitions_the_one_in_question_is_named():
     many = [{"topic": "wide", "partition": number} for number in range(100)]
-    (step,) = story_events(PLACE, [], Stamps(), [record(1, 1, "Ongoing", *many, HERE)])
+    (step,) = story_events(PLACE, [], [], [record(1, 1, "Ongoing", *many, HERE)])
     assert step.record == "batch-7 Ongoing {pay-0, wide-0, wide-1, wide-2, wide-3, wide-4, … 95 more}"
 
 
 def test_another_producer_id_of_the_transactional_id_is_named():
-    (step,) = story_events(PLACE, [], Stamps(), [record(1, 1, "Ongoing", HERE, producer_id=8)])
+    (step,) = story_events(PLACE, [], [], [record(1, 1, "Ongoing", HERE, producer_id=8)])
     assert step.record == "batch-7 Ongoing {pay-0}, producer 8"
 
 
 @pytest.mark.parametrize("name", ["a\nHANGING", "a\x1b[2J"])
 def test_an_id_cannot_forge_a_line_of_the_story(name):
-    steps = story_events(PLACE, [], Stamps(), [record(1, 1, "Ongoing", HERE, transactional_id=name, left_out=3)])
+    steps = story_events(PLACE, [], [], [record(1, 1, "Ongoing", HERE, transactional_id=name, left_out=3)])
     assert all(step.record.isprintable() for step in steps)
 
 
@@ -230,7 +232,7 @@ def test_each_log_keeps_its_own_order_and_nothing_is_lost(batches, records):
         data(20 + i, 20 + i, ms) if kind == "data" else marker(20 + i, ms, kind) for i, (kind, ms) in enumerate(batches)
     ]
     stamped = [row for row in rows if row["is_control"]]
-    stamps = Stamps([row["base_offset"] for row in stamped], [row["max_timestamp_ms"] for row in stamped])
+    stamps = [(row["base_offset"], row["max_timestamp_ms"]) for row in stamped]
     log = [record(i, ms, state, *([HERE] if here else [])) for i, (state, ms, here) in enumerate(records)]
     steps = story_events(PLACE, rows, stamps, log)
     told = [n for step in steps if step.log == "pay-0" for n in range(step.offset or 0, (step.last_offset or 0) + 1)]
@@ -261,13 +263,8 @@ P1 = {"topic": "orders", "partition": 1}
 
 def span(first: int | None, marker: int | None, **more: Any) -> dict[str, Any]:
     """A transaction of producer 7; its marker is written at the millisecond of its offset."""
-    known = {
-        "producer_id": 7,
-        "producer_epoch": 0,
-        "first_offset": first,
-        "last_offset": first,
-        "marker_offset": marker,
-    }
+    offsets = {"first_offset": first, "last_offset": first, "marker_offset": marker}
+    known = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "pay", "transaction_number": 1, **offsets}
     clocks = {"marker_ms": marker, "first_timestamp_ms": first, "is_broker_clock": False}
     return {**known, **clocks, "marker_type": None if marker is None else "COMMIT", "marker_epoch": 0, **more}
 
@@ -286,7 +283,7 @@ def seen(events: list[Event]) -> list[tuple[str, int]]:
 
 def test_the_last_stable_offset_is_the_lowest_that_is_open_else_the_end():
     spans = [span(10, 40), span(20, 30, producer_id=8), span(50, None)]
-    events = span_events("orders-0", spans, {}, {}, 0, {})
+    events = span_events("orders-0", spans, {}, 0)
     assert [(event.offset, event.last_stable_offset) for event in events] == [
         (10, 10),
         (20, 10),
@@ -322,26 +319,26 @@ def test_the_last_stable_offset_is_that_of_a_replay_of_the_log(seed):
         kind, first = log[offset]
         alive = [*alive, first] if kind == "open" else [each for each in alive if each != first]
         expected.append((offset, min(alive) if alive else offset + 1))
-    events = span_events("orders-0", spans, {}, {}, 0, {})
+    events = span_events("orders-0", spans, {}, 0)
     assert [(event.offset, event.last_stable_offset) for event in events] == expected
 
 
 def test_below_what_is_at_hand_no_last_stable_offset_is_told():
-    events = span_events("orders-0", [span(10, 20), span(30, 40)], {}, {}, 20, {})
+    events = span_events("orders-0", [span(10, 20), span(30, 40)], {}, 20)
     assert [event.last_stable_offset for event in events] == [None, 21, 30, 41]
 
 
 @pytest.mark.parametrize("claimed", [0, 5, 25, 10**15, None])
 def test_a_log_keeps_its_order_whatever_clients_claim(claimed):
     spans = [span(10, 20), span(21, 30, first_timestamp_ms=claimed), span(31, None, first_timestamp_ms=claimed)]
-    events = span_events("orders-0", spans, {}, {}, 0, {})
+    events = span_events("orders-0", spans, {}, 0)
     assert [event.offset for event in in_order(events)] == [10, 20, 21, 30, 31]
 
 
 def test_a_decision_stands_before_its_marker_and_the_end_behind_it():
     """All in one millisecond, as happens: only what each means tells the order."""
     records = [kept(1, 5, "Ongoing"), kept(2, 20, "PrepareCommit"), kept(3, 20, "CompleteCommit", partitions=())]
-    told = in_order(span_events("orders-0", [span(10, 20)], {}, {10: (5, 1, 10)}, 0, {}), record_events(records))
+    told = in_order(record_events(records), span_events("orders-0", [span(10, 20)], courses(records, P0)))
     assert seen(told) == [
         ("Ongoing", 1),
         ("begins", 10),
@@ -353,15 +350,11 @@ def test_a_decision_stands_before_its_marker_and_the_end_behind_it():
 
 def test_data_never_stands_before_its_coordinator_opened_it():
     records = [kept(1, 50, "Ongoing")]
-    assert seen(
-        in_order(span_events("orders-0", [span(10, None)], {}, {10: (50, 1, 10)}, 0, {}), record_events(records))
-    ) == [
-        ("Ongoing", 1),
-        ("begins", 10),
-    ]
+    told = in_order(record_events(records), span_events("orders-0", [span(10, None)], courses(records, P0)))
+    assert seen(told) == [("Ongoing", 1), ("begins", 10)]
 
 
-def test_only_transactions_of_the_partition_are_told_and_ongoing_once():
+def test_of_a_transaction_ongoing_is_told_once_when_the_partition_was_added():
     records = [
         kept(1, 1, "Ongoing", 1, (P1,)),
         kept(2, 2, "Ongoing", 1, (P0, P1)),
@@ -371,18 +364,21 @@ def test_only_transactions_of_the_partition_are_told_and_ongoing_once():
         kept(6, 6, "Ongoing", 2, (P1,)),
         kept(7, 7, "CompleteAbort", 2, ()),
     ]
-    assert [row["offset"] for row in touching(records, "orders", 0)] == [2, 4, 5]
+    assert [row["offset"] for row in added_once(records, P0)] == [2, 4, 5, 7]
 
 
 def test_what_the_audit_matched_began_when_its_coordinator_opened_it_and_data_behind_it_never():
     """The second span is what a late produce request leaves: no coordinator holds anything that it could belong to."""
-    records = [kept(1, 5, "Ongoing"), kept(2, 18, "PrepareAbort"), kept(3, 22, "CompleteAbort", partitions=())]
-    spans = [span(10, 20, marker_type="ABORT"), span(21, None)]
-    assert started(spans, {20: ("pay", 1)}, records) == {10: 5}
-    assert started([span(10, None)], {10: ("pay", 1)}, records) == {10: 5}
-    assert started(spans, {20: ("pay", 2)}, records) == {}
+    records = [kept(1, 15, "Ongoing"), kept(2, 18, "PrepareAbort"), kept(3, 22, "CompleteAbort", partitions=())]
+    known = courses(records, P0)
+
+    def places(*spans: dict[str, Any]) -> list[tuple[int, int]]:
+        return [event.key[:2] for event in span_events("orders-0", spans, known) if event.event == "begins"]
+
+    assert places(span(10, 20, marker_type="ABORT"), span(21, None, **NOBODY)) == [(15, 1), (21, 1)]
+    assert places(span(10, None)) == [(15, 1)]
+    assert places(span(10, 20, transaction_number=2)) == [(10, 1)]
 
 
-def test_records_without_a_time_are_left_out_and_expiry_is_told():
-    events = record_events([kept(1, None, "Ongoing"), kept(2, 9, None, None, ())])
-    assert seen(events) == [("expires", 2)]
+def test_expiry_is_told():
+    assert seen([*record_events([kept(2, 9, None, None, ())])]) == [("expires", 2)]

@@ -101,7 +101,7 @@ def test_a_notebook_shows_the_report_and_completes_tables(found):
     longest = max(len(line) for line in told.splitlines() if not is_command.match(line))
     assert longest <= len("<pre>") + 88, "JupyterLab would break longer lines"
     assert len(shown.split()) > len(str(story).split()) / 2
-    assert repr(story) == f"<Episode of {len(story.events)} events, run {found.run_id}>"
+    assert repr(story) == f"<Story of {len(story.events)} events, run {found.run_id}>"
     assert {"open_transactions", "findings"} <= set(dir(found.tables))
     assert found.tables.brokers.count() == 2
     with pytest.raises(AttributeError, match="no table nothing"):
@@ -153,7 +153,7 @@ def test_the_import_is_light_and_offers_what_it_says():
         " dir(txnlib))"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
-    names = ["Audit", "Episode", *ERRORS, "__version__", "audit", "diff", "explain", "open_audit", "read", "runs"]
+    names = ["Audit", "Story", *ERRORS, "__version__", "audit", "diff", "explain", "open_audit", "read", "runs"]
     assert done.stdout.strip() == f"False True {sorted(names)} False True"
 
 

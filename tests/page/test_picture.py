@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.pages import AS_OF, START, page, story, transaction
-from txnlib.ask.episode import Episode, Event
-from txnlib.ask.explain import Story
+from txnlib.ask.events import Event
+from txnlib.ask.explain import Explained
 from txnlib.ask.picture import AFTER, BEFORE, MARGIN, NARROW, STYLE, WIDE, drawing, image
+from txnlib.ask.story import Story
 from txnlib.core.display import printable
 from txnlib.page.page_head import harmed_partitions
 from txnlib.page.report_page import render_page
@@ -50,7 +51,7 @@ def said(svg: str) -> list[str]:
     return ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter("text")]
 
 
-def with_events(events: Sequence[Event]) -> Story:
+def with_events(events: Sequence[Event]) -> Explained:
     return replace(STORY, events=events)
 
 
@@ -126,7 +127,7 @@ def state(name: str, ms: int, number: int) -> Event:
     return Event(**own, offset=number, last_offset=number, after_ms=ms, before_ms=ms)
 
 
-def decided(wait_ms: int, *after_ms: int) -> Episode:
+def decided(wait_ms: int, *after_ms: int) -> Explained:
     """A transaction that took so long to be decided, and then a few milliseconds."""
     names = ["Ongoing", "PrepareAbort", "CompleteAbort"]
     times = [AS_OF - wait_ms, *(AS_OF - each for each in after_ms)]
@@ -183,7 +184,7 @@ def test_the_axis_names_times_days_and_how_long_it_is_between_them():
 def test_a_notebook_shows_the_picture_of_the_page_above_the_story():
     shown = STORY._repr_html_()
     assert shown.startswith(image(STORY))
-    assert shown.endswith(Episode._repr_html_(STORY))
+    assert shown.endswith(Story._repr_html_(STORY))
     svg = b64decode(re.search(r"base64,([^\"]+)", shown)[1]).decode()
     assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
     assert not re.search(r"<script|href=|url\(", svg)

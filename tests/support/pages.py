@@ -9,15 +9,13 @@ from datetime import date
 from typing import Any
 
 from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
-from txnlib.ask.broken_transactions import TransactionOnPartitions
-from txnlib.ask.events import Stamps, story_events
-from txnlib.ask.explain import Story
-from txnlib.ask.explain_text import Explained
+from txnlib.ask.explain import Explained
 from txnlib.ask.extents import Reach
+from txnlib.ask.partition_events import story_events
 from txnlib.ask.report import FindingPlaces, Report
+from txnlib.ask.transaction import TransactionStory
 from txnlib.ask.verdict_names import PREPARED
 from txnlib.core.finding_catalogue import FINDINGS, Finding
-from txnlib.core.verdicts.transaction_outcome import WholeOutcome
 from txnlib.page.page_rows import Page
 
 AS_OF = 1_795_246_961_899
@@ -82,7 +80,7 @@ def held(verdict: str = "LATE", **fields: Any) -> dict[str, Any]:
     return row | fields
 
 
-def story(row: Mapping[str, Any]) -> Story:
+def story(row: Mapping[str, Any]) -> Explained:
     """What the two logs show of it: begun, aborted, and written to once more."""
     start = row["start_offset"]
     data = {
@@ -109,15 +107,15 @@ def story(row: Mapping[str, Any]) -> Story:
         {**own, "offset": 3, "timestamp_ms": START + 40, "state": "PrepareAbort", "partitions": here},
         {**own, "offset": 4, "timestamp_ms": START + 60, "state": "CompleteAbort", "partitions": []},
     ]
-    stamps = Stamps([start - 1, start + 9], [START + 50, START + 60_000])
+    stamps = [(start - 1, START + 50), (start + 9, START + 60_000)]
     events = story_events(dict(row), batches, stamps, records, (), {start - 1: (row["transactional_id"], 1)})
     evidence = [
         {**each, "printed": [f"baseOffset: {each['offset']} lastOffset: {each['offset']}"]} for each in row["evidence"]
     ]
-    return Story("quickstart", "run-1", AS_OF, events, Explained(dict(row), ["3 earlier records of it"], evidence))
+    return Explained("quickstart", "run-1", AS_OF, events, dict(row), ["3 earlier records of it"], evidence)
 
 
-def broken() -> TransactionOnPartitions:
+def broken() -> TransactionStory:
     """A transaction that somebody aborted by hand on one of its two partitions."""
     own = {
         "topic": "orders", "records": 2, "marked": START, "says": None, "marker": "FOUND", "marker_offset": 43,
@@ -132,7 +130,8 @@ def broken() -> TransactionOnPartitions:
     places = [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
     records = [{"offset": 24, "timestamp_ms": START, "state": "Ongoing", "partitions": places}]
     rows = [own | {"partition": 0} | odd, own | {"partition": 1}]
-    return TransactionOnPartitions("split-1", 3, 1, 2013, 0, WholeOutcome.SPLIT, "COMMIT", records, rows)
+    own = ("split-1", 3, 1, 2013, 0, "COMMIT")
+    return TransactionStory("quickstart", "run-1", AS_OF, [], *own, records, rows)
 
 
 def extent(*rows: Mapping[str, Any]) -> Reach:

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.episode import wrapped
-from txnlib.ask.grid import command_lines
+from txnlib.ask.grid import beside, command_lines
 from txnlib.ask.report import INSTANTS_ASSUMED
 from txnlib.ask.rows import Row, StoredRun, column_names
 from txnlib.ask.subject import GROUPS_TOPIC
@@ -327,8 +326,8 @@ def _what_to_copy(folders: Sequence[str], width: int) -> str:
     other = "scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators     # there: all that it has"
     lines = [
         "",
-        *wrapped(width, "copy", what, 9),
-        *wrapped(width, "from", whence, 9),
+        *beside("copy", what, width, 9),
+        *beside("from", whence, width, 9),
         *command_lines(leader, width, 11),
         f"  or       {other}",
     ]

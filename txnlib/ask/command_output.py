@@ -45,7 +45,7 @@ class CommandOutput:
     #: 1 if the command did only a part of what it was asked for.
     exit_code: int = 0
 
-    def text(self, form: str, *, width: int | None = None, is_wide: bool = False) -> str:
+    def text(self, form: str = TABLE, *, width: int | None = None, is_wide: bool = False) -> str:
         """The output in one of the forms that the command offers.
 
         `width`: of the terminal; None if there is none. `is_wide`: all columns, of any width.

@@ -180,7 +180,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "timeline": Command(
         "Show the history of a partition or of a transactional id, in chronological order",
-        "ask.timeline:answer",
+        "ask.story:answer",
         options={
             "where": {
                 "nargs": "+",

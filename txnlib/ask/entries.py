@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.report import IN_ONE_CARD, Report, ahead, clock, ends_text, named_producer, where, which_ends
 from txnlib.ask.rows import Row
@@ -18,6 +17,7 @@ from txnlib.core.kafka_commands import MS_PER_MINUTE
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
+    from txnlib.ask.transaction import TransactionStory
 
 SHOWN_CAUSES: Final = 2
 SHOWN_GROUPS: Final = 3
@@ -300,7 +300,7 @@ def _entry(entry: Acknowledgement) -> str:
     return f"{printable(entry)} ({_says(entry)})"
 
 
-def broken_lines(broken: Sequence[TransactionOnPartitions]) -> list[str]:
+def broken_lines(broken: Sequence[TransactionStory]) -> list[str]:
     """A line for each transaction, with its partitions."""
     lines = []
     for each in broken[:SHOWN_BROKEN]:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.entries import does
-from txnlib.ask.episode import Episode
-from txnlib.ask.events import Stamps, gone_batch, is_stamped, story_events
-from txnlib.ask.explain_text import Explained
+from txnlib.ask.events import RECORD, Numbered, number_of
 from txnlib.ask.grid import instant_json
-from txnlib.ask.log_rows import RECORD, leader_changes, stored_matches
 from txnlib.ask.own_command import own_command
-from txnlib.ask.picture import image
+from txnlib.ask.partition_events import Stamp, gone_batch, is_stamped, story_events
 from txnlib.ask.report import where
 from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
+from txnlib.ask.story import Story, leader_changes, matched
 from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place
 from txnlib.ask.verdict_names import name_of, named
-from txnlib.core.batch_runs import RUN_OFFSETS, single_batches
+from txnlib.core.batch_runs import single_batches
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
@@ -39,8 +37,8 @@ RECORDS_BEFORE, RECORDS_AFTER, RECORDS_LAST = 8, 6, 2
 OTHERS: Final = 1_000
 #: Number of copies of a partition to show.
 COPIES: Final = 5
-#: Range of offsets that is first searched for the nearest broker-stamped batches.
-NEARBY: Final = 50_000
+#: Most markers of the partition among which a batch is placed.
+MARKERS: Final = 50_000
 
 #: Columns of a batch from which an event is made, and those without which the batches of a run are not known.
 _BATCH: Final = column_names(
@@ -48,14 +46,8 @@ _BATCH: Final = column_names(
     " partition_leader_epoch is_transactional is_control control_type coordinator_epoch timestamp_type max_timestamp_ms"
     " delete_horizon_ms position size magic compression_type crc"
 )
-_OF_RUNS: Final = (
-    "base_offset",
-    "last_offset",
-    "offset_gap",
-    "base_sequence",
-    "position",
-    "first_timestamp_ms",
-    "run_batches",
+_OF_RUNS: Final = column_names(
+    "base_offset last_offset offset_gap base_sequence position first_timestamp_ms run_batches"
 )
 #: Number of batches in rows.
 _COUNT: Final = 'sum(coalesce("batches_count", 1))'
@@ -68,26 +60,44 @@ _LOGGED: Final = column_names(
 )
 
 
-class Story(Episode[Explained]):
-    """The story of an open transaction. A notebook shows its picture, too."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Explained(Story):
+    """The verdict on an open transaction, and the records that support it. A notebook shows its picture, too."""
 
-    __slots__ = ()
+    #: The row of open_transactions; instants as epoch ms.
+    verdict: Row
+    #: What is left out, in words.
+    left_out: Sequence[str] = ()
+    #: The evidence, with the lines that Kafka's dump tool prints for it.
+    evidence: Sequence[Row] = ()
+    #: Rows of coverage that the verdict depends on; instants as epoch ms.
+    copies: Sequence[Row] = ()
+    #: Where else the transaction is open: topic, partition and start_offset.
+    others: Sequence[Row] = ()
+    #: The folder of the tables, or the URI of one.
+    tables: str = ""
+    #: The row of `partitions`, if another transaction holds the partition.
+    holder: Row | None = None
 
     def _repr_html_(self) -> str:
-        return image(self) + Episode._repr_html_(self)
+        from txnlib.ask.picture import image  # it imports this module
+
+        return image(self) + Story._repr_html_(self)
 
 
-def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Episode[Explained]:
+def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Explained:
     """The story of an open transaction, from the tables of a run. Raises UsageError if no transaction is open there."""
     logs = _logs(run, topic, partition, start_offset)
     batches, left_out = logs.batches()
     stamps = logs.stamps(batches)
     records = logs.records(_start_ms(start_offset, batches, stamps))
-    markers = [batch["base_offset"] for batch in batches if batch["is_control"]]
-    matches = stored_matches(run, topic, partition, markers, [start_offset])
-    events = story_events(logs.verdict, batches, stamps, records, logs.changes(batches, records), matches)
+    matches = logs.matches(batches)
     waits = logs.verdict["holds"] is False
-    outcome = Explained(
+    return Explained(
+        run.cluster,
+        run.run_id,
+        run.as_of_ms,
+        story_events(logs.verdict, batches, stamps, records, logs.changes(batches, records), matches),
         logs.verdict,
         left_out=[*left_out, *logs.earlier(records)],
         evidence=[{**each, "printed": logs.printed(each)} for each in logs.verdict["evidence"] or ()],
@@ -96,7 +106,6 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ep
         tables=run.tables.root,
         holder=next(iter(holders_of(run, [logs.verdict]).values()), None) if waits else None,
     )
-    return Story(run.cluster, run.run_id, run.as_of_ms, events, outcome)
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
@@ -161,20 +170,12 @@ class _Logs:
         """The records of its coordinator."""
         return [(name, "=", self.verdict[name]) for name in ("transactional_id", "coordinator_partition")]
 
-    def _singles(
-        self, where: Sequence[Filter], columns: Sequence[str] = _BATCH, *, order: str = "", limit: int | None = None
-    ) -> list[Row]:
+    def _singles(self, where: Sequence[Filter], *, order: str = "", limit: int | None = None) -> list[Row]:
         """Single batches out of rows of record_batches, which may be runs of batches, by offset."""
-        rows = self.run.rows(
-            "record_batches", list(dict.fromkeys((*columns, *_OF_RUNS))), where, order=order, limit=limit
-        )
-        singles = ({name: batch[name] for name in columns} for row in rows for batch in single_batches(row))
+        columns = list(dict.fromkeys((*_BATCH, *_OF_RUNS)))
+        rows = self.run.rows("record_batches", columns, where, order=order, limit=limit)
+        singles = ({name: batch[name] for name in _BATCH} for row in rows for batch in single_batches(row))
         return sorted(singles, key=lambda batch: batch["base_offset"])
-
-    def _between(self, first: int, last: int, where: Sequence[Filter], columns: Sequence[str] = _BATCH) -> list[Row]:
-        """The batches that begin between two offsets, both included, by offset."""
-        near = self._singles([*where, ("last_offset", ">=", first), ("base_offset", "<=", last)], columns)
-        return [batch for batch in near if first <= batch["base_offset"] <= last]
 
     def batches(self) -> tuple[list[Row], list[str]]:
         """The batches of the producer from its last transactions on, by offset, and how many are left out."""
@@ -204,37 +205,28 @@ class _Logs:
         is_gone = not any(batch["base_offset"] == start for batch in opened)
         return [*shown, *([gone_batch(self.verdict)] if is_gone else []), *opened], left_out
 
-    def stamps(self, batches: Sequence[Row]) -> Stamps:
-        """The broker-stamped batches around those shown; if there are none nearby, the nearest times beyond."""
+    def stamps(self, batches: Sequence[Row]) -> list[Stamp]:
+        """The markers of the partition around the batches, and as the first and the last one the times beyond."""
         if all(is_stamped(batch) for batch in batches):
-            return Stamps()
+            return []
         first, last = min(b["base_offset"] for b in batches), max(b["last_offset"] for b in batches)
-        low, high = min(self.verdict["start_offset"], first) - NEARBY, max(self.verdict["start_offset"], last) + NEARBY
-        is_marker: list[Filter] = [*self.copy, ("is_control", "=", True), ("producer_id", "IS NOT", None)]
-        is_appended: list[Filter] = [*self.copy, ("timestamp_type", "=", "LOG_APPEND_TIME"), ("is_control", "=", False)]
-        kinds = (is_marker, is_appended)
+        between = [*self.here, ("marker_offset", ">=", first), ("marker_offset", "<=", last)]
+        columns = ("marker_offset", "marker_ms")
+        rows = self.run.rows("producer_spans", columns, between, order='"marker_offset"', limit=MARKERS)
+        before = self.run.number("producer_spans", 'max("marker_ms")', [*self.here, ("marker_offset", "<", first)])
+        after = self.run.number("producer_spans", 'min("marker_ms")', [*self.here, ("marker_offset", ">", last)])
+        stamps = [(-1, before), *((row["marker_offset"], row["marker_ms"]) for row in rows), (last + 1, after)]
+        return [(offset, at) for offset, at in stamps if at is not None]
 
-        def between(low: int, high: int) -> list[tuple[int, int]]:
-            wanted = ("base_offset", "max_timestamp_ms")
-            found = [row for kind in kinds for row in self._between(low, high, kind, wanted)]
-            return sorted(((row["base_offset"], row["max_timestamp_ms"]) for row in found), key=lambda each: each[0])
-
-        def beyond(expression: str, side: Filter, low: int, high: int) -> Iterator[int]:
-            """The extreme time of the rows on one side, and times between two offsets, where a run may extend over that
-            side."""
-            times = [self.run.number("record_batches", expression, [*kind, side]) for kind in kinds]
-            yield from (ms for ms in (*times, *(at for _, at in between(low, high))) if ms is not None)
-
-        stamped = between(low, high)
-        before = after = None
-        if low > 0 and not any(offset < first for offset, _ in stamped):
-            before = max(
-                beyond("max(max_timestamp_ms)", ("last_offset", "<", low), low - RUN_OFFSETS, low - 1), default=None
-            )
-        if not any(offset > last for offset, _ in stamped):
-            earliest = "min(coalesce(first_timestamp_ms, max_timestamp_ms))"
-            after = min(beyond(earliest, ("base_offset", ">", high), high + 1, high + RUN_OFFSETS), default=None)
-        return Stamps([offset for offset, _ in stamped], [at for _, at in stamped], before, after)
+    def matches(self, batches: Sequence[Row]) -> dict[int, Numbered]:
+        """The transaction of each marker, and of what is open, by its offset."""
+        ends = [(None, batch["base_offset"]) for batch in batches if batch["is_control"]]
+        place = {name: self.verdict[name] for name in ("topic", "partition", "producer_id")}
+        spans = [
+            place | {"first_offset": first, "marker_offset": marker}
+            for first, marker in (*ends, (self.verdict["start_offset"], None))
+        ]
+        return {row["marker_offset"] or row["first_offset"]: number_of(row) for row in matched(self.run, spans)}
 
     def records(self, start_ms: int | None) -> list[Row]:
         """The coordinator's records of the transactional id around the start, and its last ones, by offset."""
@@ -269,10 +261,10 @@ class _Logs:
         stamped = [batch["max_timestamp_ms"] for batch in batches if is_stamped(batch)]
         times = [clock_ms(ms) for ms in (*stamped, *(record["timestamp_ms"] for record in records))]
         since_ms = min((ms for ms in times if ms is not None), default=None)
-        places = [(self.verdict["topic"], self.verdict["partition"])]
+        places = {(self.verdict["topic"], self.verdict["partition"])}
         if self.verdict["coordinator_partition"] is not None:
-            places.append((TRANSACTION_STATE_TOPIC, self.verdict["coordinator_partition"]))
-        return [change for place in places for change in leader_changes(self.run, *place, since_ms)]
+            places.add((TRANSACTION_STATE_TOPIC, self.verdict["coordinator_partition"]))
+        return leader_changes(self.run, places, since_ms)
 
     def copies(self) -> list[Row]:
         """The copies that the verdict depends on: those of the partition and of its coordinator partition. If the owner
@@ -306,13 +298,15 @@ class _Logs:
                 newest = '"value_version" DESC NULLS LAST'
                 records = self.run.rows("transaction_log", _LOGGED, at, order=newest, limit=1)
                 return [dump_printer.coordinator_line(row) for row in records] or [evidence["record"]]
-            batches = self._between(evidence["offset"], evidence["offset"], self.own)
+            at_offset = [("last_offset", ">=", evidence["offset"]), ("base_offset", "<=", evidence["offset"])]
+            near = self._singles([*self.own, *at_offset])
         except MissingTableError:
             return [evidence["record"]]
-        if not batches:
+        batch = next((each for each in near if each["base_offset"] == evidence["offset"]), None)
+        if batch is None:
             return [evidence["record"]]
-        is_marker = batches[0]["is_control"] and batches[0]["control_type"] is not None
-        return [dump_printer.batch_line(batches[0]), *([dump_printer.marker_line(batches[0])] if is_marker else [])]
+        is_marker = batch["is_control"] and batch["control_type"] is not None
+        return [dump_printer.batch_line(batch), *([dump_printer.marker_line(batch)] if is_marker else [])]
 
 
 def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Logs:
@@ -332,11 +326,9 @@ def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Log
     return _Logs(run, verdict, here, [*here, *(("source", "=", row["source"]) for row in judged)])
 
 
-def _start_ms(start_offset: int, batches: Sequence[Row], stamps: Stamps) -> int | None:
+def _start_ms(start_offset: int, batches: Sequence[Row], stamps: Sequence[Stamp]) -> int | None:
     """The earliest time at which the transaction can have begun, by a broker's clock."""
     first = next((batch for batch in batches if batch["base_offset"] >= start_offset), None)
-    if first is None:
-        return None
-    return (
-        first["max_timestamp_ms"] if is_stamped(first) else stamps.around(first["base_offset"], first["last_offset"])[0]
-    )
+    if first is not None and is_stamped(first):
+        return int(first["max_timestamp_ms"])
+    return None if first is None else max((at for offset, at in stamps if offset < first["base_offset"]), default=None)

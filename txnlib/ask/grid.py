@@ -163,6 +163,11 @@ def folded(line: str, width: int, indent: int | None = None) -> list[str]:
     return wrap(line, width, subsequent_indent=" " * spaces, break_on_hyphens=False, break_long_words=False) or [""]
 
 
+def beside(label: str, text: object, width: int, room: int) -> list[str]:
+    """A sentence behind its label, in lines of a width. `room`: of the label."""
+    return folded(f"  {printable(label):<{room}}{told(text)}", width, 2 + room)
+
+
 def command_lines(line: str, width: int, indent: int) -> list[str]:
     """A line with a command of Kafka's tools, whole; on a terminal too narrow for it, broken where a shell goes on.
 

@@ -14,8 +14,8 @@ from html import escape
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
-from txnlib.ask.episode import COORDINATOR, EXPIRES, Episode, Event
-from txnlib.ask.explain_text import Explained
+from txnlib.ask.events import COORDINATOR, EXPIRES, Event
+from txnlib.ask.explain import Explained
 from txnlib.core.display import duration, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 
@@ -71,16 +71,16 @@ class _State(NamedTuple):
     says: str
 
 
-def image(story: Episode[Explained]) -> str:
+def image(story: Explained) -> str:
     """The picture as an element of HTML. Notebooks show it even where they show no SVG that nobody has run."""
     head = f' xmlns="http://www.w3.org/2000/svg" style="background: #ffffff"><style>{STYLE}</style>'
     encoded = b64encode(drawing(story).replace(">", head, 1).encode()).decode()
     return f'<img width="{WIDE}" alt="The story below over time" src="data:image/svg+xml;base64,{encoded}">'
 
 
-def drawing(story: Episode[Explained], width: int = WIDE, name: str = "timeline") -> str:
+def drawing(story: Explained, width: int = WIDE, name: str = "timeline") -> str:
     """The picture as an element of a page that has `STYLE`. `name`: what its ids begin with."""
-    events, as_of, verdict, name = _drawn(story.events), story.as_of_ms, story.outcome.verdict, _safe(name)
+    events, as_of, verdict, name = _drawn(story.events), story.as_of_ms, story.verdict, _safe(name)
     x_of = _axis(events, as_of, float(width - MARGIN))
     right, open_x = x_of.right, next((_span(event, x_of)[0] for event in events if event.mark), float(MARGIN))
     states = list(_states(events, as_of, x_of))

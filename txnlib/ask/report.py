@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.broken_transactions import TransactionOnPartitions
 from txnlib.ask.extents import Reach
 from txnlib.ask.rows import Row, transactions_of
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
@@ -20,6 +19,7 @@ from txnlib.core.rows import grouped
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
+    from txnlib.ask.transaction import TransactionStory
 
 #: What a transaction counts as -> what that means for one, and for several, in the order of the report.
 MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
@@ -151,7 +151,7 @@ class Report:
     ended: Sequence[Row] = ()
     ended_known: int = 0
     #: Transactions that are split or half-marked.
-    broken: Sequence[TransactionOnPartitions] = ()
+    broken: Sequence[TransactionStory] = ()
     #: Copies that are not COMPLETE.
     incomplete: Sequence[Row] = ()
     #: Broker settings for which Kafka's defaults are assumed.
@@ -305,7 +305,7 @@ class Report:
         return said
 
     @property
-    def split(self) -> list[TransactionOnPartitions]:
+    def split(self) -> list[TransactionStory]:
         """The broken transactions, except those that only wait for a marker."""
         return [each for each in self.broken if not each.is_only_pending]
 

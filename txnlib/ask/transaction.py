@@ -1,59 +1,97 @@
-"""One transaction over all of its partitions, with its coordinator's records."""
+"""One transaction on all of its partitions, with its coordinator's records; and those that are split or half-marked."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask import episode
-from txnlib.ask.broken_transactions import KEY, OUTCOME, RECORD, TransactionOnPartitions, outcomes
-from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.episode import COORDINATOR, DATA, Episode, Event, in_order
-from txnlib.ask.events import coordinator_events, span_events
-from txnlib.ask.grid import WIDTH, folded, instant_json
-from txnlib.ask.rows import Filter, Row, StoredRun
+from txnlib.ask.events import RECORD, Event, courses, in_order, record_events
+from txnlib.ask.partition_events import span_events
+from txnlib.ask.rows import Filter, Row, StoredRun, among, ms
+from txnlib.ask.story import WHOLE, Story
 from txnlib.ask.subject import check_captured, equal, known_subject, open_place, place_in, readings
-from txnlib.core.display import counted, precise_time, printable, utc_time
-from txnlib.core.verdicts.transaction_outcome import MarkerState, whole_outcome
+from txnlib.core.rows import grouped
+from txnlib.core.schema import shown
+from txnlib.core.verdicts.transaction_outcome import (
+    WHOLE_MEANINGS,
+    WHOLE_OUTCOMES,
+    MarkerState,
+    WholeOutcome,
+    whole_outcome,
+)
 from txnlib.errors import UsageError
 
-#: Most records of a coordinator, partitions, and partitions that no coordinator's record explains.
-RECORDS, PARTITIONS, UNEXPLAINED = 100, 1_000, 20
-_BY_PLACE: Final = '"topic", "partition", "first_offset"'
+if TYPE_CHECKING:
+    from txnlib.ask.command_output import CommandOutput
+
+#: The rows of a whole transaction: one per partition.
+OUTCOME: Final = shown("transaction")
+#: Most partitions of a producer that no coordinator's record explains.
+UNEXPLAINED: Final = 20
+#: Most records and partitions to read for transactions that are shown together.
+MOST_ROWS: Final = 5_000
+_BROKEN: Final = [
+    state.value for whole in (WholeOutcome.SPLIT, WholeOutcome.HALF_MARKED) for state in sorted(WHOLE_OUTCOMES[whole])
+]
+#: What a row about a transaction also says of it.
+_OWN: Final = ("producer_id", "producer_epoch")
+_RECORD: Final = (*RECORD, "coordinator_epoch", "transition")
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedTransaction(TransactionOnPartitions):
-    """One transaction that prints as `txn-audit transaction` does."""
+@dataclass(frozen=True, slots=True, repr=False)
+class TransactionStory(Story):
+    """One transaction on all of its partitions, and what else is known of its producer. Instants in epoch ms."""
 
-    def output(self, told: Episode[ExplainedTransaction], /) -> CommandOutput:
-        """The partitions as a table, the coordinator's records above it, and what is missing below."""
-        rows = self.partitions or self.unexplained
-        return CommandOutput(
-            OUTCOME,
-            [_plain(row) for row in rows],
-            people=[_line(row) for row in rows],
-            shown=_SHOWN,
-            head=_head(told),
-            tail=lambda width: _tail(self, width),
-            whole=lambda: _for_programs(told),
+    transactional_id: str | None
+    coordinator_partition: int | None
+    #: Its number; None if no record of its coordinator survives.
+    number: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    decided_outcome: str | None
+    #: Records of its coordinator by offset, and its partitions, with the columns RECORD and OUTCOME.
+    records: Sequence[Row] = ()
+    partitions: Sequence[Row] = ()
+    #: Numbers of all transactions of the id that are known, the newest first.
+    numbers: Sequence[int] = ()
+    #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns
+    #: OUTCOME.
+    unexplained: Sequence[Row] = ()
+
+    @property
+    def outcome(self) -> WholeOutcome | None:
+        """What its markers make of it; None without partitions."""
+        return whole_outcome(MarkerState(row["marker"]) for row in self.partitions)
+
+    @property
+    def meaning(self) -> str:
+        """What the outcome means, and the decision; empty without an outcome."""
+        if self.outcome is None:
+            return ""
+        decided = "not decided" if self.decided_outcome == "OPEN" else f"decided: {self.decided_outcome}"
+        return decided if self.outcome is WholeOutcome.OPEN else f"{WHOLE_MEANINGS[self.outcome]}; {decided}"
+
+    @property
+    def is_only_pending(self) -> bool:
+        """Whether the transaction only waits for its markers, which the verdict STUCK tells if it lasts."""
+        return all(
+            row["marker"] in (MarkerState.FOUND, MarkerState.PENDING, MarkerState.UNKNOWN) for row in self.partitions
         )
 
 
-def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> Episode[ExplainedTransaction]:
+def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> TransactionStory:
     """The newest transaction, or the one with a number, of a transactional id or a producer id.
 
     Raises UsageError if nothing is known of it.
     """
-    columns = (*KEY, "producer_id", "producer_epoch", "outcome")
     newest = '"coordinator_partition", "transaction_number" DESC'
     by_mark = '"marked" DESC NULLS FIRST, "topic", "partition"'
     for named in (reading for reading in readings([name]) if "topic" not in reading):
-        own = run.rows("transactions", columns, equal(**named), order=newest)
-        unexplained = outcomes(run, [*equal(**named), ("known_from", "=", "PARTITION")], by_mark, UNEXPLAINED)
+        own = run.rows("transactions", (*WHOLE, *_OWN, "outcome"), equal(**named), order=newest)
+        is_alone = [*equal(**named), ("known_from", "=", "PARTITION")]
+        unexplained = _outcomes(run, is_alone, by_mark, UNEXPLAINED)
         if own or unexplained:
             break
     else:
@@ -61,164 +99,80 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> E
         raise UsageError(f"no captured log has a transaction of {name!r}")
     if number is not None and number not in {row["transaction_number"] for row in own}:
         raise UsageError(f"{name!r} has no transaction {number} in this run")
-    none = dict.fromkeys(columns) | named
-    chosen = next((row for row in own if number in (None, row["transaction_number"])), none)
-    of: list[Filter] = [(column, "=", chosen[column]) for column in KEY]
-    partitions = outcomes(run, of, _BY_PLACE, PARTITIONS) if own else []
-    records = run.rows("coordinator_states", RECORD, of, order='"offset"', limit=RECORDS) if own else []
-    whole = ExplainedTransaction(
-        chosen["transactional_id"],
-        chosen["coordinator_partition"],
-        chosen["transaction_number"],
-        chosen["producer_id"],
-        chosen["producer_epoch"],
-        whole_outcome(MarkerState(row["marker"]) for row in partitions),
-        chosen["outcome"],
-        records,
-        partitions,
-        [row["transaction_number"] for row in own],
-        unexplained,
-    )
-    return Episode(run.cluster, run.run_id, run.as_of_ms, _events(whole), whole)
+    if not own:
+        none = dict.fromkeys((*WHOLE, *_OWN, "decided_outcome"))
+        return _of_row(run, none | named, unexplained=unexplained)
+    chosen = next(row for row in own if number in (None, row["transaction_number"]))
+    numbers = [row["transaction_number"] for row in own]
+    (whole,) = _of_keys(run, [chosen])
+    return replace(whole, decided_outcome=chosen["outcome"], numbers=numbers, unexplained=unexplained)
 
 
-def transaction_at(run: StoredRun, topic: str, partition: int, start_offset: int) -> Episode[ExplainedTransaction]:
+def transaction_at(run: StoredRun, topic: str, partition: int, start_offset: int) -> TransactionStory:
     """The transaction that begins at an offset of a partition, on all of its partitions. Raises UsageError if none
     does."""
     here: list[Filter] = [*equal(topic=topic, partition=partition), ("first_offset", "=", start_offset)]
-    found = outcomes(run, here, _BY_PLACE, 1, more=("transactional_id",))
+    found = _outcomes(run, here, "", 1)
     if not found:
         check_captured(run, topic, partition)
         raise UsageError(
             f"no transaction begins at offset {start_offset} of {topic}-{partition}; timeline shows those that do"
         )
     (row,) = found
-    if row["transaction_number"] is not None:
-        return whole_transaction(run, row["transactional_id"], row["transaction_number"])
-    owner, producer = row["transactional_id"], row["producer_id"]
-    alone = ExplainedTransaction(
-        owner, None, None, producer, row["producer_epoch"], None, None, [], [], unexplained=[row]
-    )
-    return Episode(run.cluster, run.run_id, run.as_of_ms, [], alone)
+    if row["transaction_number"] is None:
+        return _of_row(run, row, unexplained=[row])
+    return whole_transaction(run, row["transactional_id"], row["transaction_number"])
 
 
-def _events(whole: TransactionOnPartitions) -> list[Event]:
-    """The records of its coordinator, where it begins on each partition, and its markers."""
-
-    def places(record: Row) -> str:
-        return ", ".join(f"{place['topic']}-{place['partition']}" for place in record["partitions"] or ())
-
-    key = {name: getattr(whole, name) for name in KEY[:2]}
-    records = [*coordinator_events([row | key for row in whole.records], places)]
-    began = min((event.key[0] for event in records if event.event == "Ongoing"), default=0)
-    logs: list[Iterable[Event]] = [records]
-    for row in whole.partitions:
-        times = {"marker_ms": row["marked"], "first_timestamp_ms": None, "is_broker_clock": False}
-        span = {**row, **times, "marker_type": row["outcome"], "records": None}
-        owner = {row["producer_id"]: whole.transactional_id}
-        started = {row["first_offset"]: (began, DATA, row["first_offset"])}
-        logs.append(span_events(f"{row['topic']}-{row['partition']}", [span], owner, started, None, {}))
-    return in_order(*logs)
+def broken_transactions(run: StoredRun, most: int) -> list[TransactionStory]:
+    """The first split or half-marked transactions, split ones first."""
+    order = '"marker", "transactional_id", "transaction_number"'
+    is_broken = [*equal(topic=run.topic), ("marker", "IN", _BROKEN), ("transaction_number", "IS NOT", None)]
+    odd = run.rows("transaction_outcomes", (*WHOLE, *_OWN), is_broken, order=order, limit=MOST_ROWS)
+    return _of_keys(run, list({_whole_key(row): row for row in odd}.values())[:most])
 
 
-# ---- One transaction over all of its partitions, as text
+def _whole_key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in WHOLE)
 
 
-_SHOWN: Final = ("partition", "marker", "marker_offset", "outcome", "records", "written by a broker at")
-_LABEL: Final = 13
-_wrapped = partial(episode.wrapped, room=_LABEL)
+def _outcomes(run: StoredRun, where: Sequence[Filter], order: str, limit: int) -> list[Row]:
+    """Rows of transaction_outcomes; instants as epoch ms."""
+    columns = list(dict.fromkeys((*WHOLE, *OUTCOME)))
+    rows = run.rows("transaction_outcomes", columns, where, order=order, limit=limit)
+    return [row | {name: ms(row[name]) for name in ("marked", "decided")} for row in rows]
 
 
-def _line(row: Row) -> Row:
-    return row | {
-        "partition": f"{printable(row['topic'])}-{row['partition']}",
-        "written by a broker at": None if row["marked"] is None else precise_time(row["marked"]),
-    }
-
-
-def _head(told: Episode[ExplainedTransaction]) -> str:
-    whole = told.outcome
-    owner = "no transactional id known" if whole.transactional_id is None else printable(whole.transactional_id)
-    numbered = "" if whole.number is None else f"   transaction {whole.number}"
-    producer = "" if whole.producer_id is None else f"   producer {whole.producer_id}"
-    epoch = "" if whole.producer_epoch is None else f" epoch {whole.producer_epoch}"
-    out = [
-        f"{owner}{numbered}{producer}{epoch}",
-        f"cluster {printable(told.cluster)}, as of {utc_time(told.as_of_ms)}, run {printable(told.run_id)}",
-        "",
-    ]
-    if whole.outcome is not None:
-        out += [f"{whole.outcome.value}  {whole.meaning}", ""]
-    if whole.records:
-        out.append(f"AT ITS COORDINATOR, __transaction_state-{whole.coordinator_partition}")
-        out += [_record(event) for event in told.events if event.clock == COORDINATOR]
-        out.append("")
-    out.append("ON ITS PARTITIONS" if whole.partitions else "ON PARTITIONS, without a record of its coordinator")
-    if not whole.partitions and whole.number is not None:
-        out.insert(
-            -1,
-            "Its coordinator's list of partitions is lost, and no marker was written between its start and its"
-            " completion.\n",
-        )
-    return "\n".join(out) + "\n"
-
-
-def _record(event: Event) -> str:
-    at = "not known" if event.at_ms is None else precise_time(event.at_ms)
-    who = "" if event.producer_id is None else f"producer {event.producer_id} epoch {event.producer_epoch}"
-    return f"  @{event.offset:<8} {at:<25} {event.event:<15} {who}  {printable(event.detail)}".rstrip()
-
-
-def _tail(whole: TransactionOnPartitions, width: int = WIDTH) -> str:
-    out = []
-    for row in whole.partitions:
-        if row["says"] is not None:
-            out += _wrapped(width, f"{row['topic']}-{row['partition']}", row["says"])
-    out += _effects(whole, width)
-    out = ["", *out] if out else []
-    if whole.unexplained and whole.partitions:
-        out += ["", f"NOT EXPLAINED by any record of its coordinator, newest first: {len(whole.unexplained)}"]
-        for row in whole.unexplained:
-            place = f"{printable(row['topic'])}-{row['partition']} from offset {row['first_offset']}"
-            marker = (
-                "no marker"
-                if row["marker_offset"] is None
-                else f"{row['outcome']} marker at offset {row['marker_offset']}"
-            )
-            at = "" if row["marked"] is None else f"   {precise_time(row['marked'])}"
-            out += folded(f"  {place}: {marker}{at}", width)
-    others = [number for number in whole.numbers if number != whole.number]
-    if others:
-        span = str(others[0]) if len(others) == 1 else f"{min(others)} to {max(others)}"
-        out += ["", f"other transactions of the id: {span} (--number N shows one)"]
-    return "".join(f"{line}\n" for line in out)
-
-
-def _effects(whole: TransactionOnPartitions, width: int) -> list[str]:
-    """What of the transaction is still open, and what its end changes."""
-    held = [row for row in whole.partitions if row["outcome"] == "OPEN"]
-    ended = [row for row in whole.partitions if row["outcome"] in ("COMMIT", "ABORT")]
-    if not held:
+def _of_keys(run: StoredRun, keys: Sequence[Row]) -> list[TransactionStory]:
+    """The transactions with these ids and numbers."""
+    if not keys:
         return []
-    records = sum(row["records"] or 0 for row in held)
-    says = f"{counted(records, 'record') if records else 'no captured record'} on {counted(len(held), 'partition')}"
-    for outcome in ("COMMIT", "ABORT"):
-        number = sum(row["outcome"] == outcome for row in ended)
-        if number:
-            says += f"; {counted(number, 'partition')} already ended with {outcome}"
-    return _wrapped(width, "still open", says)
+    those = among(keys, *WHOLE)
+    on = grouped(_outcomes(run, those, '"topic", "partition", "first_offset"', MOST_ROWS), _whole_key)
+    kept = run.rows("coordinator_states", _RECORD, those, order='"offset"', limit=MOST_ROWS)
+    records = grouped(kept, _whole_key)
+    found = []
+    for row in keys:
+        partitions, own = on.get(_whole_key(row), []), records.get(_whole_key(row), [])
+        first = {"decided_outcome": None, **row, **(partitions[0] if partitions else {})}
+        found.append(_of_row(run, first, records=own, partitions=partitions))
+    return found
 
 
-def _plain(row: Row) -> Row:
-    return row | {name: None if row[name] is None else instant_json(row[name]) for name in ("marked", "decided")}
+def _of_row(run: StoredRun, row: Row, **fields: Any) -> TransactionStory:
+    events = _events(fields.get("records", ()), fields.get("partitions", ()))
+    of = (row[name] for name in (*WHOLE, *_OWN, "decided_outcome"))
+    return TransactionStory(run.cluster, run.run_id, run.as_of_ms, events, *of, **fields)
 
 
-def _for_programs(told: Episode[ExplainedTransaction]) -> dict[str, Any]:
-    """The whole transaction for programs. Instants are ISO-8601, and epoch ms in fields whose names end with `_ms`."""
-    whole = asdict(told.outcome)
-    whole |= {name: [_plain(row) for row in whole[name]] for name in ("partitions", "unexplained")}
-    first = {"cluster": told.cluster, "run_id": told.run_id, "as_of_ms": told.as_of_ms}
-    return {**first, **{name: whole[name] for name in (*KEY[:2], "numbers")}, **whole}
+def _events(records: Sequence[Row], partitions: Sequence[Row]) -> list[Event]:
+    """The records of its coordinator, where it begins on each partition, and its markers."""
+    logs: list[Iterable[Event]] = [record_events(records)]
+    for row in partitions:
+        times = {"marker_ms": row["marked"], "first_timestamp_ms": None, "is_broker_clock": False}
+        span = {**row, **times, "marker_type": row["outcome"], "last_offset": row["first_offset"], "records": None}
+        logs.append(span_events(f"{row['topic']}-{row['partition']}", [span], courses(records, row)))
+    return in_order(*logs)
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:

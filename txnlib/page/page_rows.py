@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.episode import Episode
-from txnlib.ask.explain import explain
-from txnlib.ask.explain_text import Explained
+from txnlib.ask.explain import Explained, explain
 from txnlib.ask.own_command import anywhere
 from txnlib.ask.report import MEANINGS, Report, cards
 from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, of_plan, put_ends, report_of
@@ -66,7 +64,7 @@ class Page:
     tables: str | None = None
     #: Every open transaction in few columns, the worst verdict first.
     opened: Sequence[Row] = ()
-    stories: Mapping[Key, Episode[Explained]] = field(default_factory=dict)
+    stories: Mapping[Key, Explained] = field(default_factory=dict)
     #: Rows of abort_plan in order.
     plan: Sequence[Row] = ()
     #: Rows of partitions whose last stable offset lags, and their number.
@@ -136,9 +134,9 @@ def _with_ms(rows: list[Row], *names: str) -> list[Row]:
     return rows
 
 
-def _stories(run: StoredRun, report: Report, numbers: Mapping[str, int]) -> dict[Key, Episode[Explained]]:
+def _stories(run: StoredRun, report: Report, numbers: Mapping[str, int]) -> dict[Key, Explained]:
     """The stories of the first transaction of each of the first cards."""
-    stories: dict[Key, Episode[Explained]] = {}
+    stories: dict[Key, Explained] = {}
     for section, most in numbers.items():
         for row, *_ in cards(section, report.transactions.get(section, []))[:most]:
             stories[key_of(row)] = explain(run, row["topic"], row["partition"], row["start_offset"])

@@ -17,14 +17,13 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from txnlib.ask import entries, explain_text, picture
+from txnlib.ask import entries, picture, story_text
 from txnlib.ask.abort_plan import abort_plan_script, permissions_of, waits_until
-from txnlib.ask.broken_transactions import TransactionOnPartitions
-from txnlib.ask.episode import Episode
-from txnlib.ask.explain_text import Explained
+from txnlib.ask.explain import Explained
 from txnlib.ask.own_command import PROGRAM
 from txnlib.ask.report import cards, ends_text, meaning
 from txnlib.ask.rows import Row, key_of, transactions_of
+from txnlib.ask.transaction import TransactionStory
 from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
 from txnlib.core.kafka_commands import option, refusal, with_places
 from txnlib.page import page_head, page_rows
@@ -109,7 +108,7 @@ def partition_anchor(kind: str, row: Row) -> str:
     return f"{kind}:{encoded(row['topic'])}-{row['partition']}"
 
 
-def broken_anchor(broken: TransactionOnPartitions) -> str:
+def broken_anchor(broken: TransactionStory) -> str:
     """`split:payments-batch-7-3`: a transaction that is split or half-marked, by its id and number."""
     return f"split:{encoded(str(broken.transactional_id))}-{broken.number}"
 
@@ -156,7 +155,7 @@ def render_page(page: Page) -> str:
     )
 
 
-def drawing(story: Episode[Explained], name: str) -> Markup:
+def drawing(story: Explained, name: str) -> Markup:
     """The picture of a story, wide for screens and paper and narrow for phones: the style shows one of them."""
     return Markup("\n").join(
         Markup(picture.drawing(story, width, f"{name}-{width}")) for width in (picture.WIDE, picture.NARROW)
@@ -198,7 +197,7 @@ def explain_command(page: Page, row: Row) -> str:
     )
 
 
-def transaction_command(page: Page, broken: TransactionOnPartitions) -> str | None:
+def transaction_command(page: Page, broken: TransactionStory) -> str | None:
     """The command that shows one transaction whole; None if it cannot be written on a command line."""
     own = str(broken.transactional_id)
     if page.tables is None or refusal(own) is not None:
@@ -277,5 +276,5 @@ _GLOBALS: Final[dict[str, Any]] = {
     "words": words,
     "top": page_head,
     "entries": entries,
-    "told": explain_text,
+    "told": story_text,
 }
