@@ -366,6 +366,7 @@ def captured(tmp_path: Path, change: Callable[[Cluster], None] = lambda c: None,
     orphan = Story(c, "orphan", "", 2_000, 0)
     orphan.write(2 * MINUTE)
     orphan.beat(*TIMES)
+    orphan.copied(Copy(1, END, leader_epochs=((0, 0),)))
     change(c)
     return c.capture(tmp_path / "brokers", END, notes=notes)
 

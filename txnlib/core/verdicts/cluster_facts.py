@@ -47,6 +47,8 @@ class CoordinatorPartition(PartitionFacts):
     #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
     hole_offset: int | None = None
     hole_ms: int | None = None
+    #: Its leader epoch.
+    hole_epoch: int | None = None
     #: The newest transaction version of a client in its records.
     highest_transaction_version: int | None = None
     #: The copy that reaches furthest for certain; None if nothing was captured.
@@ -235,6 +237,7 @@ class CoordinatorLog:
     last_offset: int | None = None
     hole_offset: int | None = None
     hole_ms: int | None = None
+    hole_epoch: int | None = None
     highest_transaction_version: int | None = None
 
 

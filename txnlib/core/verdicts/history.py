@@ -16,7 +16,7 @@ from txnlib.core.kafka.marker_acceptance import record_epochs
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import row_of
-from txnlib.core.verdicts.clocks import Clocks
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, Dossier, OpenSpan, WrittenMarker
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
@@ -66,12 +66,14 @@ class Past:
     matches: Sequence[Match]
     clocks: Clocks
     facts: ClusterFacts
-    #: An instant before the first batch, by the coordinator's clock.
-    before_ms: int | None
     #: The newest epoch of the producer on any partition.
     newest_epoch: int | None
     #: Whether every decision about the producer id since it was assigned is in the dossier.
     has_all_decisions: bool
+
+    def before_ms(self, coordinator_epoch: int | None) -> int | None:
+        """An instant before the first batch, by the clock of the coordinator in one of its leader epochs."""
+        return surely_before_ms(self.span, self.claim, self.clocks, coordinator_epoch)
 
     def is_sure(self, match: Match) -> bool:
         """Whether the marker of a match can be of no other decision, shown or removed by compaction."""
@@ -153,7 +155,6 @@ def past_of(dossier: Dossier, span: OpenSpan, claim: Claim | None, clocks: Clock
         matches=matches_of(dossier.decisions, span, clocks),
         clocks=clocks,
         facts=facts,
-        before_ms=surely_before_ms(span, claim, clocks),
         newest_epoch=dossier.newest_epoch,
         has_all_decisions=len(dossier.decisions) < MOST_MARKERS and _shows_all_decisions(claim, facts),
     )
@@ -169,12 +170,12 @@ def _shows_all_decisions(claim: Claim | None, facts: ClusterFacts) -> bool:
 
 def history_of(past: Past, partition: PartitionSide) -> History:
     """The decisions that may include the open records, whether others may be missing, and what refutes that none is."""
-    span, clocks, before = past.span, past.clocks, past.before_ms
-    own = past.own
+    span, clocks, own = past.span, past.clocks, past.own
     whole = _whole(past, own)
     last_own = -1 if own is None else past.matches.index(own)
     unmarked = []
     for match in past.matches[last_own + 1 :]:
+        before = past.before_ms(match.decision.stamped_epoch)
         if began_later_by_epoch(match.decision, span) or _ended_before(match.decision, span, before):
             continue
         start, after = clock_ms(match.decision.start_ms), partition.stamped_after_ms
@@ -257,7 +258,7 @@ def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
     )
 
 
-def surely_before_ms(span: OpenSpan, claim: Claim | None, clocks: Clocks) -> int | None:
+def surely_before_ms(span: OpenSpan, claim: Claim | None, clocks: Clocks, coordinator_epoch: int | None) -> int | None:
     """An instant before the first open batch, by the coordinator's clock: a stamp, less what the two clocks may differ.
 
     A stamp proves nothing if one behind the batch is older: one of the two clocks is wrong.
@@ -269,7 +270,7 @@ def surely_before_ms(span: OpenSpan, claim: Claim | None, clocks: Clocks) -> int
         ms = clock_ms(each.before_ms)
         if ms is None or (behind is not None and ms > behind + CLOCKS_DIFFER_MS):
             continue
-        differ = clocks.difference(coordinator, None, each.leader_epoch)
+        differ = clocks.difference(coordinator, coordinator_epoch, each.leader_epoch)
         found.append(ms - differ.offset_ms - differ.differ_ms)
     return max(found, default=None)
 
@@ -327,8 +328,8 @@ def _whole(past: Past, own: Match | None) -> Whole:
     if claim.is_first_assigned and (claim.first_record_offset or 0) >= hole:
         born = f"{since}, but none since offset {claim.first_record_offset}, which assigned the producer id"
         return Whole(holds=True, because=born)
-    written = latest_ms(of.hole_ms)
-    if written is not None and past.before_ms is not None and past.before_ms > written:
+    written, before = latest_ms(of.hole_ms), past.before_ms(of.hole_epoch)
+    if written is not None and before is not None and before > written:
         older = f"{since}, all of them older than the stamps before the first batch"
         return Whole(holds=True, because=older, since_ms=written)
     return Whole(holds=False, because=f"{since}, and a decision that includes this partition may have been among them")
@@ -350,12 +351,30 @@ def _is_within(past: Past, whole: Whole, marker: WrittenMarker) -> bool:
     if whole.since_ms is None:
         return True
     at, claim = clock_ms(marker.ms), past.claim
-    differ = past.clocks.difference(claim.coordinator_partition if claim else None, None, marker.leader_epoch)
+    of = past.facts.coordinator(claim.coordinator_partition if claim else None)
+    partition, epoch = (None, None) if of is None else (of.partition, of.hole_epoch)
+    differ = past.clocks.difference(partition, epoch, marker.leader_epoch)
     return at is not None and at - differ.offset_ms - differ.differ_ms > whole.since_ms
 
 
 def _is_unexplained(past: Past, marker: WrittenMarker) -> bool:
-    return all(fit(match.decision, marker, past.clocks) is Fit.NO for match in past.matches)
+    return not any(
+        fit(match.decision, marker, past.clocks) is not Fit.NO and _may_be_its_own(match, marker)
+        for match in past.matches
+    )
+
+
+def _may_be_its_own(match: Match, marker: WrittenMarker) -> bool:
+    """Whether a marker that fits a decision is its own or that one's repeat: both were written before it was
+    completed."""
+    own, decision = match.marker, match.decision
+    if own is None or own.offset == marker.offset or own.leader_epoch != marker.leader_epoch:
+        return True
+    times = clock_ms(own.ms), clock_ms(marker.ms), decided_ms(decision), clock_ms(decision.completed_ms)
+    if None in times:
+        return True
+    at, again, decided, completed = map(int, filter(None, times))
+    return abs(again - at) <= completed - decided + MARKER_SLACK_MS
 
 
 def _has_unexplained_sibling(past: Past, whole: Whole) -> bool:
@@ -384,10 +403,11 @@ def _has_marker_of_another_coordinator(past: Past, _whole: Whole) -> bool:
 def _has_epoch_never_assigned(past: Past, _whole: Whole) -> bool:
     """A producer epoch beyond those of the log: each is written before a client gets it.
 
-    Compaction keeps the newest one, as long as the id has the producer id.
+    Compaction keeps the newest one, as long as the id has the producer id; a log without holes has all.
     """
     claim = past.claim
-    known = None if claim is None or claim.owner != Owner.CURRENT.value else claim.highest_epoch
+    is_kept = claim is not None and (claim.owner == Owner.CURRENT.value or _shows_all_decisions(claim, past.facts))
+    known = claim.highest_epoch if claim is not None and is_kept else None
     return is_ahead(highest((past.span.producer_epoch, past.newest_epoch)), known)
 
 

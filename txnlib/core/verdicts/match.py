@@ -54,8 +54,15 @@ def has_own_epoch(decision: CoordinatorDecision) -> bool:
 
 
 def difference(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) -> Difference:
-    """The clock that stamped a marker less the one that stamped a decision."""
+    """The clock that stamped a marker less the one that stamped the last record of a decision."""
     return clocks.difference(decision.coordinator_partition, decision.stamped_epoch, marker.leader_epoch)
+
+
+def when_decided(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) -> Difference:
+    """The same of its Prepare record, which another leader may have stamped."""
+    is_shown = decision.stamped_epoch is not None and decision.coordinator_epoch is not None
+    epoch = decision.coordinator_epoch if is_shown else decision.stamped_epoch
+    return clocks.difference(decision.coordinator_partition, epoch, marker.leader_epoch)
 
 
 def fit(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) -> Fit:
@@ -65,17 +72,20 @@ def fit(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) ->
         return Fit.NO
     if is_ahead(decision.coordinator_epoch, marker.coordinator_epoch):
         return Fit.NO
+    # Nobody sends a marker again once its decision is completed.
+    if decision.completed_ms is not None and is_ahead(marker.coordinator_epoch, decision.stamped_epoch):
+        return Fit.NO
     at, since, until = clock_ms(marker.ms), decided_ms(decision), clock_ms(decision.completed_ms)
     if since is None:
         since = clock_ms(decision.start_ms)
     if at is None or since is None:
         return Fit.UNTIMED
-    differ = difference(decision, marker, clocks)
-    at -= differ.offset_ms
-    if since <= at + differ.error_ms and (until is None or at <= until + differ.error_ms):
+    begun, ended = when_decided(decision, marker, clocks), difference(decision, marker, clocks)
+    after = at - begun.offset_ms - since
+    late = 0 if until is None else at - ended.offset_ms - until
+    if after >= -begun.error_ms and late <= ended.error_ms:
         return Fit.EXACT
-    is_near = at >= since - differ.differ_ms and (until is None or at <= until + differ.differ_ms)
-    return Fit.WITHIN_TOLERANCE if is_near else Fit.NO
+    return Fit.WITHIN_TOLERANCE if after >= -begun.differ_ms and late <= ended.differ_ms else Fit.NO
 
 
 def without_repeats(
@@ -156,7 +166,8 @@ def _match(
         return Match(decision=decision)
     # A marker may be sent twice, and its repeat may end a late write. So numbers prove nothing.
     others = [fits[other][m] for other in range(len(decisions)) if other != d]
-    is_compared = difference(decision, markers[m], clocks).is_known and fits[d][m] is Fit.EXACT
+    are_known = [of(decision, markers[m], clocks).is_known for of in (when_decided, difference)]
+    is_compared = all(are_known) and fits[d][m] is Fit.EXACT
     return Match(
         decision=decision,
         marker=markers[m],

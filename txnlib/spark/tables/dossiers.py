@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -180,20 +180,39 @@ explained AS (
   )
   WHERE marker.marker_offset IS NOT NULL
 ),
+marked AS (
+  SELECT producer_id, topic AS of_topic, partition AS of_partition, marker_offset, marker_type, marker_epoch,
+    marker_coordinator_epoch, marker_ms, is_explained IS NULL AS is_unexplained, is_repeat
+  FROM (
+    SELECT *, topic AS of_topic, partition AS of_partition, {_IS_REPEAT} AS is_repeat
+    FROM {{producer_spans}} LEFT SEMI JOIN {{opened}} USING (producer_id)
+    WHERE marker_offset IS NOT NULL
+  )
+  LEFT JOIN explained USING (producer_id, of_topic, of_partition, marker_offset)
+),
+-- A marker that was sent again, while a decision of its time was carried out, is of that one.
+sent_again AS (
+  SELECT DISTINCT producer_id, of_topic, of_partition, marker_offset
+  FROM (SELECT * FROM marked WHERE is_repeat AND is_unexplained) AS marked
+  JOIN (
+    SELECT producer_id, outcome, decided_epoch, decided, completed, inline(partitions)
+    FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id) WHERE outcome != 'OPEN'
+  ) AS of USING (producer_id)
+  WHERE topic = of_topic AND partition = of_partition AND marker_type = outcome AND marker_epoch = decided_epoch
+    AND coalesce({clock_ms("marker_ms")} BETWEEN unix_millis(decided) - {UNKNOWN_CLOCKS_DIFFER_MS}
+      AND unix_millis(completed) + {UNKNOWN_CLOCKS_DIFFER_MS}, TRUE)
+),
 elsewhere AS (
   SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition, marker_type,
-    marker_coordinator_epoch, is_explained IS NULL AS is_unexplained, {latest_ms("marker_ms")} AS ms,
+    marker_coordinator_epoch, is_unexplained, {latest_ms("marker_ms")} AS ms,
     coalesce({clock_ms("marker_ms")}, {NO_INSTANT_MS}) AS committed_ms,
     (of_topic != opened.topic OR of_partition != opened.partition) AND marker_type = 'COMMIT'
       AND marker_epoch >= opened.producer_epoch AS is_commit
   FROM (
-    SELECT producer_id, topic AS of_topic, partition AS of_partition, marker_offset, marker_type, marker_epoch,
-      marker_coordinator_epoch, marker_ms
-    FROM (SELECT *, {_IS_REPEAT} AS is_repeat FROM {{producer_spans}} WHERE marker_offset IS NOT NULL)
-    WHERE NOT is_repeat
+    SELECT * FROM marked WHERE NOT is_repeat OR is_unexplained
   )
+  LEFT ANTI JOIN sent_again USING (producer_id, of_topic, of_partition, marker_offset)
   JOIN {{opened}} AS opened USING (producer_id)
-  LEFT JOIN explained USING (producer_id, of_topic, of_partition, marker_offset)
 ),
 siblings AS (
   SELECT topic, partition, producer_id, start_offset, collect_list({struct(SiblingMarkers, _SIBLING)}) AS siblings

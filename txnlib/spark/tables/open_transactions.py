@@ -106,6 +106,7 @@ _COORDINATOR_LOGS: Final = f"""
 SELECT coordinator_partition AS partition, max(coordinator_epoch) AS newest_coordinator_epoch,
   max(offset) AS last_offset,
   max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms,
+  max(if(offset = hole_offset, coordinator_epoch, NULL)) AS hole_epoch,
   max(client_transaction_version) AS highest_transaction_version
 FROM {{states}} GROUP BY coordinator_partition
 """
