@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.dumps import (
+    COORDINATOR_PATH,
     PATH,
+    TS,
     Batch,
     Record,
     base_offsets,
@@ -270,6 +272,32 @@ def test_batches_that_fail_their_crc_are_no_batches(deep: bool) -> None:
     assert text[stretch["position"] :].startswith(b"baseOffset: 4 ")
     assert text[stretch["position"] + stretch["length"] :].startswith(b"baseOffset: 7 ")
     assert (segment["tail"], segment["last_gap_offset"]) == ("CLEAN", 7)
+
+
+@pytest.mark.parametrize("path", [COORDINATOR_PATH, PATH])
+@pytest.mark.parametrize("label", ["CreateTime", "LogAppendTime"])
+@pytest.mark.parametrize("lines", ["batch", "record"])
+def test_a_coordinators_batch_and_its_only_record_have_one_time_or_it_is_told(
+    path: str, label: str, lines: str
+) -> None:
+    """Its markers are compared by that time. A batch of several records has the time of its newest one."""
+    key = b"transaction_metadata::transactionalId=a"
+    gone = Record(b"\0\0\0\0a", None, printed_key=key, printed_value=b"<DELETE>")
+    log = Batch((gone, gone), producer_id=-1), Batch((gone,), producer_id=-1)
+    text = print_dump(*log, path=path, contents=True)
+    text = text.replace(b"CreateTime", label.encode())
+    assert unreadable(text) == []
+    start = text.index(b"baseOffset: 2 " if lines == "batch" else b"| offset: 2 ")
+    time = b"%b: %d " % (label.encode(), TS + 2)
+    changed = text[:start] + text[start:].replace(time, b"%b: %d " % (label.encode(), TS + 3_000), 1)
+
+    is_told = path == COORDINATOR_PATH and label == "CreateTime"
+    place = text.index(b"| offset: 2 ")
+    assert unreadable(changed) == [
+        ("TIMES_DIFFER: of a coordinator's batch and of its record", place, 0) for _ in range(is_told)
+    ]
+    assert base_offsets(changed) == [0, 2]
+    assert [row["tail"] for row in rows("segments", changed)] == ["CLEAN"]
 
 
 def test_a_last_batch_that_fails_its_crc_makes_a_corrupt_end() -> None:

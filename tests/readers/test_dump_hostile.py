@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.dumps import (
     COORDINATOR_PATH,
+    PATH,
     Batch,
     Record,
     base_offsets,
@@ -154,6 +155,38 @@ def test_header_keys_that_seem_to_end_before_a_line_are_found_by_the_line_that_f
     text = print_dump(*batches)
 
     reads_only_a_beginning(batches, text, "HEADER_KEYS")
+
+
+@pytest.mark.parametrize("name", ["another file", "all"])
+@pytest.mark.parametrize("hidden_label", [b"", b"] headerKeys: []"])
+@pytest.mark.parametrize("is_valid", [True, False])
+def test_header_keys_of_a_last_record_give_no_record_to_another_partition(
+    name: str, hidden_label: bytes, is_valid: bool
+) -> None:
+    """Nothing continues the file of the header keys, so that only its own batches can be forged."""
+    keys = (b"trace" + hidden_label, b"\n".join([b"]", *HOSTILE[name], b"]"]))
+    last = Batch((Record(header_keys=keys),), size=2_000, is_valid=is_valid)
+    text = print_dump(Batch(), last) + print_dump(Batch(), path=PATH.replace("orders", "stock"))
+
+    assert {row["topic"] for row in rows("record_batches", text)} == {"orders"}
+    assert rows("transaction_log", text) == rows("producer_snapshots", text) == []
+    (segment,) = rows("segments", text)
+    assert segment["tail"] == "UNMEASURED"
+    told = [(bad["reason"].partition(":")[0], bad["sample"]) for bad in segment["unreadable"]]
+    assert ("FILE_NOT_READ", ANOTHER_FILE[0].decode()) in told
+    assert ("FILE_NOT_READ", "Dumping " + PATH.replace("orders", "stock")) in told
+
+
+@pytest.mark.parametrize("where", ["behind the batch's size", "the same partition"])
+def test_a_file_behind_header_keys_is_read_if_they_cannot_give_it_records_of_others(where: str) -> None:
+    keys = Batch((Record(header_keys=(b"traceparent",)),), size=100)
+    log = (keys, marker("COMMIT")) if where == "behind the batch's size" else (keys,)
+    path = PATH.replace("orders", "stock") if where == "behind the batch's size" else PATH.replace("0.log", "9.log")
+
+    text = print_dump(*log) + print_dump(Batch(), path=path)
+
+    assert base_offsets(text) == [*range(len(log)), 0]
+    assert unreadable(text) == []
 
 
 @pytest.mark.parametrize("name", HOSTILE)

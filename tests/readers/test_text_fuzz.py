@@ -208,10 +208,10 @@ def test_ordinary_text_loses_no_row_in_silence(seeds: range) -> None:
 # ---- Imitations
 
 
-def imitation(chance: Chance) -> bytes:
+def imitation(chance: Chance, producer: int = 666) -> bytes:
     """Lines of a dump, as a payload may have them."""
     topic = chance.choice(["orders", "payments", COORDINATOR])
-    log = [Batch(producer_id=666), marker(chance.choice(["COMMIT", "ABORT"]), 666)]
+    log = [Batch(producer_id=producer), marker(chance.choice(["COMMIT", "ABORT"]), producer)]
     start = chance.choice([(0, 0), (1, 120), (2, 120), (2, 240), (1, 100), (2, 400)])
     path = f"{DIRECTORY}/{topic}-{chance.randrange(3)}/{0:020}.log"
     lines = print_dump(*log, path=path, start=start, contents=chance.random() < 0.5).split(b"\n")
@@ -239,3 +239,20 @@ def test_imitations_become_no_row_and_hide_none_in_silence(where: str, seeds: ra
         if chance.random() < 0.2:
             text = text.decode().encode("ascii", "replace")
         holds(dressed(chance, text), made, seed)
+
+
+@COUNTS
+def test_header_keys_of_last_records_give_no_row_to_another_partition(seeds: range) -> None:
+    for seed in seeds:
+        chance = Chance(f"last {seed}")
+        texts = []
+        for number in range(chance.randrange(1, 4)):
+            keys = chance.choice([b"x", b"]", b"] headerKeys: []"]), b"]\n" + imitation(chance, 666 + number)
+            last = Batch((Record(header_keys=keys if chance.random() < 0.6 else ()),), size=4_000)
+            path = f"{DIRECTORY}/orders-{number}/{0:020}.log"
+            texts.append(print_dump(*batches(chance, lambda: b"v"), last, path=path, contents=chance.random() < 0.5))
+        text = dressed(chance, b"".join(texts))
+        found = {(row["topic"], row["partition"], row["producer_id"]) for row in rows("record_batches", text)}
+        forged = {place for place in found if place[2] is not None and place[2] < 4_000}
+        assert forged <= {("orders", number, 666 + number) for number in range(3)}, (seed, forged, text.decode())
+        assert rows("transaction_log", text) == []

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
+from txnlib.core.kafka.record_batch import CompressionType
 from txnlib.core.text.dump_chain import DumpChain
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, is_ticket, read_file_line
 from txnlib.core.text.events import Dumped, FileEnd, FileStart, Unreadable, sample_of
@@ -20,6 +22,8 @@ from txnlib.core.text.reasons import HARMLESS_AT_THE_END, UnreadableReason
 STARTS: Final = (b"Dumping ", b"baseOffset: ", b"| offset: ")
 #: Far above the size of a record, whose header keys may imitate as many bytes of lines.
 _MOST_HIDDEN: Final = 4 << 20
+#: An invalid byte is printed as three bytes.
+_BYTES_PRINTED: Final = 3
 #: Maximum number of consecutive ranges to keep separate. Further ones are merged whatever their reason.
 _MOST_RANGES: Final = 256
 #: The first lines of a file that show whether its records are a coordinator's.
@@ -71,10 +75,12 @@ class Output:
 class HeaderKeys(NamedTuple):
     """Header keys, of which no size is printed: they may go on over the next lines and imitate them.
 
-    `end`: the position after their line. `chain`: the chain there. `number`: number of events until then.
+    `end`: the position after their line. `reach`: the position before which they end. `chain`: the chain there.
+    `number`: number of events until then.
     """
 
     end: int
+    reach: int
     chain: DumpChain
     number: int
 
@@ -108,6 +114,13 @@ class FileReader:
         self.yielded += len(taken)
         return taken
 
+    def note_header_keys(self, chain: DumpChain) -> None:
+        """Notes that the current record has header keys, which are no longer than its batch."""
+        batch, end = chain.batch, self.lines.position
+        is_bounded = batch is not None and batch.compression_type == CompressionType.NONE and self.lines.form is None
+        reach = _BYTES_PRINTED * batch.size if batch is not None and is_bounded else _MOST_HIDDEN
+        self.header_keys.append(HeaderKeys(end, end + reach, replace(chain), self.yielded + len(self.out.values)))
+
     def unreadable(self, position: int, text: bytes, reason: UnreadableReason) -> None:
         """Adds the lines from a position up to the current one."""
         self.out.unreadable(position, self.lines.position - position, reason, text)
@@ -135,9 +148,16 @@ class FileReader:
         file = read_file_line(text)
         if file is not None and is_ticket(f"{file.topic}-{file.partition}") and self._prints_coordinators():
             file = file._replace(topic=None, partition=None)
-        if file is not None:
+        if file is None:
+            return False
+        is_elsewhere = self.chain is not None and file.folder != self.chain.file.folder
+        if is_elsewhere and any(position < keys.reach for keys in self.header_keys):
+            # A part of the header keys would become records of another partition.
+            self.lines.give_back([(position, text + b"\n")])
+            self.stop(position, text, UnreadableReason.HEADER_KEYS)
+        else:
             self.start_file(position, file)
-        return file is not None
+        return True
 
     def _prints_coordinators(self) -> bool:
         """Whether the first records of a file are a coordinator's. Looks at a few lines without reading them."""

@@ -55,6 +55,11 @@ class DumpedFile(NamedTuple):
     snapshot_offset: int | None = None
 
     @property
+    def folder(self) -> tuple[str, str | None, int | None]:
+        """The log directory, topic and partition."""
+        return self.log_directory, self.topic, self.partition
+
+    @property
     def is_index(self) -> bool:
         """Whether the file is an index of a segment."""
         return not self.has_batches and self.kind != "snapshot"

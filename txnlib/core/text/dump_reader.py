@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from txnlib.core.kafka.record_batch import TimestampType
@@ -23,7 +22,7 @@ from txnlib.core.text.coordinator_text import (
     reason_of_undecoded,
 )
 from txnlib.core.text.dump_chain import DumpChain
-from txnlib.core.text.dump_files import FileReader, HeaderKeys
+from txnlib.core.text.dump_files import FileReader
 from txnlib.core.text.dump_lines import (
     KEY,
     NOT_PRINTED,
@@ -165,6 +164,8 @@ class DumpReader(FileReader):
             self._skip_record(position, text)
         else:
             self._take_record(position, text, own, offset)
+        if chain is not None and text.partition(_HEADER_KEYS)[2][:1] not in (b"", b"]"):
+            self.note_header_keys(chain)
         return True
 
     def _skip_record(self, position: int, text: bytes) -> None:
@@ -185,9 +186,6 @@ class DumpReader(FileReader):
             self.unreadable(position, text, UnreadableReason.OUT_OF_CHAIN)
             return
         self.out.settle()
-        if _HEADER_KEYS in text and _NO_CONTENTS not in text:
-            number = self.yielded + len(self.out.values)
-            self.header_keys.append(HeaderKeys(self.lines.position, replace(chain), number))
 
     def _is_alike(self, position: int, record: RecordLine, chain: DumpChain) -> bool:
         """Whether a record may be of its batch, by type and time of its timestamp."""
@@ -375,8 +373,8 @@ def _may_begin(text: bytes) -> bool:
 
 
 def _is_open(text: bytes) -> bool:
-    """Whether a broken record line may end inside its header keys."""
-    return _HEADER_KEYS in text and not text.endswith(b"]")
+    """Whether the header keys of a broken record line may go on over the next lines. The first one may be `]`."""
+    return text.partition(_HEADER_KEYS)[2] not in (b"", b"]")
 
 
 def _reason_of(text: bytes, *, is_whole: bool) -> UnreadableReason:

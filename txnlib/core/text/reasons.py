@@ -35,8 +35,9 @@ class UnreadableReason(StrEnum):
     AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD"
     #: Contents whose end the printed sizes do not show. Any line behind may be a part of them, so none is read.
     SIZE_MISMATCH = "SIZE_MISMATCH: contents without a known end; print it again without --print-data-log"
-    #: The same behind header keys, of which no size is printed, as a line shows that continues the dump before them.
-    HEADER_KEYS = "HEADER_KEYS: some imitate lines of a dump, so that nothing behind them is read"
+    #: The same behind header keys, of which no size is printed: a line continues the dump before them, or another
+    #: partition follows.
+    HEADER_KEYS = "HEADER_KEYS: no size shows where they end, so that nothing behind them is read"
     #: A `Dumping` line behind such contents; length 0.
     FILE_NOT_READ = "FILE_NOT_READ: it may be a part of contents; print it into a text of its own"
     #: More zero bytes than a text can have. What follows is not read.
