@@ -98,11 +98,12 @@ def write_run(
     status: str = "DONE",
     cluster: str = "test",
     verdicts: Mapping[str, int] = MappingProxyType({"HANGING": 1}),
+    written: Mapping[str, int] = MappingProxyType({}),
     **settings: Any,
 ) -> str:
-    """The row of a run; its id."""
+    """The row of a run; its id. `written`: number of rows that it wrote to tables."""
     decided = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given", **settings)
-    counts = json.dumps({"verdicts": dict(verdicts), "transactions": dict(verdicts)})
+    counts = json.dumps({"verdicts": dict(verdicts), "transactions": dict(verdicts), "written": dict(written)})
     row = {
         "cluster": cluster, "as_of": at(as_of_ms), "started_at": at(NOW), "status": status,
         "settings": decided.model_dump_json(), "counts": counts,

@@ -137,10 +137,14 @@ class Tables(Rows):
     def _damaged(self, name: str, error: Exception) -> DamagedTableError:
         return DamagedTableError(f"{self.root}/{name}", str(error).partition("\n")[0][:_SHOWN])
 
-    def _not_there(self, name: str) -> MissingTableError:
+    def _not_there(self, name: str) -> MissingTableError | DamagedTableError:
         """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a
         log."""
         noted = [] if name == AUDIT_RUNS else runs(self)
+        # Of an earlier run, no audit can write the rows again.
+        newest_done = next((row for row in noted if row["status"] == DONE), {"counts": None})
+        if name in json.loads(newest_done["counts"] or "{}").get("written", ()):
+            return DamagedTableError(f"{self.root}/{name}", "a run wrote rows, and the table's log is lost")
         if not noted or any(row["status"] == DONE for row in noted):
             return MissingTableError(name, "audit")
         newest = max(noted, key=lambda row: row["started_at"])

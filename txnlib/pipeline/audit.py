@@ -40,7 +40,8 @@ def report_made(run: Run, entries: Sequence[Acknowledgement] = ()) -> Report:
 
 def close(run: Run, report: Report) -> None:
     """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and compacts small files."""
-    run.note("DONE", report.counts)
+    written = {name: each.rows for name, each in run.written.items() if each.rows}
+    run.note("DONE", {**report.counts, "written": written})
     create_views(run.tables.store)
     compact(run)
 
