@@ -151,10 +151,11 @@ class FileReader:
         if file is None:
             return False
         is_elsewhere = self.chain is not None and file.folder != self.chain.file.folder
-        if is_elsewhere and any(position < keys.reach for keys in self.header_keys):
+        hiding = next((keys for keys in self.header_keys if position < keys.reach), None)
+        if is_elsewhere and hiding is not None:
             # A part of the header keys would become records of another partition.
             self.lines.give_back([(position, text + b"\n")])
-            self.stop(position, text, UnreadableReason.HEADER_KEYS)
+            self._end_with(hiding)
         else:
             self.start_file(position, file)
         return True
@@ -199,12 +200,16 @@ class FileReader:
         found = next((keys for keys in reversed(kept) if is_next(keys.chain)), None)
         if found is None:
             return False
+        self._end_with(found)
+        return True
+
+    def _end_with(self, keys: HeaderKeys) -> None:
+        """Ends reading with the line of header keys: those behind it do not count."""
         self.out.ranges.clear()
         self.out.pending = None
-        del self.out.values[found.number - self.yielded :]
-        self.chain = found.chain
-        self.stop(found.end, b"", UnreadableReason.HEADER_KEYS)
-        return True
+        del self.out.values[keys.number - self.yielded :]
+        self.chain = keys.chain
+        self.stop(keys.end, b"", UnreadableReason.HEADER_KEYS)
 
     def stop(self, position: int, text: bytes, reason: UnreadableReason) -> None:
         """Ends reading: any further line may be a part of contents. Names the files that are not read."""
