@@ -10,7 +10,7 @@ from typing import Any
 import cramjam
 import pytest
 
-from tests.support.consoles import FILES, Record, as_json, as_line, console_text, metadata, tombstone
+from tests.support.consoles import FILES, Record, as_json, as_line, console_text, tombstone
 from tests.support.dumps import dumped, lines_in
 from tests.support.samples import START, sample
 from tests.support.segments import read_transaction_log, rows_of_file
@@ -245,7 +245,7 @@ def test_other_files_are_no_console_text(content: bytes, tmp_path: Path) -> None
 
 
 def test_segments_name_what_could_not_be_read() -> None:
-    text = as_line(Record("a")) + metadata("b").encode() + b"\n" + as_line(Record("c"))
+    text = as_line(Record("a")) + b", state=Ongoing, pendingState=None\n" + as_line(Record("c"))
 
     (found,) = rows("segments", text)
 

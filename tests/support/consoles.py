@@ -7,8 +7,8 @@ from pathlib import Path
 
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.text.console import read_console_text
-from txnlib.core.text.events import ConsoleEnd, ConsoleRecord, Printed, Unreadable
-from txnlib.core.text.lines import TextLines
+from txnlib.core.text.events import ConsoleEnd, ConsoleRecord, Printed, Unreadable, is_chatter
+from txnlib.core.text.lines import BYTE_ORDER_MARK, TextLines
 
 FILES = Path(__file__).parent / "console_files"
 TS = 1_710_120_000_000
@@ -69,17 +69,19 @@ def as_json(record: Record) -> bytes:
 
 
 def read(text: bytes, chunk: int = 1 << 20) -> list[Printed]:
-    """All that is read of a text, which must account for every byte of it, in order and without overlap."""
+    """All that is read of a text: in order, without overlap, and with nothing but chatter and white space between."""
     printed = list(read_console_text(TextLines(text[start : start + chunk] for start in range(0, len(text), chunk))))
     end = printed.pop()
     assert isinstance(end, ConsoleEnd)
-    position = 0
-    for value in printed:
-        assert not isinstance(value, ConsoleEnd)
-        assert value.position == position
-        assert value.length > 0
-        position += value.length
-    assert position == end.position == len(text)
+    position = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
+    for value in (*printed, end):
+        assert value.position >= position
+        gap = text[position : value.position]
+        assert all(not line.strip() or is_chatter(line) for line in gap.splitlines(keepends=True))
+        if not isinstance(value, ConsoleEnd):
+            assert value.length > 0
+            position = value.position + value.length
+    assert end.position == len(text)
     return [*printed, end]
 
 
@@ -98,4 +100,4 @@ def records(printed: Iterable[Printed]) -> list[Record]:
 
 def unreadable(printed: Iterable[Printed]) -> list[tuple[str, int, int]]:
     """(reason, position, length) of every stretch."""
-    return [(value.reason, value.position, value.length) for value in printed if isinstance(value, Unreadable)]
+    return [(value.reason.name, value.position, value.length) for value in printed if isinstance(value, Unreadable)]

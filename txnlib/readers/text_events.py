@@ -54,8 +54,8 @@ def looks_like_dump(head: bytes) -> bool:
 def find_console_record(head: bytes) -> int | None:
     """The position of the first record in the beginning of a file; None if it is no console consumer text.
 
-    A record of an id with line feeds counts, although it is ambiguous. Tombstones count only if all other text is
-    chatter, because `::NULL` occurs in other texts, too.
+    A record that is ambiguous counts. Tombstones count only if all other text is chatter, because `::NULL` occurs in
+    other texts, too.
     """
     if head.startswith(b"\0"):
         return None
@@ -66,14 +66,18 @@ def find_console_record(head: bytes) -> int | None:
                 return printed.position
             first_tombstone = printed.position if first_tombstone is None else first_tombstone
         elif type(printed) is Unreadable and printed.reason is not UnreadableReason.CUT_LINE:
-            if (
-                printed.reason is UnreadableReason.AMBIGUOUS_RECORD
-                and head.find(ECHO_LABEL, printed.position, printed.end) >= 0
-            ):
-                return printed.position
-            first_tombstone = None
-            break
+            labels = re.finditer(re.escape(ECHO_LABEL), head[: printed.end])
+            return min((_begin_of_record(head, label.start()) for label in labels), default=None)
     return first_tombstone
+
+
+def _begin_of_record(head: bytes, label: int) -> int:
+    """Where a record begins, by the label between the two copies of its id, which may have several lines."""
+    echo = label + len(ECHO_LABEL)
+    first_line = head[echo:].partition(b"\n")[0]
+    begin = (b"\n" + head).find(b"\n" + first_line + b"\n", 0, label + 1)
+    is_echoed = begin >= 0 and head.startswith(head[begin:label], echo)
+    return begin if is_echoed else head.rfind(b"\n", 0, label) + 1
 
 
 def partition_in_name(path: str) -> int | None:

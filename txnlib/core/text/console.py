@@ -1,8 +1,8 @@
 """Output of `kafka-console-consumer.sh --topic __transaction_state --formatter …`, of any version.
 
-Rule 1: a file has one form, lines or JSON, as one run of one tool prints it. An id may contain a perfect record of the
-other form. Only white space and chatter can be between JSON objects, so if there are record lines, the form is lines.
-Rule 2: text never raises, and every byte is accounted for.
+A text has one form, as one run of one tool prints it: JSON objects, or one record per line. Text never raises.
+JSON escapes ids. Nothing in a line is escaped, so that an id with line feeds may imitate records: near a piece of a
+record, no line is believed (docs/decisions/0014).
 Kafka: `TransactionLogMessageFormatter` of `kafka.coordinator.transaction.TransactionLog` and of
 `org.apache.kafka.tools.consumer`, `TransactionMetadata.toString`; docs/rules/formats.md#records-of-a-console-consumer.
 """
@@ -13,12 +13,11 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from json import JSONDecodeError, JSONDecoder
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from txnlib.core.kafka.transaction_log import KEY, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import KEY
 from txnlib.core.text.coordinator_text import read_json_value, read_printed_value
 from txnlib.core.text.events import (
-    Chatter,
     ConsoleEnd,
     ConsoleRecord,
     DumpTail,
@@ -29,105 +28,73 @@ from txnlib.core.text.events import (
     is_chatter,
     sample_of,
 )
-from txnlib.core.text.lines import BYTE_ORDER_MARK, LONGEST_LINE, LongLine, TextLines
+from txnlib.core.text.lines import LONGEST_LINE, LongLine, TextLines
 from txnlib.core.text.reasons import UnreadableReason
 
 #: Number of bytes that decide the form of a text.
 _HEAD_BYTES: Final = 1 << 20
-_LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL\r?(?:\n|\Z)")
+
+
+class Piece(NamedTuple):
+    """A part of the text and what it reads as; None for a message of a tool or logger."""
+
+    position: int
+    length: int
+    text: bytes
+    read: TransactionLogText | UnreadableReason | None
 
 
 def read_console_text(text: TextLines) -> Iterator[Printed]:
-    """The events, in order. Positions are in the text without what each line carries; lengths add up to its size."""
-    if text.position:
-        yield Chatter(0, len(BYTE_ORDER_MARK))
+    """The records and unreadable ranges, in order. Adjacent ranges of one reason are one."""
     head = text.head(_HEAD_BYTES)
     if text.form is not None:
         head = b"".join(line for _position, line in TextLines((head,)))
         if text.form.says:
             yield Unreadable(text.position, 0, UnreadableReason.LINE_FORM, text.form.says)
-    yield from (read_json_form if _is_json(head) else read_text_form)(text)
+    is_ended_early, tail, end, last = False, DumpTail.CLEAN, 0, None
+    for position, length, content, read in (read_objects if _is_json(head) else read_lines)(text):
+        end = position + length
+        if read is None or not length:
+            is_ended_early |= ends_consumer(content)
+            continue
+        tail = DumpTail.TORN if read is UnreadableReason.CUT_LINE else DumpTail.CLEAN
+        if last is not None and last.reason is read and last.end == position:
+            last = last._replace(length=last.length + length)
+            continue
+        if last is not None:
+            yield last
+        last = None
+        if isinstance(read, TransactionLogText):
+            yield ConsoleRecord(position, length, *read)
+        else:
+            last = Unreadable(position, length, read, sample_of(content))
+    if last is not None:
+        yield last
+    yield ConsoleEnd(max(end, text.position), DumpTail.CORRUPT if is_ended_early else tail)
 
 
 def _is_json(head: bytes) -> bool:
-    """Whether the JSON objects in a text are records, not ids that imitate them."""
+    """Whether the JSON objects in a text are records, not ids that imitate them: no line form is between them."""
     if not OBJECT_START.search(head):
         return False
     has_records = False
-    for printed in read_json_form(TextLines((head,))):
-        if type(printed) is ConsoleRecord:
-            has_records = True
-        elif not isinstance(printed, ConsoleEnd) and _LINE_FORM.search(
-            head, printed.position, printed.position + printed.length
-        ):
-            is_object = OBJECT_START.match(head, printed.position) is not None
-            if not (is_object and type(printed) is Unreadable and printed.reason is UnreadableReason.CUT_LINE):
-                return False
+    for _position, _length, content, read in read_objects(TextLines((head,))):
+        has_records |= isinstance(read, TransactionLogText)
+        is_cut_object = read is UnreadableReason.CUT_LINE and OBJECT_START.match(content) is not None
+        if not isinstance(read, TransactionLogText) and not is_cut_object and _LINE_FORM.search(content):
+            return False
     return has_records or not _LINE_FORM.search(head)
 
 
-class ConsoleOutput:
-    """Events that were read but not yielded yet. Adjacent ranges of one kind are merged."""
-
-    def __init__(self, position: int) -> None:
-        self.values: list[Printed] = []
-        self._last: Chatter | Unreadable | None = None
-        #: The position after them.
-        self.end = position
-        self.is_torn = self.is_ended_early = False
-
-    @property
-    def last_reason(self) -> UnreadableReason | None:
-        """The reason if the text so far ends with an unreadable range, else None."""
-        return self._last.reason if type(self._last) is Unreadable else None
-
-    def record(self, length: int, transactional_id: str, entry: TransactionLogEntry | None) -> None:
-        self._settle()
-        self.values.append(ConsoleRecord(self.end, length, transactional_id, entry))
-        self.end += length
-        self.is_torn = False
-
-    def chatter(self, text: bytes) -> None:
-        if not text:
-            return
-        self.is_ended_early |= ends_consumer(text)
-        if type(self._last) is not Chatter:
-            self._settle()
-            self._last = Chatter(self.end, 0)
-        self._last = self._last._replace(length=self._last.length + len(text))
-        self.end += len(text)
-
-    def unreadable(self, text: bytes, reason: UnreadableReason) -> None:
-        head, size = (text.head, text.size) if type(text) is LongLine else (text, len(text))
-        if not size:
-            return
-        if type(self._last) is not Unreadable or self._last.reason is not reason:
-            self._settle()
-            self._last = Unreadable(self.end, 0, reason, sample_of(head))
-        self._last = self._last._replace(length=self._last.length + size)
-        self.end += size
-        self.is_torn = reason is UnreadableReason.CUT_LINE
-
-    def finish(self) -> None:
-        """Adds all remaining events, and the end of the text."""
-        self._settle()
-        tail = DumpTail.TORN if self.is_torn else DumpTail.CLEAN
-        self.values.append(ConsoleEnd(self.end, DumpTail.CORRUPT if self.is_ended_early else tail))
-
-    def _settle(self) -> None:
-        if self._last is not None:
-            self.values.append(self._last)
-            self._last = None
+# ---- Lines: up to 3.8, and 3.9 with the old formatter
 
 
-# ---- Lines
-
-
-#: The text between the two copies of the id.
+#: The text between the two copies of the id, and behind the second one.
 ECHO_LABEL: Final = b"::TransactionMetadata(transactionalId="
-NULL: Final = b"::NULL"
-_UNKNOWN_KEY: Final = re.compile(rb"unknown::version=-?\d{1,5}")
 _REST: Final = b", producerId="
+_NULL: Final = b"::NULL"
+_LINE_FORM: Final = re.compile(rb"::TransactionMetadata\(transactionalId=|::NULL\s*(?:\n|\Z)")
+_UNKNOWN_KEY: Final = re.compile(rb"unknown::version=-?\d{1,5}")
 #: Scala 2.13 prints `HashSet(a, b)`, 2.12 and 2.11 `Set(a, b)`. A record is never pending.
 _FIELDS: Final = re.compile(
     rb", producerId=(?P<producer_id>-?\d{1,19}), producerEpoch=(?P<producer_epoch>-?\d{1,19}), "
@@ -139,62 +106,76 @@ _FIELDS: Final = re.compile(
 #: Pieces of records, also of the JSON form: two texts may have been concatenated.
 _PIECE: Final = re.compile(
     rb'"transactionalId"|TransactionMetadata\(|transactionalId=|::NULL'
-    rb"|, (producerId|producerEpoch|txn[A-Z]\w+|state|pendingState|topicPartitions)="
+    rb"|, (producerEpoch|txn[A-Z]\w+|state|pendingState|topicPartitions)="
 )
-#: Reasons of text that is no record, but ends where a record ends.
+#: What text reads as that is no record, but ends where a record ends.
 _ENDED: Final = frozenset(
-    {UnreadableReason.UNKNOWN_KEY_VERSION, UnreadableReason.AMBIGUOUS_RECORD, UnreadableReason.UNDECODABLE_RECORD}
+    {None, UnreadableReason.UNKNOWN_KEY_VERSION, UnreadableReason.AMBIGUOUS_RECORD, UnreadableReason.UNDECODABLE_RECORD}
 )
-#: Lines without any text, of which there may be millions.
-_EMPTY_LINES: Final = re.compile(rb"\n{1,4096}")
-#: Number of bytes after a label by which the line that they repeat is looked up.
-_LOOKED_UP: Final = 64
-#: Maximum number of labels to try as that of a record that the end of the text truncates.
-_CUT_LABELS: Final = 64
-#: Maximum size of a printed id: 32 767 bytes on disk, and twice that if each is a line feed whose line end was
-#: converted.
-_LONGEST_ID: Final = 2 * 32_767
-#: Size of the text to keep: an id is printed twice.
-_WINDOW: Final = 2 * _LONGEST_ID + 64
+#: Far above two copies of the longest id, 32,767 bytes each, of which an invalid one is printed as three.
+_WINDOW: Final = 1 << 18
 
 
-def read_text_form(text: TextLines) -> Iterator[Printed]:
-    """The events of a text with one record per line, in order: up to 3.8, and 3.9 with the old formatter.
+def read_lines(text: TextLines) -> Iterator[Piece]:
+    """The lines, each read by itself.
 
-    A record is `<id>::TransactionMetadata(transactionalId=<id>, producerId=…)` or `<id>::NULL`. Nothing in the id is
-    escaped, so it may contain line feeds and imitated records.
-    Rule 1: One line is read as one record. Lines that together read as a record of an id with line feeds are ambiguous,
-    whatever each of them reads as (docs/decisions/0014).
-    Rule 2: A tombstone prints its id only once. After text that is no complete record, it may be the end of an id with
-    line feeds, and is ambiguous.
-    Memory is bounded by two copies of the longest id, a line, and all ids with line feeds. Never raises.
+    An id with line feeds is printed twice over several lines, and any of these may imitate a record. But one of them
+    has a piece of a record without being one: the line of the label, or the first line if it makes that a record.
+    Lines near such a piece are not believed. A tombstone prints its id once, so that it may be the end of a longer one
+    unless it follows what ends like a record.
     """
-    reader = _LineReader(text.position)
-    for _position, line in text:
-        reader.add(line)
-        if reader.out.values:
-            yield from reader.out.values
-            reader.out.values.clear()
-    reader.finish()
-    yield from reader.out.values
+    #: Lines of which is not known yet whether such a piece is behind them, with the size of the text up to each.
+    held: deque[tuple[int, Piece]] = deque()
+    #: That of the newest such piece.
+    broken_at: int | None = None
+    size, end, is_behind_record = 0, text.position, True
+    while True:
+        text.skip_empty()
+        found = text.next()
+        if found is None:
+            break
+        position, line = found
+        size += len(line)
+        while held and size - held[0][0] > _WINDOW:
+            yield _judged(*held.popleft(), broken_at)
+        read = _read_line(line)
+        if read is None and not line.strip():
+            continue
+        is_cut = read is UnreadableReason.CUT_LINE
+        if read is UnreadableReason.AMBIGUOUS_RECORD or (is_cut and not _may_begin_record(line)):
+            broken_at = size
+        if isinstance(read, TransactionLogText) and read.entry is None and not (is_behind_record and position == end):
+            read = UnreadableReason.AMBIGUOUS_RECORD
+        content, end = line.head if type(line) is LongLine else line, text.position
+        held.append((size, Piece(position, end - position, content, read)))
+        is_behind_record = isinstance(read, TransactionLogText) or read in _ENDED
+    yield from (_judged(*each, broken_at) for each in held)
+
+
+def _judged(size: int, piece: Piece, broken_at: int | None) -> Piece:
+    """The piece up to this size of the text; ambiguous near a piece of a record."""
+    is_near = broken_at is not None and size - broken_at <= _WINDOW
+    if not is_near or piece.read is None or piece.read is UnreadableReason.CUT_LINE:
+        return piece
+    return piece._replace(read=UnreadableReason.AMBIGUOUS_RECORD)
 
 
 def _read_line(line: bytes) -> TransactionLogText | UnreadableReason | None:
     """What a line reads as by itself; None for white space and chatter."""
+    if type(line) is LongLine:
+        return UnreadableReason.LINE_TOO_LONG
     if not line.endswith(b"\n"):
         return UnreadableReason.CUT_LINE
     body = line.rstrip()
-    start_of_rest = body.rfind(_REST)
-    is_null = body.endswith(NULL)
-    if start_of_rest >= 0 and not is_null:
-        # Two copies of the id and a label: the length alone determines where each copy is.
-        id_size, odd = divmod(start_of_rest - len(ECHO_LABEL), 2)
-        raw_id = body[: max(id_size, 0)]
-        if not odd and raw_id and body.startswith(raw_id + ECHO_LABEL + raw_id + _REST):
-            return _read_record(raw_id, body[start_of_rest:])
-    if is_null:
-        return _read_tombstone(body[: -len(NULL)])
-    if not line.strip() or is_chatter(line):
+    raw_id, label, rest = body.partition(ECHO_LABEL)
+    if raw_id and rest.startswith(raw_id + _REST) and ECHO_LABEL not in rest:
+        return _read_record(raw_id, rest[len(raw_id) :])
+    if label or _REST in body:
+        return UnreadableReason.AMBIGUOUS_RECORD
+    if body.endswith(_NULL):
+        transactional_id = _decode(body.removesuffix(_NULL))
+        return TransactionLogText(transactional_id, None) if transactional_id else UnreadableReason.UNDECODABLE_RECORD
+    if not body or is_chatter(line):
         return None
     if _UNKNOWN_KEY.fullmatch(body):
         return UnreadableReason.UNKNOWN_KEY_VERSION
@@ -204,22 +185,19 @@ def _read_line(line: bytes) -> TransactionLogText | UnreadableReason | None:
 def _read_record(raw_id: bytes, fields: bytes) -> TransactionLogText | UnreadableReason:
     """The record of an id that is printed twice."""
     match, transactional_id = _FIELDS.fullmatch(fields), _decode(raw_id)
-    entry = (
-        None if match is None or transactional_id is None else read_printed_value(transactional_id, match.groupdict())
-    )
-    if transactional_id is None or entry is None:
+    if match is None or transactional_id is None:
         return UnreadableReason.UNDECODABLE_RECORD
-    return TransactionLogText(transactional_id, entry)
+    entry = read_printed_value(transactional_id, match.groupdict())
+    return UnreadableReason.UNDECODABLE_RECORD if entry is None else TransactionLogText(transactional_id, entry)
 
 
-def _read_tombstone(raw_id: bytes) -> TransactionLogText | UnreadableReason:
-    transactional_id = _decode(raw_id)
-    if not transactional_id:
-        return UnreadableReason.UNDECODABLE_RECORD
-    # If a record before it lost its line feed, that record's text would be the beginning of this id.
-    if is_chatter(raw_id) or ECHO_LABEL in raw_id:
-        return UnreadableReason.AMBIGUOUS_RECORD
-    return TransactionLogText(transactional_id, None)
+def _may_begin_record(line: bytes) -> bool:
+    """Whether a line without its end may be the beginning of a record of an id without line feeds."""
+    raw_id, label, rest = line.partition(ECHO_LABEL)
+    if not label:
+        return _REST not in line
+    begin = raw_id + _REST
+    return (begin.startswith(rest) or rest.startswith(begin)) and ECHO_LABEL not in rest
 
 
 def _decode(raw_id: bytes) -> str | None:
@@ -230,126 +208,7 @@ def _decode(raw_id: bytes) -> str | None:
         return None
 
 
-class _LineReader:
-    """Reads a line once all text is known that a record beginning with this line may have. Until then, the line is
-    kept."""
-
-    def __init__(self, position: int) -> None:
-        self.out = ConsoleOutput(position)
-        #: The text kept, from `out.end` on.
-        self._text = bytearray()
-        #: The labels in the text kept: (position, beginning of the text after it); and beginning -> positions.
-        self._labels: deque[tuple[int, bytes]] = deque()
-        self._echoes: dict[bytes, deque[int]] = {}
-        #: Beginning of an id with line feeds -> all such ids that were printed twice.
-        self._long_ids: dict[bytes, set[bytes]] = {}
-        #: Position in the text where the last record of an id with line feeds ends.
-        self._ambiguous_until = 0
-        self._is_boundary = True
-
-    def add(self, line: bytes) -> None:
-        """Takes the next line of the text."""
-        if type(line) is LongLine:
-            self._read(len(self._text))
-            self.out.unreadable(line, UnreadableReason.LINE_TOO_LONG)
-            self._is_boundary = False
-            return
-        size, held = len(line), len(self._text)
-        self._text += line
-        # Further labels of a long line are followed by more than an id.
-        label = line.find(ECHO_LABEL, size - _WINDOW if size > _WINDOW else 0)
-        while label >= 0:
-            after = label + len(ECHO_LABEL)
-            beginning, position = line[after : after + _LOOKED_UP], self.out.end + held + label
-            self._labels.append((position, beginning))
-            self._echoes.setdefault(beginning, deque()).append(position)
-            label = line.find(ECHO_LABEL, after)
-        if held + size > _WINDOW:
-            self._read(held + size - _WINDOW)
-
-    def finish(self) -> None:
-        """Reads the text kept, at the end of the text."""
-        self._read(self._find_cut_record())
-        self.out.unreadable(bytes(self._text), UnreadableReason.CUT_LINE)
-        self.out.finish()
-
-    def _read(self, size: int) -> None:
-        """Reads the lines that start in the first `size` bytes of the text kept."""
-        end = self.out.end + size
-        while (start := self.out.end) < end:
-            empty = _EMPTY_LINES.match(self._text)
-            if (
-                empty is not None
-                and start >= self._ambiguous_until
-                and b"\n" not in self._echoes
-                and b"\n" not in self._long_ids
-            ):
-                self.out.chatter(empty[0])
-                self._is_boundary = False
-            else:
-                line = bytes(self._text[: self._text.find(b"\n") + 1 or len(self._text)])
-                self._note_long_id(line)
-                self._report(line)
-            del self._text[: self.out.end - start]
-            while self._labels and self._labels[0][0] < self.out.end:
-                _label, beginning = self._labels.popleft()
-                self._echoes[beginning].popleft()
-                if not self._echoes[beginning]:
-                    del self._echoes[beginning]
-
-    def _report(self, line: bytes) -> None:
-        is_ambiguous = self.out.end < self._ambiguous_until
-        read = UnreadableReason.AMBIGUOUS_RECORD if is_ambiguous else _read_line(line)
-        if isinstance(read, TransactionLogText) and read.entry is None and not self._is_boundary:
-            # Whatever it is, it ends here.
-            read = UnreadableReason.AMBIGUOUS_RECORD
-        if isinstance(read, TransactionLogText):
-            self.out.record(len(line), *read)
-            self._is_boundary = True
-        elif read is None:
-            self.out.chatter(line)
-            self._is_boundary = bool(line.strip())
-        else:
-            self.out.unreadable(line, read)
-            self._is_boundary = read in _ENDED
-
-    def _note_long_id(self, line: bytes) -> None:
-        """Notes where a record ends whose id begins with this line and has more lines. Only the second copy of the id
-        shows it."""
-        text, beginning = self._text, line[:_LOOKED_UP]
-        for label in self._echoes.get(beginning, ()):
-            size = label - self.out.end
-            echo = size + len(ECHO_LABEL)
-            if size > _LONGEST_ID:
-                break
-            if len(line) <= size and text.startswith(_REST, echo + size) and text.startswith(text[:size], echo):
-                self._long_ids.setdefault(beginning, set()).add(bytes(text[:size]))
-                self._note_end(echo + size)
-        for raw_id in self._long_ids.get(beginning, ()):
-            if text.startswith((raw_id + NULL + b"\n", raw_id + NULL + b"\r\n")):
-                self._note_end(len(raw_id))
-
-    def _note_end(self, index: int) -> None:
-        """Notes that a record ends with the line at this index of the text kept."""
-        end = self._text.find(b"\n", index) + 1 or len(self._text)
-        self._ambiguous_until = max(self._ambiguous_until, self.out.end + end)
-
-    def _find_cut_record(self) -> int:
-        """Where a record begins whose second copy of an id with line feeds is cut off, as far as complete lines
-        show."""
-        text = self._text
-        starts = [len(text)]
-        for position, _beginning in list(self._labels)[-_CUT_LABELS:]:
-            label = position - self.out.end
-            echo = text[label + len(ECHO_LABEL) : text.rfind(b"\n") + 1]
-            if echo and text.startswith(echo, 0, label):
-                return 0
-            if echo and (before := text.find(b"\n" + echo, 0, label)) >= 0:
-                starts.append(before + 1)
-        return min(starts)
-
-
-# ---- JSON objects
+# ---- JSON objects: 3.9 with the new formatter, and every version from 4.0 on
 
 
 #: Accepts the white space that `jq` prints.
@@ -362,70 +221,69 @@ _JSON_PIECE: Final = re.compile(
 _JSON: Final = JSONDecoder()
 
 
-def read_json_form(text: TextLines) -> Iterator[Printed]:
-    """The events of a text of JSON objects, in order: 3.9 with the new formatter, and every version from 4.0 on.
+def read_objects(text: TextLines) -> Iterator[Piece]:
+    """The objects, and the lines between them. Positions are in the text without what each line carries.
 
-    Memory is bounded by one object, the text after it, and a chunk. Never raises.
+    Memory is bounded by one object, the text after it, and a chunk.
     """
-    out = ConsoleOutput(text.position)
-    buffer = bytearray()
-    searched = 0
+    buffer, position, searched, is_long = bytearray(), text.position, 0, False
     for chunk in text.chunks() if text.form is None else (line for _position, line in text):
         buffer += chunk
         while start := OBJECT_START.search(buffer, searched):
-            _read_element(out, bytes(buffer[: start.start()]), UnreadableReason.BROKEN_LINE)
-            del buffer[: start.start()]
+            element = bytes(buffer[: start.start()])
+            if is_long:
+                yield Piece(position, len(element), element, UnreadableReason.LINE_TOO_LONG)
+            else:
+                yield from _read_element(position, element, UnreadableReason.BROKEN_LINE)
+            del buffer[: len(element)]
             # The beginning of this object is not that of the next.
-            searched = 1
+            position, searched, is_long = position + len(element), 1, False
         searched = max(1 if OBJECT_START.match(buffer) else 0, len(buffer) - _LONGEST_START)
         if len(buffer) > LONGEST_LINE:
-            end = buffer.rfind(b"\n") + 1 or len(buffer) - _LONGEST_START
-            _read_element(out, bytes(buffer[:end]), UnreadableReason.LINE_TOO_LONG)
-            del buffer[:end]
-            searched = 0
-        yield from out.values
-        out.values.clear()
-    _read_element(out, bytes(buffer), UnreadableReason.CUT_LINE)
-    out.finish()
-    yield from out.values
-
-
-def _read_element(out: ConsoleOutput, element: bytes, unfinished: UnreadableReason) -> None:
-    """Reads an object and the text after it, up to the next object. `unfinished`: why an object or a line may have no
-    end."""
-    if not OBJECT_START.match(element):
-        _read_gap(out, element, unfinished)
-        return
-    text = element.decode("utf-8", "surrogateescape")
-    try:
-        printed, end = _JSON.raw_decode(text)
-    except (JSONDecodeError, RecursionError, ValueError):
-        out.unreadable(element, unfinished)
-        return
-    length = len(text[:end].encode("utf-8", "surrogateescape"))
-    read = UnreadableReason.UNDECODABLE_RECORD if _decode(element[:length]) is None else _read_object(printed)
-    if isinstance(read, TransactionLogText):
-        out.record(length, *read)
+            element = bytes(buffer[: buffer.rfind(b"\n") + 1 or len(buffer) - _LONGEST_START])
+            yield from _read_element(position, element, UnreadableReason.LINE_TOO_LONG)
+            del buffer[: len(element)]
+            position, searched, is_long = position + len(element), 0, True
+    if is_long:
+        yield Piece(position, len(buffer), bytes(buffer), UnreadableReason.LINE_TOO_LONG)
     else:
-        out.unreadable(element[:length], read)
-    _read_gap(out, element[length:], unfinished)
+        yield from _read_element(position, bytes(buffer), UnreadableReason.CUT_LINE)
 
 
-def _read_gap(out: ConsoleOutput, text: bytes, unfinished: UnreadableReason) -> None:
-    if out.last_reason is UnreadableReason.LINE_TOO_LONG:
-        # The rest of it.
-        out.unreadable(text, UnreadableReason.LINE_TOO_LONG)
-        return
-    for line in text.splitlines(keepends=True):
-        if not line.strip() or (is_chatter(line) and line.endswith(b"\n")):
-            out.chatter(line)
-        elif unfinished is UnreadableReason.LINE_TOO_LONG and not line.endswith(b"\n"):
-            out.unreadable(line, unfinished)
-        elif _JSON_PIECE.search(line):
-            out.unreadable(line, UnreadableReason.BROKEN_LINE)
-        else:
-            is_cut = unfinished is UnreadableReason.CUT_LINE and not line.endswith(b"\n")
-            out.unreadable(line, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.NOT_DUMP_TEXT)
+def _read_element(position: int, element: bytes, unfinished: UnreadableReason) -> Iterator[Piece]:
+    """Reads an object and the lines after it, up to the next object.
+
+    `unfinished`: why an object or a line may have no end.
+    """
+    size = 0
+    if OBJECT_START.match(element):
+        text = element.decode("utf-8", "surrogateescape")
+        try:
+            printed, end = _JSON.raw_decode(text)
+        except (JSONDecodeError, RecursionError, ValueError):
+            yield Piece(position, len(element), element, unfinished)
+            return
+        content = text[:end].encode("utf-8", "surrogateescape")
+        is_text = _decode(content) is not None
+        read = _read_object(printed) if is_text else UnreadableReason.UNDECODABLE_RECORD
+        size = len(content)
+        yield Piece(position, size, content, read)
+    for line in element[size:].splitlines(keepends=True):
+        yield Piece(position + size, len(line), line, _read_gap(line, unfinished))
+        size += len(line)
+
+
+def _read_gap(line: bytes, unfinished: UnreadableReason) -> UnreadableReason | None:
+    """What a line that is no object reads as."""
+    is_whole = line.endswith(b"\n")
+    if not line.strip() or (is_whole and is_chatter(line)):
+        return None
+    if unfinished is UnreadableReason.LINE_TOO_LONG and not is_whole:
+        return unfinished
+    if _JSON_PIECE.search(line):
+        return UnreadableReason.BROKEN_LINE
+    is_cut = unfinished is UnreadableReason.CUT_LINE and not is_whole
+    return UnreadableReason.CUT_LINE if is_cut else UnreadableReason.NOT_DUMP_TEXT
 
 
 def _read_object(printed: dict[str, Any]) -> TransactionLogText | UnreadableReason:

@@ -89,7 +89,7 @@ class FileEnd(NamedTuple):
 Dumped = FileStart | FileEnd | DumpedBatch | DumpedRecord | DumpedSnapshotEntry | Unreadable
 
 
-# ---- Events of console text: every byte belongs to a record, to chatter, or to an unreadable range
+# ---- Events of console text: only white space and messages of the tool, its shell or its loggers have none
 
 
 class ConsoleRecord(NamedTuple):
@@ -101,13 +101,6 @@ class ConsoleRecord(NamedTuple):
     entry: TransactionLogEntry | None
 
 
-class Chatter(NamedTuple):
-    """White space, and messages of the tool, its shell or its loggers."""
-
-    position: int
-    length: int
-
-
 class ConsoleEnd(NamedTuple):
     """The end of the text. CORRUPT: the consumer ended with an exception; TORN: the text ends inside a record."""
 
@@ -115,7 +108,7 @@ class ConsoleEnd(NamedTuple):
     tail: DumpTail
 
 
-Printed = ConsoleRecord | Chatter | Unreadable | ConsoleEnd
+Printed = ConsoleRecord | Unreadable | ConsoleEnd
 
 
 # ---- Messages of the dump tool

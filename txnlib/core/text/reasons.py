@@ -31,8 +31,8 @@ class UnreadableReason(StrEnum):
     UNKNOWN_VALUE_VERSION = "UNKNOWN_VALUE_VERSION"
     #: A coordinator record that the tool or this reader could not decode.
     UNDECODABLE_RECORD = "UNDECODABLE_RECORD"
-    #: Text of a console consumer near an id with line feeds, which may imitate records.
-    AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD"
+    #: Lines of a console consumer near a piece of a record. They may be of an id with line feeds that imitates records.
+    AMBIGUOUS_RECORD = "AMBIGUOUS_RECORD: near a piece of a record; print it again as JSON, by Kafka 3.9 or later"
     #: Contents whose end the printed sizes do not show. Any line behind may be a part of them, so none is read.
     SIZE_MISMATCH = "SIZE_MISMATCH: contents without a known end; print it again without --print-data-log"
     #: The same behind header keys, of which no size is printed: a line continues the dump before them, or another
