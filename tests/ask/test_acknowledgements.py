@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -63,9 +64,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run(root: Path) -> StoredRun:
     return open_run(open_tables(str(root)))
+
+
+@pytest.fixture(scope="module")
+def counts(run: StoredRun) -> Mapping[str, int]:
+    return report_of(run).counts
 
 
 @pytest.fixture
@@ -100,8 +106,7 @@ ALL = entry('topic = "t"')
         (entry('finding = "MARKER_MISSING"'), "hanging", True),
     ],
 )
-def test_only_what_is_not_acknowledged_makes_an_audit_fail(run, known, text, conditions, fails):
-    counts = report_of(run).counts
+def test_only_what_is_not_acknowledged_makes_an_audit_fail(counts, known, text, conditions, fails):
     assert bool(matches(parse_fail_on(conditions), known(text).remaining(counts))) is fails
 
 
