@@ -50,14 +50,22 @@ case "${1:-}" in
     ;;
 esac
 
-# Two processes, one core each: what needs Spark or holds on both engines, on Spark; mypy and all other tests.
-on_spark="$(mktemp)"
-"$VENV/bin/pytest" --engine spark "$@" >"$on_spark" 2>&1 &
-trap 'kill "$!" 2>/dev/null || true; rm -f "$on_spark"' EXIT
+# Two processes, one core each: what needs Spark or holds on both engines, then what is not about an engine; and mypy, then
+# all other tests.
+without_engine=(tests/ask tests/core tests/deploy tests/page tests/scripts tests/wire_capture)
+run_beside() {
+  local code=0
+  "$VENV/bin/pytest" --engine spark "$@" || code=$?
+  "$VENV/bin/pytest" "$@" "${without_engine[@]}" || code=$?
+  return "$code"
+}
+beside="$(mktemp)"
+run_beside "$@" >"$beside" 2>&1 &
+trap 'kill "$!" 2>/dev/null || true; rm -f "$beside"' EXIT
 step mypy
 printf '== pytest\n' >&2
-"$VENV/bin/pytest" "$@" && code=0 || code=$?
+"$VENV/bin/pytest" "$@" "${without_engine[@]/#/--ignore=}" && code=0 || code=$?
 wait "$!" || code=$?
-printf '== pytest on Spark\n' >&2
-cat "$on_spark"
+printf '== pytest on Spark, and without an engine\n' >&2
+cat "$beside"
 exit "$code"

@@ -37,9 +37,8 @@ def with_instants(capture: Path, instants: dict[str, int] | None) -> Path:
     return capture
 
 
-def made(capture: Path, *options: str) -> dict[str, Any]:
-    """The tables of an audit, as text, without the columns that name the run."""
-    tables = audited_anew([capture], *options)
+def text_of(tables: AuditTables) -> dict[str, Any]:
+    """The rows of tables, without the columns that name the run."""
     return {name: [{k: v for k, v in row.items() if k != "run_id"} for row in tables.rows(name)] for name in TABLES}
 
 
@@ -47,34 +46,27 @@ def judged(tables: AuditTables) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in JUDGED) for row in tables.rows("open_transactions")]
 
 
-def test_it_counts_as_a_note_of_all_copies(capture: Path) -> None:
-    noted = made(with_instants(capture, {"default": NOON + END}))
-    assert [row["verdict"] for row in noted["open_transactions"]] == ["HANGING"]
-    assert made(with_instants(capture, None), "--captured-at", str(NOON + END)) == noted
+def test_it_counts_as_a_note_of_all_copies_and_such_a_note_wins(capture: Path) -> None:
+    given = text_of(audited_anew([with_instants(capture, None)], "--captured-at", str(NOON + END)))
+    assert [row["verdict"] for row in given["open_transactions"]] == ["HANGING"]
+    noted = with_instants(capture, {"default": NOON + END})
+    assert text_of(audited_anew([noted], "--captured-at", str(NOON + END - HOUR))) == given
 
 
-def test_copies_have_no_instant_without_it(capture: Path) -> None:
-    assumed = made(with_instants(capture, None))
-    assert [row["verdict"] for row in assumed["open_transactions"]] != ["HANGING"]
-    assert {row["captured_at"] for row in assumed["coverage"]} == {None}
+def test_it_does_not_make_copies_older_than_what_they_contain(capture: Path) -> None:
+    """Without it, copies have no instant."""
+    at_end = ("--as-of", str(NOON + END))
+    without = audited_anew([with_instants(capture, None)], *at_end)
+    assert [row["verdict"] for row in without.rows("open_transactions")] != ["HANGING"]
+    assert {row["captured_at"] for row in without.rows("coverage")} == {None}
+    assert judged(audited_anew([capture], "--captured-at", str(NOON), *at_end)) == judged(without)
 
 
 def test_a_note_of_a_copy_wins(capture: Path) -> None:
     noted = {"1/orders-0": NOON + END - MINUTE}
-    rows = made(with_instants(capture, noted), "--captured-at", str(NOON + END))["coverage"]
+    rows = audited_anew([with_instants(capture, noted)], "--captured-at", str(NOON + END)).rows("coverage")
     found = {row["topic"]: int(row["captured_at"].timestamp() * 1000) - NOON for row in rows}
     assert found == {"orders": END - MINUTE, "__transaction_state": END}
-
-
-def test_a_note_of_all_copies_wins(capture: Path) -> None:
-    noted = with_instants(capture, {"default": NOON + END})
-    assert made(noted, "--captured-at", str(NOON + END - HOUR)) == made(noted)
-
-
-def test_it_does_not_make_copies_older_than_what_they_contain(capture: Path) -> None:
-    found = audited_anew([with_instants(capture, None)], "--captured-at", str(NOON), "--as-of", str(NOON + END))
-    without = audited_anew([capture], "--as-of", str(NOON + END))
-    assert judged(found) == judged(without)
 
 
 @pytest.mark.parametrize("given", ["yesterday", "-1", "2026-13-01", "99999999999999999"])
