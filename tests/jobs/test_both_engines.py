@@ -22,59 +22,56 @@ from txnlib.spark.frames import arrow_of
 
 pytestmark = pytest.mark.classic
 
-#: The sample, in an object store, and the first of two nights of a real cluster. More are in
-#: `test_both_engines_of_more`: on Spark, an audit takes most of a minute.
-CAPTURES = ("sample", "first night")
+#: Of each cluster, two nights. More captures are in `test_both_engines_of_more`: on Spark, an audit takes a minute.
+NIGHTS = ("night-1", "night-2")
 #: What says how a run was made, or what earlier runs showed.
 OF_RUNS = {"audit_runs", "ended_transactions"}
 COLUMNS_OF_RUNS = {*OF_READING, "first_seen", "runs_seen"}
 
 
 @pytest.fixture(scope="module")
-def sample(engine: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URI of the sample in a store, whose keys are in the environment of every process, also of Spark's workers."""
+def nights(engine: Any, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The URIs of two nights of a real cluster in an object store, whose keys are in the environment of every process,
+    also of Spark's workers."""
     with amazons(tmp_path_factory.mktemp("server")) as store, pytest.MonkeyPatch.context() as patch:
-        store.client.create_dir("captures")
-        here = repository / "examples" / "quickstart" / "brokers"
-        fs.copy_files(str(here), "captures/brokers", destination_filesystem=store.client, use_threads=False)
+        for night in NIGHTS:
+            store.client.create_dir(night)
+            here = str(captures / "nights-3.9" / night / "brokers")
+            fs.copy_files(here, f"{night}/brokers", destination_filesystem=store.client, use_threads=False)
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.setitem(engine.spark.sparkContext.environment, name, os.environ[name])
-        yield store.uri("captures/brokers")
+        first, second = (store.uri(f"{night}/brokers") for night in NIGHTS)
+        yield first, second
 
 
 @pytest.fixture(scope="module")
-def audited(sample: str, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder: by each engine, the tables of captures; two nights by one engine, and by one after the other; the
-    second night alone."""
+def audited(nights: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder: by each engine, the tables of the first night; two nights by one engine, and by one after the other;
+    the second night alone."""
     root = tmp_path_factory.mktemp("engines")
-    first, second = (str(captures / "nights-3.9" / f"night-{number}" / "brokers") for number in (1, 2))
-    places = {"sample": sample, "first night": first}
+    first, second = nights
 
     def asked(capture: str, output: str) -> Asked:
         return Asked(capture, str(root / output), cluster="eu")
 
-    def whole(engine: str) -> list[Asked]:
-        return [asked(place, f"{engine}/{name}") for name, place in places.items()]
-
     for engine, audit in (("embedded", audit_by_embedded), ("spark", audit_by_spark)):
-        audit(whole(engine))
-        copytree(root / engine / "first night", root / f"begun by {engine}")
-    copytree(root / "embedded" / "first night", root / "nights")
+        audit([asked(first, engine)])
+        copytree(root / engine, root / f"begun by {engine}")
+    copytree(root / "embedded", root / "nights")
     audit_by_spark([asked(second, "begun by embedded")])
     audit_by_embedded([asked(second, output) for output in ("nights", "begun by spark", "full")])
     return root
 
 
-@pytest.mark.parametrize("name", CAPTURES)
-def test_both_engines_make_equal_tables(audited, name):
-    folders = [audited / engine / name for engine in ("embedded", "spark")]
+def test_both_engines_make_equal_tables(audited):
+    folders = [audited / engine for engine in ("embedded", "spark")]
     assert [engines_of(folder) for folder in folders] == [["embedded"], ["spark"]]
     assert differences(*folders) == []
 
 
 @pytest.mark.parametrize("name", ["audit_runs", "partition_transactions", "hanging_transactions", "brokers"])
 def test_rows_are_read_as_frames_of_spark_have_them(audited, name):
-    found = txnlib.open_audit(audited / "spark" / "sample")
+    found = txnlib.open_audit(audited / "spark")
     read, frame = txnlib.read(found.location)[name], arrow_of(found.table(name))
     assert read.column_names == frame.column_names
     assert sorted(map(repr, read.to_pylist())) == sorted(map(repr, frame.to_pylist()))

@@ -1,4 +1,4 @@
-"""Equal tables by both engines, of more captures: damage, compaction, text, old formats, lost disks, metadata."""
+"""Equal tables by both engines, of more captures: the sample, damage, compaction, text, old formats, lost disks, metadata."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ def compared(captures: list[Path], folder: Path) -> list[str]:
 @pytest.mark.parametrize("name", CAPTURES)
 def test_both_engines_make_equal_tables(engine, captures, tmp_path, name):
     assert compared([captures / name], tmp_path) == []
+
+
+def test_both_engines_make_equal_tables_of_the_sample(engine, repository, tmp_path):
+    assert compared([repository / "examples" / "quickstart" / "brokers"], tmp_path) == []
 
 
 def test_both_engines_make_equal_tables_of_nights(engine, captures, tmp_path):
