@@ -1,4 +1,4 @@
-"""Equal tables by both engines, of more captures: the sample, damage, compaction, text, old formats, lost disks, metadata."""
+"""Equal tables by both engines, of more captures: the sample, damage, compaction, old formats, lost disks, metadata."""
 
 from __future__ import annotations
 
