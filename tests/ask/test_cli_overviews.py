@@ -115,6 +115,20 @@ def test_without_a_copy_of_what_groups_commit_nobody_says_that_none_waits(tmp_pa
     assert "no copy of __consumer_offsets was captured" in err
 
 
+def test_what_only_some_copies_of_what_groups_commit_show_is_not_all(tmp_path):
+    write_run(tmp_path)
+    write(tmp_path, "blocked_groups")
+    states = ("COMPLETE", "MISSING", "MISSING")
+    write(
+        tmp_path,
+        "coverage",
+        *[{"topic": "__consumer_offsets", "partition": p, "status": s} for p, s in enumerate(states)],
+    )
+    code, out, err = txn_audit(tmp_path, "groups")
+    assert (code, "none in run" in out) == (0, True)
+    assert "not known of 2 of 3 partitions of __consumer_offsets: no copy was captured" in err
+
+
 def test_a_question_in_sql_is_answered_from_tables_and_views_and_nothing_else(tmp_path):
     for number in (0, 1):
         run_id = write_run(tmp_path, NOW + number)

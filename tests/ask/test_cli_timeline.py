@@ -152,6 +152,16 @@ def test_people_are_told_what_is_left_out_and_where_it_stands(tables):
     )
 
 
+def test_what_holds_the_partition_is_called_as_everywhere(tables):
+    """LATE only by old timestamps of its client."""
+    holder = {**PLACE, "producer_id": 8, "start_offset": 35, "holds": True}
+    shutil.rmtree(tables / "open_transactions")
+    write(tables, "open_transactions", holder | {"verdict": "LATE", "reason": "TIMEOUT_NOT_PASSED"})
+    out = " ".join(txn_audit(tables, "timeline", "orders", 0)[1].split())
+    assert "begins <-- LOOKS_LATE" in out
+    assert out.endswith("held by producer 8, LOOKS_LATE")
+
+
 @pytest.mark.parametrize("argv", [("wal",), ("orders", 0)], ids=["of the id", "of the partition"])
 def test_what_waits_says_behind_which_one_and_what_holds_says_nothing(tables, argv):
     opened = ended(9, producer_id=9, first_offset=58, marker_offset=None, marker_ms=None, marker_type=None)

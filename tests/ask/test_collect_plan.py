@@ -122,6 +122,12 @@ def test_of_a_whole_capture_nothing_is_to_be_collected():
             id="a follower's copy of what is open",
         ),
         pytest.param(
+            copy("pay", 1, is_leader=False, leader="-1"),
+            {"opened": [("pay", 1)]},
+            ("NOT_THE_LEADERS", "pay", 1, None, 0),
+            id="a copy of what is open and has no leader",
+        ),
+        pytest.param(
             copy("pay", 1, broker="9", high_watermark=None),
             {},
             ("CHECKPOINTS", None, None, "9", 0),

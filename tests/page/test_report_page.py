@@ -111,7 +111,7 @@ def test_of_every_action_it_is_said_what_to_do_in_the_order_in_which_it_is_done(
 def test_what_was_not_seen_stands_beside_it():
     said = words(by_id(render_page(full_page()), "answer"))
     assert "not captured: __transaction_state-{7, 31} (what to copy: collect-plan)" in said
-    assert "3 unreadable stretches in quarantine" in said
+    assert "3 files, or parts of files, not read" in said
 
 
 def test_sections_come_in_the_order_of_the_text_report_and_only_where_there_are_rows():

@@ -37,6 +37,8 @@ NEEDS: Final[Mapping[str, str]] = {
     "CHECKPOINTS": "no replication-offset-checkpoint of it: high watermarks are assumed to be the ends of the logs",
     "GROUPS": "only if it matters which groups wait",
 }
+#: The leader of a partition that has none.
+NOBODY: Final = "-1"
 COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
 #: The columns of `coverage` that decide whether a copy shows absence.
 READ: Final = ("source", "log_start_offset", "read_from_offset", "damaged_offset", "tail", "is_decoded", "status")
@@ -77,7 +79,7 @@ def to_collect(
     for place, rows in copies.items():
         need, why = _need(place, rows, waiting.get(place, 0), listed.get(place, 0), place in opened)
         if need:
-            leaders = [row["leader"] for row in rows if row["leader"] is not None]  # if capture.json names it
+            leaders = [row["leader"] for row in rows if row["leader"] not in (None, NOBODY)]  # as capture.json names it
             what = {"need": need, "topic": place[0], "partition": place[1], "broker": next(iter(leaders), None)}
             found.append({**what, "undecided": waiting.get(place, 0), "why": why})
     if not any(topic == TRANSACTION_STATE_TOPIC for topic, _ in copies):

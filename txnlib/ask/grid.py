@@ -42,7 +42,7 @@ _TOLD: Final = frozenset({"detail", "evidence", "explanation", "do_not_abort_bec
 WRAPPED: Final = SENTENCES | {"reason", "verdicts", "partitions", "input", "where", "what", "written by", "state after"}
 #: Least width of a wrapped column, if its words are not longer; evidence is sentences, and dates and JSON in them.
 LEAST_WRAPPED: Final = 24
-_LEAST: Final = {"evidence": 48}
+_LEAST: Final = {"evidence": 48, "written by": 12, "state after": 10}
 #: Names, without which no number of a row means anything: the last columns that a narrow terminal leaves out, in order.
 _NAMES: Final = ("topic", "partition", "group_id", "transactional_id", "start_offset", "verdict")
 #: Instants that name the end of a wait: rounded up, as in all sentences about them.

@@ -10,8 +10,8 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import TABLE
 from txnlib.ask.report_rows import MOST_BLOCKING
-from txnlib.ask.rows import Row, StoredRun
-from txnlib.ask.subject import GROUPS_TOPIC, equal, is_captured
+from txnlib.ask.rows import Filter, Row, StoredRun
+from txnlib.ask.subject import GROUPS_TOPIC, equal
 from txnlib.ask.verdict_names import counted_as, named
 from txnlib.core.application import application_of, compiled
 from txnlib.core.display import counted
@@ -91,10 +91,15 @@ def answer_groups(run: StoredRun, options: Namespace) -> CommandOutput:
     """The consumer groups that wait for a transaction to end, those that lag most first."""
     order = '"lag_offsets" DESC, "group_id", "topic", "partition"'
     listed = _listed("groups", run.rows("blocked_groups", shown("groups"), equal(topic=options.topic), order=order))
-    if is_captured(run, GROUPS_TOPIC):
-        return listed
-    unknown = f"not known: no copy of {GROUPS_TOPIC} was captured"
-    return replace(listed, empty=unknown, notes=[unknown])
+    is_copied: Filter = ("status", "<>", "MISSING")
+    copied = run.grouped("coverage", ("partition",), "count(*)", [*equal(topic=GROUPS_TOPIC), is_copied])
+    known = run.grouped("coverage", ("partition",), "count(*)", equal(topic=GROUPS_TOPIC))
+    if not copied:
+        unknown = f"not known: no copy of {GROUPS_TOPIC} was captured"
+        return replace(listed, empty=unknown, notes=[unknown])
+    unread = len(known) - len(copied)
+    some = f"not known of {unread} of {counted(len(known), 'partition')} of {GROUPS_TOPIC}: no copy was captured"
+    return replace(listed, notes=[some]) if unread else listed
 
 
 def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:

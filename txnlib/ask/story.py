@@ -236,6 +236,8 @@ def _of_partition(run: StoredRun, topic: str, partition: int, last: int) -> Time
     marked = run.rows("open_transactions", _OPEN, here)
     verdicts = {row["start_offset"]: name_of(row) for row in marked}
     offsets_now = next(iter(run.rows("partitions", shown("timeline: partition"), here, limit=1)), None)
+    if offsets_now is not None and (holder := next((row for row in marked if row["holds"]), None)) is not None:
+        offsets_now["blocking_verdict"] = name_of(holder)
     log_start = (offsets_now and offsets_now["log_start_offset"]) or 0
     spans, known = [*chosen, *others], courses(records, place)
     offsets = {row[name] for row in chosen for name in ("first_offset", "marker_offset")}
