@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import beside, command_lines
@@ -75,48 +75,39 @@ def to_collect(
     """
     copies = grouped(coverage, lambda row: (row["topic"], row["partition"]))
     waiting = _waiting(undecided, copies)
-    found: list[Row] = []
+    coordinators = [place for place in copies if place[0] == TRANSACTION_STATE_TOPIC]
+    is_none = len(coordinators) != 1 and not any(map(_is_captured, (copies[place] for place in coordinators)))
+    found = []
+    if is_none:
+        why = f"no coordinator partition was captured: {NEEDS['COORDINATOR_MISSING']}"
+        lost = {_transaction(row) for row in undecided if row["reason"] in _OF_COORDINATOR}
+        found.append(("COORDINATOR_MISSING", TRANSACTION_STATE_TOPIC, None, None, len(lost), why))
     for place, rows in copies.items():
         need, why = _need(place, rows, waiting.get(place, 0), listed.get(place, 0), place in opened)
-        if need:
+        if need and not (is_none and place in coordinators):
             leaders = [row["leader"] for row in rows if row["leader"] not in (None, NOBODY)]  # as capture.json names it
-            what = {"need": need, "topic": place[0], "partition": place[1], "broker": next(iter(leaders), None)}
-            found.append({**what, "undecided": waiting.get(place, 0), "why": why})
-    if not any(topic == TRANSACTION_STATE_TOPIC for topic, _ in copies):
-        what = {"need": "COORDINATOR_MISSING", "topic": TRANSACTION_STATE_TOPIC, "partition": None, "broker": None}
-        lost = len({(row["producer_id"], row["transactional_id"]) for row in undecided})
-        found.append({**what, "undecided": lost, "why": "no copy of any of its partitions"})
-    for broker in _without_checkpoints(coverage):
-        what = {"need": "CHECKPOINTS", "topic": None, "partition": None, "broker": broker}
-        found.append({**what, "undecided": 0, "why": NEEDS["CHECKPOINTS"]})
-    found = _with_coordinators_as_one(found, copies, undecided)
+            found.append((need, *place, next(iter(leaders), None), waiting.get(place, 0), why))
+    found += [("CHECKPOINTS", None, None, each, 0, NEEDS["CHECKPOINTS"]) for each in _without_checkpoints(coverage)]
     order = list(NEEDS)
 
-    def use(row: Row) -> tuple[int, int, str, int, str]:
-        place = row["topic"] or "", row["partition"] or 0, row["broker"] or ""
-        return -row["undecided"], order.index(row["need"]), *place
+    def use(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        need, topic, partition, broker, number, _ = row
+        return -number, order.index(need), topic or "", partition or 0, broker or ""
 
-    return [{"number": number, **row} for number, row in enumerate(sorted(found, key=use), start=1)]
+    return [dict(zip(COLUMNS, (at, *row), strict=True)) for at, row in enumerate(sorted(found, key=use), start=1)]
 
 
-def _with_coordinators_as_one(
-    found: list[Row], copies: Mapping[Place, list[Row]], undecided: Sequence[Row]
-) -> list[Row]:
-    """The needs, with one row for all coordinator partitions if none of them was captured."""
-    lost = [row for row in found if row["need"] == "COORDINATOR_MISSING"]
-    if len(lost) < 2 or len(lost) < sum(topic == TRANSACTION_STATE_TOPIC for topic, _ in copies):
-        return found
-    waiting = len(
-        {(row["producer_id"], row["transactional_id"]) for row in undecided if row["reason"] in _OF_COORDINATOR}
-    )
-    why = f"no coordinator partition was captured: {NEEDS['COORDINATOR_MISSING']}"
-    one = {**lost[0], "partition": None, "broker": None, "undecided": waiting, "why": why}
-    return [one, *(row for row in found if row not in lost)]
+def _is_captured(rows: Sequence[Row]) -> bool:
+    return any(row["status"] != "MISSING" for row in rows)
+
+
+def _transaction(row: Row) -> tuple[int, str | None]:
+    """What is one transaction, on however many partitions it is undecided."""
+    return row["producer_id"], row["transactional_id"]
 
 
 def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dict[Place, int]:
-    """Partition -> number of undecided transactions that a better copy of it may decide; each counts once, on however
-    many partitions it is undecided."""
+    """Partition -> number of undecided transactions that a better copy of it may decide."""
     coordinators = [place for place in copies if place[0] == TRANSACTION_STATE_TOPIC]
     unclear = [place for place in coordinators if not shows_absence(copies[place])]
     waiting: dict[Place, set[tuple[int, str | None]]] = defaultdict(set)
@@ -129,13 +120,13 @@ def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dic
             # Nobody's transaction may belong to any coordinator.
             places = (unclear or coordinators) if number is None else [(TRANSACTION_STATE_TOPIC, number)]
         for place in places:
-            waiting[place].add((row["producer_id"], row["transactional_id"]))
+            waiting[place].add(_transaction(row))
     return {place: len(transactions) for place, transactions in waiting.items()}
 
 
 def _need(place: Place, rows: Sequence[Row], waiting: int, listed: int, is_open: bool) -> tuple[str, str]:
     """The need of one partition, and why; empty if there is none."""
-    is_missing = all(row["status"] == "MISSING" for row in rows)
+    is_missing = not _is_captured(rows)
     judged = next((row for row in rows if row["is_judged"]), rows[0])
     detail, need = "", ""
     if place[0] == TRANSACTION_STATE_TOPIC:
