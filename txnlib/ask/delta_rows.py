@@ -315,42 +315,37 @@ def two_runs(
     """
     if len(names) > 2:
         raise UsageError("diff takes at most two runs")
-    done = [row for row in chosen_runs(tables) if row["status"] == DONE]
-    if names:
-        named = [_named_run(tables, name) for name in names]
-        then, now = named if len(named) == 2 else (named[0], _newest(tables, done, run_id, as_of))
-    else:
-        now = _newest(tables, done, run_id, as_of)
+    done = [row for row in runs(tables) if row["status"] == DONE]
+    chosen = [_named_run(tables, name) for name in names]
+    if len(chosen) < 2:
+        last = chosen_runs(tables, run_id=run_id, as_of=as_of) if run_id or as_of else done
+        if not last:
+            raise UsageError("no run has finished", hint=_lists_runs(tables))
+        chosen.append(last[0])
+    if len(chosen) < 2:
+        (now,) = chosen
         earlier = [row for row in done if row["cluster"] == now["cluster"] and row["as_of"] < now["as_of"]]
         if not earlier:
             raise UsageError(f"there is no run of {now['cluster']} before {now['run_id']}", hint=_lists_runs(tables))
-        then = earlier[0]
+        chosen.insert(0, earlier[0])
+    then, now = chosen
     if then["cluster"] != now["cluster"]:
         raise UsageError(f"{then['run_id']} and {now['run_id']} are runs of different clusters")
     return run_of(tables, then), run_of(tables, now)
 
 
-def _newest(tables: Tables, done: list[Row], run_id: str | None, as_of: str | None) -> Row:
-    rows = chosen_runs(tables, run_id=run_id, as_of=as_of) if run_id or as_of else done
-    if not rows:
-        raise UsageError("no run has finished", hint=_lists_runs(tables))
-    return rows[0]
-
-
 def _named_run(tables: Tables, name: str) -> Row:
     """The run with this id, else the run as of this instant."""
-    rows = chosen_runs(tables)
-    by_id = [row for row in rows if row["run_id"] == name]
-    if by_id:
-        return by_id[0]
-    try:
-        as_of_ms = parse_instant(name)
-    except UsageError as error:
-        raise _no_run(tables, name) from error
-    by_instant = _at(rows, as_of_ms)
-    if len(by_instant) != 1:
-        raise UsageError(f"{len(by_instant)} runs are as of {name}", hint=_lists_runs(tables))
-    return by_instant[0]
+    rows = runs(tables)
+    found = [row for row in rows if row["run_id"] == name]
+    if not found:
+        try:
+            found = _at(rows, parse_instant(name))
+        except UsageError as error:
+            raise _no_run(tables, name) from error
+    if len(found) != 1:
+        raise UsageError(f"{len(found)} runs are as of {name}", hint=_lists_runs(tables))
+    return found[0]
 
 
 def run_of(tables: Tables, row: Row) -> StoredRun:
