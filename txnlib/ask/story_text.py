@@ -66,7 +66,7 @@ def _explained(story: Explained) -> CommandOutput:
         heads,
         lines(story),
         people=lines(story, is_short=True),
-        kept=(heads[0], heads[4], heads[1], heads[3], heads[5]),
+        kept=heads,
         head=_head(story, f"{where(row)} from offset {row['start_offset']}", producer(row), _owner(row)),
         tail=lambda width: _explained_tail(story, width),
         whole=lambda: _explained_for_programs(story),
