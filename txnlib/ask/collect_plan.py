@@ -77,7 +77,7 @@ def to_collect(
     waiting = _waiting(undecided, copies)
     coordinators = [place for place in copies if place[0] == TRANSACTION_STATE_TOPIC]
     is_none = len(coordinators) != 1 and not any(map(_is_captured, (copies[place] for place in coordinators)))
-    found = []
+    found: list[tuple[Any, ...]] = []
     if is_none:
         why = f"no coordinator partition was captured: {NEEDS['COORDINATOR_MISSING']}"
         lost = {_transaction(row) for row in undecided if row["reason"] in _OF_COORDINATOR}
