@@ -82,7 +82,7 @@ def entry(section: str, rows: Sequence[Row], report: Report) -> Entry:
         ("began", f"{began} by its coordinator" if is_news else ""),
         ("ends", ends),
         ("seen", seen(first)),
-        *_safety(first),
+        *safety(first),
         ("effect", "" if first["effect"] is None else printable(first["effect"])),
         *(("note", told(note)) for note in first["notes"] or () if note != because),
     ]
@@ -100,16 +100,11 @@ def _is_new(row: Row, report: Report) -> bool:
     return report.earlier_ms is not None and bool(row["runs_seen"] == 1)
 
 
-def by_hand(because: object) -> str:
-    """Why there is no abort by hand, as the end of a sentence that begins with its label, "do not"."""
-    return f"abort by hand, because {told(because)}"
-
-
-def _safety(row: Row) -> list[tuple[str, str]]:
+def safety(row: Row) -> list[tuple[str, str]]:
     """Whether it may be aborted by hand, and why or why not."""
     because = row["do_not_abort_because"]
     if row["abort_command"] is None:
-        return [("do not", by_hand(because)), ("capture", needed_for(row))]
+        return [("do not", f"abort by hand, because {told(because)}"), ("capture", needed_for(row))]
     if row["safe_to_abort"]:
         age = duration(row["broker_clock_age_ms"])
         return [("safe", f"yes: open for {age} by brokers' clocks, and nobody will end it")]
@@ -121,18 +116,23 @@ def _steps(row: Row) -> list[EntryStep]:
     command, old = row["abort_command"] or row["command"], row["command_for_old_brokers"]
     if command is None:
         return []
-    is_due = row["abort_command"] is None or row["safe_to_abort"] or row["do_not_abort_because"] is None
-    wait = "" if is_due or row["safe_from"] is None else f"# not before {not_before(row['safe_from'])}"
-    step = [EntryStep("do" if is_due else "then", command, wait=wait, is_for_later=not is_due)]
+    step = [step_of(row, command)]
     if old is not None and row["abort_command"] is not None:
-        step.append(EntryStep("or", old, is_for_later=not is_due))
-    if not is_due:
+        step.append(EntryStep("or", old, is_for_later=step[0].is_for_later))
+    if step[0].is_for_later:
         return step
     before, after = (
         [EntryStep(label, each["command"], printable(each["must_print"])) for each in row[label] or ()]
         for label in ("before", "after")
     )
     return [*before, *step, *after[:1]]
+
+
+def step_of(row: Row, command: str) -> EntryStep:
+    """The step itself, which has to wait if an abort by hand is not to be done yet."""
+    is_due = row["abort_command"] is None or row["safe_to_abort"] or row["do_not_abort_because"] is None
+    wait = "" if is_due or row["safe_from"] is None else f"# not before {not_before(row['safe_from'])}"
+    return EntryStep("do" if is_due else "then", command, wait=wait, is_for_later=not is_due)
 
 
 def does(rows: Sequence[Row], as_of_ms: int) -> str:

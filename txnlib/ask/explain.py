@@ -320,7 +320,7 @@ def _logs(run: StoredRun, topic: str, partition: int, start_offset: int) -> _Log
             f"no open transaction starts at offset {start_offset} of {topic}-{partition}; open there: {starts}"
         )
     verdict = named(rows[0]) | {
-        name: ms(rows[0][name]) for name in ("last_timestamp", "blocks_since", "ends_by", "first_seen")
+        name: ms(rows[0][name]) for name in ("last_timestamp", "blocks_since", "ends_by", "first_seen", "safe_from")
     }
     judged = run.rows("coverage", ("source",), [*here, ("is_judged", "=", True)], limit=1)
     return _Logs(run, verdict, here, [*here, *(("source", "=", row["source"]) for row in judged)])

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial, singledispatch
 from typing import Any, Final
 
-from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.entries import AS_DECIDED, PLACES, behind_holder, by_hand, last_write, producer, since
+from txnlib.ask.entries import PLACES, behind_holder, last_write, producer, safety, since, step_of
 from txnlib.ask.events import CLIENT, COORDINATOR, Event
 from txnlib.ask.explain import Explained
 from txnlib.ask.grid import WIDTH, beside, command_lines, fold, folded, instant_json
@@ -200,7 +199,16 @@ def _explained_for_programs(story: Explained) -> dict[str, Any]:
 _STEP: Final = ("last_offset", "written_by", "after_ms", "before_ms", "record", "state_after")
 
 #: Fields of the story that are epoch ms here, and ISO-8601 for programs.
-_INSTANTS: Final = ("last_timestamp", "blocks_since", "ends_by", "first_seen", "known_until", "marked", "decided")
+_INSTANTS: Final = (
+    "last_timestamp",
+    "blocks_since",
+    "ends_by",
+    "first_seen",
+    "known_until",
+    "safe_from",
+    "marked",
+    "decided",
+)
 
 
 def _with_instants(row: Mapping[str, Any]) -> Row:
@@ -259,21 +267,16 @@ _LIVE: Final[Mapping[bool | None, str]] = {
 
 def _remedy(explained: Explained, width: int) -> list[str]:
     row = explained.verdict
-    if row["abort_command"] is None:
-        needed, listed, _ = needed_for(row).partition(" (collect-plan)")
-        settles = [
-            *(beside("capture", needed, width, _LABEL) if needed else []),
-            *(_further(explained, "collect-plan") if listed else []),
-        ]
-        return [*beside("do not", by_hand(row["do_not_abort_because"]), width, _LABEL), *settles]
-    if row["do_not_abort_because"] is not None:
-        return [*beside("not yet", row["do_not_abort_because"], width, _LABEL), *_command("then", row, width)]
-    decided = [] if row["safe_to_abort"] else beside("as", AS_DECIDED, width, _LABEL)
-    return [*decided, *_command("do", row, width)]
-
-
-def _command(label: str, row: Row, width: int) -> list[str]:
-    return command_lines(f"  {label:<{_LABEL}}{printable(row['abort_command'])}", width, INDENT)
+    out: list[str] = []
+    for label, text in safety(row):
+        needed, listed, _ = text.partition(" (collect-plan)")
+        out += beside(label, needed, width, _LABEL) if needed else []
+        out += _further(explained, "collect-plan") if listed else []
+    if row["abort_command"] is not None:
+        step = step_of(row, row["abort_command"])
+        out += beside("", step.wait, width, _LABEL) if step.wait else []
+        out += command_lines(f"  {step.label:<{_LABEL}}{printable(step.command)}", width, INDENT)
+    return out
 
 
 # ---- The history of a partition or of an id

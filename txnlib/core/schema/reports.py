@@ -122,7 +122,8 @@ OPEN_TRANSACTIONS: Final = Table(
             "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp last_timestamp_ms"
             " duration_minutes transactional_id coordinator_partition coordinator_state verdict reason explanation"
             " kafka_find_hanging causes evidence late_by age_basis broker_clock_age_ms safe_to_abort abort_command"
-            " do_not_abort_because blocked_offsets blocked_bytes blocks_since ends_by holds first_seen runs_seen safety"
+            " do_not_abort_because blocked_offsets blocked_bytes blocks_since ends_by holds first_seen runs_seen"
+            " safe_from safety"
         ),
         "report": (
             "topic partition producer_id start_offset producer_epoch transactional_id application coordinator_partition"
