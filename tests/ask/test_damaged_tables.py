@@ -56,7 +56,7 @@ def test_a_lost_table_is_empty_only_if_no_run_wrote_rows(tmp_path: Path, lost: s
 
     (tmp_path / "elsewhere").rename(table)
     shutil.rmtree(tmp_path / "audit_runs")
-    write_run(tmp_path, written={"abort_plan": 1})
+    write_run(tmp_path, tables=["abort_plan"])
     assert txn_audit(tmp_path, "abort-plan")[0] == 0
     shutil.rmtree(table / lost)
     code, out, err = txn_audit(tmp_path, "abort-plan")

@@ -41,14 +41,18 @@ def commits_of(out):
     return len(list(out.glob("*/_delta_log/*.json")))
 
 
-def kill_in_the_middle(options, out, commits):
-    repository, before = Path(__file__).resolve().parent.parent.parent, commits_of(out)
-    process = subprocess.Popen(
+def started(options):
+    repository = Path(__file__).resolve().parent.parent.parent
+    return subprocess.Popen(
         [sys.executable, str(repository / "jobs" / "audit.py"), *options],
         env={**os.environ, "PYTHONPATH": str(repository)},
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def kill_in_the_middle(options, out, commits):
+    before, process = commits_of(out), started(options)
     wait_until(lambda: commits_of(out) >= before + commits, "commits")
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
@@ -68,4 +72,14 @@ def test_a_killed_audit_leaves_each_table_as_it_was_or_whole_and_the_next_one_me
         left = rows_of(out, name)
         assert left == rows_of(fresh, name) or (is_first and left == []), name
     assert main(audit.job, asked(out)) == 0
+    assert differences(out, fresh) == []
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "again"])
+def test_two_audits_of_the_same_at_once_leave_the_tables_of_one(asked, fresh, tmp_path, is_first):
+    out = tmp_path / "out"
+    if not is_first:
+        copytree(fresh, out)
+    both = [started(asked(out)) for _ in range(2)]
+    assert [each.wait() for each in both] == [0, 0]
     assert differences(out, fresh) == []

@@ -4,7 +4,7 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -98,12 +98,12 @@ def write_run(
     status: str = "DONE",
     cluster: str = "test",
     verdicts: Mapping[str, int] = MappingProxyType({"HANGING": 1}),
-    written: Mapping[str, int] = MappingProxyType({}),
+    tables: Sequence[str] = (),
     **settings: Any,
 ) -> str:
-    """The row of a run; its id. `written`: number of rows that it wrote to tables."""
+    """The row of a run; its id. `tables`: those in which it says that it has rows."""
     decided = Settings(cluster=cluster, as_of_ms=as_of_ms, as_of_basis="given", **settings)
-    counts = json.dumps({"verdicts": dict(verdicts), "transactions": dict(verdicts), "written": dict(written)})
+    counts = json.dumps({"verdicts": dict(verdicts), "transactions": dict(verdicts), "tables": [*tables]})
     row = {
         "cluster": cluster, "as_of": at(as_of_ms), "started_at": at(NOW), "status": status,
         "settings": decided.model_dump_json(), "counts": counts,

@@ -143,7 +143,7 @@ class Tables(Rows):
         noted = [] if name == AUDIT_RUNS else runs(self)
         # Of an earlier run, no audit can write the rows again.
         newest_done = next((row for row in noted if row["status"] == DONE), {"counts": None})
-        if name in json.loads(newest_done["counts"] or "{}").get("written", ()):
+        if name in json.loads(newest_done["counts"] or "{}").get("tables", ()):
             return DamagedTableError(f"{self.root}/{name}", "a run wrote rows, and the table's log is lost")
         if not noted or any(row["status"] == DONE for row in noted):
             return MissingTableError(name, "audit")

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from txnlib.ask.acknowledgements import Acknowledgement, acknowledged
 from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
+from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.engine.views import create_views
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, reading_text
@@ -40,8 +41,9 @@ def report_made(run: Run, entries: Sequence[Acknowledgement] = ()) -> Report:
 
 def close(run: Run, report: Report) -> None:
     """Marks the run as DONE in `audit_runs`, creates the views of a catalog, and compacts small files."""
-    written = {name: each.rows for name, each in run.written.items() if each.rows}
-    run.note("DONE", {**report.counts, "written": written})
+    # What it reads of parts, others may have written.
+    has_rows = sorted(name for name, each in run.written.items() if each.rows or name in OF_PARTS)
+    run.note("DONE", {**report.counts, "tables": has_rows})
     create_views(run.tables.store)
     compact(run)
 

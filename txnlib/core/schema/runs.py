@@ -22,7 +22,7 @@ AUDIT_RUNS: Final = Table(
         Column("settings", STRING, "Settings as JSON."),
         Column("version", STRING, "Version of txnlib."),
         Column("engine", STRING, "Engine that carried it out, with its version."),
-        Column("counts", STRING, "Number of rows per verdict, and of those written to each table, as JSON."),
+        Column("counts", STRING, "Number of rows per verdict, and the tables with rows, as JSON."),
     ),
     checks={"run_has_an_instant": are_present("as_of", "started_at", "status", "settings", "version")},
 )
