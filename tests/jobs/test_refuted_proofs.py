@@ -1530,6 +1530,45 @@ NIGHTS |= {
 }
 
 
+def just_after(*, clock: str) -> Schedule:
+    """A COMMIT of the open records a minute after the first night loses its marker in an election. A clock that is two
+    minutes behind says that it was before: that of the coordinator, or of the new leader."""
+
+    def of(s: Story) -> Expected:
+        assert isinstance(s.c, TwoNights)
+        late = FIRST_NIGHT + MINUTE
+        led = led_by_another(s, -2 * MINUTE) if clock == "leader" else 1
+        of_coordinator = 0 if clock == "leader" else 2 * MINUTE
+        s.note("Empty", 0)
+        s.beat(MINUTE, 58 * MINUTE)
+        s.write(HOUR)
+        s.beat(61 * MINUTE)
+        for state, at in (("Ongoing", late), ("PrepareCommit", late + 10), ("CompleteCommit", late + 30)):
+            said = {"stamp": at - of_coordinator, "last_update_timestamp_ms": NOON + at - of_coordinator}
+            s.note(state, at, [s.place] if state != "CompleteCommit" else (), start=late - of_coordinator, **said)
+        if clock == "leader":
+            s.note("Empty", 89 * MINUTE, epoch=1)
+        s.c.note(id_in(s.number, f"other-{s.number}"), "Empty", 900_000 + s.number, 0, (), 120 * MINUTE)
+        s.beat(late + SECOND, 100 * MINUTE, leader_epoch=4)
+        s.copied(Copy(led, FIRST_NIGHT, leader_epochs=((0, 0),)))
+        s.coordinator(Copy(1, FIRST_NIGHT))
+
+        def later() -> None:
+            s.copied(Copy(led, END, leader_epochs=((0, 0), (4, 7))))
+            s.coordinator(Copy(1, END, is_compacted_until=90 * MINUTE))
+
+        s.c.later.append(later)
+        return s.expect("HANGING", is_safe=False, fails=NO_COMMIT)
+
+    return of
+
+
+NIGHTS |= {
+    "committed_after_the_first_night_by_a_clock_that_says_before": just_after(clock="coordinator"),
+    "followed_after_the_first_night_by_a_clock_that_says_before": just_after(clock="leader"),
+}
+
+
 @pytest.fixture(scope="session")
 def nights(tmp_path_factory) -> tuple[AuditTables, AuditTables, Told]:
     folder, c = tmp_path_factory.mktemp("nights"), TwoNights()

@@ -2,36 +2,72 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.dossier_samples import MINUTE, NOON
+from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import EpochStamps
-from txnlib.core.verdicts.dossier_evidence import before_first_ms, latest_bound_ms, newest_ms
+from txnlib.core.verdicts.dossier_evidence import before_first_ms, corrected, latest_bound_ms, newest_ms
 
 FIVE = 5 * MINUTE
 
-#: Stamps behind a record, a stamp before it, how far the clock is behind -> the latest time at which it was written.
+#: Stamps behind a record, a stamp before it -> the latest time at which it was written.
 BOUNDS = [
-    ([NOON], None, None, NOON),
-    ([NOON + 9, NOON], None, None, NOON),
-    ([None, 0, -1, NOON], None, None, NOON),
-    ([], NOON, None, None),
+    ([NOON], None, NOON),
+    ([NOON + 9, NOON], None, NOON),
+    ([None, 0, -1, NOON], None, NOON),
+    ([], NOON, None),
     # A stamp behind that is older than one before proves nothing, unless clocks may differ that much.
-    ([NOON], NOON + FIVE, None, NOON + FIVE),
-    ([NOON], NOON + FIVE + 1, None, None),
-    ([NOON, NOON + 2 * FIVE], NOON + FIVE + 1, None, NOON + 2 * FIVE),
-    ([946_684_800_000], NOON, None, None),
-    # A clock that is behind is corrected, one that is ahead is not.
-    ([NOON], None, -1_001, NOON + 1_001),
-    ([NOON], None, -1_000, NOON),
-    ([NOON], None, 60_000, NOON),
-    ([NOON], NOON + FIVE + 1, -2 * FIVE, NOON + 2 * FIVE),
+    ([NOON], NOON + FIVE, NOON + FIVE),
+    ([NOON], NOON + FIVE + 1, None),
+    ([NOON, NOON + 2 * FIVE], NOON + FIVE + 1, NOON + 2 * FIVE),
+    ([946_684_800_000], NOON, None),
 ]
 
 
-@pytest.mark.parametrize(("behind", "floor", "lag", "expected"), BOUNDS)
-def test_a_record_is_not_younger_than_a_stamp_behind_it(behind, floor, lag, expected):
-    assert latest_bound_ms(behind, floor, lag) == expected
+@pytest.mark.parametrize(("behind", "floor", "expected"), BOUNDS)
+def test_a_record_is_not_younger_than_a_stamp_behind_it(behind, floor, expected):
+    assert latest_bound_ms(behind, floor) == expected
+
+
+def clocks(measured: dict[tuple[str, str], int], **behind: int) -> Clocks:
+    """Broker 7 leads the partition, brokers 1, 1 and 2 the coordinators."""
+    differ = {pair: Difference(offset_ms=ms, differ_ms=1_000) for pair, ms in measured.items()}
+    led = {0: {0: "1"}, 1: {0: "1"}, 2: {0: "2"}}
+    return Clocks(
+        here={0: "7"}, coordinators=led, measured=differ, behind={name[1:]: ms for name, ms in behind.items()}
+    )
+
+
+#: Clocks, and a lag of the partition's own markers -> how far a stamp of the partition is corrected.
+CORRECTIONS = [
+    (clocks({}), None, 0),
+    (clocks({("1", "7"): -FIVE}), None, FIVE),
+    (clocks({("1", "7"): -1_000}), None, 0),
+    # A clock that is ahead of most coordinators is ahead. If it is ahead of one of several, that one may be behind.
+    (clocks({("1", "7"): FIVE}), None, -FIVE),
+    (clocks({("2", "7"): FIVE}), None, 0),
+    (clocks({("1", "7"): FIVE, ("2", "7"): 0}), None, 0),
+    (clocks({("1", "7"): FIVE}), -FIVE, FIVE),
+    (clocks({}), -FIVE, FIVE),
+    (clocks({}), -1_000, 0),
+    # Another partition of its leader refutes the clock.
+    (clocks({}, b7=FIVE), None, FIVE),
+    (clocks({}, b8=FIVE), None, 0),
+]
+
+
+@pytest.mark.parametrize(("given", "lag", "expected"), CORRECTIONS)
+def test_a_stamp_is_corrected_by_what_its_clock_was_compared_with(given, lag, expected):
+    (stamps,) = corrected([EpochStamps(leader_epoch=0, before_ms=NOON, behind_ms=NOON + 1)], given, lag)
+    assert (stamps.before_ms, stamps.behind_ms, stamps.before_last_ms) == (NOON + expected, NOON + 1 + expected, None)
+
+
+def test_a_leader_that_leads_a_coordinator_is_not_ahead_of_itself():
+    given = replace(clocks({("2", "1"): FIVE}), here={0: "1"})
+    assert given.ahead_ms(0) == 0
 
 
 def test_the_newest_of_some_times_is_one_that_a_clock_shows():

@@ -247,7 +247,6 @@ OLD = {"known_until_ms": NOON + 10 * MINUTE, "end": End.TORN}
 DOUBTFUL = [
     (Reason.CORRUPT_MESSAGE, {"crc": Crc.INVALID}, {}),
     (Reason.PARTITION_LOG_INCOMPLETE, {"is_tail_lost": True}, {}),
-    (Reason.PARTITION_COPY_NOT_CURRENT, {"is_ended_since": True}, {}),
     (Reason.COPIES_DISAGREE, {"is_disputed": True}, {}),
     (Reason.BROKER_ANSWERED_OTHERWISE, {"answered_stable_offset": PARTITION.start_offset + 1}, {}),
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, {}, {"missing_partitions": (7,)}),
@@ -263,7 +262,7 @@ DOUBTFUL = [
 ]
 #: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is
 #: missing.
-IMPOSSIBLE = {"NOBODY": 7, "CURRENT": 5, "EXPIRED": 5}
+IMPOSSIBLE = {"NOBODY": 6, "CURRENT": 4, "EXPIRED": 4}
 OWNERS = {"NOBODY": NOBODY, "CURRENT": COMPLETE, "EXPIRED": EXPIRED}
 SEEN_EARLY = replace(PARTITION, first_seen_ms=NOON + MINUTE)
 

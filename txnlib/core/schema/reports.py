@@ -106,6 +106,10 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("copied_at", TIMESTAMP, "Instant up to which the copies show that it was open."),
         Column("topic_id", STRING, "Topic id of the copy, by which later audits recognise it."),
         Column("first_batch_crc", LONG, "CRC of its first batch, by which later audits recognise it."),
+        Column(
+            "newest_leader_epoch", INT, "Newest leader epoch of the partition, by which later audits see elections."
+        ),
+        Column("record_offset", LONG, "Offset of the last record of its id, by which later audits see newer ones."),
     ),
     checks={**_JUDGED, "verdict_is_known": is_one_of("verdict", *Verdict)},
     shown={

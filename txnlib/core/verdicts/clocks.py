@@ -98,6 +98,28 @@ class Clocks:
     coordinators: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
     #: (the coordinator's clock, the partition's) -> how they differ.
     measured: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
+    #: Clock -> how far it is behind at least, where one of its stamps is older than what it stamps.
+    behind: Mapping[str, int] = field(default_factory=dict)
+
+    def ahead_ms(self, leader_epoch: int | None) -> int:
+        """How far the clock of the partition in a leader epoch is ahead at least; negative: how far it is behind at
+        most.
+
+        The coordinators' clocks tell. It is ahead only of those that together lead most of their partitions: of a
+        single one, that one may be behind.
+        """
+        clock = _at(self.here, leader_epoch, self.topic, self.partition)
+        today = [_at(theirs, None, TRANSACTION_STATE_TOPIC, n) for n, theirs in self.coordinators.items()]
+        known = {
+            there: each.offset_ms - each.error_ms for (there, here), each in self.measured.items() if here == clock
+        }
+        if clock in today:
+            known[clock] = 0
+        ahead = min(known.values(), default=0)
+        if ahead > 0 and 2 * sum(there in known for there in today) <= len(today):
+            ahead = 0
+        ahead = min(ahead, -self.behind.get(clock, -ahead))
+        return ahead if abs(ahead) > CLOCKS_DIFFER_MS else 0
 
     def difference(
         self, coordinator_partition: int | None, coordinator_epoch: int | None, leader_epoch: int | None

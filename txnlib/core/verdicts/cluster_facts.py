@@ -15,7 +15,7 @@ from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, is_from
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped, row_of
-from txnlib.core.verdicts.clocks import Clocks, MeasuredClocks, clocks_by_epoch, newest_leader_epoch
+from txnlib.core.verdicts.clocks import Clocks, MeasuredClocks, clock_of, clocks_by_epoch, newest_leader_epoch
 from txnlib.core.verdicts.dossier import Dossier, OpenSpan
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
@@ -148,6 +148,17 @@ def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewestMade:
+    """The newest record that handed out a producer id, or an epoch of one, of what is open on a partition."""
+
+    topic: str
+    partition: int
+    made_ms: int
+    coordinator_partition: int
+    coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
     """What all dossiers of an audit share."""
 
@@ -168,6 +179,10 @@ class ClusterFacts:
     #: The highest level of `transaction.version` in the metadata log; None if it was not captured.
     level_shown: int | None = None
     blocks: tuple[ProducerIdBlock, ...] = ()
+    #: Whether a COMMIT marker has a higher epoch than its records, as only transactions v2 write it.
+    has_v2_markers: bool = False
+    #: Clock -> how far it is behind at least, where stamps are older than what they stamp.
+    behind: Mapping[str, int] = field(default_factory=dict)
 
     def coordinator(self, partition: int | None) -> CoordinatorPartition | None:
         """A partition of `__transaction_state`; None if it is not known."""
@@ -187,14 +202,42 @@ class ClusterFacts:
             here=clocks_by_epoch(span.copies, span.elections),
             coordinators={each.partition: each.clocks for each in self.coordinators},
             measured={(each.coordinator_clock, each.clock): each.difference for each in self.measured},
+            behind=self.behind,
         )
+
+    def clocks_behind(self, made: Iterable[NewestMade]) -> dict[str, int]:
+        """The clocks that are behind, because all stamps on a partition are older than what is open there."""
+        found: dict[str, int] = {}
+        for each in made:
+            copies = self.partitions.get((each.topic, each.partition), PartitionFacts()).copies
+            judged = next((copy for copy in copies if copy.is_judged), None)
+            of = self.coordinator(each.coordinator_partition)
+            if judged is None or of is None or judged.newest_stamp_ms is None:
+                continue
+            clock, behind = (
+                clock_of(judged.topic, judged.partition, judged.leader),
+                each.made_ms - judged.newest_stamp_ms,
+            )
+            if clock != of.clocks.get(each.coordinator_epoch) and behind > found.get(clock, 0):
+                found[clock] = behind
+        return found
+
+    @property
+    def shows_v2(self) -> bool:
+        """Whether records or markers are of transactions v2."""
+        return self.has_v2_markers or any((each.highest_transaction_version or 0) >= 2 for each in self.coordinators)
+
+    @property
+    def known_version(self) -> str | None:
+        """The version of the brokers; None if records refute what is noted."""
+        is_refuted = self.shows_v2 and is_from(V2_FROM, self.kafka_version) is False
+        return None if is_refuted else self.kafka_version
 
     @property
     def is_v2_excluded(self) -> bool:
         """Whether no transaction in the capture can be of version 2. What a note says of today says nothing of
         before."""
-        versions = (each.highest_transaction_version or 0 for each in self.coordinators)
-        if max(versions, default=0) >= 2 or (self.transaction_version or 0) >= 2:
+        if self.shows_v2 or (self.transaction_version or 0) >= 2:
             return False
         is_older = is_from(V2_FROM, self.kafka_version) is False
         return is_older or (self.level_shown is not None and self.level_shown < 2)

@@ -129,6 +129,8 @@ class OpenSpan:
     #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is
     #: behind.
     clock_lag_ms: int | None = None
+    #: Of the newest producer snapshot of the judged copy in front that has nothing open of the producer.
+    closed_offset: int | None = None
     #: When the epoch of the first batch was handed out; None if no record shows it.
     epoch_since_ms: int | None = None
     earlier: tuple[EarlierAudit, ...] = ()
@@ -143,6 +145,12 @@ class OpenSpan:
     def judged_copy(self) -> CoverageRow:
         """The copy that is judged; one that shows nothing, if none is."""
         return next((each for each in self.copies if each.is_judged), CoverageRow())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether another copy, which goes on behind the end of the judged one, has a marker that ends it."""
+        end = self.judged_copy.end_offset or 0
+        return any(each.offset >= end and not each.is_truncated for each in self.markers_elsewhere)
 
     @property
     def first_check(self) -> CheckedBatch | None:

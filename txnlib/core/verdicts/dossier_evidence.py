@@ -17,7 +17,7 @@ from txnlib.core.kafka.constants import (
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.rows import row_of
-from txnlib.core.verdicts.clocks import newest_leader_epoch
+from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
 from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, MarkerElsewhere, OpenSpan
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
@@ -36,7 +36,6 @@ from txnlib.core.verdicts.history import (
     decided_of,
     history_of,
     lists,
-    oldest_behind_ms,
     past_of,
     proof_carried,
 )
@@ -221,15 +220,33 @@ def newest_ms(times: Iterable[int | None]) -> int | None:
     return highest(map(clock_ms, times))
 
 
-def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None, lag_ms: int | None) -> int | None:
+def _ahead_ms(clocks: Clocks, leader_epoch: int | None, lag_ms: int | None) -> int:
+    """How far a clock is ahead, by all that it was compared with. `lag_ms`: by the newest markers of the partition
+    alone."""
+    ahead = clocks.ahead_ms(leader_epoch)
+    return ahead if lag_ms is None or lag_ms >= -CLOCKS_DIFFER_MS else min(ahead, lag_ms)
+
+
+def corrected(stamps: Iterable[EpochStamps], clocks: Clocks, lag_ms: int | None) -> list[EpochStamps]:
+    """Stamps by the coordinators' clocks, each of its own leader."""
+    found = []
+    for each in stamps:
+        ahead = _ahead_ms(clocks, each.leader_epoch, lag_ms)
+        times = (each.before_ms, each.before_last_ms, each.behind_ms, each.behind_last_ms)
+        before, before_last, behind, behind_last = (None if ms is None else ms - ahead for ms in map(clock_ms, times))
+        found.append(
+            replace(each, before_ms=before, before_last_ms=before_last, behind_ms=behind, behind_last_ms=behind_last)
+        )
+    return found
+
+
+def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:
     """The latest time at which something was written that stands before all of these stamps; None if they prove
     nothing.
 
     `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much.
-    `lag_ms`: how far the clock is from its coordinators', negative if it is behind; nothing is corrected downwards.
     """
-    behind_ms = -lag_ms if lag_ms is not None and lag_ms < -CLOCKS_DIFFER_MS else 0
-    times = [ms + behind_ms for ms in map(clock_ms, behind) if ms is not None]
+    times = [ms for ms in map(clock_ms, behind) if ms is not None]
     if floor_ms is not None:
         times = [max(ms, floor_ms) for ms in times if ms >= floor_ms - UNKNOWN_CLOCKS_DIFFER_MS]
     return min(times, default=None)
@@ -254,14 +271,15 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
     today = past.clocks.difference(None if claim is None else claim.coordinator_partition, None, None)
     marker = span.markers[-1] if span.markers else None
     copy, first = span.judged_copy, span.first_check
-    stamped_before = floor = before_first_ms(span.stamps)
+    closed = highest((marker.offset if marker else None, span.closed_offset))
+    stamps = corrected(span.stamps, past.clocks, span.clock_lag_ms)
+    stamped_before = floor = before_first_ms(stamps)
     truncated = [each for each in span.markers_elsewhere if each.is_truncated]
     elsewhere = [each for each in span.markers_elsewhere if not each.is_truncated]
     living = [each for each in span.copies if each.status != "MISSING"]
-    lag = min(span.clock_lag_ms or 0, today.offset_ms)
-    stamped_after = latest_bound_ms((each.behind_ms for each in span.stamps), floor, lag)
+    stamped_after = latest_bound_ms((each.behind_ms for each in stamps), floor)
     last_offset = span.start_offset if span.last_offset is None else span.last_offset
-    before_last = newest_ms(each.before_last_ms for each in span.stamps)
+    before_last = newest_ms(each.before_last_ms for each in stamps)
     floor_last = newest_ms([before_last, floor])
     copied = coordinator.earliest_copy_ms if coordinator.earliest_copy_ms is not None else coordinator.known_until_ms
     last_write = clock_ms(span.last_timestamp_ms)
@@ -276,24 +294,28 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
     first_batch_crc = first.crc if first else None
     seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first_batch_crc)]
     begun = span.last_timestamp_ms if span.first_timestamp_ms is None else span.first_timestamp_ms
+    led = first.partition_leader_epoch if first else None
+    begun_ms = None if begun is None else begun - _ahead_ms(past.clocks, led, span.clock_lag_ms)
     return row_of(
         PartitionSide,
         span,
         copy,
         producer_id=dossier.producer_id,
         # A time by a broker's clock that contradicts the stamps around it proves nothing.
-        first_timestamp_ms=latest_bound_ms([begun], floor, lag) if span.is_broker_clock else begun,
-        is_start_exact=span.is_start_exact
-        and (is_begin_gone or is_start_proven(span.checks, copy, marker.offset if marker else None)),
+        first_timestamp_ms=latest_bound_ms([begun_ms], floor) if span.is_broker_clock else begun,
+        is_start_exact=span.is_start_exact and (is_begin_gone or is_start_proven(span.checks, copy, closed)),
         made_ms=highest(
             (
                 clock_ms(claim.created_ms) if claim is not None and claim.is_first_assigned else None,
                 span.epoch_since_ms,
                 span.block.allocated_at_ms if span.block is not None else None,
+                *(each.at_ms for each in elections_of(copy.topic_id, span.elections) if led == each.leader_epoch),
             )
         ),
         stamped_before_ms=stamped_before,
-        begun_after_ms=lowest((stamped_before, oldest_behind_ms(span))) if stamped_before is not None else None,
+        begun_after_ms=None
+        if stamped_before is None
+        else lowest((stamped_before, *(each.behind_ms for each in stamps))),
         stamped_after_ms=stamped_after,
         hides_stamps=snapshot_from is not None and stamped_before is None,
         checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, span.start_offset) else None,
@@ -308,7 +330,7 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
         is_disputed="COPIES_DISAGREE" in span.alarms and copy.role != Role.LEADER,
         is_start_committed=None if copy.high_watermark is None else span.start_offset < copy.high_watermark,
         crc=_crc(span.checks),
-        first_seen_ms=latest_bound_ms(seen, floor, None),
+        first_seen_ms=latest_bound_ms(seen, floor),
         newest_marker_ms=highest(each.newest_unexplained_ms for each in span.siblings),
         newest_commit_ms=commit.newest_unexplained_commit_ms if commit else None,
         newest_commit_coordinator_epoch=commit.newest_unexplained_commit_coordinator_epoch if commit else None,
@@ -316,16 +338,15 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
         written_after_ms=before_last,
         written_checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, last_offset) else None,
         is_written_again=last_offset > span.start_offset,
-        written_before_ms=latest_bound_ms((each.behind_last_ms for each in span.stamps), floor_last, lag),
+        written_before_ms=latest_bound_ms((each.behind_last_ms for each in stamps), floor_last),
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
         is_stable_offset_raised=not is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
-        first_leader_epoch=first.partition_leader_epoch if first else None,
+        first_leader_epoch=led,
         newest_leader_epoch=newest_leader_epoch(living, elections_of(copy.topic_id, span.elections)),
         is_begin_gone=is_begin_gone,
         first_batch_crc=first_batch_crc,
         truncated_markers=_named(truncated),
         ended_elsewhere=_named(elsewhere),
-        is_ended_since=any(each.offset >= (copy.end_offset or 0) for each in elsewhere),
         truncated_from=lowest(each.truncated_from for each in living),
         truncated_until=highest(
             each.end_offset - 1 for each in living if each.truncated_from is not None and each.end_offset is not None
@@ -366,7 +387,8 @@ def _crc(checks: Sequence[CheckedBatch]) -> Crc:
 
 
 def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_offset: int | None = None) -> bool:
-    """Whether no batch of the producer can be missing below its first one. `since_offset`: of the marker before it.
+    """Whether no batch of the producer can be missing below its first one. `since_offset`: of the marker before it, or
+    of what a snapshot shows to be closed.
 
     The sequences of a producer are consecutive within an epoch, starting at 0. If they are not, or if there are none
     and the copy has holes or damage, an earlier batch of the transaction may be missing.
@@ -376,6 +398,8 @@ def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_off
     # A hole below the marker before it, or below the snapshot, says nothing about the first batch.
     floor = highest((since_offset, copy.read_from_offset, copy.log_start_offset)) or 0
     has_holes = any(is_above(each, floor) for each in (copy.gap_offset, copy.damaged_offset, copy.first_offset))
+    if since_offset is not None and not has_holes:
+        return True
     if first is None or first.base_sequence is None:
         return not has_holes
     if before is None:

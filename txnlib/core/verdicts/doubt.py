@@ -361,10 +361,6 @@ def _is_metadata_lost(evidence: Evidence, reason: Reason, thresholds: Thresholds
 DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.CORRUPT_MESSAGE, lambda evidence, _reason, _thresholds: evidence.on_partition.crc is Crc.INVALID),
     (Reason.PARTITION_LOG_INCOMPLETE, _has_loss),
-    (
-        Reason.PARTITION_COPY_NOT_CURRENT,
-        lambda evidence, _reason, _thresholds: evidence.on_partition.is_ended_since,
-    ),
     # No leader epoch shows which copy survived (docs/rules/copies.md#truncated-tails).
     (Reason.COPIES_DISAGREE, lambda evidence, _reason, _thresholds: evidence.on_partition.is_disputed),
     (Reason.BROKER_ANSWERED_OTHERWISE, _is_answered_otherwise),

@@ -18,6 +18,9 @@ class EarlierAudit:
     topic_id: str | None = None
     first_batch_crc: int | None = None
     reason: str | None = None
+    newest_leader_epoch: int | None = None
+    #: Offset of the last record of its transactional id.
+    record_offset: int | None = None
     #: Whether it proved that no COMMIT includes the records.
     proves_no_commit: bool = False
     safe_to_abort: bool = False

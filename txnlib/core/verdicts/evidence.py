@@ -156,8 +156,6 @@ class PartitionSide:
     truncated_markers: tuple[str, ...] = ()
     #: The markers of the producer behind the first batch that other copies have, in the same words.
     ended_elsewhere: tuple[str, ...] = ()
-    #: Whether one of them is where the judged copy has ended.
-    is_ended_since: bool = False
     #: The first and last offset that another copy has and a newer leader truncated; None if no copy has any.
     truncated_from: int | None = None
     truncated_until: int | None = None

@@ -210,37 +210,34 @@ GIVEN_UP: Final = frozenset(
 def proof_carried(past: Past, partition: PartitionSide, history: History) -> EarlierAudit | None:
     """The newest earlier audit that proved that no COMMIT includes the records, if no decision can have followed.
 
-    None followed if the producer id had been given up by then; if the newest record of its id is older than the copies
-    of that audit, because compaction keeps that record; or if the leader of those copies leads until now, so that no
-    marker since can have vanished. Source: docs/rules/abort.md#no-commit.
+    None followed if the producer id had been given up by then; if the newest record of its id is still the one of that
+    audit, because compaction keeps it; or if the leader of its copies leads until now, so that no marker since can have
+    vanished. Source: docs/rules/abort.md#no-commit.
     """
-    span, claim = past.span, past.claim
-    first = span.first_check
+    first = past.span.first_check
     crc = None if first is None else first.crc
-    for each in sorted(span.earlier, key=lambda each: -each.as_of_ms):
-        copied = each.copied_ms
-        is_proven = each.proves_no_commit and is_same_transaction(each, span.judged_copy, crc)
-        if not is_proven or copied is None or _is_committed_since(history, copied):
+    recorded = None if past.claim is None else past.claim.record_offset
+    for each in sorted(past.span.earlier, key=lambda each: -each.as_of_ms):
+        is_proven = each.proves_no_commit and is_same_transaction(each, past.span.judged_copy, crc)
+        if not is_proven or _is_committed_since(history, each):
             continue
-        recorded = None if claim is None else clock_ms(claim.record_ms)
-        is_quiet = recorded is not None and recorded + CLOCKS_DIFFER_MS <= copied
-        if each.reason in GIVEN_UP or is_quiet or _is_led_since(span, partition, copied):
+        is_quiet = recorded is not None and recorded == each.record_offset
+        if each.reason in GIVEN_UP or is_quiet or _is_led_since(partition, each):
             return each
     return None
 
 
-def _is_led_since(span: OpenSpan, partition: PartitionSide, copied_ms: int) -> bool:
+def _is_led_since(partition: PartitionSide, earlier: EarlierAudit) -> bool:
     """Whether the partition's newest leader, which its checkpoint names, led it already when it was copied before."""
     newest = partition.newest_leader_epoch
-    stamps = [ms for each in span.stamps if each.leader_epoch == newest for ms in (each.before_ms, each.behind_ms)]
-    led = lowest(map(clock_ms, stamps))
-    return partition.checkpoint_leader_epoch == newest and led is not None and led + CLOCKS_DIFFER_MS <= copied_ms
+    return newest is not None and partition.checkpoint_leader_epoch == newest == earlier.newest_leader_epoch
 
 
-def _is_committed_since(history: History, copied_ms: int) -> bool:
+def _is_committed_since(history: History, earlier: EarlierAudit) -> bool:
     """Whether a COMMIT without a marker of its own may be younger than the copies of an earlier audit."""
+    seen = earlier.record_offset
     return any(
-        each.type == "COMMIT" and (each.decided_ms is None or each.decided_ms + CLOCKS_DIFFER_MS > copied_ms)
+        each.type == "COMMIT" and (seen is None or each.record_offset is None or each.record_offset > seen)
         for each in history.unmarked
     )
 

@@ -179,11 +179,11 @@ JudgedTransaction: Final = row_class("open_transactions")
 
 def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]] = ()) -> list[Any]:
     """The rows of `open_transactions` for a dossier. `patterns`: of applications."""
-    return [_judged(dossier, span, facts, patterns) for span in dossier.open]
+    return [_judged(dossier, span, facts, patterns) for span in dossier.open if not span.has_ended]
 
 
 def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]]) -> Any:
-    evidence, thresholds, version = evidence_of(dossier, span, facts), facts.thresholds, facts.kafka_version
+    evidence, thresholds, version = evidence_of(dossier, span, facts), facts.thresholds, facts.known_version
     judgement = judge(evidence, thresholds, version)
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
     copy, named = span.judged_copy, coordinator.transactional_id

@@ -78,11 +78,6 @@ ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
     ): _is_one_epoch_ahead,
 }
 
-#: Text for a transaction whose end only a later copy shows.
-ENDED_SINCE: Final = (
-    "it has ended by {markers}; the copy of the leader, known up to {known_until}, does not have that yet: capture"
-    " again"
-)
 #: Before `CAPTURE_SKEW`, where no file notes the instants.
 ASSUMED: Final = (
     "the instants of the copies are assumed, because nothing notes them (give --captured-at TIME, or one line of"
@@ -201,10 +196,6 @@ def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
 def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
     """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
     partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    if reason is Reason.PARTITION_COPY_NOT_CURRENT and partition.is_ended_since:
-        return ENDED_SINCE.format(
-            markers=", ".join(partition.ended_elsewhere), known_until=instant(partition.known_until_ms)
-        )
     is_assumed = partition.is_capture_instant_assumed or coordinator.is_capture_instant_assumed
     assumed = ASSUMED if reason is Reason.CAPTURE_SKEW and is_assumed else ""
     return assumed + EXPLANATIONS[reason].format(

@@ -43,6 +43,7 @@ from txnlib.spark.tables.batch_evidence import markers_elsewhere, stamps_around
 _EARLIER: Final = (
     "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at"
     " timestamp, topic_id string, first_batch_crc long, reason string,"
+    " newest_leader_epoch int, record_offset long,"
     " safety array<struct<name string, holds boolean>>, safe_to_abort boolean, safe_from timestamp"
 )
 
@@ -56,6 +57,7 @@ def dossiers(
     checked_batches: DataFrame,
     findings: DataFrame,
     judged_copies: DataFrame,
+    producer_snapshots: DataFrame,
     coverage: Sequence[CoverageRow],
     earlier: DataFrame | None = None,
 ) -> DataFrame:
@@ -79,6 +81,7 @@ def dossiers(
         coordinator_states=coordinator_states,
         last_records=last_records(coordinator_states),
         findings=findings,
+        snapshots=producer_snapshots,
         earlier=no_rows(producer_spans.sparkSession, _EARLIER) if earlier is None else earlier,
     )
 
@@ -139,6 +142,8 @@ _DECISION: Final = {
 #: A marker of the part of a log that earlier runs read, or that text does not show as a span of its own.
 _LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(WrittenMarker, _MARKER_BEFORE)}) END"
 
+#: Whether a record hands out its producer epoch, as SQL.
+IS_HANDED_OUT: Final = "(state = 'Empty' OR (client_transaction_version >= 2 AND state != 'Ongoing'))"
 #: A marker like the one before, with nothing to end: it was sent again.
 _IS_REPEAT: Final = """(first_offset IS NULL AND coalesce(
   lag(struct(marker_type, marker_epoch)) OVER (PARTITION BY topic, partition, producer_id ORDER BY marker_offset)
@@ -165,6 +170,19 @@ markers AS (
 checks AS (
   SELECT topic, partition, producer_id, start_offset, collect_list({struct(CheckedBatch)}) AS checks
   FROM {{checked_batches}} LEFT SEMI JOIN {{located}} USING (topic, partition, producer_id, start_offset, source)
+  GROUP BY topic, partition, producer_id, start_offset
+),
+
+-- The newest snapshots in front that have nothing open of the producer.
+closed AS (
+  SELECT topic, partition, producer_id, start_offset, max(snapshot_offset) AS closed_offset
+  FROM {{located}}
+  JOIN (
+    SELECT topic, partition, source, snapshot_offset,
+      collect_set(CASE WHEN current_txn_first_offset IS NOT NULL THEN producer_id END) AS open
+    FROM {{snapshots}} WHERE is_answer IS NULL GROUP BY topic, partition, source, snapshot_offset
+  ) USING (topic, partition, source)
+  WHERE snapshot_offset <= start_offset AND NOT array_contains(open, producer_id)
   GROUP BY topic, partition, producer_id, start_offset
 ),
 
@@ -316,7 +334,7 @@ epochs AS (
 handed_out AS (
   SELECT producer_id, producer_epoch AS first_epoch, min({clock_ms("timestamp_ms")}) AS epoch_since_ms
   FROM {{coordinator_states}} LEFT SEMI JOIN places USING (producer_id)
-  WHERE state = 'Empty' OR (client_transaction_version >= 2 AND state != 'Ongoing')
+  WHERE {IS_HANDED_OUT}
   GROUP BY producer_id, producer_epoch
 ),
 
@@ -351,6 +369,7 @@ spans AS (
   LEFT JOIN {{markers_elsewhere}} AS markers_elsewhere USING (topic, partition, producer_id, start_offset)
   LEFT JOIN siblings USING (topic, partition, producer_id, start_offset)
   LEFT JOIN seen USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN closed USING (topic, partition, producer_id, start_offset)
   LEFT JOIN lags USING (topic, partition)
   LEFT JOIN handed_out USING (producer_id, first_epoch)
   GROUP BY producer_id

@@ -18,7 +18,14 @@ from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, Partitio
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.verdicts.clocks import MeasuredClocks
-from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorLog, PartitionAlarm, cluster_facts, with_cluster
+from txnlib.core.verdicts.cluster_facts import (
+    ClusterFacts,
+    CoordinatorLog,
+    NewestMade,
+    PartitionAlarm,
+    cluster_facts,
+    with_cluster,
+)
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
@@ -26,12 +33,13 @@ from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, typed
 from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.core_rows import rows_of, struct_of
-from txnlib.spark.frames import knowing
-from txnlib.spark.instants import latest_ms
+from txnlib.spark.frames import arrow_of, knowing
+from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import select, with_columns
+from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION
-from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, dossiers
+from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, IS_HANDED_OUT, dossiers
 
 
 def open_transactions(
@@ -44,6 +52,7 @@ def open_transactions(
     checked_batches: DataFrame,
     findings: DataFrame,
     judged_copies: DataFrame,
+    producer_snapshots: DataFrame,
     partition_assignments: Sequence[PartitionAssignment],
     broker_sessions: Sequence[BrokerSession],
     cluster_settings: Sequence[ClusterSetting],
@@ -72,6 +81,7 @@ def open_transactions(
         checked_batches,
         findings,
         judged_copies,
+        producer_snapshots,
         coverage,
         earlier,
     )
@@ -97,7 +107,14 @@ def open_transactions(
         producer_id_blocks,
     )
     measured = measured_clocks(transactions, producer_spans, coordinator_states, judged_copies, facts.clock_names())
-    facts = replace(facts, measured=tuple(rows_of(measured, MeasuredClocks)))
+    made = rows_of(select(_NEWEST_MADE, spans=producer_spans, states=coordinator_states), NewestMade)
+    has_v2 = facts.is_v2_excluded and arrow_of(select(_V2_MARKERS, spans=producer_spans, transactions=transactions))
+    facts = replace(
+        facts,
+        measured=tuple(rows_of(measured, MeasuredClocks)),
+        behind=facts.clocks_behind(made),
+        has_v2_markers=bool(has_v2 and has_v2.num_rows),
+    )
     return judged_rows(gathered, facts, application_patterns)
 
 
@@ -109,6 +126,33 @@ SELECT coordinator_partition AS partition, max(coordinator_epoch) AS newest_coor
   max(if(offset = hole_offset, coordinator_epoch, NULL)) AS hole_epoch,
   max(client_transaction_version) AS highest_transaction_version
 FROM {{states}} GROUP BY coordinator_partition
+"""
+
+
+#: One row per partition with something open, of which a record shows when its epoch was handed out. Columns: those of
+#: NewestMade.
+_NEWEST_MADE: Final = f"""
+SELECT topic, partition, max(made_ms) AS made_ms, max_by(coordinator_partition, made_ms) AS coordinator_partition,
+  max_by(coordinator_epoch, made_ms) AS coordinator_epoch
+FROM (SELECT topic, partition, producer_id, producer_epoch FROM {{spans}} WHERE {IS_OPEN})
+JOIN (
+  SELECT producer_id, producer_epoch, min({clock_ms("timestamp_ms")}) AS made_ms, coordinator_partition,
+    min(coordinator_epoch) AS coordinator_epoch
+  FROM {{states}} WHERE {IS_HANDED_OUT} GROUP BY producer_id, producer_epoch, coordinator_partition
+) USING (producer_id, producer_epoch)
+WHERE made_ms IS NOT NULL GROUP BY topic, partition
+"""
+#: One row if a COMMIT marker has a higher epoch than its records. Without transactions v2, that is so where a fenced
+#: producer's late write is among them: then a coordinator decided it at its own epoch.
+_V2_MARKERS: Final = """
+SELECT marker_offset
+FROM {spans}
+LEFT ANTI JOIN (
+  SELECT producer_id, decided_epoch AS marker_epoch FROM {transactions}
+  WHERE outcome = 'COMMIT' AND producer_epoch = decided_epoch
+) USING (producer_id, marker_epoch)
+WHERE marker_type = 'COMMIT' AND first_offset IS NOT NULL AND marker_epoch = producer_epoch + 1
+LIMIT 1
 """
 
 
