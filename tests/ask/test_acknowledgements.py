@@ -136,7 +136,7 @@ def test_the_page_lists_what_is_acknowledged_apart_from_what_is_not(root, known,
     section = html[html.index('<section id="acknowledged"') :]
     section = section[: section.index("</section>")]
     assert re.findall(r'<a href="#t-(\d)-9">', section) == ["0", "3"]
-    assert section.count("its owner looks") == 3
+    assert section.count("its owner looks") == 4
     assert "so this counts again: producer_id 1" in section
     assert "matches nothing, and can be removed: topic gone" in section
     hanging = html[html.index('<section id="hanging"') :]

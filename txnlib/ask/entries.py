@@ -267,16 +267,19 @@ SHOWN_ENTRIES: Final = 10
 SHOWN_BROKEN: Final = 5
 
 
-def acknowledged_lines(known: Acknowledged | None) -> list[str]:
-    """Each entry with what it matches, until when, by whom and why; none if no file was given."""
+def acknowledged_lines(known: Acknowledged | None, *, has_transactions: bool = True) -> list[str]:
+    """Each entry with what it matches, until when, by whom and why; none if no file was given.
+
+    `has_transactions`: also the entries that match transactions.
+    """
     if known is None:
         return []
     of_entry: dict[int, tuple[Acknowledgement, list[Row]]] = {}
-    for row, entry in known.transactions.values():
+    for row, entry in known.transactions.values() if has_transactions else ():
         of_entry.setdefault(id(entry), (entry, []))[1].append(row)
     lines = [
         *(f"{_transactions(rows)}: {_says(entry)}" for entry, rows in of_entry.values()),
-        *(f"{number} {entry}: {_says(entry)}" for entry, number in known.findings),
+        *(f"{number} {printable(entry)}: {_says(entry)}" for entry, number in known.findings),
     ]
     ended = [f"ended on {utc_time(each.until_ms)}, so this counts again: {_entry(each)}" for each in known.ended]
     idle = [f"matches nothing, and can be removed: {_entry(each)}" for each in known.idle]

@@ -13,6 +13,7 @@ from txnlib.ask.command_output import KAFKA, CommandOutput
 from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import Filter, Row, StoredRun, ms
 from txnlib.ask.subject import equal, known_subject, take_place
+from txnlib.ask.verdict_names import named
 from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk
@@ -64,7 +65,7 @@ def hanging_search(
         if scope.covers(row["topic"], row["partition"], replicas.get((row["topic"], row["partition"]), frozenset()))
     ]
     decisions = _decisions(run, opened, timeout_ms, audited_ms)
-    hanging = [row for row, hangs in zip(opened, decisions, strict=True) if hangs]
+    hanging = [named(row) for row, hangs in zip(opened, decisions, strict=True) if hangs]
     for row in hanging:
         has_time = row["last_timestamp"] is not None
         row["duration_minutes"] = duration_minutes(row["last_timestamp_ms"], run.as_of_ms) if has_time else None
