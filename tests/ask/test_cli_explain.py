@@ -381,6 +381,30 @@ def test_an_id_cannot_forge_a_line_of_an_explanation(tables):
     assert all(c.isprintable() or c == "\n" for c in out)
 
 
+def test_that_nothing_is_open_on_a_topic_is_said_with_what_was_not_seen(tables):
+    write(tables, "partitions", {"topic": "b", "partition": 0, "lag_offsets": 7})
+    write(
+        tables,
+        "coverage",
+        *[{"topic": "b", "partition": p, "status": s} for p, s in enumerate(("COMPLETE", "MISSING"))],
+    )
+    write(tables, "coverage", {"topic": "a", "partition": 0, "status": "COMPLETE"})
+    said = {topic: txn_audit(tables, "explain", topic)[2] for topic in ("a", "b")}
+    assert "nothing is open on a; " in said["a"]
+    assert (
+        "nothing is open on b as far as copies show: 1 partition of it not captured, consumers wait on 1 partition for"
+        " what no copy shows; "
+    ) in said["b"]
+
+
+def test_of_a_topic_where_nothing_holds_a_partition_what_is_open_is_told(tables):
+    write(tables, "partitions")
+    write(tables, "coverage", {"topic": "c", "partition": 0, "status": "COMPLETE", "source": SOURCE, "is_judged": True})
+    write(tables, "open_transactions", verdict(3, topic="c", holds=False))
+    code, out, _ = txn_audit(tables, "explain", "c")
+    assert (code, out.startswith("c-0 from offset 3: HANGING, waits behind another one\n")) == (0, True)
+
+
 def test_of_a_topic_every_held_partition_has_a_line_and_the_first_its_story(tables):
     holder = {**PAY, "blocking_producer_id": 7, "lag_offsets": 5, "last_stable_offset": 27}
     write(tables, "partitions", holder, {**holder, "partition": 1, "lag_offsets": 3})

@@ -20,6 +20,7 @@ from txnlib.ask.story import Story, leader_changes, matched
 from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place
 from txnlib.ask.verdict_names import name_of, named
 from txnlib.core.batch_runs import single_batches
+from txnlib.core.display import counted
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
@@ -119,12 +120,17 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
 
 def of_topic(run: StoredRun, topic: str) -> CommandOutput:
     """A line for each partition of a topic that an open transaction holds, those that wait longest first, then the
-    story of the first."""
-    is_holder: list[Filter] = [*equal(topic=topic, holds=True)]
+    story of the first. If none holds a partition, of what else is open there."""
     order = '"blocks_since" NULLS LAST, "partition"'
-    rows = run.rows("open_transactions", shown("report"), is_holder, order=order, limit=OTHERS)
+    rows: list[Row] = []
+    for holds in (True, None):
+        where_open = equal(topic=topic, holds=holds)
+        rows = rows or run.rows("open_transactions", shown("report"), where_open, order=order, limit=OTHERS)
     if not rows:
-        raise UsageError(f"nothing is open on {topic}", hint=f"{own_command(run.tables.root, 'open')} lists what is")
+        raise UsageError(
+            f"nothing is open on {topic}{_unseen(run, topic)}",
+            hint=f"{own_command(run.tables.root, 'open')} lists what is",
+        )
     complete(run, rows)
     story = explain(run, topic, rows[0]["partition"], rows[0]["start_offset"]).output()
     told = [
@@ -141,6 +147,17 @@ def of_topic(run: StoredRun, topic: str) -> CommandOutput:
         head=f"{head}{story.head}",
         whole=lambda: {"held": held, **(story.whole() if story.whole else {})},  # type: ignore[dict-item]
     )
+
+
+def _unseen(run: StoredRun, topic: str) -> str:
+    """Why that may not be all, as the end of a sentence; empty if every partition was seen whole."""
+    missing = run.number("coverage", "count(*)", equal(topic=topic, status="MISSING"))
+    behind = run.number("partitions", "count(*)", [*equal(topic=topic), ("lag_offsets", ">", 0)])
+    said = [
+        *([f"{counted(missing, 'partition')} of it not captured"] if missing else []),
+        *([f"consumers wait on {counted(behind, 'partition')} for what no copy shows"] if behind else []),
+    ]
+    return f" as far as copies show: {', '.join(said)}" if said else ""
 
 
 _HELD: Final = ("partition", "start_offset", "producer_id", "transactional_id", "lag_offsets", "reason")

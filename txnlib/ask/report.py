@@ -358,6 +358,8 @@ def named_producer(producer_id: int, transactional_id: str | None) -> str:
 
 def ahead(row: Row) -> str:
     """The transaction that holds the partition. `row`: has the columns of `partitions`."""
+    if row["blocking_producer_id"] is None:
+        return "another one"
     return named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
 
 

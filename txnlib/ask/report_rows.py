@@ -192,9 +192,8 @@ def _first(run: StoredRun, known: Acknowledged | None) -> str:
     if step["is_holder"] is not False or Action[step["action"]] in NO_ACTION:
         return said
     complete(run, [step])
-    behind = "another one" if step["blocking_producer_id"] is None else ahead(step)
     ends = which_ends(step["holder_ends_by"], run.as_of_ms)
-    return f"{said}; that frees nobody yet: it waits behind {behind}{ends}"
+    return f"{said}; that frees nobody yet: it waits behind {ahead(step)}{ends}"
 
 
 def _steps(run: StoredRun, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str, most: int) -> list[Row]:
