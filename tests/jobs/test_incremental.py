@@ -190,6 +190,7 @@ def killed_at(name):
     return begin
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("seed", range(2))
 def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_path, seed):
     """Of a log that grows, rolls, is cut, compacted, created again, and not all of which is captured each night. Audits
