@@ -4,6 +4,7 @@ Some make up for one. Each is beside a control. More of tests/jobs/test_refuted_
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.support.refutations import (
     kraft,
     led_by_another,
     one_leader,
+    refuted,
     safe,
     tick,
     unsafe,
@@ -214,6 +216,33 @@ CLOCKS |= {
 }
 
 
+def above(open_there: Callable[[Story], dict[int, int | None]], *, is_safe: bool) -> Schedule:
+    """The leader's snapshot above the first open batch, at offset 4: producers, and what each has open."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 0)
+        s.beat(0)
+        s.late_write(3 * MINUTE)
+        s.beat(10 * MINUTE, 100 * MINUTE)
+        state = ProducerState(
+            producer_epoch=0, last_sequence=1, last_offset=4, offset_delta=0, last_timestamp=NOON + 3 * MINUTE,
+            coordinator_epoch=0, current_txn_first_offset=None,
+        )  # fmt: skip
+        shown = {pid: replace(state, current_txn_first_offset=first) for pid, first in open_there(s).items()}
+        s.copied(Copy(1, END, leader_epochs=((0, 0),), snapshots={7: encode_snapshot(shown)}))
+        return safe(s) if is_safe else refuted(s, finds=("PRODUCER_SNAPSHOT_DISAGREES",))
+
+    return of
+
+
+CLOCKS |= {
+    "snapshot_above_it_without_the_producer": above(lambda s: {s.pid + 500: None}, is_safe=False),
+    "snapshot_above_it_without_any_producer": above(lambda s: {}, is_safe=False),
+    "snapshot_above_it_with_another_first_offset": above(lambda s: {s.pid: 6}, is_safe=False),
+    "snapshot_above_it_with_its_first_offset": above(lambda s: {s.pid: 4, s.pid + 500: None}, is_safe=True),
+}
+
+
 # ---- Older than the leader epoch of its first batch, by the metadata log
 
 ELECTED = Schedules()
@@ -270,6 +299,7 @@ def left(data: int, left_epoch: int, *, is_safe: bool) -> Schedule:
     """One leader; compaction left one record of the id."""
 
     def of(s: Story) -> Expected:
+        with_metadata(s)
         s.note("Empty", 10 * SECOND)
         s.beat(0)
         s.write(MINUTE, data)
@@ -280,6 +310,10 @@ def left(data: int, left_epoch: int, *, is_safe: bool) -> Schedule:
         return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
 
     return of
+
+
+LOWERED = Schedules({"older_epoch_since_a_level_below_2": left(3, 9, is_safe=True)})
+LOWERED_SINCE = Schedules({"older_epoch_before_a_level_below_2": left(3, 9, is_safe=False)})
 
 
 def marked(epochs: tuple[int, int], *, decided: bool = False) -> Callable[[Cluster], None]:
@@ -336,6 +370,8 @@ BELIEVED = Schedules({"minute_without_a_leader_under_a_note_that_nothing_refutes
 KITS = {
     "clocks": Kit(CLOCKS),
     "elected": Kit(ELECTED, notes=OF_4_1, cluster=kraft()),
+    "lowered": Kit(LOWERED, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, -4 * HOUR)))),
+    "lowered since": Kit(LOWERED_SINCE, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, 4 * MINUTE)))),
     "marked": Kit(MARKED, then=marked((1, 2))),
     "not marked": Kit(NOT_MARKED, then=marked((0, 1))),
     "fenced": Kit(FENCED, then=marked((1, 1), decided=True)),

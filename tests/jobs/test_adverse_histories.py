@@ -14,10 +14,12 @@ from tests.support.refutations import (
     END,
     NO_COMMIT,
     OF_4_1,
+    OF_V2,
     Kit,
     T,
     audits,
     cases,
+    compacted,
     elected_since,
     kraft,
     led_by_another,
@@ -26,6 +28,7 @@ from tests.support.refutations import (
     safe,
     tick,
     unsafe,
+    with_an_id_of_v2,
     with_metadata,
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
@@ -89,7 +92,23 @@ def exhausted(outcome: str, marker_epoch: int, *, is_safe: bool) -> Schedule:
     return of
 
 
+def assigned_at(assigned: int, written: int, *, is_safe: bool) -> Schedule:
+    """The record that assigned the producer id, and the stamps around the open batch."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", assigned)
+        tick(s, written - MINUTE)
+        s.write(written)
+        tick(s, written + MINUTE)
+        tick(s, 100 * MINUTE, leader_epoch=3)
+        return safe(s) if is_safe else refuted(s, fails=NO_COMMIT)
+
+    return of
+
+
 HISTORIES |= {
+    "batch_a_day_older_than_its_producer_id": assigned_at(0, -24 * HOUR, is_safe=False),
+    "batch_younger_than_its_producer_id": assigned_at(0, 2 * MINUTE, is_safe=True),
     "commit_lost_at_the_last_epoch": exhausted("Commit", 32_766, is_safe=False),
     "abort_lost_at_the_last_epoch": exhausted("Abort", 32_767, is_safe=True),
 }
@@ -173,8 +192,9 @@ HISTORIES |= {
 }
 
 
-def aborted(*, hidden: bool) -> Schedule:
-    """By its timeout, without transactions v2; `hidden`: a COMMIT before it, of the first batch, is compacted away."""
+def aborted(*, hidden: bool, ended: dict[str, Any] | None = None) -> Schedule:
+    """By its timeout, of a client without transactions v2. `hidden`: a COMMIT before it, of the first batch, is
+    compacted away. `ended`: fields of the records that end it."""
 
     def of(s: Story) -> Expected:
         tick(s, 0)
@@ -190,8 +210,8 @@ def aborted(*, hidden: bool) -> Schedule:
             s.c.note(other(s), "Empty", 910_000 + s.number, 0, (), begun - 3)
             s.coordinator(Copy(1, END, keep=lambda e: e.key != s.id or e.at >= begun))
         s.note("Ongoing", begun, [s.place])
-        s.note("PrepareAbort", begun + 2 * MINUTE, [s.place], start=begun, epoch=1)
-        s.note("CompleteAbort", begun + 2 * MINUTE + 9, (), start=begun, epoch=1)
+        s.note("PrepareAbort", begun + 2 * MINUTE, [s.place], start=begun, epoch=1, **ended or {})
+        s.note("CompleteAbort", begun + 2 * MINUTE + 9, (), start=begun, epoch=1, **ended or {})
         tick(s, 10 * MINUTE, 100 * MINUTE, leader_epoch=3)
         return unsafe(s, fails=NO_COMMIT) if hidden else safe(s)
 
@@ -286,6 +306,43 @@ MOVED |= {
 }
 
 
+# ---- Transactions v2
+
+V2 = Schedules()
+
+
+def exhausted_under_v2(outcome: str, *, hidden: bool = False, is_safe: bool = False) -> Schedule:
+    """The marker of epoch 32767 is lost. The completion has another producer id; compaction may hide all before it."""
+
+    def of(s: Story) -> Expected:
+        last, following = 32_766, s.pid + 1
+        s.note("Empty", 0, **OF_V2)
+        s.note("Empty", SECOND, epoch=last, **OF_V2)
+        s.beat(0)
+        s.note("Ongoing", MINUTE, [s.place], epoch=last, **OF_V2)
+        s.write(MINUTE + 5, last)
+        prepared = {"epoch": last + 1, "start": MINUTE, "next_producer_id": following}
+        s.note(f"Prepare{outcome}", 2 * MINUTE, [s.place], **prepared | OF_V2)
+        s.note(f"Complete{outcome}", 2 * MINUTE + 20, (), pid=following, start=MINUTE, **OF_V2)
+        if hidden:
+            s.note("Empty", 10 * MINUTE, pid=following, epoch=1, **OF_V2)
+            compacted(s)
+        elected_since(s)
+        return safe(s) if is_safe else refuted(s, fails=NO_COMMIT)
+
+    return of
+
+
+V2 |= {
+    "commit_of_v2_lost_at_the_last_epoch": exhausted_under_v2("Commit"),
+    "abort_of_v2_lost_at_the_last_epoch": exhausted_under_v2("Abort", is_safe=True),
+    "commit_of_v2_hidden_at_the_last_epoch": exhausted_under_v2("Commit", hidden=True),
+    "abort_of_v2_hidden_at_the_last_epoch": exhausted_under_v2("Abort", hidden=True),
+    "abort_by_version_2_of_the_second_transaction_of_an_older_client": aborted(hidden=True, ended=OF_V2),
+    "abort_by_version_2_of_the_only_transaction_of_an_older_client": aborted(hidden=False, ended=OF_V2),
+}
+
+
 # ---- Truncated records of a coordinator
 
 
@@ -324,7 +381,11 @@ HISTORIES |= {
 }
 
 
-KITS = {"histories": Kit(HISTORIES), "moved": Kit(MOVED, notes=OF_4_1, cluster=kraft())}
+KITS = {
+    "v2": Kit(V2, notes=OF_4_1 | {"transaction_version": 2}, then=with_an_id_of_v2),
+    "histories": Kit(HISTORIES),
+    "moved": Kit(MOVED, notes=OF_4_1, cluster=kraft()),
+}
 
 
 @pytest.fixture(scope="session")

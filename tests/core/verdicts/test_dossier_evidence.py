@@ -579,7 +579,9 @@ def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
 )
 def test_records_may_be_of_transactions_v2_unless_something_excludes_it(level, version, highest, expected):
     log = replace(COORDINATOR, partition=7, highest_transaction_version=highest)
-    facts = replace(FACTS, transaction_version=0, kafka_version=version, level_shown=level)
+    facts = replace(
+        FACTS, transaction_version=0, kafka_version=version, levels=None if level is None else ((level, None),)
+    )
     facts = replace(facts, coordinators=(COORDINATOR, log))
     assert evidence(DOSSIER, facts).at_coordinator.may_be_v2 is expected
 

@@ -12,7 +12,12 @@ from typing import Any, Final
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TRANSACTION_VERSION, is_from
+from txnlib.core.kafka.constants import (
+    TRANSACTION_STATE_TOPIC,
+    TRANSACTION_VERSION,
+    UNKNOWN_CLOCKS_DIFFER_MS,
+    is_from,
+)
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped, row_of
 from txnlib.core.verdicts.clocks import Clocks, MeasuredClocks, clock_of, clocks_by_epoch, newest_leader_epoch
@@ -176,8 +181,9 @@ class ClusterFacts:
     lowered: tuple[LoweredFeature, ...] = ()
     partitions: Mapping[tuple[str, int], PartitionFacts] = field(default_factory=dict)
     measured: tuple[MeasuredClocks, ...] = ()
-    #: The highest level of `transaction.version` in the metadata log; None if it was not captured.
-    level_shown: int | None = None
+    #: The levels of `transaction.version` in the metadata log, each with its last instant (None: none, or not shown);
+    #: None if it was not captured.
+    levels: tuple[tuple[int, int | None], ...] | None = None
     blocks: tuple[ProducerIdBlock, ...] = ()
     #: Whether a COMMIT marker has a higher epoch than its records, as only transactions v2 write it.
     has_v2_markers: bool = False
@@ -233,14 +239,22 @@ class ClusterFacts:
         is_refuted = self.shows_v2 and is_from(V2_FROM, self.kafka_version) is False
         return None if is_refuted else self.kafka_version
 
-    @property
-    def is_v2_excluded(self) -> bool:
-        """Whether no transaction in the capture can be of version 2. What a note says of today says nothing of
-        before."""
+    def is_v2_excluded(self, since_ms: int | None) -> bool:
+        """Whether no transaction since an instant can be of version 2 (None: since ever).
+
+        What a note says of today says nothing of before.
+        """
         if self.shows_v2 or (self.transaction_version or 0) >= 2:
             return False
-        is_older = is_from(V2_FROM, self.kafka_version) is False
-        return is_older or (self.level_shown is not None and self.level_shown < 2)
+        if is_from(V2_FROM, self.kafka_version) is False:
+            return True
+        # The controller's clock was compared with no other.
+        later = (
+            level
+            for level, until in self.levels or ()
+            if until is None or since_ms is None or until > since_ms - UNKNOWN_CLOCKS_DIFFER_MS
+        )
+        return self.levels is not None and max(later, default=0) < 2
 
     @property
     def missing_coordinators(self) -> tuple[int, ...] | None:
@@ -313,7 +327,7 @@ def cluster_facts(
         fenced=_newest(_fenced(broker_sessions)),
         lowered=_newest(_lowered(cluster_settings)),
         partitions=partitions,
-        level_shown=_level_shown(partition_assignments, cluster_settings),
+        levels=_levels(partition_assignments, cluster_settings),
         blocks=tuple(sorted(producer_id_blocks, key=lambda each: -1 if each.offset is None else each.offset)),
     )
 
@@ -376,14 +390,16 @@ def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tup
     return found
 
 
-def _level_shown(assignments: Sequence[PartitionAssignment], settings: Sequence[ClusterSetting]) -> int | None:
-    """The highest level of `transaction.version` that the metadata log shows; a cluster that never set it has 0."""
-    levels = [
-        int(each.value)
+def _levels(
+    assignments: Sequence[PartitionAssignment], settings: Sequence[ClusterSetting]
+) -> tuple[tuple[int, int | None], ...] | None:
+    """The levels of `transaction.version` that the metadata log shows; a cluster that never set it has 0."""
+    found = tuple(
+        (int(each.value), each.until_ms)
         for each in settings
         if each.scope == "FEATURE" and each.name == TRANSACTION_VERSION and each.value is not None
-    ]
-    return max(levels, default=0) if levels or assignments else None
+    )
+    return found if found or assignments else None
 
 
 def _fenced(broker_sessions: Sequence[BrokerSession]) -> Iterable[FencedBroker]:

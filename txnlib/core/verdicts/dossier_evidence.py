@@ -151,7 +151,7 @@ def _coordinator_side(dossier: Dossier, past: Past, of_claim: CoordinatorPartiti
         or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
-        may_be_v2=not facts.is_v2_excluded,
+        may_be_v2=not facts.is_v2_excluded(begun_after_ms(corrected(span.stamps, past.clocks, span.clock_lag_ms))),
         unclean_elections=tuple(one for each in wanted for one in each.elections if one.is_unclean),
     )
 
@@ -257,6 +257,12 @@ def before_first_ms(stamps: Iterable[EpochStamps]) -> int | None:
     return newest_ms(each.before_ms for each in stamps)
 
 
+def begun_after_ms(stamps: Sequence[EpochStamps]) -> int | None:
+    """An instant before the first batch, whichever of the clocks around it is wrong."""
+    before = before_first_ms(stamps)
+    return None if before is None else lowest((before, *(each.behind_ms for each in stamps)))
+
+
 # ---- The partition
 
 
@@ -313,9 +319,7 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
             )
         ),
         stamped_before_ms=stamped_before,
-        begun_after_ms=None
-        if stamped_before is None
-        else lowest((stamped_before, *(each.behind_ms for each in stamps))),
+        begun_after_ms=begun_after_ms(stamps),
         stamped_after_ms=stamped_after,
         hides_stamps=snapshot_from is not None and stamped_before is None,
         checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, span.start_offset) else None,

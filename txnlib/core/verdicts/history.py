@@ -409,14 +409,15 @@ def _has_epoch_never_assigned(past: Past, _whole: Whole) -> bool:
 
 
 def _is_older_than_its_producer_id(past: Past, _whole: Whole) -> bool:
-    """A marker that is older than the record that created the producer id."""
+    """A marker, or a stamp behind the first batch, that is older than the record that created the producer id."""
     claim = past.claim
     created = clock_ms(claim.created_ms) if claim is not None and claim.is_first_assigned else None
     if claim is None or created is None:
         return False
-    for marker in past.span.markers:
-        at = clock_ms(marker.ms)
-        differ = past.clocks.difference(claim.coordinator_partition, None, marker.leader_epoch)
+    stamps = [(each.ms, each.leader_epoch) for each in past.span.markers]
+    stamps += [(each.behind_ms, each.leader_epoch) for each in past.span.stamps]
+    for ms, leader_epoch in stamps:
+        at, differ = clock_ms(ms), past.clocks.difference(claim.coordinator_partition, None, leader_epoch)
         if at is not None and at - differ.offset_ms + differ.differ_ms < created:
             return True
     return False
@@ -432,5 +433,5 @@ REFUTERS: Final[Mapping[Callable[[Past, Whole], bool], str]] = {
     **LOSSES,
     _has_unexplained_marker: "a marker of the producer here carries out no decision of it",
     _has_unexplained_sibling: "a marker of the producer on another partition carries out no decision of it",
-    _is_older_than_its_producer_id: "a marker is older than the record that assigned the producer id",
+    _is_older_than_its_producer_id: "stamps here are older than the record that assigned the producer id",
 }

@@ -151,18 +151,22 @@ def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, c
 def closed_in_snapshots(producer_snapshots: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """Open transactions of judged copies that a producer snapshot above their first batch does not have open.
 
-    A snapshot at an offset has the state of all batches below it, so it has what began there and has not ended.
+    A snapshot at an offset has the state of all batches below it, so it has what began there and has not ended. A
+    producer with something open never expires.
     """
     text = f"""
     SELECT topic, partition, producer_id, first_offset AS start_offset, max(snapshot_offset) AS snapshot_offset
     FROM (SELECT topic, partition, producer_id, first_offset FROM {{spans}} WHERE {IS_OPEN} AND is_start_exact)
     JOIN (
-      SELECT topic, partition, source, producer_id, snapshot_offset, current_txn_first_offset
-      FROM {{snapshots}} WHERE is_answer IS NULL
-    ) USING (topic, partition, producer_id)
-    LEFT SEMI JOIN (SELECT topic, partition, source FROM {{coverage}} WHERE is_judged) AS judged
-      USING (topic, partition, source)
-    WHERE snapshot_offset > first_offset AND NOT (current_txn_first_offset <=> first_offset)
+      SELECT topic, partition, snapshot_offset,
+        collect_set(CASE WHEN current_txn_first_offset IS NOT NULL
+          THEN concat_ws('@', producer_id, current_txn_first_offset) END) AS open
+      FROM {{snapshots}}
+      LEFT SEMI JOIN (SELECT topic, partition, source FROM {{coverage}} WHERE is_judged) AS judged
+        USING (topic, partition, source)
+      WHERE is_answer IS NULL GROUP BY topic, partition, snapshot_offset
+    ) USING (topic, partition)
+    WHERE snapshot_offset > first_offset AND NOT array_contains(open, concat_ws('@', producer_id, first_offset))
     GROUP BY topic, partition, producer_id, first_offset
     """
     return select(text, spans=producer_spans, snapshots=producer_snapshots, coverage=coverage)

@@ -108,7 +108,8 @@ def open_transactions(
     )
     measured = measured_clocks(transactions, producer_spans, coordinator_states, judged_copies, facts.clock_names())
     made = rows_of(select(_NEWEST_MADE, spans=producer_spans, states=coordinator_states), NewestMade)
-    has_v2 = facts.is_v2_excluded and arrow_of(select(_V2_MARKERS, spans=producer_spans, transactions=transactions))
+    may_have = not facts.shows_v2 and (transaction_version or 0) < 2
+    has_v2 = may_have and arrow_of(select(_V2_MARKERS, spans=producer_spans, transactions=transactions))
     facts = replace(
         facts,
         measured=tuple(rows_of(measured, MeasuredClocks)),
