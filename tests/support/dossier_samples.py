@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from txnlib.core.copies import CoverageRow
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.verdicts.clocks import clocks_by_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition
 from txnlib.core.verdicts.dossier import (
     CheckedBatch,
@@ -70,8 +72,21 @@ DOSSIER = Dossier(producer_id=132, open=(SPAN,), claims=(CLAIM,), decisions=(DEC
 COORDINATOR = CoordinatorPartition(partition=3, copies=(COPY,), newest_coordinator_epoch=19, last_offset=99)
 #: Compaction removed records that are younger than everything in the dossier.
 COMPACTED = replace(COORDINATOR, hole_offset=90, hole_ms=NOON + 10 * MINUTE)
-FACTS = ClusterFacts(
-    thresholds=Thresholds(as_of_ms=ONE), kafka_version="3.9.1", transaction_version=0, coordinators=(COORDINATOR,)
+
+
+def with_clocks(dossier: Dossier, facts: ClusterFacts) -> ClusterFacts:
+    """The facts, with the clocks that the copies of a dossier and of the coordinators show."""
+    named = {(each.topic, each.partition): clocks_by_epoch(each.copies, each.elections) for each in dossier.open}
+    for each in facts.coordinators:
+        named[TRANSACTION_STATE_TOPIC, each.partition] = clocks_by_epoch(each.copies, each.elections)
+    return replace(facts, clocks=replace(facts.clocks, named=named))
+
+
+FACTS = with_clocks(
+    DOSSIER,
+    ClusterFacts(
+        thresholds=Thresholds(as_of_ms=ONE), kafka_version="3.9.1", transaction_version=0, coordinators=(COORDINATOR,)
+    ),
 )
 ORPHAN = replace(DOSSIER, claims=(), decisions=(), open=(replace(SPAN, markers=()),))
 
@@ -97,9 +112,8 @@ def judged(
     partition = replace(COORDINATOR, **coordinator) if isinstance(coordinator, dict) else coordinator
     if coordinator_copy is not None:
         partition = replace(partition, copies=(replace(COPY, **coordinator_copy),))
-    (row,) = judge_dossier(
-        replace(of, open=(opened,)), replace(FACTS, **{"coordinators": (partition,), **(facts or {})})
-    )
+    of = replace(of, open=(opened,))
+    (row,) = judge_dossier(of, with_clocks(of, replace(FACTS, **{"coordinators": (partition,), **(facts or {})})))
     return row
 
 

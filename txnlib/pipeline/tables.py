@@ -169,7 +169,7 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
     LOWER_COVERAGE,
     QUARANTINE,
     table_of(producer_id_owners),
-    table_of(transactions),
+    table_of(transactions, judged_copies=selected(judged_copies)),
     FINDINGS,
     table_of(partition_transactions),
     table_of(producer_states),

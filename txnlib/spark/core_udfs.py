@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, IntegerType, StringType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, StringType
 
 from txnlib.core.application import application_of as application_in
 from txnlib.core.application import compiled
@@ -16,9 +16,12 @@ from txnlib.core.ended_by import Ending
 from txnlib.core.ended_by import ended_by as by_records
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_state import STEPS
+from txnlib.core.verdicts.clocks import Clocks
+from txnlib.core.verdicts.match import MarkerGroup, stored_match
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
+from txnlib.readers.typed_rows import typed
 from txnlib.spark.python_tasks import begin_task
 
 NO_STATE = "none"
@@ -88,3 +91,12 @@ def ended_by() -> Any:
         return by_records(Ending(**ending.asDict())).value
 
     return _udf(decided, StringType())
+
+
+def markers_by_core(clocks: Clocks) -> Any:
+    """UDF (the fields of `core.verdicts.match.MarkerGroup`, or null) -> for each decision, the number of its marker."""
+
+    def matched(group: Row | None) -> list[int | None] | None:
+        return None if group is None else stored_match(typed(MarkerGroup, group.asDict(recursive=True)), clocks)
+
+    return _udf(matched, ArrayType(IntegerType()))

@@ -36,16 +36,6 @@ def last_of_batches(value: str) -> str:
     return last_of(value, "base_offset", f"{BATCHES_OF_PRODUCER} {BEFORE}")
 
 
-#: The place of a row among the coordinators' decisions for one producer on one partition, and its markers there, in
-#: time order. At the same instant, the decision comes first.
-PLACE: Final = (
-    "row_number() OVER (PARTITION BY producer_id, topic, partition ORDER BY at_ms, marker.marker_offset NULLS FIRST)"
-)
-#: These rows before each row, and those after it. What follows a row precedes it in descending order: Spark scans a
-#: frame that ends in UNBOUNDED FOLLOWING again for every row, which takes quadratic time.
-BEFORE_PLACE: Final = f"PARTITION BY producer_id, topic, partition ORDER BY place {BEFORE}"
-AFTER_PLACE: Final = f"PARTITION BY producer_id, topic, partition ORDER BY place DESC {BEFORE}"
-
 #: The records of one coordinator partition, and of one transactional id, in offset order.
 RECORDS_OF_COORDINATOR: Final = "PARTITION BY partition ORDER BY offset"
 RECORDS_OF_ID: Final = "PARTITION BY coordinator_partition, transactional_id ORDER BY offset"

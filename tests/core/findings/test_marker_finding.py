@@ -111,6 +111,15 @@ def test_a_clock_that_was_never_compared_has_its_margin(at, expected):
     assert found("ABORT", TS + at, after=late, clocks_differ_ms=UNCOMPARED) is expected
 
 
+def test_an_epoch_that_no_coordinator_had_is_by_hand_whatever_the_clocks_say():
+    unknown = {"complete_since_ms": None, "clocks_differ_ms": UNCOMPARED, "coordinator_epoch": 8}
+    live = decision("COMMIT", at=TS + SECOND)
+    assert found("ABORT", TS + 10, after=live, newest_coordinator_epoch=7, **unknown) is SPLIT
+    assert found("ABORT", TS + 10, newest_coordinator_epoch=7, **unknown) is STRAY
+    for newest in (8, None):
+        assert found("ABORT", TS + 10, after=live, newest_coordinator_epoch=newest, **unknown) is None
+
+
 def test_a_marker_inside_a_live_transaction_comes_after_its_start():
     live = decision("COMMIT", at=TS + HOUR // 2, open_for=HOUR // 2)
     assert found("ABORT", TS, after=live) is SPLIT

@@ -12,11 +12,9 @@ from txnlib.core.findings.marker_findings import (
     EarlyWrite,
     Marker,
     OddMarker,
-    UndecidedAbort,
     UnmarkedPartition,
     of_early_writes,
     of_markers,
-    of_undecided_aborts,
     of_unmarked,
 )
 from txnlib.core.findings.transaction_index_findings import IndexedAbort, UnindexedAbort, of_indexed, of_unindexed
@@ -103,47 +101,40 @@ def test_only_a_brokers_clock_proves_that_records_are_older_than_their_transacti
     assert [row.evidence for row in of_early_writes([replace(EARLY, **changed)])] == ([says] if shown else [])
 
 
-STRAY = UndecidedAbort(
-    topic="orders",
-    partition=0,
-    producer_id=7,
-    transactional_id="pay",
-    marker_offset=20,
-    marker_epoch=3,
-    marker_ms=TS + UNKNOWN_CLOCKS_DIFFER_MS + 1,
-    first_offset=12,
-    producer_epoch=3,
-    start_ms=TS,
+STRAY = replace(
+    MARKER,
+    type="ABORT",
+    ms=TS + UNKNOWN_CLOCKS_DIFFER_MS + 1,
+    ends_data=True,
+    before=None,
+    ongoing=replace(DECISION, type="OPEN", start_ms=TS, completed_ms=None),
     known_until_ms=TS + HOUR,
-    clock="1",
-    coordinator_clock="2",
-    clock_offset_ms=None,
-    clocks_differ_ms=None,
+    clocks_differ_ms=UNKNOWN_CLOCKS_DIFFER_MS,
 )
-SOON = {"marker_ms": TS + CLOCKS_DIFFER_MS + 1}
+SOON = {"ms": TS + CLOCKS_DIFFER_MS + 1}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         ({}, True),
-        ({"marker_ms": TS + UNKNOWN_CLOCKS_DIFFER_MS}, False),
-        ({"marker_ms": TS + HOUR - UNKNOWN_CLOCKS_DIFFER_MS}, False),
-        ({"marker_ms": 0}, False),
+        ({"ms": TS + UNKNOWN_CLOCKS_DIFFER_MS}, False),
+        ({"ms": TS + HOUR - UNKNOWN_CLOCKS_DIFFER_MS}, False),
         ({"known_until_ms": None}, False),
-        ({"marker_epoch": 2}, False),
+        ({"epoch": 2}, False),
+        ({"type": "COMMIT"}, False),
+        ({"ends_data": False}, False),
+        ({"ongoing": None}, False),
         (SOON, False),
-        (SOON | {"coordinator_clock": "1"}, True),
-        (SOON | {"clock": None, "coordinator_clock": None}, False),
         (SOON | {"clocks_differ_ms": CLOCKS_DIFFER_MS}, True),
-        (SOON | {"clocks_differ_ms": CLOCKS_DIFFER_MS, "clock_offset_ms": 1}, False),
+        ({"ms": TS + CLOCKS_DIFFER_MS, "clocks_differ_ms": CLOCKS_DIFFER_MS}, False),
     ],
 )
 def test_an_abort_inside_an_ongoing_transaction_is_found_beyond_the_difference_of_the_clocks(
     changed: dict[str, object], is_found: bool
 ) -> None:
-    rows = list(of_undecided_aborts([replace(STRAY, **changed)]))
-    assert [row.offset for row in rows] == [20] * is_found
+    rows = list(of_markers([OddMarker("orders", 0, 7, "pay", 20, 12, replace(STRAY, **changed))]))
+    assert [(row.name, row.offset) for row in rows] == [("ABORTED_WHILE_ONGOING", 20)] * is_found
     assert all(
         row.evidence.startswith("ended the records from offset 12; the transaction began at 2023-11-14 22:")
         for row in rows

@@ -26,7 +26,7 @@ from tests.support.dossier_samples import (
     judged,
 )
 from txnlib.core.copies import TruncatedEpoch
-from txnlib.core.verdicts.clocks import MeasuredClocks
+from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import MOST_MARKERS, MarkerElsewhere
 from txnlib.core.verdicts.evidence import Election, Thresholds
 from txnlib.core.verdicts.statements import STATEMENTS, Statement
@@ -572,8 +572,8 @@ def test_a_marker_that_was_sent_again_is_not_of_the_next_commit(ms):
     own = (MARKER, replace(MARKER, offset=41, ms=LOST.said_ms + 10, first_offset=None))
     two = {"dossier": {"decisions": (DECISION, LOST)}, "span": {"markers": own}, "coordinator_copy": {"leader": "2"}}
     assert not judged(**two).safe_to_abort
-    measured = (MeasuredClocks(coordinator_clock="2", clock="1", offset_ms=5, error_ms=10),)
-    assert judged(**two, facts={"measured": measured}).safe_to_abort
+    measured = {("2", "1"): Difference(offset_ms=5, error_ms=20, differ_ms=1_000)}
+    assert judged(**two, facts={"clocks": Clocks(measured=measured)}).safe_to_abort
 
 
 # ---- 4. It is old enough.
@@ -591,8 +591,11 @@ def test_brokers_clocks_prove_the_age(behind):
 
 
 def test_a_clock_that_is_behind_makes_it_younger():
-    only(judged(span={"clock_lag_ms": -50 * MINUTE}), "IS_OLD_ENOUGH", "only 9 min")
-    assert judged(span={"clock_lag_ms": 50 * MINUTE}).safe_to_abort
+    def compared(offset_ms):
+        return judged(facts={"clocks": Clocks(measured={("9", "1"): Difference(offset_ms=offset_ms, differ_ms=1_000)})})
+
+    only(compared(-50 * MINUTE), "IS_OLD_ENOUGH", "only 9 min")
+    assert compared(50 * MINUTE).safe_to_abort
 
 
 def test_not_yet_safe_says_from_when_on():

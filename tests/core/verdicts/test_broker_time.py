@@ -35,39 +35,36 @@ def test_a_record_is_not_younger_than_a_stamp_behind_it(behind, floor, expected)
 def clocks(measured: dict[tuple[str, str], int], **behind: int) -> Clocks:
     """Broker 7 leads the partition, brokers 1, 1 and 2 the coordinators."""
     differ = {pair: Difference(offset_ms=ms, differ_ms=1_000) for pair, ms in measured.items()}
-    led = {0: {0: "1"}, 1: {0: "1"}, 2: {0: "2"}}
-    return Clocks(
-        here={0: "7"}, coordinators=led, measured=differ, behind={name[1:]: ms for name, ms in behind.items()}
-    )
+    led = {("__transaction_state", number): {0: broker} for number, broker in enumerate("112")}
+    named = {("orders", 0): {0: "7"}, **led}
+    late = {name[1:]: ms for name, ms in behind.items()}
+    return Clocks(topic="orders", named=named, measured=differ, behind=late)
 
 
-#: Clocks, and a lag of the partition's own markers -> how far a stamp of the partition is corrected.
+#: Clocks -> how far a stamp of the partition is corrected.
 CORRECTIONS = [
-    (clocks({}), None, 0),
-    (clocks({("1", "7"): -FIVE}), None, FIVE),
-    (clocks({("1", "7"): -1_000}), None, 0),
+    (clocks({}), 0),
+    (clocks({("1", "7"): -FIVE}), FIVE),
+    (clocks({("1", "7"): -1_000}), 0),
     # A clock that is ahead of most coordinators is ahead. If it is ahead of one of several, that one may be behind.
-    (clocks({("1", "7"): FIVE}), None, -FIVE),
-    (clocks({("2", "7"): FIVE}), None, 0),
-    (clocks({("1", "7"): FIVE, ("2", "7"): 0}), None, 0),
-    (clocks({("1", "7"): FIVE}), -FIVE, FIVE),
-    (clocks({}), -FIVE, FIVE),
-    (clocks({}), -1_000, 0),
+    (clocks({("1", "7"): FIVE}), -FIVE),
+    (clocks({("2", "7"): FIVE}), 0),
+    (clocks({("1", "7"): FIVE, ("2", "7"): 0}), 0),
     # Another partition of its leader refutes the clock.
-    (clocks({}, b7=FIVE), None, FIVE),
-    (clocks({}, b8=FIVE), None, 0),
+    (clocks({}, b7=FIVE), FIVE),
+    (clocks({}, b8=FIVE), 0),
 ]
 
 
-@pytest.mark.parametrize(("given", "lag", "expected"), CORRECTIONS)
-def test_a_stamp_is_corrected_by_what_its_clock_was_compared_with(given, lag, expected):
-    (stamps,) = corrected([EpochStamps(leader_epoch=0, before_ms=NOON, behind_ms=NOON + 1)], given, lag)
+@pytest.mark.parametrize(("given", "expected"), CORRECTIONS)
+def test_a_stamp_is_corrected_by_what_its_clock_was_compared_with(given, expected):
+    (stamps,) = corrected([EpochStamps(leader_epoch=0, before_ms=NOON, behind_ms=NOON + 1)], given)
     assert (stamps.before_ms, stamps.behind_ms, stamps.before_last_ms) == (NOON + expected, NOON + 1 + expected, None)
 
 
 def test_a_leader_that_leads_a_coordinator_is_not_ahead_of_itself():
-    given = replace(clocks({("2", "1"): FIVE}), here={0: "1"})
-    assert given.ahead_ms(0) == 0
+    given = clocks({("2", "1"): FIVE})
+    assert replace(given, named=given.named | {("orders", 0): {0: "1"}}).ahead_ms(0) == 0
 
 
 def test_the_newest_of_some_times_is_one_that_a_clock_shows():

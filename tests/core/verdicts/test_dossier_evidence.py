@@ -22,11 +22,12 @@ from tests.support.dossier_samples import (
     ORPHAN,
     SPAN,
     judged,
+    with_clocks,
 )
 from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
-from txnlib.core.verdicts.clocks import MeasuredClocks
+from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, SiblingMarkers
 from txnlib.core.verdicts.dossier_evidence import best_claim, committed_siblings, evidence_of, is_start_proven
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
@@ -37,7 +38,7 @@ from txnlib.core.verdicts.judged import judge_dossier
 
 def evidence(dossier=DOSSIER, facts=FACTS, **span) -> Evidence:
     of = replace(dossier, open=(replace(dossier.open[0], **span),))
-    return evidence_of(of, of.open[0], facts)
+    return evidence_of(of, of.open[0], with_clocks(of, facts))
 
 
 #: Side of the evidence, row of the dossier -> what both name alike.
@@ -211,8 +212,8 @@ def test_an_overdue_decision_without_its_marker_is_stuck_although_an_older_marke
 @pytest.mark.parametrize(("leader", "differ"), [("1", 1_000), ("2", 1_000), ("3", 300_000)])
 def test_one_broker_has_one_clock_and_others_are_compared_by_their_estimate(leader, differ):
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader=leader),)),))
-    measured = (MeasuredClocks(coordinator_clock="2", clock="1", offset_ms=5, error_ms=10),)
-    found = evidence(DOSSIER, replace(facts, measured=measured)).on_partition
+    measured = {("2", "1"): Difference(offset_ms=5, error_ms=20, differ_ms=1_000)}
+    found = evidence(DOSSIER, replace(facts, clocks=Clocks(measured=measured))).on_partition
     assert found.clocks_differ_ms == differ
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.dossier_samples import DECISION, MARKER, NOON
@@ -15,9 +15,9 @@ from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import Fit, fit, marker_epoch, match_markers, without_repeats
 
 #: Decisions are of coordinator partition 3.
-ONE_CLOCK = Clocks(here={0: "1"}, coordinators={3: {0: "1"}})
+ONE_CLOCK = Clocks(named={("", 0): {0: "1"}, ("__transaction_state", 3): {0: "1"}})
 #: Of two brokers that were not compared.
-FAR = Clocks(here={0: "2"}, coordinators={3: {0: "1"}})
+FAR = Clocks(named={("", 0): {0: "2"}, ("__transaction_state", 3): {0: "1"}})
 
 
 def measured(**difference: int) -> Clocks:
@@ -116,15 +116,24 @@ def every_matching(rows: int, columns: int):
             yield list(zip(left, right, strict=True))
 
 
+def sole_pairs(fits: list[list[Fit]]) -> list[tuple[int, int]]:
+    """Pairs that fit exactly, of which neither fits another one exactly."""
+    exact = [(d, m) for d, row in enumerate(fits) for m, each in enumerate(row) if each is Fit.EXACT]
+    return [(d, m) for d, m in exact if sum(d == other for other, _ in exact) == sum(m == o for _, o in exact) == 1]
+
+
+@settings(max_examples=400)
 @given(st.lists(st.integers(0, 400), max_size=4), st.lists(st.integers(0, 400), max_size=4), st.booleans())
-def test_no_other_matching_has_more_pairs_or_fits_better(decided, marked, is_begin_known):
+def test_no_other_matching_with_the_pairs_that_clocks_show_has_more_pairs_or_fits_better(
+    decided, marked, is_begin_known
+):
     decisions, markers = [decision(at) for at in sorted(decided)], [marker(at) for at in sorted(marked)]
     clocks = measured(error_ms=20, differ_ms=60)
     fits = [[fit(each, other, clocks) for other in markers] for each in decisions]
     best = max(
         (len(pairs), sum(fits[d][m] for d, m in pairs))
         for pairs in every_matching(len(decisions), len(markers))
-        if all(fits[d][m] is not Fit.NO for d, m in pairs)
+        if all(fits[d][m] is not Fit.NO for d, m in pairs) and set(sole_pairs(fits)) <= set(pairs)
     )
     found = match_markers(decisions, markers, clocks, is_begin_known=is_begin_known)
     pairs = [(number, markers.index(match.marker)) for number, match in enumerate(found) if match.marker is not None]
@@ -132,6 +141,14 @@ def test_no_other_matching_has_more_pairs_or_fits_better(decided, marked, is_beg
     assert [match.decision for match in found] == decisions
     offsets = [match.marker.offset for match in found if match.marker is not None]
     assert offsets == sorted(offsets)
+
+
+def test_what_clocks_show_comes_before_the_number_of_pairs():
+    two, later = [decision(0), decision(60)], [marker(50), marker(130)]
+    assert matched(two, later, measured(error_ms=20, differ_ms=60)) == [None, 50]
+    # Of two that contradict the order of the log, none.
+    crossed = [replace(marker(210), offset=1), replace(marker(10), offset=2)]
+    assert matched([decision(0), decision(200)], crossed) == [2, None]
 
 
 def test_the_limits_of_a_tolerance_belong_to_it():

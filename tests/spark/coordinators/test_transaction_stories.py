@@ -11,14 +11,13 @@ import pytest
 from tests.spark.producers.test_producer_spans import coverage
 from tests.support.frames import assert_rows, empty, frame, kept, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
+from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.marker_findings import (
     EarlyWrite,
     OddMarker,
-    UndecidedAbort,
     UnmarkedPartition,
     of_early_writes,
     of_markers,
-    of_undecided_aborts,
     of_unmarked,
 )
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
@@ -26,9 +25,10 @@ from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.core_rows import rows_of
-from txnlib.spark.findings.marker_findings import early_writes, odd_markers, undecided_aborts
+from txnlib.spark.findings.marker_findings import early_writes, odd_markers
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import TABLES
+from txnlib.spark.tables.dossiers import judged_copies
 
 S = 1_000
 #: Each: coordinator records and batches, (seconds since TS, what); pid is the story's number, {tp} its partition.
@@ -98,14 +98,13 @@ story(
 NUMBERS = {name: number for number, name in enumerate(STORIES, 1)}
 
 
-def one_broker(spark, logs):
-    """One broker leads all, so that there is one clock."""
-    known = {"is_judged": True, "leader": "1", "role": "LEADER", "is_current": True}
-    return frame(
-        spark,
-        TABLES["coverage"],
-        *[known | {"topic": t, "partition": p} for t, p in [*logs, ("__transaction_state", 0)]],
-    )
+def led(logs):
+    """One broker leads all but one partition, whose clock was never compared with its own."""
+    other = ("orders", NUMBERS["a clock behind"])
+    return [
+        CoverageRow(*place, is_judged=True, leader="2" if place == other else "1", status="COMPLETE", leader_epoch=0)
+        for place in [*logs, ("__transaction_state", 0)]
+    ]
 
 
 def told(spark):
@@ -142,13 +141,12 @@ def told(spark):
     copies = coverage(spark, dict.fromkeys(NUMBERS.values(), 0))
     spans = kept(producer_spans(batches, empty(spark, TABLES["producer_snapshots"]), copies))
     states = kept(coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])))
-    found = kept(transactions(states, spans, one_broker(spark, logs), ()))
     copies = whole(spark, logs)
+    found = kept(transactions(states, spans, judged_copies(copies), led(logs), (), ()))
     odd = [
         *of_markers(rows_of(odd_markers(found, spans, states, copies), OddMarker)),
         *of_unmarked(rows_of(lost_markers(found, spans, copies), UnmarkedPartition)),
         *of_early_writes(rows_of(early_writes(found, spans), EarlyWrite)),
-        *of_undecided_aborts(rows_of(undecided_aborts(found, spans, copies), UndecidedAbort)),
     ]
     return found.collect(), odd
 

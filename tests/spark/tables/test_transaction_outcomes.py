@@ -96,15 +96,18 @@ def transaction(producer_id, partitions, outcome, state):
     is_prepared = producer_id == PREPARED
     row |= {"is_two_phase_commit": is_prepared, "transaction_timeout_ms": MAX_INT32 if is_prepared else 60_000}
     row |= {"partitions": None if partitions is None else places(partitions), "transaction_version": 0}
-    if is_listed:
-        row |= {"prepared": at(DECIDED), "time_to_decide_ms": DECIDED - BEGAN, "decided_epoch": 0}
+    if producer_id == FORGOTTEN:
+        row["markers"] = [matched(producer_id, 0, outcome, number=1)]
+    elif partitions is not None:
         row["markers"] = [matched(producer_id, number, outcome) for number in partitions]
+    if is_listed:
+        row |= {"prepared": at(DECIDED), "decided": at(DECIDED), "decided_epoch": 0}
     if state.startswith("Complete"):
         row["completed"] = at(COMPLETED)
     return row
 
 
-def matched(producer_id, partition, outcome):
+def matched(producer_id, partition, outcome, number=0):
     of = [span for span in SPANS[producer_id] if span[0] == partition and span[3] == outcome]
     found = {
         "topic": "orders",
@@ -113,7 +116,7 @@ def matched(producer_id, partition, outcome):
         "clock_offset_ms": 0,
         "clocks_differ_ms": 1_000,
     }
-    found |= {"marker_offset": of[0][2], "marker_type": outcome, "first_offset": of[0][1]} if of else {}
+    found |= {"marker_offset": of[number][2], "marker_type": outcome, "first_offset": of[number][1]} if of else {}
     return tuple(found.get(field.name) for field in TABLES["transactions"]["markers"].dataType.elementType)
 
 
@@ -199,7 +202,7 @@ EXPECTED = {
     (SPLIT, 1): ("COORDINATOR", "FOUND", 71, "COMMIT", 5),
     (HASTY, 0): ("COORDINATOR", "EARLY", 81, "ABORT", 5),
     (HASTY, 1): ("COORDINATOR", "UNDECIDED", None, "OPEN", 5),
-    (FORGOTTEN, 0, 93): ("MARKER_TIME", "FOUND", 93, "COMMIT", 5),
+    (FORGOTTEN, 0, 93): ("MARKER", "FOUND", 93, "COMMIT", 5),
     (FORGOTTEN, 0, 91): ("PARTITION", "FOUND", 91, "COMMIT", 5),
     (FORGOTTEN, 1): ("PARTITION", "FOUND", 93, "ABORT", 5),
     (UNKNOWN_OWNER, 0): ("PARTITION", "FOUND", 101, "ABORT", 5),

@@ -40,8 +40,8 @@ TRANSACTION_OUTCOMES: Final = Table(
         Column(
             "known_from",
             STRING,
-            "COORDINATOR (listed by its records), MARKER_TIME (the list is lost; the marker was written between start"
-            " and completion) or PARTITION (only the partition shows it).",
+            "COORDINATOR (listed by its records), MARKER (the list is lost; the marker of its decision is here) or"
+            " PARTITION (only the partition shows it).",
         ),
         Column("is_two_phase_commit", BOOLEAN, "Whether it is a two-phase commit, which never times out (KIP-939)."),
         Column("decided_outcome", STRING, "Decision: COMMIT, ABORT or OPEN; NULL if no record of it survives."),

@@ -20,7 +20,7 @@ from txnlib.core.verdicts.reason import Reason
 #: Its place in the partition was not captured, so the next audit reports it again.
 NOT_CAPTURED: Final = "NOT_CAPTURED"
 #: Findings about a marker that was written by hand.
-BY_HAND: Final = (Finding.MARKER_WITHOUT_DECISION.name, Finding.SPLIT_OUTCOME.name)
+BY_HAND: Final = ("MARKER_WITHOUT_DECISION", "SPLIT_OUTCOME", "ABORTED_WHILE_ONGOING")
 #: Reasons that mean that no coordinator decides for the producer id any more, so a marker of it was written by hand.
 _UNOWNED: Final = frozenset(
     {Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, Reason.TRANSACTIONAL_ID_EXPIRED, Reason.PRODUCER_ID_ROTATED}

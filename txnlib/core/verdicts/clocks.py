@@ -8,7 +8,7 @@ docs/rules/copies.md#clocks-of-two-brokers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from txnlib.core.copies import NO_LEADER, CoverageRow, highest
@@ -42,19 +42,11 @@ UNKNOWN: Final = Difference(error_ms=MARKER_SLACK_MS, differ_ms=UNKNOWN_CLOCKS_D
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredClocks:
+class MeasuredClocks(Difference):
     """What decisions and their markers show of two clocks, each named after its broker (`clock_of`)."""
 
     coordinator_clock: str
     clock: str
-    offset_ms: int
-    error_ms: int
-
-    @property
-    def difference(self) -> Difference:
-        return Difference(
-            offset_ms=self.offset_ms, error_ms=max(self.error_ms, MARKER_SLACK_MS), differ_ms=CLOCKS_DIFFER_MS
-        )
 
 
 def clock_of(topic: str, partition: int, leader: str | None) -> str:
@@ -92,14 +84,18 @@ class Clocks:
 
     topic: str = ""
     partition: int = 0
-    #: Leader epoch -> clock, of the partition; -1: not shown.
-    here: Mapping[int, str] = field(default_factory=dict)
-    #: The same of each coordinator partition.
-    coordinators: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    #: Topic and partition -> leader epoch -> clock. -1: not shown.
+    named: Mapping[tuple[str, int], Mapping[int, str]] = field(default_factory=dict)
     #: (the coordinator's clock, the partition's) -> how they differ.
     measured: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
     #: Clock -> how far it is behind at least, where one of its stamps is older than what it stamps.
     behind: Mapping[str, int] = field(default_factory=dict)
+    #: The partitions whose logs still have their beginning.
+    begun: frozenset[tuple[str, int]] = frozenset()
+
+    def of(self, topic: str, partition: int) -> Clocks:
+        """Those of another partition."""
+        return replace(self, topic=topic, partition=partition)
 
     def ahead_ms(self, leader_epoch: int | None) -> int:
         """How far the clock of the partition in a leader epoch is ahead at least; negative: how far it is behind at
@@ -108,8 +104,8 @@ class Clocks:
         The coordinators' clocks tell. It is ahead only of those that together lead most of their partitions: of a
         single one, that one may be behind.
         """
-        clock = _at(self.here, leader_epoch, self.topic, self.partition)
-        today = [_at(theirs, None, TRANSACTION_STATE_TOPIC, n) for n, theirs in self.coordinators.items()]
+        clock = self._at(self.topic, self.partition, leader_epoch)
+        today = [self._at(*place, None) for place in self.named if place[0] == TRANSACTION_STATE_TOPIC]
         known = {
             there: each.offset_ms - each.error_ms for (there, here), each in self.measured.items() if here == clock
         }
@@ -127,20 +123,19 @@ class Clocks:
         """The clock of the partition in a leader epoch less that of a coordinator; None: in the newest epoch."""
         if coordinator_partition is None:
             return UNKNOWN
-        theirs = self.coordinators.get(coordinator_partition, {})
-        here = _at(self.here, leader_epoch, self.topic, self.partition)
-        there = _at(theirs, coordinator_epoch, TRANSACTION_STATE_TOPIC, coordinator_partition)
+        here = self._at(self.topic, self.partition, leader_epoch)
+        there = self._at(TRANSACTION_STATE_TOPIC, coordinator_partition, coordinator_epoch)
         return ONE_CLOCK if here == there else self.measured.get((there, here), UNKNOWN)
 
     def today(self, decision: CoordinatorDecision) -> Difference:
         """The clock of today's leader of the partition less the one that stamped a decision."""
         return self.difference(decision.coordinator_partition, decision.stamped_epoch, None)
 
-
-def _at(clocks: Mapping[int, str], epoch: int | None, topic: str, partition: int) -> str:
-    """The clock of a leader epoch. Who led an epoch may not be known: its clock is one of its own."""
-    wanted = max(clocks, default=-1) if epoch is None else epoch
-    return clocks.get(wanted, f"{topic}-{partition}@{wanted}")
+    def _at(self, topic: str, partition: int, epoch: int | None) -> str:
+        """The clock of a leader epoch. Who led an epoch may not be known: its clock is one of its own."""
+        clocks = self.named.get((topic, partition), {})
+        wanted = max(clocks, default=-1) if epoch is None else epoch
+        return clocks.get(wanted, f"{topic}-{partition}@{wanted}")
 
 
 #: Clocks of which nothing is known.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
@@ -20,8 +20,8 @@ from txnlib.core.kafka.constants import (
 )
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped, row_of
-from txnlib.core.verdicts.clocks import Clocks, MeasuredClocks, clock_of, clocks_by_epoch, newest_leader_epoch
-from txnlib.core.verdicts.dossier import Dossier, OpenSpan
+from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, clock_of, clocks_by_epoch, newest_leader_epoch
+from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
@@ -66,8 +66,6 @@ class CoordinatorPartition(PartitionFacts):
     damaged_offset: int | None = field(init=False)
     #: Whether an id without a record in the copies has none in the log.
     shows_absence: bool = field(init=False)
-    #: Leader epoch -> the clock that stamped its records.
-    clocks: Mapping[int, str] = field(init=False)
 
     def __post_init__(self) -> None:
         copies = [copy for copy in self.copies if copy.status != "MISSING"]
@@ -88,7 +86,6 @@ class CoordinatorPartition(PartitionFacts):
             "is_instant_assumed": all(copy.is_instant_assumed is not False for copy in copies),
             "damaged_offset": damaged,
             "shows_absence": damaged is None and any(copy.shows_absence for copy in copies),
-            "clocks": clocks_by_epoch(self.copies, self.elections),
         }
         for name, value in proven.items():
             object.__setattr__(self, name, value)
@@ -180,36 +177,17 @@ class ClusterFacts:
     fenced: tuple[FencedBroker, ...] = ()
     lowered: tuple[LoweredFeature, ...] = ()
     partitions: Mapping[tuple[str, int], PartitionFacts] = field(default_factory=dict)
-    measured: tuple[MeasuredClocks, ...] = ()
+    clocks: Clocks = UNCOMPARED
     #: The levels of `transaction.version` in the metadata log, each with its last instant (None: none, or not shown);
     #: None if it was not captured.
     levels: tuple[tuple[int, int | None], ...] | None = None
     blocks: tuple[ProducerIdBlock, ...] = ()
     #: Whether a COMMIT marker has a higher epoch than its records, as only transactions v2 write it.
     has_v2_markers: bool = False
-    #: Clock -> how far it is behind at least, where stamps are older than what they stamp.
-    behind: Mapping[str, int] = field(default_factory=dict)
 
     def coordinator(self, partition: int | None) -> CoordinatorPartition | None:
         """A partition of `__transaction_state`; None if it is not known."""
         return next((each for each in self.coordinators if each.partition == partition), None)
-
-    def clock_names(self) -> Iterator[tuple[str, int, int, str]]:
-        """Topic, partition, leader epoch, and the clock that stamped it, where it is known whose it was."""
-        for (topic, partition), of in self.partitions.items():
-            for epoch, clock in clocks_by_epoch(of.copies, of.elections).items():
-                yield topic, partition, epoch, clock
-
-    def clocks(self, span: OpenSpan) -> Clocks:
-        """The clocks of its partition and of the coordinators."""
-        return Clocks(
-            topic=span.topic,
-            partition=span.partition,
-            here=clocks_by_epoch(span.copies, span.elections),
-            coordinators={each.partition: each.clocks for each in self.coordinators},
-            measured={(each.coordinator_clock, each.clock): each.difference for each in self.measured},
-            behind=self.behind,
-        )
 
     def clocks_behind(self, made: Iterable[NewestMade]) -> dict[str, int]:
         """The clocks that are behind, because all stamps on a partition are older than what is open there."""
@@ -217,14 +195,14 @@ class ClusterFacts:
         for each in made:
             copies = self.partitions.get((each.topic, each.partition), PartitionFacts()).copies
             judged = next((copy for copy in copies if copy.is_judged), None)
-            of = self.coordinator(each.coordinator_partition)
+            of = self.clocks.named.get((TRANSACTION_STATE_TOPIC, each.coordinator_partition))
             if judged is None or of is None or judged.newest_stamp_ms is None:
                 continue
             clock, behind = (
                 clock_of(judged.topic, judged.partition, judged.leader),
                 each.made_ms - judged.newest_stamp_ms,
             )
-            if clock != of.clocks.get(each.coordinator_epoch) and behind > found.get(clock, 0):
+            if clock != of.get(each.coordinator_epoch) and behind > found.get(clock, 0):
                 found[clock] = behind
         return found
 
@@ -329,6 +307,15 @@ def cluster_facts(
         partitions=partitions,
         levels=_levels(partition_assignments, cluster_settings),
         blocks=tuple(sorted(producer_id_blocks, key=lambda each: -1 if each.offset is None else each.offset)),
+    )
+
+
+def cluster_clocks(coverage: Sequence[CoverageRow], partition_assignments: Sequence[PartitionAssignment]) -> Clocks:
+    """Whose clock stamped each partition in each leader epoch."""
+    partitions = _partitions(coverage, (), partition_assignments)
+    return Clocks(
+        named={place: clocks_by_epoch(of.copies, of.elections) for place, of in partitions.items()},
+        begun=frozenset(each.place for each in coverage if each.is_judged and each.begins_at_start),
     )
 
 

@@ -35,8 +35,10 @@ class WrittenMarker:
     ms: int | None = None
     #: Of the leader that wrote it, whose clock stamped it.
     leader_epoch: int | None = None
-    #: The first offset that it ended; None if nothing was open.
+    #: The first offset that it ended; None if nothing was open. When that was written, and whether by a broker's clock.
     first_offset: int | None = None
+    first_timestamp_ms: int | None = None
+    is_broker_clock: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +128,6 @@ class OpenSpan:
     stamps: tuple[EpochStamps, ...] = ()
     markers_elsewhere: tuple[MarkerElsewhere, ...] = ()
     siblings: tuple[SiblingMarkers, ...] = ()
-    #: How far markers here are behind the decisions of their coordinators, at worst: negative if the leader's clock is
-    #: behind.
-    clock_lag_ms: int | None = None
     #: Of the newest producer snapshot of the judged copy in front that has nothing open of the producer.
     closed_offset: int | None = None
     #: When the epoch of the first batch was handed out; None if no record shows it.
@@ -193,7 +192,9 @@ class Claim:
 class CoordinatorDecision:
     """A decided transaction of the producer id: a row of `transactions`, in the order of its coordinator's log."""
 
+    transactional_id: str | None = None
     coordinator_partition: int
+    transaction_number: int | None = None
     outcome: str
     state: str | None = None
     #: Epochs of the first record, and of the Prepare record and its markers; the latter is None if only a Complete

@@ -59,7 +59,7 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
     """The evidence on one open transaction of a dossier."""
     claim = best_claim(dossier.claims, span)
     of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
-    past = past_of(dossier, span, claim, facts.clocks(span), facts)
+    past = past_of(dossier, span, claim, facts.clocks.of(span.topic, span.partition), facts)
     coordinator = _coordinator_side(dossier, past, of_claim)
     partition = _partition_side(dossier, past, coordinator)
     led = of_claim.elections if of_claim else ()
@@ -151,7 +151,7 @@ def _coordinator_side(dossier: Dossier, past: Past, of_claim: CoordinatorPartiti
         or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
-        may_be_v2=not facts.is_v2_excluded(begun_after_ms(corrected(span.stamps, past.clocks, span.clock_lag_ms))),
+        may_be_v2=not facts.is_v2_excluded(begun_after_ms(corrected(span.stamps, past.clocks))),
         unclean_elections=tuple(one for each in wanted for one in each.elections if one.is_unclean),
     )
 
@@ -220,18 +220,11 @@ def newest_ms(times: Iterable[int | None]) -> int | None:
     return highest(map(clock_ms, times))
 
 
-def _ahead_ms(clocks: Clocks, leader_epoch: int | None, lag_ms: int | None) -> int:
-    """How far a clock is ahead, by all that it was compared with. `lag_ms`: by the newest markers of the partition
-    alone."""
-    ahead = clocks.ahead_ms(leader_epoch)
-    return ahead if lag_ms is None or lag_ms >= -CLOCKS_DIFFER_MS else min(ahead, lag_ms)
-
-
-def corrected(stamps: Iterable[EpochStamps], clocks: Clocks, lag_ms: int | None) -> list[EpochStamps]:
+def corrected(stamps: Iterable[EpochStamps], clocks: Clocks) -> list[EpochStamps]:
     """Stamps by the coordinators' clocks, each of its own leader."""
     found = []
     for each in stamps:
-        ahead = _ahead_ms(clocks, each.leader_epoch, lag_ms)
+        ahead = clocks.ahead_ms(each.leader_epoch)
         times = (each.before_ms, each.before_last_ms, each.behind_ms, each.behind_last_ms)
         before, before_last, behind, behind_last = (None if ms is None else ms - ahead for ms in map(clock_ms, times))
         found.append(
@@ -278,7 +271,7 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
     marker = span.markers[-1] if span.markers else None
     copy, first = span.judged_copy, span.first_check
     closed = highest((marker.offset if marker else None, span.closed_offset))
-    stamps = corrected(span.stamps, past.clocks, span.clock_lag_ms)
+    stamps = corrected(span.stamps, past.clocks)
     stamped_before = floor = before_first_ms(stamps)
     truncated = [each for each in span.markers_elsewhere if each.is_truncated]
     elsewhere = [each for each in span.markers_elsewhere if not each.is_truncated]
@@ -301,7 +294,7 @@ def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) 
     seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first_batch_crc)]
     begun = span.last_timestamp_ms if span.first_timestamp_ms is None else span.first_timestamp_ms
     led = first.partition_leader_epoch if first else None
-    begun_ms = None if begun is None else begun - _ahead_ms(past.clocks, led, span.clock_lag_ms)
+    begun_ms = None if begun is None else begun - past.clocks.ahead_ms(led)
     return row_of(
         PartitionSide,
         span,

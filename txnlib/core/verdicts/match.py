@@ -8,6 +8,7 @@ docs/rules/copies.md#order-of-decisions-and-markers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,7 +16,7 @@ from enum import IntEnum
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import is_ahead
 from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, Difference
-from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
+from txnlib.core.verdicts.dossier import MOST_MARKERS, CoordinatorDecision, WrittenMarker
 
 
 class Fit(IntEnum):
@@ -139,18 +140,34 @@ class Match:
 def match_markers(
     decisions: Sequence[CoordinatorDecision], markers: Sequence[WrittenMarker], clocks: Clocks, *, is_begin_known: bool
 ) -> tuple[Match, ...]:
-    """Each decision with its marker: as many as possible, one to one and in order, and of these the best fitting.
+    """Each decision with its marker: one to one and in order.
 
-    What is still open then gets the earliest marker for the earliest decision. If the beginning of the log is gone
-    (`is_begin_known`), its markers are gone, too, and the latest marker goes to the latest decision.
+    A decision and a marker that fit exactly, each no other one, are a pair. Between two pairs: as many as possible, and
+    of these the best fitting. What is still open then gets the earliest marker for the earliest decision. If the
+    beginning of the log is gone (`is_begin_known`), its markers are gone, too, and up to the first pair, the latest
+    marker goes to the latest decision.
     """
     fits = [[fit(decision, marker, clocks) for marker in markers] for decision in decisions]
-    if is_begin_known:
-        pairs = _pairs(fits)
-    else:
-        flipped = _pairs([row[::-1] for row in fits[::-1]])
-        pairs = {len(decisions) - 1 - d: len(markers) - 1 - m for d, m in flipped.items()}
+    pairs: dict[int, int] = {}
+    d = m = 0
+    for row, column in (*_sole_pairs(fits), (len(decisions), len(markers))):
+        between = [each[m:column] for each in fits[d:row]]
+        if is_begin_known or pairs:
+            found = _pairs(between)
+        else:
+            flipped = _pairs([each[::-1] for each in between[::-1]])
+            found = {row - 1 - left: column - 1 - right for left, right in flipped.items()}
+        pairs |= {d + left: m + right for left, right in found.items()} | {row: column}
+        d, m = row + 1, column + 1
     return tuple(_match(decisions, markers, fits, d, pairs.get(d), clocks) for d in range(len(decisions)))
+
+
+def _sole_pairs(fits: Sequence[Sequence[Fit]]) -> list[tuple[int, int]]:
+    """Rows and columns that fit exactly, each no other one. None of two that contradict the order."""
+    exact = [(d, m) for d, row in enumerate(fits) for m, each in enumerate(row) if each is Fit.EXACT]
+    rows, columns = Counter(d for d, _ in exact), Counter(m for _, m in exact)
+    sole = [(d, m) for d, m in exact if rows[d] == columns[m] == 1]
+    return [(d, m) for d, m in sole if all((d < row) == (m < column) for row, column in sole if row != d)]
 
 
 def _match(
@@ -201,3 +218,26 @@ def _pairs(fits: Sequence[Sequence[Fit]]) -> dict[int, int]:
         else:
             d += 1
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerGroup:
+    """Decisions about a producer on a partition, and its markers there, that Spark did not pair."""
+
+    topic: str
+    partition: int
+    decisions: tuple[CoordinatorDecision, ...]
+    markers: tuple[WrittenMarker, ...]
+
+
+def stored_match(group: MarkerGroup, clocks: Clocks) -> list[int | None]:
+    """For each decision, the number of its marker: what is stored. Of a large group, only the newest are compared."""
+    decisions, markers = group.decisions[-MOST_MARKERS:], group.markers[-MOST_MARKERS:]
+    clocks = clocks.of(group.topic, group.partition)
+    is_whole = (decisions, markers) == (group.decisions, group.markers)
+    is_begun = is_whole and (group.topic, group.partition) in clocks.begun
+    kept = without_repeats(markers, decisions, clocks)
+    matches = match_markers(decisions, kept, clocks, is_begin_known=is_begun)
+    numbers = {marker.offset: number for number, marker in enumerate(group.markers)}
+    found = [None if match.marker is None else numbers[match.marker.offset] for match in matches]
+    return [None] * (len(group.decisions) - len(decisions)) + found

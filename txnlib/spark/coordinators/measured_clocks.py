@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame
 
+from txnlib.core.cluster_metadata import PartitionAssignment
+from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.spark.coordinators.transaction_markers import SAMPLES
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks, MeasuredClocks
+from txnlib.core.verdicts.cluster_facts import cluster_clocks
+from txnlib.spark.core_rows import rows_of
 from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import quantile, select
 
+#: Minimum number of pairs of a decision and its marker for an estimate.
+SAMPLES: Final = 3
 #: Most pairs of a producer on a partition.
 MOST_PAIRS: Final = 20
 
@@ -22,28 +29,28 @@ def measured_clocks(
     producer_spans: DataFrame,
     coordinator_states: DataFrame,
     judged_copies: DataFrame,
-    clocks: Iterable[tuple[str, int, int, str]],
-) -> DataFrame:
-    """How the clocks of a partition and of a coordinator differ. Columns: those of
-    `core.verdicts.clocks.MeasuredClocks`.
-
-    `clocks`: topic, partition, leader epoch, name of the clock that stamped it.
+    coverage: Sequence[CoverageRow],
+    partition_assignments: Sequence[PartitionAssignment],
+) -> Clocks:
+    """The clocks of all partitions, and how those of partitions differ from those of coordinators.
 
     Two kinds of pairs are of one transaction without a comparison of times: the newest decision and the newest marker
     of a producer; and the n-th of each, where both logs are whole since their beginning. A lost marker breaks some
     pairs, so only what most pairs agree on counts. The time until a marker is written is not a clock difference.
     """
-    named = local_rows(
-        transactions.sparkSession, list(clocks), "topic string, partition int, leader_epoch int, clock string"
-    )
-    return select(
+    clocks = cluster_clocks(coverage, partition_assignments)
+    rows = [(*place, epoch, clock) for place, by_epoch in clocks.named.items() for epoch, clock in by_epoch.items()]
+    columns = "topic string, partition int, leader_epoch int, clock string"
+    measured = select(
         _MEASURED,
         transactions=transactions,
         spans=producer_spans,
         states=coordinator_states,
         copies=judged_copies,
-        named=named,
+        named=local_rows(transactions.sparkSession, rows, columns),
     )
+    found = {(each.coordinator_clock, each.clock): each for each in rows_of(measured, MeasuredClocks)}
+    return replace(clocks, measured=found)
 
 
 _GROUP: Final = "topic, partition, producer_id"
@@ -104,7 +111,8 @@ WITH decided AS (
       AND there.leader_epoch = d.stamped_epoch
   WHERE {_AGREE} AND m.marker_ms IS NOT NULL
 )
-SELECT coordinator_clock, clock, lower_ms AS offset_ms, upper_ms - lower_ms AS error_ms
+SELECT coordinator_clock, clock, lower_ms AS offset_ms, greatest(upper_ms - lower_ms, {MARKER_SLACK_MS}L) AS error_ms,
+  {CLOCKS_DIFFER_MS}L AS differ_ms
 FROM (
   SELECT coordinator_clock, clock, {quantile("difference_ms", 0.25)} AS lower_ms,
     {quantile("difference_ms", 0.75)} AS upper_ms

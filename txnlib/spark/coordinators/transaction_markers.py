@@ -1,8 +1,8 @@
-"""The marker of each coordinator decision, by a join in time order.
+"""The marker of each coordinator decision on each partition: the match that is stored.
 
-Decisions and markers are joined by time and epoch: in transactions v0 and v1, many transactions share an epoch, and the
-markers follow a decision within moments. The times of markers are first converted to the coordinator's clock
-(`_CLOCKS`). A running `last` in both directions keeps the join linear, however often a producer commits.
+Decisions and markers of a producer on a partition are put on one axis of time, the coordinator's. A decision and a
+marker that are alone with each other there are a pair. The core matches what is left between two pairs
+(`core.verdicts.match`). Source: docs/rules/copies.md#order-of-decisions-and-markers.
 """
 
 from __future__ import annotations
@@ -10,38 +10,29 @@ from __future__ import annotations
 from typing import Final, cast
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.instants import NO_INSTANT_MS
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.clocks import ONE_CLOCK, UNKNOWN, Clocks
+from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
+from txnlib.core.verdicts.match import MarkerGroup
+from txnlib.spark.core_rows import struct, struct_of
+from txnlib.spark.core_udfs import markers_by_core
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
-from txnlib.spark.frames import gathered
+from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
-from txnlib.spark.joins import quantile, select
-from txnlib.spark.schemas import MARKERS
-from txnlib.spark.windows import AFTER_PLACE, BEFORE_PLACE, PLACE, last_of, next_of
+from txnlib.spark.joins import select
+from txnlib.spark.schemas import MARKERS, named
+from txnlib.spark.windows import BEFORE, UNTIL_NOW
 
-#: Minimum number of pairs of a decision and its marker for an estimate.
-SAMPLES: Final = 3
-#: Whose clock stamps a partition: its leader's; if the leader is not noted, a clock of its own. SQL, of columns of
-#: COVERAGE.
-CLOCK: Final = "if(leader != '-1', leader, concat_ws('-', topic, partition))"
-_MARKER: Final = (
-    *("marker_offset", "marker_type", "marker_epoch", "marker_coordinator_epoch", "marker_ms", "marker_leader_epoch"),
-    *("first_offset", "first_timestamp_ms", "is_broker_clock"),
-)
-
-
-#: The type of a marker in `markers_of`, as SQL.
-MARKER_TYPE: Final = StructType(
-    [field for field in cast(StructType, cast(ArrayType, MARKERS).elementType) if field.name in _MARKER]
-).simpleString()
-
-
-def agrees(marker: str, decision: str) -> str:
-    """Whether a marker matches a decision, by type and epoch, as SQL. A field that a dump does not print always
-    matches."""
-    same_type = f"coalesce({marker}.marker_type = {decision}.type, TRUE)"
-    return f"coalesce({marker} IS NOT NULL AND {same_type} AND {marker}.marker_epoch = {decision}.epoch, FALSE)"
+#: The leader epoch, in a frame of clocks, of the clock that stamps a partition now.
+_NEWEST: Final = -2
+#: The columns of a marker in `producer_spans`.
+MARKER: Final = {
+    name: f"marker_{name}" for name in ("offset", "type", "epoch", "coordinator_epoch", "ms", "leader_epoch")
+}
 
 
 def markers_of(producer_spans: DataFrame) -> DataFrame:
@@ -50,155 +41,204 @@ def markers_of(producer_spans: DataFrame) -> DataFrame:
     return producer_spans.where("marker_offset IS NOT NULL").selectExpr(
         *("producer_id", "topic", "partition"),
         f"{clock_ms('marker_ms')} AS at_ms",
-        f"struct({', '.join(_MARKER)}) AS marker",
+        f"{struct(WrittenMarker, MARKER)} AS marker",
     )
 
 
-#: One row per coordinator partition and partition: clock_offset_ms and clocks_differ_ms. The first is the leader's
-#: clock minus the coordinator's, the second how far they may still differ. One broker has one clock. Clocks of
-#: different brokers are compared if enough samples agree, all of them stamped by today's leaders. The time until a
-#: marker is written is not a clock difference.
-_CLOCKS: Final = f"""
-WITH clocks AS (
-  SELECT topic, partition, {CLOCK} AS clock, newest_epoch
-  FROM {{coverage}} JOIN (
-    SELECT topic, partition, max(leader_epoch) AS newest_epoch FROM {{coverage}} GROUP BY topic, partition
-  ) USING (topic, partition)
-  WHERE is_judged
-), coordinators AS (
-  SELECT partition AS coordinator_partition, clock AS coordinator_clock, newest_epoch AS newest_coordinator_epoch
-  FROM clocks WHERE topic = '{TRANSACTION_STATE_TOPIC}'
-), pairs AS (
-  SELECT /*+ BROADCAST(coordinators, clocks) */ *
-  FROM (SELECT DISTINCT coordinator_partition, topic, partition FROM {{decided}})
-  LEFT JOIN coordinators USING (coordinator_partition) LEFT JOIN clocks USING (topic, partition)
-), samples AS (
-  SELECT topic, partition, decision.coordinator_partition,
-    {clock_ms("marker.marker_ms")} - decision.at_ms AS difference_ms, decision.stamped_epoch,
-    marker.marker_leader_epoch
-  FROM (
-    SELECT topic, partition, producer_id,
-      max_by(struct(coordinator_partition, at_ms, type, epoch, stamped_epoch), at_ms) AS decision
-    FROM {{decided}} WHERE is_complete GROUP BY topic, partition, producer_id
-  )
-  JOIN (
-    SELECT topic, partition, producer_id, max_by(marker, marker.marker_offset) AS marker
-    FROM {{written}} GROUP BY topic, partition, producer_id
-  ) USING (topic, partition, producer_id)
-  WHERE {agrees("marker", "decision")}
-), estimates AS (
-  SELECT coordinator_clock, clock, count(*) AS samples, {quantile("difference_ms", 0.25)} AS lower_ms,
-    {quantile("difference_ms", 0.75)} AS upper_ms
-  FROM samples JOIN pairs USING (coordinator_partition, topic, partition)
-  WHERE difference_ms IS NOT NULL AND coalesce(stamped_epoch = newest_coordinator_epoch, TRUE)
-    AND coalesce(marker_leader_epoch = newest_epoch, TRUE)
-  GROUP BY coordinator_clock, clock
-)
-SELECT coordinator_partition, topic, partition,
-  if(NOT is_one_clock AND is_estimated AND abs(lower_ms) > {CLOCKS_DIFFER_MS}, lower_ms, 0L) AS clock_offset_ms,
-  CAST(if(is_one_clock OR is_estimated, {CLOCKS_DIFFER_MS}, {UNKNOWN_CLOCKS_DIFFER_MS}) AS BIGINT) AS clocks_differ_ms
-FROM (
-  SELECT /*+ BROADCAST(estimates) */ *, coalesce(coordinator_clock = clock, FALSE) AS is_one_clock,
-    coalesce(samples >= {SAMPLES} AND upper_ms - lower_ms <= {CLOCKS_DIFFER_MS}, FALSE) AS is_estimated
-  FROM pairs LEFT JOIN estimates USING (coordinator_clock, clock)
-)
-"""
+def decision_markers(instances: DataFrame, producer_spans: DataFrame, clocks: Clocks) -> DataFrame:
+    """For each transaction, `markers`: its partitions, each with the marker of the decision, or without."""
+    spark, compared = instances.sparkSession, dict(clocks.measured)
+    stamped = []
+    for place, of in clocks.named.items():
+        compared |= {(clock, clock): ONE_CLOCK for clock in of.values()}
+        stamped += [(*place, epoch, clock) for epoch, clock in of.items()]
+        stamped += [(*place, _NEWEST, of[max(of)])] if of else []
+    differ = [(*pair, each.offset_ms, each.error_ms, each.differ_ms) for pair, each in compared.items()]
+    frames = {
+        "clocks": local_rows(spark, stamped, "topic string, partition int, leader_epoch long, clock string"),
+        "compared": local_rows(
+            spark, differ, "coordinator_clock string, clock string, offset_ms long, error_ms long, differ_ms long"
+        ),
+    }
+    reach_ms = UNKNOWN.differ_ms + max((abs(each.offset_ms) for each in clocks.measured.values()), default=0)
+    groups = select(_groups(reach_ms), instances=instances, markers=markers_of(producer_spans), **frames)
+    by_core = markers_by_core(clocks)(F.expr(f"if(is_odd, {struct(MarkerGroup)}, NULL)"))
+    found = groups.withColumn("found", F.coalesce(by_core, F.expr("array(if(has_pair, 0, NULL))")))
+    return select(_MARKED, found=found, instances=instances, **frames)
 
 
-def decision_markers(instances: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """For each decided transaction, `markers`: its partitions, each with the marker of the decision, or without.
+def _compared(rows: str, coordinator_epoch: str, leader_epoch: str) -> str:
+    """The rows of a query, with how the clocks of two leader epochs differ (`Clocks.difference`), as SQL."""
+    there, here = f"coalesce({coordinator_epoch}, {_NEWEST})", f"coalesce({leader_epoch}, {_NEWEST})"
+    return f"""(
+      SELECT stamped.*, coalesce(offset_ms, {UNKNOWN.offset_ms}L) AS clock_offset_ms,
+        coalesce(error_ms, {UNKNOWN.error_ms}L) AS clock_error_ms,
+        coalesce(differ_ms, {UNKNOWN.differ_ms}L) AS clocks_differ_ms
+      FROM {rows} AS stamped
+      LEFT JOIN {{clocks}} AS there ON there.topic = '{TRANSACTION_STATE_TOPIC}'
+        AND there.partition = coordinator_partition AND there.leader_epoch = {there}
+      LEFT JOIN {{clocks}} AS here
+        ON here.topic = stamped.topic AND here.partition = stamped.partition AND here.leader_epoch = {here}
+      LEFT JOIN {{compared}} AS compared
+        ON compared.coordinator_clock = coalesce(there.clock,
+          concat('{TRANSACTION_STATE_TOPIC}-', coordinator_partition, '@', {there}))
+        AND compared.clock = coalesce(here.clock, concat(stamped.topic, '-', stamped.partition, '@', {here}))
+    )"""
 
-    This is the nearest marker after the decision, or the one just before it, if the clocks may differ that much. Type
-    and epoch must match. But if a marker before the decision is nearer to the previous decision, it belongs to that
-    one: transactions may follow each other faster than the clocks differ.
+
+_GROUP: Final = "producer_id, topic, partition"
+_DECISION: Final = {
+    "first_epoch": "producer_epoch",
+    "coordinator_epoch": "decided_coordinator_epoch",
+    "client_transaction_version": "client_version",
+    "said_ms": "coalesce(decided_ms, acknowledged_ms)",
+    "partitions": "slice(partitions, 1, 1)",
+}
+_NO_MARKER: Final = f"CAST(NULL AS {struct_of(WrittenMarker).simpleString()})"
+_NO_DECISION: Final = f"CAST(NULL AS {struct_of(CoordinatorDecision).simpleString()})"
+_IN_TIME: Final = f"PARTITION BY {_GROUP} ORDER BY from_ms, is_marker, place"
+_BACK: Final = f"PARTITION BY {_GROUP} ORDER BY from_ms DESC, is_marker DESC, place DESC {BEFORE}"
+#: Whether this row and the next one are a decision and a marker that can only be of each other: both agree, nothing
+#: else is at their time, and all that is earlier or later in time is so in its log, too. A marker that ended nothing
+#: may repeat another one.
+_IS_PAIR: Final = """coalesce(
+  is_new AND NOT next_is_new AND coalesce(is_new_then, TRUE) AND one_decision.outcome = one_marker.type
+    AND one_epoch = one_marker.epoch AND one_decision.stamped_epoch = one_marker.coordinator_epoch
+    AND coalesce(one_decision.coordinator_epoch = one_decision.stamped_epoch, TRUE)
+    AND one_marker.first_offset IS NOT NULL
+    AND coalesce(one_decision.last_record_offset > decision_before, TRUE)
+    AND coalesce(one_decision.last_record_offset <= decision_after, TRUE)
+    AND coalesce(one_marker.offset > marker_before, TRUE) AND coalesce(one_marker.offset <= marker_after, TRUE),
+  FALSE)"""
+
+
+def _groups(reach_ms: int) -> str:
+    """Decisions and markers from each pair to the next one, as SQL. Columns: those of MarkerGroup, has_pair, is_odd,
+    newest_ms.
+
+    Markers that are older than all decisions of their producer fit none. What has no coordinator epoch may be of any
+    clock, so it is near to all that its clock allows. If the list of partitions of a decision is
+    lost, it may be about any partition with a marker of the producer.
     """
-    decided, written = select(_DECIDED, instances=instances), markers_of(producer_spans)
-    clocks = gathered(select(_CLOCKS, decided=decided, written=written, coverage=coverage))
-    return select(_MARKED, decided=decided, written=written, clocks=clocks)
+    written = _compared("of_producers", "marker.coordinator_epoch", "marker.leader_epoch")
+
+    def far(epoch: str) -> str:
+        return f"if({epoch} IS NULL, {reach_ms}, 0)"
+
+    return f"""
+    WITH ended AS (
+      SELECT *, coalesce(decided_producer_id, producer_id) AS of_producer,
+        coalesce(decided_ms, acknowledged_ms, prepared_ms, start_ms) AS since_ms,
+        coalesce(decided_epoch, if(first_record_offset = last_record_offset, producer_epoch, NULL)) AS epoch,
+        {struct(CoordinatorDecision, _DECISION)} AS decision
+      FROM {{instances}} WHERE outcome != 'OPEN'
+    ), listed AS (
+      SELECT of_producer AS producer_id, since_ms, completed_ms, epoch, decision, inline(partitions) FROM ended
+      UNION ALL
+      SELECT of_producer, since_ms, completed_ms, epoch, decision, topic, partition
+      FROM ended
+      JOIN (SELECT DISTINCT producer_id AS of_producer, topic, partition FROM {{markers}}) USING (of_producer)
+      WHERE partitions IS NULL
+    ), of_producers AS (
+      SELECT producer_id, topic, partition, marker, coordinator_partition, if(has_one, at_ms, NULL) AS at_ms
+      FROM {{markers}} JOIN (
+        SELECT of_producer AS producer_id, max(coordinator_partition) AS coordinator_partition,
+          min(coordinator_partition) = max(coordinator_partition) AS has_one,
+          CASE WHEN count(since_ms) = count(*) THEN min(since_ms) - {reach_ms} END AS since_ms
+        FROM ended GROUP BY of_producer
+      ) USING (producer_id)
+      WHERE coalesce(at_ms >= since_ms, TRUE)
+    ), placed AS (
+      SELECT {_GROUP}, since_ms - {far("decision.stamped_epoch")} AS from_ms,
+        coalesce({clock_ms("completed_ms")} + {far("decision.stamped_epoch")}, {NO_INSTANT_MS}L) AS until_ms,
+        FALSE AS is_marker, decision.last_record_offset AS place,
+        if(decision.coordinator_epoch != decision.stamped_epoch, {_NEWEST}L, coalesce(decision.stamped_epoch, -1L))
+          AS stamped_epoch, epoch, decision, {_NO_MARKER} AS marker,
+        CAST(NULL AS BIGINT) AS newest_ms
+      FROM listed
+      UNION ALL
+      SELECT {_GROUP}, at_ms - clock_offset_ms - clock_error_ms - {far("marker.coordinator_epoch")},
+        at_ms - clock_offset_ms + clock_error_ms + {far("marker.coordinator_epoch")}, TRUE,
+        marker.offset, coalesce(marker.coordinator_epoch, -1L), CAST(NULL AS INT), {_NO_DECISION}, marker,
+        coalesce(at_ms - clock_offset_ms + greatest(clocks_differ_ms, {CLOCKS_DIFFER_MS}), {NO_INSTANT_MS}L)
+      FROM {written}
+    ), beside AS (
+      SELECT *, from_ms > coalesce(max(until_ms) OVER ({_IN_TIME} {BEFORE}), from_ms - 1)
+          AND stamped_epoch = coalesce(lag(stamped_epoch) OVER ({_IN_TIME}), stamped_epoch) AS is_new
+      FROM placed
+    ), around AS (
+      SELECT *, lead(is_new) OVER ({_IN_TIME}) AS next_is_new, lead(is_new, 2) OVER ({_IN_TIME}) AS is_new_then,
+        coalesce(decision, lead(decision) OVER ({_IN_TIME})) AS one_decision,
+        coalesce(marker, lead(marker) OVER ({_IN_TIME})) AS one_marker,
+        coalesce(epoch, lead(epoch) OVER ({_IN_TIME})) AS one_epoch,
+        max(if(is_marker, NULL, place)) OVER ({_IN_TIME} {BEFORE}) AS decision_before,
+        max(if(is_marker, place, NULL)) OVER ({_IN_TIME} {BEFORE}) AS marker_before,
+        min(if(is_marker, NULL, place)) OVER ({_BACK}) AS decision_after,
+        min(if(is_marker, place, NULL)) OVER ({_BACK}) AS marker_after,
+        max(newest_ms) OVER (PARTITION BY {_GROUP}) AS newest_of_all_ms
+      FROM beside
+    ), numbered AS (
+      SELECT *, count_if(is_pair) OVER ({_IN_TIME} {UNTIL_NOW}) AS number
+      FROM (SELECT *, {_IS_PAIR} AS is_pair FROM around)
+    )
+    SELECT {_GROUP}, bool_or(is_pair) AS has_pair, max(newest_of_all_ms) AS newest_ms,
+      least(count_if(is_marker), count_if(NOT is_marker)) > if(bool_or(is_pair), 1, 0) AS is_odd,
+      transform(sort_array(collect_list(if(is_marker, NULL, struct(decision.coordinator_partition, place, decision)))),
+        each -> each.decision) AS decisions,
+      transform(sort_array(collect_list(if(is_marker, struct(place, marker), NULL))), each -> each.marker) AS markers
+    FROM numbered GROUP BY {_GROUP}, number
+    HAVING count_if(NOT is_marker) > 0
+    """
 
 
-_DECIDED: Final = """
-SELECT decided_producer_id AS producer_id, inline(partitions), coordinator_partition, decided_ms AS at_ms,
-  outcome AS type,
-  decided_epoch AS epoch, completed_ms IS NOT NULL AS is_complete, stamped_epoch,
-  struct(transactional_id, coordinator_partition, transaction_number, outcome AS type, decided_epoch AS epoch)
-    AS decision
-FROM {instances} WHERE decided_ms IS NOT NULL
-"""
-_PRIOR: Final = "if(decision IS NOT NULL, struct(decision.type, decision.epoch, at_ms), NULL)"
-_TIMED_MARKER: Final = "if(marker IS NOT NULL AND at_ms IS NOT NULL, struct(at_ms, marker), NULL)"
-_IS_NEAR: Final = "at_ms - before.at_ms <= clocks_differ_ms"
-_IS_OF_PRIOR: Final = (
-    f"({agrees('before.marker', 'prior')} AND abs(before.at_ms - prior.at_ms) <= at_ms - before.at_ms)"
-)
-_IS_BEFORE: Final = f"({agrees('before.marker', 'decision')} AND {_IS_NEAR} AND NOT {_IS_OF_PRIOR})"
-_IS_AFTER: Final = (
-    f"({agrees('after.marker', 'decision')} AND NOT ({_IS_BEFORE} AND at_ms - before.at_ms < after.at_ms - at_ms))"
-)
-#: Decisions have times of their coordinator's clock. Times of markers are converted to it, if the two clocks were
-#: compared. Markers without a time come first, because each may be the one that is sought.
-_MARKED: Final = f"""
-WITH timed AS (
-  SELECT /*+ BROADCAST(clocks) */ producer_id, topic, partition, at_ms, CAST(NULL AS {MARKER_TYPE}) AS marker, decision,
-    clock_offset_ms, clocks_differ_ms
-  FROM {{decided}} LEFT JOIN {{clocks}} AS clocks USING (coordinator_partition, topic, partition)
+_FOUND: Final = {
+    **{f"marker_{name}": f"marker.{name}" for name in MARKER},
+    **{name: f"marker.{name}" for name in ("first_offset", "first_timestamp_ms", "is_broker_clock")},
+    "is_followed": f"coalesce(newest_ms >= coalesce(decision.said_ms, decision.prepared_ms, {NO_INSTANT_MS}), FALSE)",
+    "clocks_differ_ms": f"greatest(clocks_differ_ms, {CLOCKS_DIFFER_MS})",
+}
+_FIELDS: Final = cast(StructType, cast(ArrayType, MARKERS).elementType)
+_KEY: Final = "transactional_id, coordinator_partition, transaction_number"
+_MATCHED: Final = f"""(
+  SELECT topic, partition, newest_ms, decision, decision.coordinator_partition, get(markers, number) AS marker
+  FROM (SELECT *, inline(arrays_zip(decisions, found)) AS (decision, number) FROM {{found}})
+  WHERE number IS NOT NULL OR decision.partitions IS NOT NULL
   UNION ALL
-  SELECT /*+ BROADCAST(offsets) */ producer_id, topic, partition, at_ms - coalesce(clock_offset_ms, 0),
-    marker, NULL, NULL, NULL
-  FROM {{written}}
-  LEFT JOIN (
-    SELECT producer_id, max(coordinator_partition) AS coordinator_partition FROM {{decided}} GROUP BY producer_id
-  ) USING (producer_id)
-  LEFT JOIN (SELECT * FROM {{clocks}} WHERE clock_offset_ms <> 0) AS offsets
-    USING (coordinator_partition, topic, partition)
-), beside AS (
-  SELECT *, {last_of(_TIMED_MARKER, "place", BEFORE_PLACE)} AS before,
-    {next_of(_TIMED_MARKER, "place", AFTER_PLACE)} AS after,
-    {last_of(_PRIOR, "place", BEFORE_PLACE)} AS prior,
-    max(marker IS NOT NULL AND at_ms IS NULL) OVER ({BEFORE_PLACE}) AS has_untimed
-  FROM (SELECT *, {PLACE} AS place FROM timed)
-)
-SELECT decision.transactional_id, decision.coordinator_partition, decision.transaction_number,
-  CAST(sort_array(collect_list(struct(topic, partition, {", ".join(f"found.{name}" for name in _MARKER)},
-    after IS NOT NULL OR coalesce({_IS_NEAR} OR has_untimed, FALSE) AS is_followed, clock_offset_ms, clocks_differ_ms
-  ))) AS {MARKERS.simpleString()}) AS markers
-FROM (
-  SELECT *, CASE WHEN {_IS_AFTER} THEN after.marker WHEN {_IS_BEFORE} THEN before.marker END AS found
-  FROM beside WHERE decision IS NOT NULL
-)
-GROUP BY decision.transactional_id, decision.coordinator_partition, decision.transaction_number
+  SELECT topic, partition, NULL, decision, coordinator_partition, {_NO_MARKER}
+  FROM (
+    SELECT coordinator_partition, {struct(CoordinatorDecision, _DECISION)} AS decision, inline(partitions)
+    FROM {{instances}} WHERE outcome = 'OPEN'
+  )
+)"""
+_MARKED: Final = f"""
+SELECT decision.transactional_id, coordinator_partition, decision.transaction_number,
+  sort_array(collect_list({named(_FIELDS, [_FOUND.get(name, name) for name in _FIELDS.names])})) AS markers
+FROM {_compared(_MATCHED, "decision.stamped_epoch", "marker.leader_epoch")}
+GROUP BY decision.transactional_id, coordinator_partition, decision.transaction_number
 """
 
 
 def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Partitions of completed transactions without a marker, if the marker could not have been overlooked.
-
-    Columns: transactional_id, coordinator_partition, transaction_number, producer_id, outcome, completed, topic,
-    partition.
-    """
-    unmarked = select(_UNMARKED, transactions=transactions)
-    return select(_LOST, unmarked=unmarked, markers=markers_of(producer_spans), coverage=coverage)
+    """Partitions of completed transactions without a marker, if the marker could not have been overlooked."""
+    return select(_LOST, transactions=transactions, markers=markers_of(producer_spans), coverage=coverage)
 
 
-_TRANSACTION: Final = "transactional_id, coordinator_partition, transaction_number, producer_id, outcome, completed"
-_UNMARKED: Final = f"""
-SELECT *
+#: In these copies, holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log
+#: is younger, the topic may have been deleted and created again. Where the partition's clock is ahead of the
+#: coordinator's, the transaction completed later than its records say.
+_LOST: Final = f"""
+SELECT /*+ BROADCAST(whole) */ {_KEY}, producer_id, outcome, completed, topic, partition
 FROM (
-  SELECT {_TRANSACTION}, start, inline(markers)
+  SELECT {_KEY}, producer_id, outcome, completed, start, inline(markers)
   FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL
 )
-WHERE marker_offset IS NULL AND NOT is_followed
-"""
-#: In these copies, holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log
-#: is younger, the topic may have been deleted and created again.
-_LOST: Final = f"""
-SELECT /*+ BROADCAST(whole) */ {_TRANSACTION}, topic, partition
-FROM {{unmarked}}
 JOIN (
   SELECT topic, partition, unix_millis(known_until) AS known_until_ms
   FROM {{coverage}} WHERE is_judged AND {SHOWS_MARKERS} AND NOT {BEGINS_LATE}
 ) AS whole USING (topic, partition)
 JOIN (SELECT topic, partition, min(at_ms) AS oldest_ms FROM {{markers}} GROUP BY topic, partition)
   USING (topic, partition)
-WHERE known_until_ms > unix_millis(completed) + clocks_differ_ms AND oldest_ms < unix_millis(start)
+WHERE marker_offset IS NULL AND NOT is_followed
+  AND known_until_ms > unix_millis(completed) + greatest(clock_offset_ms, 0) + clocks_differ_ms
+  AND oldest_ms < unix_millis(start) + least(clock_offset_ms, 0)
 """

@@ -8,12 +8,14 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.cluster_metadata import ClusterSetting
+from txnlib.core.cluster_metadata import ClusterSetting, PartitionAssignment
+from txnlib.core.copies import CoverageRow
 from txnlib.core.ended_by import REINITIALIZED_WITHIN_MS, Ending
 from txnlib.core.instants import FIRST_MS, NO_INSTANT_MS
 from txnlib.core.kafka.constants import TRANSACTION_VERSION
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
 from txnlib.core.schema.rows_of_runs import quoted_list
+from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT
 from txnlib.spark.core_rows import struct
@@ -23,15 +25,14 @@ from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.spark.windows import RECORDS_OF_ID
 
-#: When a row was decided, in ms: the time in its Prepare record, else the append time of that record. SQL.
-DECIDED_MS: Final = "coalesce(unix_millis(start) + time_to_decide_ms, unix_millis(prepared))"
-
 
 def transactions(
     coordinator_states: DataFrame,
     producer_spans: DataFrame,
-    coverage: DataFrame,
+    judged_copies: DataFrame,
+    coverage: Sequence[CoverageRow],
     cluster_settings: Sequence[ClusterSetting],
+    partition_assignments: Sequence[PartitionAssignment],
     *,
     transaction_version: int | None = None,
 ) -> DataFrame:
@@ -49,7 +50,8 @@ def transactions(
     with_transactions = coordinator_states.where("transaction_number IS NOT NULL").select("producer_id")
     own = producer_spans.join(with_transactions, on="producer_id", how="left_semi")
     on = ["transactional_id", "coordinator_partition", "transaction_number"]
-    return conform(ended.join(decision_markers(ended, own, coverage), on=on, how="left"), TABLES["transactions"])
+    clocks = measured_clocks(ended, producer_spans, coordinator_states, judged_copies, coverage, partition_assignments)
+    return conform(ended.join(decision_markers(ended, own, clocks), on=on, how="left"), TABLES["transactions"])
 
 
 def _level_at_end(cluster_settings: Sequence[ClusterSetting], now: int | None) -> str:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -29,12 +29,12 @@ from txnlib.core.verdicts.dossier import (
 )
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
 from txnlib.core.verdicts.statements import Statement
-from txnlib.spark.coordinators.transaction_markers import SAMPLES
+from txnlib.spark.coordinators.transaction_markers import MARKER
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import struct
 from txnlib.spark.frames import no_rows
 from txnlib.spark.instants import clock_ms, latest_ms
-from txnlib.spark.joins import broadcast, quantile, select
+from txnlib.spark.joins import broadcast, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import markers_elsewhere, stamps_around
@@ -107,13 +107,10 @@ FROM {{spans}} WHERE {IS_OPEN}
 _AMONG_PLACES: Final = (
     "filter(partitions, place -> exists(places, at -> at.topic = place.topic AND at.partition = place.partition))"
 )
-_MARKER: Final = {
-    name: f"marker_{name}" for name in ("offset", "type", "epoch", "coordinator_epoch", "ms", "leader_epoch")
-}
-_MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in _MARKER} | {"first_offset": "NULL"}
+_ENDED: Final = ("first_offset", "first_timestamp_ms", "is_broker_clock")
+_MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in MARKER} | dict.fromkeys(_ENDED, "NULL")
 #: The condition on findings that forbid an abort of what they name.
 ALARMING_FINDINGS: Final = f"(severity IN {ALARMING} OR name = '{ALARMING_FINDING}')"
-_LAG: Final = f"{clock_ms('marker.marker_ms')} - unix_millis(decision.decided)"
 _SIBLING: Final = {
     "topic": "of_topic",
     "partition": "of_partition",
@@ -154,11 +151,10 @@ GATHERED: Final = f"""
 WITH places AS (
   SELECT producer_id, collect_set(struct(topic, partition)) AS places FROM {{opened}} GROUP BY producer_id
 ),
-here AS (SELECT DISTINCT topic, partition FROM {{opened}}),
 
 -- The newest markers of each producer on the partitions where it has something open.
 markers AS (
-  SELECT topic, partition, producer_id, sort_array(collect_list({struct(WrittenMarker, _MARKER)})) AS markers
+  SELECT topic, partition, producer_id, sort_array(collect_list({struct(WrittenMarker, MARKER)})) AS markers
   FROM (
     SELECT *, row_number() OVER (PARTITION BY topic, partition, producer_id ORDER BY marker_offset DESC) AS rank
     FROM {{producer_spans}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id)
@@ -194,7 +190,6 @@ explained AS (
   FROM (
     SELECT producer_id, explode(markers) AS marker
     FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id)
-    WHERE partitions IS NOT NULL
   )
   WHERE marker.marker_offset IS NOT NULL
 ),
@@ -254,33 +249,6 @@ seen AS (
     collect_set({struct(EarlierAudit, _EARLIER_AUDIT)}) AS earlier
   FROM {{earlier}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id, start_offset)
   GROUP BY topic, partition, producer_id, start_offset
-),
-
--- How far the newest marker of each producer is behind its newest decision. With few samples, or if they do not agree,
--- the worst of them. A lost marker makes a clock look further behind than it is.
-lags AS (
-  SELECT topic, partition,
-    CASE WHEN count({_LAG}) >= {SAMPLES}
-      AND {quantile(_LAG, 0.75)} - {quantile(_LAG, 0.25)} <= {CLOCKS_DIFFER_MS}
-      THEN {quantile(_LAG, 0.25)} ELSE min({_LAG}) END AS clock_lag_ms
-  FROM (
-    SELECT topic, partition, producer_id,
-      max_by(struct(decided, outcome, decided_epoch), last_record_offset) AS decision
-    FROM (
-      SELECT producer_id, last_record_offset, decided, outcome, decided_epoch, inline(partitions)
-      FROM {{transactions}} WHERE completed IS NOT NULL
-    )
-    LEFT SEMI JOIN here USING (topic, partition)
-    GROUP BY topic, partition, producer_id
-  )
-  JOIN (
-    SELECT topic, partition, producer_id, max_by(struct(marker_ms, marker_type, marker_epoch), marker_offset) AS marker
-    FROM {{producer_spans}} LEFT SEMI JOIN here USING (topic, partition)
-    WHERE marker_offset IS NOT NULL
-    GROUP BY topic, partition, producer_id
-  ) USING (topic, partition, producer_id)
-  WHERE marker.marker_epoch = decision.decided_epoch AND coalesce(marker.marker_type = decision.outcome, true)
-  GROUP BY topic, partition
 ),
 
 -- The transactional ids of each producer id, with their last records.
@@ -370,7 +338,6 @@ spans AS (
   LEFT JOIN siblings USING (topic, partition, producer_id, start_offset)
   LEFT JOIN seen USING (topic, partition, producer_id, start_offset)
   LEFT JOIN closed USING (topic, partition, producer_id, start_offset)
-  LEFT JOIN lags USING (topic, partition)
   LEFT JOIN handed_out USING (producer_id, first_epoch)
   GROUP BY producer_id
 )

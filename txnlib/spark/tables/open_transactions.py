@@ -17,7 +17,6 @@ from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
     CoordinatorLog,
@@ -106,14 +105,14 @@ def open_transactions(
         cluster_settings,
         producer_id_blocks,
     )
-    measured = measured_clocks(transactions, producer_spans, coordinator_states, judged_copies, facts.clock_names())
+    logs = (transactions, producer_spans, coordinator_states, judged_copies)
+    facts = replace(facts, clocks=measured_clocks(*logs, coverage, partition_assignments))
     made = rows_of(select(_NEWEST_MADE, spans=producer_spans, states=coordinator_states), NewestMade)
     may_have = not facts.shows_v2 and (transaction_version or 0) < 2
     has_v2 = may_have and arrow_of(select(_V2_MARKERS, spans=producer_spans, transactions=transactions))
     facts = replace(
         facts,
-        measured=tuple(rows_of(measured, MeasuredClocks)),
-        behind=facts.clocks_behind(made),
+        clocks=replace(facts.clocks, behind=facts.clocks_behind(made)),
         has_v2_markers=bool(has_v2 and has_v2.num_rows),
     )
     return judged_rows(gathered, facts, application_patterns)

@@ -25,7 +25,6 @@ from txnlib.core.verdicts.transaction_outcome import (
     MarkerState,
 )
 from txnlib.spark.coordinators.transaction_markers import lost_markers
-from txnlib.spark.coordinators.transactions import DECIDED_MS
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.frames import gathered
 from txnlib.spark.instants import clock_ms, instant
@@ -44,7 +43,7 @@ def transaction_outcomes(
     as_of_ms: int,
 ) -> DataFrame:
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
-    placed = select(PLACED, transactions=transactions, producer_spans=producer_spans)
+    placed = select(PLACED, transactions=transactions)
     lost = gathered(lost_markers(transactions, producer_spans, coverage))
     found = select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost)
     told = select(TOLD, found=found, producer_spans=producer_spans, producer_id_owners=producer_id_owners)
@@ -94,44 +93,15 @@ _EVIDENCE: Final = _case(
 _MOST_RAISED: Final = f"CASE outcome WHEN 'COMMIT' THEN {MOST_RAISED['COMMIT']} ELSE {MOST_RAISED['ABORT']} END"
 
 #: Each transaction on each partition that its coordinator lists, or where its marker is, with what the coordinator's
-#: records say. A transaction whose Prepare record is lost has the markers of its producer between its start and its
-#: completion. If only its Complete record is left, its partitions are lost, too. Then its markers tell them.
+#: records say. If only its Complete record is left, its partitions are lost, too. Then its markers tell them.
 PLACED: Final = f"""
-WITH decided AS (
-  SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome,
-    {_DECISION_STATE} AS decision_state,
-    coalesce(decided_epoch, producer_epoch) - {_MOST_RAISED} AS records_from,
-    coalesce(decided_epoch, producer_epoch) - CASE WHEN outcome != 'OPEN' AND transaction_version >= 2 THEN 1 ELSE 0 END
-      AS records_until,
-    unix_millis(start) AS start_ms, {DECIDED_MS} AS decided_ms, unix_millis(completed) AS completed_ms,
-    coalesce(decided_epoch, producer_epoch) AS epoch, markers, partitions
-  FROM {{transactions}}
-), listed AS (
-  SELECT {_KEY}, 'COORDINATOR' AS known_from, inline(coalesce(
-    transform(markers, m -> named_struct(
-      'topic', m.topic, 'partition', m.partition, 'marker_offset', m.marker_offset, 'is_followed', m.is_followed)),
-    transform(partitions, p -> named_struct(
-      'topic', p.topic, 'partition', p.partition, 'marker_offset', CAST(NULL AS BIGINT), 'is_followed', FALSE))))
-  FROM decided
-), by_time AS (
-  SELECT {_KEY}, 'MARKER_TIME' AS known_from, topic, partition, max(marker_offset) AS marker_offset,
-    FALSE AS is_followed
-  FROM {{producer_spans}} JOIN (
-    SELECT {_KEY}, producer_id, decided_outcome, epoch, start_ms, completed_ms
-    FROM decided WHERE decision_state = {quoted(DecisionState.COMPLETE)} AND markers IS NULL
-  ) USING (producer_id)
-  WHERE marker_offset IS NOT NULL AND {clock_ms("marker_ms")} BETWEEN start_ms AND completed_ms
-    AND coalesce(marker_type = decided_outcome, TRUE) AND marker_epoch = epoch
-  GROUP BY {_KEY}, topic, partition
-)
-SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, decided_outcome, decision_state, records_from,
-  records_until, start_ms, decided_ms, completed_ms, epoch, topic, partition, known_from, marker_offset, is_followed
-FROM decided JOIN (
-  SELECT {_KEY}, topic, partition, min(known_from) AS known_from, max(marker_offset) AS marker_offset,
-    coalesce(bool_or(is_followed), FALSE) AS is_followed
-  FROM (SELECT * FROM listed UNION ALL SELECT * FROM by_time)
-  GROUP BY {_KEY}, topic, partition
-) USING ({_KEY})
+SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS decided_outcome,
+  {_DECISION_STATE} AS decision_state, coalesce(decided_epoch, producer_epoch) - {_MOST_RAISED} AS records_from,
+  coalesce(decided_epoch, producer_epoch) - CASE WHEN outcome != 'OPEN' AND transaction_version >= 2 THEN 1 ELSE 0 END
+    AS records_until,
+  unix_millis(start) AS start_ms, unix_millis(decided) AS decided_ms, unix_millis(completed) AS completed_ms,
+  topic, partition, if(partitions IS NULL, 'MARKER', 'COORDINATOR') AS known_from, marker_offset, is_followed
+FROM (SELECT *, inline(markers) FROM {{transactions}})
 """
 
 #: What transactions wrote: with the marker that ended it, or with none yet.
@@ -179,7 +149,7 @@ odd AS (
   SELECT /*+ BROADCAST(of_copy, gone, lost, against) */ {_KEY}, topic, partition,
     producer_id, producer_epoch, is_two_phase_commit, decided_outcome, decision_state,
     records_from, records_until, start_ms,
-    decided_ms, completed_ms, epoch, known_from, is_followed,
+    decided_ms, completed_ms, known_from, is_followed,
     coalesce(other_offset, placed.marker_offset) AS marker_offset, {_EVIDENCE} AS evidence, is_gone, is_captured,
     is_captured IS NULL AS is_not_captured, gap_offset IS NOT NULL AS has_hole,
     damaged_offset IS NOT NULL AS is_damaged,

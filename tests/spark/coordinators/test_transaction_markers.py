@@ -1,0 +1,184 @@
+"""What Spark pairs, and what the core matches of the rest, is together the answer of the matcher for the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from tests.support.frames import frame
+from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.verdicts.clocks import Clocks, Difference
+from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
+from txnlib.core.verdicts.match import MarkerGroup, stored_match
+from txnlib.spark.coordinators import transaction_markers
+from txnlib.spark.coordinators.transaction_markers import decision_markers, lost_markers
+from txnlib.spark.frames import local_rows
+from txnlib.spark.schemas import TABLES
+
+NOON = 1_710_000_000_000
+GROUPS = 800
+#: Broker 1 leads the coordinator in its leader epochs 0 and 2, broker 2 in 1. Brokers 1, 2 and 3 lead two partitions
+#: each, and broker 1 led before. Broker 3 was compared with neither. The beginning of odd partitions is gone.
+CLOCKS = Clocks(
+    named={
+        ("__transaction_state", 3): {0: "1", 1: "2", 2: "1"},
+        **{("orders", number): {0: "1", 1: "123"[number // 2]} for number in range(6)},
+    },
+    begun=frozenset(("orders", number) for number in (0, 2, 4)),
+    measured={
+        ("1", "2"): Difference(offset_ms=-150, error_ms=20, differ_ms=1_000),
+        ("2", "1"): Difference(offset_ms=150, error_ms=20, differ_ms=1_000),
+    },
+)
+#: How far each broker's clock is ahead.
+AHEAD = {"1": 0, "2": -150, "3": -2_000}
+INSTANCES = (
+    "transactional_id string, coordinator_partition int, transaction_number long, producer_id long, producer_epoch int,"
+    " state string, outcome string, start_ms long, prepared_ms long, decided_ms long, acknowledged_ms long,"
+    " completed_ms long, partitions array<struct<topic: string, partition: int>>, transaction_version int,"
+    " first_record_offset long, last_record_offset long, client_version int, decided_producer_id long,"
+    " decided_epoch int, decided_coordinator_epoch int, stamped_epoch int"
+)
+
+
+def random_group(random: Random, number: int) -> MarkerGroup:
+    """Decisions in quick succession, with markers that are mostly theirs."""
+    decisions, markers, at, offset, epoch = [], [], NOON, 0, 0
+    is_tidy, partition = random.random() < 0.5, random.randrange(6)
+
+    def by(broker: str) -> int:
+        return at + AHEAD[broker]
+
+    def marker(outcome: str, **odd: Any) -> None:
+        nonlocal offset
+        offset += random.randrange(2, 4)
+        leader_epoch = int(at > NOON + 600_000)
+        ms = by(CLOCKS.named["orders", partition][leader_epoch])
+        written = {"type": outcome, "epoch": 4, "coordinator_epoch": epoch, "ms": ms, "leader_epoch": leader_epoch}
+        ended = None if not is_tidy and random.random() < 0.2 else offset - 1
+        markers.append(WrittenMarker(offset=offset, first_offset=ended, **{**written, **odd}))
+
+    for n in range(random.randrange(9)):
+        before, epoch = epoch, min(2, epoch + (random.random() < 0.2))
+        prepared = before if random.random() < 0.3 else epoch
+        first, last = (CLOCKS.named["__transaction_state", 3][each] for each in (prepared, epoch))
+        outcome = random.choice(("COMMIT", "ABORT"))
+        at += random.choice((5, 50, 500, 400_000))
+        start, began = by(first), by(first) + 3
+        if not is_tidy and random.random() < 0.2:
+            marker(random.choice(("COMMIT", "ABORT")), ms=random.choice((None, at, at - 500)))
+        at += 3
+        for _ in range(1 if is_tidy else random.choice((0, 1, 1, 1, 1, 2))):
+            at += random.choice((1, 10, 100))
+            is_odd = not is_tidy and random.random() < 0.1
+            odd = {"type": None, "epoch": 5, "coordinator_epoch": None, "leader_epoch": 7}
+            marker(outcome, **dict([random.choice(list(odd.items()))] if is_odd else []))
+        at += random.choice((1, 30))
+        is_lone = not is_tidy and random.random() < 0.1
+        decisions.append(
+            CoordinatorDecision(
+                transactional_id=f"id-{number}",
+                transaction_number=n,
+                coordinator_partition=3,
+                outcome=outcome,
+                first_epoch=4,
+                decided_epoch=None if is_lone else 4,
+                coordinator_epoch=None if is_lone else prepared,
+                stamped_epoch=None if not is_tidy and random.random() < 0.05 else epoch,
+                partitions=None if is_lone else (TopicPartition("orders", partition),),
+                first_record_offset=10 * n,
+                last_record_offset=10 * n if is_lone else 10 * n + 2,
+                start_ms=start,
+                said_ms=None if not is_tidy and random.random() < 0.05 else began,
+                completed_ms=None if random.random() < 0.05 else by(last),
+            )
+        )
+    return MarkerGroup(topic="orders", partition=partition, decisions=tuple(decisions), markers=tuple(markers))
+
+
+def rows_of_group(number: int, group: MarkerGroup) -> Iterator[tuple[dict, None] | tuple[None, dict]]:
+    for each in group.decisions:
+        listed = None if each.partitions is None else [{"topic": group.topic, "partition": group.partition}]
+        names = ("transactional_id", "coordinator_partition", "transaction_number", "outcome", "start_ms")
+        names += ("completed_ms", "first_record_offset", "last_record_offset", "decided_epoch", "stamped_epoch")
+        own = {name: getattr(each, name) for name in names}
+        own |= {"producer_id": number, "decided_producer_id": number, "producer_epoch": each.first_epoch}
+        own |= {"decided_ms": each.said_ms, "decided_coordinator_epoch": each.coordinator_epoch, "partitions": listed}
+        yield own, None
+    for marker in group.markers:
+        names = ("offset", "type", "epoch", "coordinator_epoch", "ms", "leader_epoch")
+        own = {f"marker_{name}": getattr(marker, name) for name in names}
+        place = {"topic": group.topic, "partition": group.partition, "producer_id": number}
+        yield None, place | own | {"first_offset": marker.first_offset}
+
+
+@pytest.fixture(scope="module")
+def groups() -> dict[int, MarkerGroup]:
+    random = Random(58)
+    return {number: random_group(random, number) for number in range(GROUPS)}
+
+
+def stored(spark, groups) -> dict[tuple[str, int], int | None]:
+    """Transaction -> the marker that is stored for it."""
+    rows = [row for number, group in groups.items() for row in rows_of_group(number, group)]
+    names = [part.split()[0] for part in INSTANCES.replace("struct<topic: string, partition: int>", "x").split(", ")]
+    instances = local_rows(spark, [[one.get(name) for name in names] for one, _ in rows if one], INSTANCES)
+    spans = frame(spark, TABLES["producer_spans"], *[span for _, span in rows if span])
+    return {
+        (row["transactional_id"], row["transaction_number"]): each["marker_offset"]
+        for row in decision_markers(instances, spans, CLOCKS).collect()
+        for each in row["markers"]
+    }
+
+
+def by_matcher(groups) -> dict[tuple[str, int], int | None]:
+    found = {}
+    for group in groups.values():
+        for each, number in zip(group.decisions, stored_match(group, CLOCKS), strict=True):
+            marker = None if number is None else group.markers[number].offset
+            found[each.transactional_id, each.transaction_number] = marker
+    return found
+
+
+@pytest.mark.both
+def test_the_stored_match_is_the_matchers(spark, groups):
+    found, expected = stored(spark, groups), by_matcher(groups)
+    assert {key: found.get(key) for key in expected} == expected
+
+
+def test_what_spark_pairs_alone_is_right(spark, groups, monkeypatch):
+    monkeypatch.setattr(
+        transaction_markers, "markers_by_core", lambda clocks: lambda group: F.expr("CAST(NULL AS ARRAY<INT>)")
+    )
+    expected = by_matcher(groups)
+    alone = {key: marker for key, marker in stored(spark, groups).items() if marker is not None}
+    assert alone.items() <= expected.items()
+    assert len(alone) > 0.3 * sum(marker is not None for marker in expected.values())
+
+
+@pytest.mark.parametrize(("minutes", "is_lost"), [(0, True), (10, False), (-10, True)])
+def test_a_copy_that_is_older_than_the_end_lacks_no_marker(spark, minutes, is_lost):
+    """A coordinator whose clock is ten minutes behind, as measured, completed it after the partition was copied."""
+    listed = {"topic": "orders", "partition": 0, "is_followed": False, "clock_offset_ms": minutes * 60_000}
+    listed |= {"clocks_differ_ms": 1_000}
+    fields = TABLES["transactions"]["markers"].dataType.elementType.names
+    transaction = {"transactional_id": "pay", "coordinator_partition": 3, "transaction_number": 1, "producer_id": 7}
+    transaction |= {"start": at(-30), "completed": at(-13), "markers": [tuple(listed.get(name) for name in fields)]}
+    older = {"topic": "orders", "partition": 0, "producer_id": 8, "marker_offset": 5, "marker_ms": NOON - 90 * 60_000}
+    copy = {"topic": "orders", "partition": 0, "is_judged": True, "is_decoded": True, "known_until": at(-5)}
+    copy |= {"log_start_offset": 0, "read_from_offset": 0}
+    found = lost_markers(
+        frame(spark, TABLES["transactions"], transaction),
+        frame(spark, TABLES["producer_spans"], older),
+        frame(spark, TABLES["coverage"], copy),
+    )
+    assert len(found.collect()) == is_lost
+
+
+def at(minutes: int) -> datetime:
+    return datetime.fromtimestamp(NOON / 1000 + 60 * minutes, UTC)
