@@ -1,4 +1,4 @@
-"""What Spark pairs, and what the core matches of the rest, is together the answer of the matcher for the whole."""
+"""The stored match: what Spark pairs and the core matches, together."""
 
 from __future__ import annotations
 
