@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -69,15 +70,34 @@ def test_an_empty_line_may_lack_the_end_of_the_prefix() -> None:
     assert bare(text) == DUMP.replace(b"\n| offset", b"\n\n| offset")
 
 
-@pytest.mark.parametrize("field", ["log", "message"])
-def test_lines_of_a_log_shipper_are_unwrapped(field: str) -> None:
-    lines = DUMP.decode().splitlines(keepends=True)
-    text = "".join(json.dumps({"time": "now", field: line}) + "\n" for line in lines).encode()
+def shipped(line: str, *, around: str = "log") -> dict[str, object]:
+    """The object in which a shipper puts a line."""
+    return {"time": "now", "of": {"pod": "a"}, around: line}
+
+
+#: Shipper -> a line of the tool as it ships it.
+SHIPPERS: dict[str, Callable[[str], str]] = {
+    "docker": lambda line: json.dumps(shipped(line)) + "\n",
+    "journalctl -o json": lambda line: json.dumps(shipped(line.rstrip("\n"), around="MESSAGE")) + "\n",
+    "Google": lambda line: json.dumps(shipped(line, around="textPayload")) + "\n",
+    "Datadog": lambda line: json.dumps({"id": "a", "attributes": shipped(line, around="message")}) + "\n",
+    "an array": lambda line: json.dumps(shipped(line)) + ",\n",
+}
+
+
+@pytest.mark.parametrize("shipper", SHIPPERS)
+def test_lines_of_a_log_shipper_are_unwrapped(shipper: str) -> None:
+    text = "".join(map(SHIPPERS[shipper], DUMP.decode().splitlines(keepends=True))).encode()
     form = find_form(text)
 
     assert bare(text) == DUMP
     assert form is not None
     assert form.says.startswith("JSON of a log shipper: ")
+
+
+def test_a_record_of_a_console_consumer_ships_nothing() -> None:
+    line = {"key": {"data": {"transactionalId": "baseOffset: 0 lastOffset: 1"}}, "value": "Dumping a"}
+    assert find_form((json.dumps(line) + "\n").encode() * 3) is None
 
 
 @pytest.mark.parametrize("name", PREFIXES)

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 #: Beginnings of lines that Kafka's tools print.
 _TOOLS_LINE: Final = re.compile(
@@ -23,8 +23,6 @@ _OBJECT: Final = re.compile(rb'\{\s?"key"\s?:')
 _CONSOLE_LINE: Final = re.compile(rb"(?P<before>.*?)::TransactionMetadata\(transactionalId=(?P<id>.*), producerId=")
 #: Escape sequences of terminals.
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
-#: Fields in which shippers put the line that a container printed.
-_SHIPPED: Final = ("log", "message", "msg", "line")
 _LONGEST_SAMPLE: Final = 120
 
 
@@ -60,25 +58,44 @@ _Found = tuple[Callable[[bytes], bytes], str] | None
 
 
 def _find_shipper(lines: Sequence[bytes]) -> _Found:
-    """The JSON of a log shipper around at least half of the lines, if a tool printed one of them."""
-    shipped = [text for line in lines if (text := _shipped(line)) is not line]
-    if 2 * len(shipped) < len(lines) or not any(_begin_of_line(line) is not None for line in shipped):
+    """The JSON of a log shipper around at least half of the lines, in one field of which a tool's line stands."""
+    field = next((found for line in lines if (found := _shipped_field(line))), None)
+    if field is None:
         return None
-    return _shipped, f"JSON of a log shipper: {_sample(lines[0])}"
+
+    def shipped(line: bytes) -> bytes:
+        found: Any = _object(line)
+        for name in field:
+            found = found.get(name) if isinstance(found, dict) else None
+        if not isinstance(found, str):
+            return line
+        return found.rstrip("\n").encode(errors="replace") + (b"\n" if line.endswith(b"\n") else b"")
+
+    if 2 * sum(shipped(line) is not line for line in lines) < len(lines):
+        return None
+    return shipped, f"JSON of a log shipper: {_sample(lines[0])}"
 
 
-def _shipped(line: bytes) -> bytes:
-    """The line in the JSON object of a log shipper; any other line as it is."""
-    if not line.lstrip().startswith(b"{"):
-        return line
+def _shipped_field(line: bytes) -> tuple[str, ...] | None:
+    """Where a tool's line stands in the JSON object of a line: the name of the field, or of one inside a field."""
+    for name, value in _object(line).items():
+        inside = value.items() if isinstance(value, dict) else ()
+        for field, text in (((name,), value), *(((name, each), text) for each, text in inside)):
+            if isinstance(text, str) and _begin_of_line(text.encode(errors="replace")) is not None:
+                return field
+    return None
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """The JSON object that a line is, or that is one of an array; empty for a record of a console consumer."""
+    text = line.strip().removeprefix(b"[").rstrip(b",]").lstrip()
+    if not text.startswith(b"{") or _OBJECT.match(text):
+        return {}
     try:
-        fields = json.loads(line)
+        found: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):
-        return line
-    text: str | None = next((fields[name] for name in _SHIPPED if isinstance(fields.get(name), str)), None)
-    if text is None:
-        return line
-    return text.rstrip("\n").encode(errors="replace") + (b"\n" if line.endswith(b"\n") else b"")
+        return {}
+    return found
 
 
 def _find_colours(lines: Sequence[bytes]) -> _Found:
