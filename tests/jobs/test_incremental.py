@@ -190,8 +190,7 @@ def killed_at(name):
     return begin
 
 
-@pytest.mark.both
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=(pytest.mark.both, pytest.mark.slow)) for n in (1, 2))])
 def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_path, seed):
     """Of a log that grows, rolls, is cut, compacted, created again, and not all of which is captured each night. Audits
     are carried out again, at the same time, and killed at any step; old ones are deleted."""

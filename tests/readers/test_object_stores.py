@@ -24,7 +24,7 @@ from tests.support.store_servers import Store
 from txnlib.core.kafka.broker_files import ProducerState
 from txnlib.core.kafka.record_batch import Record
 from txnlib.errors import ConfigError, UnreadableInputError
-from txnlib.readers import arrow_schemas
+from txnlib.readers import arrow_schemas, table_readers
 from txnlib.readers.capture import CaptureFile, FileKind, list_capture
 from txnlib.readers.storage import files
 from txnlib.readers.storage.object_stores import may_pass
@@ -239,7 +239,7 @@ def test_of_large_batches_in_a_store_only_headers_are_downloaded(store, monkeypa
         return read_at(path, opened, position, count)
 
     monkeypatch.setattr(files, "_read_at", counted)
-    monkeypatch.setattr(files.open_buffer.__wrapped__, "__defaults__", (1_024,))
+    monkeypatch.setattr(table_readers, "bytes_per_request", lambda rest: 1_024)
     (file,) = list_capture([uri]).files
     assert len(rows("record_batches", [file], "")) == 200
     assert 0 < sum(downloaded) < file.size / 5
