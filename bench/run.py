@@ -74,7 +74,17 @@ class Bench:
         tables = self.folder / f"{output}-{self.engine}"
         if not options:
             shutil.rmtree(tables, ignore_errors=True)
-        asked = ["--input", str(capture), "--output", str(tables), "--cluster", "bench", "--engine", self.engine, *options]
+        asked = [
+            "--input",
+            str(capture),
+            "--output",
+            str(tables),
+            "--cluster",
+            "bench",
+            "--engine",
+            self.engine,
+            *options,
+        ]
         return watched([str(ROOT / "spark-submit.sh"), "audit", *asked], self.folder / "audit.log", USERS)
 
     def tool(self, capture: Path) -> float:
