@@ -23,6 +23,8 @@ from tests.support.refutations import (
     compacted,
     kraft,
     led_by_another,
+    left,
+    nothing_open,
     one_leader,
     refuted,
     safe,
@@ -32,7 +34,6 @@ from tests.support.refutations import (
     with_metadata,
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
-from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 
 CLOCKS = Schedules()
@@ -54,8 +55,7 @@ def beside_another(skew: int) -> Schedule:
         s.note("Empty", assigned)
         for at in (assigned - MINUTE, assigned + MINUTE):
             tick(s, at, skew=skew)
-            stamped = {"stamp": at + skew, "sequence": -1, "is_transactional": False, "is_broker_clock": True}
-            s.c.write(second, -1, -1, at, **stamped)
+            tick(s, at, skew=skew, partition=1)
         s.write(assigned + 5 * SECOND, stamp=assigned + 5 * SECOND + skew)
         s.c.write(second, s.pid + 700, 0, assigned + 10 * SECOND, stamp=assigned + skew)
         fails = {"fails": OLD_ENOUGH} if skew else {}
@@ -198,11 +198,7 @@ def cleaned(*, snapshot: bool) -> Schedule:
         tick(s, 150 * SECOND)
         s.write(3 * MINUTE)
         s.beat(10 * MINUTE, 100 * MINUTE)
-        state = ProducerState(
-            producer_epoch=0, last_sequence=1, last_offset=4, offset_delta=0, last_timestamp=NOON + 2 * MINUTE,
-            coordinator_epoch=0, current_txn_first_offset=None,
-        )  # fmt: skip
-        snapshots = {6: encode_snapshot({s.pid: state})} if snapshot else {}
+        snapshots = {6: encode_snapshot({s.pid: nothing_open(2 * MINUTE)})} if snapshot else {}
         gone = {2 * MINUTE + 5, 2 * MINUTE + SECOND + 10}
         s.copied(Copy(1, END, leader_epochs=((0, 0),), keep=lambda e: e.at not in gone, snapshots=snapshots))
         return s.expect("HANGING", is_safe=snapshot)
@@ -224,10 +220,7 @@ def above(open_there: Callable[[Story], dict[int, int | None]], *, is_safe: bool
         s.beat(0)
         s.late_write(3 * MINUTE)
         s.beat(10 * MINUTE, 100 * MINUTE)
-        state = ProducerState(
-            producer_epoch=0, last_sequence=1, last_offset=4, offset_delta=0, last_timestamp=NOON + 3 * MINUTE,
-            coordinator_epoch=0, current_txn_first_offset=None,
-        )  # fmt: skip
+        state = nothing_open(3 * MINUTE)
         shown = {pid: replace(state, current_txn_first_offset=first) for pid, first in open_there(s).items()}
         s.copied(Copy(1, END, leader_epochs=((0, 0),), snapshots={7: encode_snapshot(shown)}))
         return safe(s) if is_safe else refuted(s, finds=("PRODUCER_SNAPSHOT_DISAGREES",))
@@ -293,23 +286,6 @@ ELECTED |= {
 
 
 # ---- A noted version of 3.9 that something refutes
-
-
-def left(data: int, left_epoch: int, *, is_safe: bool) -> Schedule:
-    """One leader; compaction left one record of the id."""
-
-    def of(s: Story) -> Expected:
-        with_metadata(s)
-        s.note("Empty", 10 * SECOND)
-        s.beat(0)
-        s.write(MINUTE, data)
-        s.note("Empty", 20 * MINUTE, epoch=left_epoch)
-        s.beat(100 * MINUTE)
-        one_leader(s)
-        compacted(s)
-        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
-
-    return of
 
 
 LOWERED = Schedules({"older_epoch_since_a_level_below_2": left(3, 9, is_safe=True)})

@@ -32,6 +32,8 @@ from tests.support.refutations import (
     elected_since,
     kraft,
     led_by_another,
+    left,
+    nothing_open,
     one_leader,
     refuted,
     safe,
@@ -41,7 +43,6 @@ from tests.support.refutations import (
     with_metadata,
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
-from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
 
@@ -651,10 +652,7 @@ def snapshot_above(current: int | None) -> Schedule:
         s.beat(0)
         s.late_write(3 * MINUTE)
         s.beat(10 * MINUTE, 40 * MINUTE, 100 * MINUTE)
-        state = ProducerState(
-            producer_epoch=0, last_sequence=1, last_offset=4, offset_delta=0, last_timestamp=NOON + 3 * MINUTE,
-            coordinator_epoch=0, current_txn_first_offset=current,
-        )  # fmt: skip
+        state = replace(nothing_open(3 * MINUTE), current_txn_first_offset=current)
         snapshots = {7: encode_snapshot({s.pid: state})}
         s.copied(Copy(1, END, leader_epochs=((0, 0),), snapshots=snapshots))
         return refuted(s, finds=("*",)) if current is None else safe(s)
@@ -952,23 +950,6 @@ def next_producer_id_of_an_id_in_prepare(s: Story) -> Expected:
     more = {"pid": s.pid + 100, "epoch": 32_767, "next_producer_id": s.pid} | OF_V2
     s.note("PrepareCommit", 30 * MINUTE, [(s.topic, 1)], start=29 * MINUTE, **more)
     return s.expect("HANGING", or_verdict="UNKNOWN", fails=NO_COORDINATOR)
-
-
-def left(data: int, left_epoch: int, *, is_safe: bool) -> Schedule:
-    """The same of an id whose own records are of version 0."""
-
-    def of(s: Story) -> Expected:
-        with_metadata(s)
-        s.note("Empty", 10 * SECOND)
-        s.beat(0)
-        s.write(MINUTE, data)
-        s.note("Empty", 20 * MINUTE, epoch=left_epoch)
-        s.beat(100 * MINUTE)
-        one_leader(s)
-        compacted(s)
-        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
-
-    return of
 
 
 LOWERED = Schedules({"data_older_than_the_lowered_level": left(3, 9, is_safe=False)})

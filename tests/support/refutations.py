@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.support.audits import AuditTables, audited
-from tests.support.cluster import COORDINATORS, HOUR, MINUTE, NOON, TXN, Cluster, Copy, id_in
+from tests.support.cluster import COORDINATORS, HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, id_in
 from tests.support.metadata_log import MetadataLog
-from tests.support.schedules import Expected, Schedules, Story, Told, built
+from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built
+from txnlib.core.kafka.producer_state import ProducerState
 
 END = 3 * HOUR
 #: The instant t of a schedule.
@@ -37,11 +38,11 @@ def safe(s: Story, **more: Any) -> Expected:
     return s.expect("HANGING", is_safe=True, **more)
 
 
-def tick(s: Story, *times: int, skew: int = 0, **changes: Any) -> None:
+def tick(s: Story, *times: int, skew: int = 0, partition: int = 0, **changes: Any) -> None:
     """Batches that a leader stamps. They belong to no transaction, so they compare its clock with no other."""
     for at in times:
         stamped = {"stamp": at + skew, "sequence": -1, "is_transactional": False, "is_broker_clock": True}
-        s.c.write(s.place, -1, -1, at, **stamped | changes)
+        s.c.write((s.topic, partition), -1, -1, at, **stamped | changes)
 
 
 def led_by_another(s: Story, skew: int = 0) -> int:
@@ -93,6 +94,31 @@ def kraft(levels: Iterable[tuple[int, int]] = ((1, -5 * HOUR),)) -> Callable[[],
         return Cluster(metadata=log)
 
     return of
+
+
+def left(data: int, left_epoch: int, *, is_safe: bool) -> Schedule:
+    """One leader; compaction left one record of the id, which is of version 0."""
+
+    def of(s: Story) -> Expected:
+        with_metadata(s)
+        s.note("Empty", 10 * SECOND)
+        s.beat(0)
+        s.write(MINUTE, data)
+        s.note("Empty", 20 * MINUTE, epoch=left_epoch)
+        s.beat(100 * MINUTE)
+        one_leader(s)
+        compacted(s)
+        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
+
+    return of
+
+
+def nothing_open(at: int) -> ProducerState:
+    """A producer in a snapshot: what it wrote last, at offset 4, has ended."""
+    return ProducerState(
+        producer_epoch=0, last_sequence=1, last_offset=4, offset_delta=0, last_timestamp=NOON + at,
+        coordinator_epoch=0, current_txn_first_offset=None,
+    )  # fmt: skip
 
 
 def with_an_id_of_v2(c: Cluster) -> None:
