@@ -60,8 +60,10 @@ run_beside() {
   return "$code"
 }
 beside="$(mktemp)"
+set -m                                    # a group of its own: if this script is ended, all of it is
 run_beside "$@" >"$beside" 2>&1 &
-trap 'kill "$!" 2>/dev/null || true; rm -f "$beside"' EXIT
+set +m
+trap 'kill -- "-$!" 2>/dev/null || true; rm -f "$beside"' EXIT
 step mypy
 printf '== pytest\n' >&2
 "$VENV/bin/pytest" "$@" "${without_engine[@]/#/--ignore=}" && code=0 || code=$?
