@@ -32,9 +32,8 @@ def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
     order = ("segments", *sorted(TABLES.keys() - {"segments", "audit_runs", *OF_PARTS}), *OF_PARTS, "audit_runs")
     for name in order if gone else OF_PARTS:
         if store.exists(name):
-            for condition in (
-                _of_parts(store, name, cluster) if name in OF_PARTS else [f"run_id IN {quoted_list(gone)}"]
-            ):
+            of_runs = [f"run_id IN {quoted_list(gone)}"]
+            for condition in _of_parts(store, name, cluster) if name in OF_PARTS else of_runs:
                 _remove(store, name, condition)
             store.tables.vacuum(name)
     return gone

@@ -189,19 +189,17 @@ class ClusterFacts:
         """A partition of `__transaction_state`; None if it is not known."""
         return next((each for each in self.coordinators if each.partition == partition), None)
 
-    def clocks_behind(self, made: Iterable[NewestMade]) -> dict[str, int]:
+    def clocks_behind(self, made: Iterable[NewestMade], clocks: Clocks) -> dict[str, int]:
         """The clocks that are behind, because all stamps on a partition are older than what is open there."""
         found: dict[str, int] = {}
         for each in made:
             copies = self.partitions.get((each.topic, each.partition), PartitionFacts()).copies
             judged = next((copy for copy in copies if copy.is_judged), None)
-            of = self.clocks.named.get((TRANSACTION_STATE_TOPIC, each.coordinator_partition))
+            of = clocks.named.get((TRANSACTION_STATE_TOPIC, each.coordinator_partition))
             if judged is None or of is None or judged.newest_stamp_ms is None:
                 continue
-            clock, behind = (
-                clock_of(judged.topic, judged.partition, judged.leader),
-                each.made_ms - judged.newest_stamp_ms,
-            )
+            clock = clock_of(judged.topic, judged.partition, judged.leader)
+            behind = each.made_ms - judged.newest_stamp_ms
             if clock != of.get(each.coordinator_epoch) and behind > found.get(clock, 0):
                 found[clock] = behind
         return found

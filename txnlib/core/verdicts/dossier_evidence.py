@@ -60,8 +60,9 @@ def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Eviden
     claim = best_claim(dossier.claims, span)
     of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
     past = past_of(dossier, span, claim, facts.clocks.of(span.topic, span.partition), facts)
-    coordinator = _coordinator_side(dossier, past, of_claim)
-    partition = _partition_side(dossier, past, coordinator)
+    stamps = corrected(span.stamps, past.clocks)
+    coordinator = _coordinator_side(dossier, past, of_claim, stamps)
+    partition = _partition_side(dossier, past, coordinator, stamps)
     led = of_claim.elections if of_claim else ()
     cluster = row_of(
         ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed
@@ -99,7 +100,10 @@ def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim | None:
 # ---- The coordinator
 
 
-def _coordinator_side(dossier: Dossier, past: Past, of_claim: CoordinatorPartition | None) -> CoordinatorSide:
+def _coordinator_side(
+    dossier: Dossier, past: Past, of_claim: CoordinatorPartition | None, stamps: Sequence[EpochStamps]
+) -> CoordinatorSide:
+    """`stamps`: those around the span, as `corrected`."""
     span, claim, facts = past.span, past.claim, past.facts
     best = facts.worst_coordinator if claim is None else (of_claim.best if of_claim else None)
     numbers = {each.coordinator_partition for each in dossier.claims}
@@ -151,7 +155,7 @@ def _coordinator_side(dossier: Dossier, past: Past, of_claim: CoordinatorPartiti
         or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
-        may_be_v2=not facts.is_v2_excluded(begun_after_ms(corrected(span.stamps, past.clocks))),
+        may_be_v2=not facts.is_v2_excluded(begun_after_ms(stamps)),
         unclean_elections=tuple(one for each in wanted for one in each.elections if one.is_unclean),
     )
 
@@ -265,13 +269,15 @@ OF_WHOLE_COORDINATOR: Final = ("COORDINATOR_EPOCH_WENT_BACK", "COPIES_DISAGREE")
 OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, "CORRUPT_MESSAGE", "LIVE_OWNER_UNKNOWN")
 
 
-def _partition_side(dossier: Dossier, past: Past, coordinator: CoordinatorSide) -> PartitionSide:
+def _partition_side(
+    dossier: Dossier, past: Past, coordinator: CoordinatorSide, stamps: Sequence[EpochStamps]
+) -> PartitionSide:
+    """`stamps`: those around the span, as `corrected`."""
     span, claim, facts = past.span, past.claim, past.facts
     today = past.clocks.difference(None if claim is None else claim.coordinator_partition, None, None)
     marker = span.markers[-1] if span.markers else None
     copy, first = span.judged_copy, span.first_check
     closed = highest((marker.offset if marker else None, span.closed_offset))
-    stamps = corrected(span.stamps, past.clocks)
     stamped_before = floor = before_first_ms(stamps)
     truncated = [each for each in span.markers_elsewhere if each.is_truncated]
     elsewhere = [each for each in span.markers_elsewhere if not each.is_truncated]

@@ -367,10 +367,10 @@ def _may_be_its_own(match: Match, marker: WrittenMarker) -> bool:
     own, decision = match.marker, match.decision
     if own is None or own.offset == marker.offset or own.leader_epoch != marker.leader_epoch:
         return True
-    times = clock_ms(own.ms), clock_ms(marker.ms), decided_ms(decision), clock_ms(decision.completed_ms)
-    if None in times:
+    at, again = clock_ms(own.ms), clock_ms(marker.ms)
+    decided, completed = decided_ms(decision), clock_ms(decision.completed_ms)
+    if at is None or again is None or decided is None or completed is None:
         return True
-    at, again, decided, completed = map(int, filter(None, times))
     return abs(again - at) <= completed - decided + MARKER_SLACK_MS
 
 

@@ -106,14 +106,14 @@ def open_transactions(
         producer_id_blocks,
     )
     logs = (transactions, producer_spans, coordinator_states, judged_copies)
-    facts = replace(facts, clocks=measured_clocks(*logs, coverage, partition_assignments))
+    clocks = measured_clocks(*logs, coverage, partition_assignments)
     made = rows_of(select(_NEWEST_MADE, spans=producer_spans, states=coordinator_states), NewestMade)
-    may_have = not facts.shows_v2 and (transaction_version or 0) < 2
-    has_v2 = may_have and arrow_of(select(_V2_MARKERS, spans=producer_spans, transactions=transactions))
+    is_v2_known = facts.shows_v2 or (transaction_version or 0) >= 2
     facts = replace(
         facts,
-        clocks=replace(facts.clocks, behind=facts.clocks_behind(made)),
-        has_v2_markers=bool(has_v2 and has_v2.num_rows),
+        clocks=replace(clocks, behind=facts.clocks_behind(made, clocks)),
+        has_v2_markers=not is_v2_known
+        and arrow_of(select(_V2_MARKERS, spans=producer_spans, transactions=transactions)).num_rows > 0,
     )
     return judged_rows(gathered, facts, application_patterns)
 
