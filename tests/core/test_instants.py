@@ -18,8 +18,9 @@ from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka_commands import duration_minutes, is_candidate
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.doubt import last_write_ms, lateness, proven_since_ms
-from txnlib.core.verdicts.evidence import CoordinatorSide, Decided, Evidence, PartitionSide
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide
 from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.judged import remedy
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.core.verdicts.verdict import judge

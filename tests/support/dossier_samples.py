@@ -13,7 +13,7 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.clocks import clocks_by_epoch
-from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, Thresholds
 from txnlib.core.verdicts.dossier import (
     CheckedBatch,
     Claim,
@@ -23,7 +23,6 @@ from txnlib.core.verdicts.dossier import (
     OpenSpan,
     WrittenMarker,
 )
-from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
 
 MINUTE = 60_000

@@ -344,3 +344,49 @@ def producer_id_blocks(metadata_log: Sequence[MetadataChange]) -> Iterator[Produ
                     allocated_at_ms=ms,
                 )
             before = following if before is None else max(before, following)
+
+
+# ---- Events that a verdict looks at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """The leader of a partition from one record of the metadata log to the next that changes it. Times are the
+    controller's.
+
+    `offset` and `at_ms` are None if only a snapshot shows it; `leader` None: the partition had none; `until_ms` None:
+    still so.
+    """
+
+    offset: int | None = None
+    at_ms: int | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    is_unclean: bool = False
+    until_ms: int | None = None
+    topic_id: str | None = None
+    is_first: bool = False
+
+
+def elections_of(topic_id: str | None, elections: Iterable[Election]) -> list[Election]:
+    """Those of one topic id: the elections of a deleted topic of the same name do not count."""
+    return [each for each in elections if topic_id is None or each.topic_id in (None, topic_id)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FencedBroker:
+    """A record of the metadata log that fenced a broker."""
+
+    offset: int | None = None
+    at_ms: int | None = None
+    broker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredFeature:
+    """A record of the metadata log that lowered the level of `transaction.version`."""
+
+    offset: int | None = None
+    at_ms: int | None = None
+    level_before: int
+    level: int

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.display import Written, duration, size
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.engine.choice import choose, label
 from txnlib.engine.engine import Engine, open_engine
 from txnlib.engine.store import RunStore, Store

@@ -10,7 +10,7 @@ from txnlib.core.findings.coordinator_findings import (
     MANY_TRANSACTIONAL_IDS,
 )
 from txnlib.core.kafka import constants
-from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.core.verdicts.cluster_facts import Thresholds
 
 #: name -> value, with where it stands.
 VALUES = {

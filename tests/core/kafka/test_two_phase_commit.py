@@ -11,7 +11,8 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator import SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import PREPARED_STATES
-from txnlib.core.verdicts.evidence import CoordinatorSide, Owner, PartitionSide
+from txnlib.core.verdicts.dossier import Owner
+from txnlib.core.verdicts.evidence import CoordinatorSide, PartitionSide
 from txnlib.core.verdicts.reason import is_decision_marker
 
 MAX = 32767

@@ -25,10 +25,11 @@ from tests.support.dossier_samples import (
     failing,
     judged,
 )
+from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.verdicts.clocks import Clocks, Difference
+from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.dossier import MOST_MARKERS, MarkerElsewhere
-from txnlib.core.verdicts.evidence import Election, Thresholds
 from txnlib.core.verdicts.statements import STATEMENTS, Statement
 
 #: Statement of docs/rules/abort.md, in order -> words that only this statement has.

@@ -9,7 +9,7 @@ import pytest
 from tests.support.dossier_samples import MINUTE, NOON
 from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import EpochStamps
-from txnlib.core.verdicts.dossier_evidence import before_first_ms, corrected, latest_bound_ms, newest_ms
+from txnlib.core.verdicts.past import corrected, latest_bound_ms, newest_ms
 
 FIVE = 5 * MINUTE
 
@@ -70,7 +70,3 @@ def test_a_leader_that_leads_a_coordinator_is_not_ahead_of_itself():
 def test_the_newest_of_some_times_is_one_that_a_clock_shows():
     assert newest_ms([None, 0, NOON, NOON - 1]) == NOON
     assert newest_ms([None, -5]) is None
-    assert (
-        before_first_ms([EpochStamps(before_ms=NOON), EpochStamps(before_ms=None), EpochStamps(before_ms=NOON + 1)])
-        == NOON + 1
-    )

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
+from txnlib.core.cluster_metadata import Election, FencedBroker, LoweredFeature
 from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
-from txnlib.core.verdicts.evidence import ClusterSide, Decided, Election, Evidence, FencedBroker, LoweredFeature
+from txnlib.core.verdicts.evidence import ClusterSide, Evidence
+from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import Reason
 
 AFTER = replace(MARKED, producer_epoch=MARKED.marker_epoch)

@@ -6,7 +6,15 @@ from dataclasses import replace
 from random import Random
 
 from tests.support.dossier_samples import COPY, DOSSIER, FACTS, SPAN
-from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
+from txnlib.core.cluster_metadata import (
+    BrokerSession,
+    ClusterSetting,
+    Election,
+    FencedBroker,
+    LoweredFeature,
+    PartitionAssignment,
+    ProducerIdBlock,
+)
 from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.cluster_facts import (
@@ -18,7 +26,6 @@ from txnlib.core.verdicts.cluster_facts import (
     cluster_facts,
     with_cluster,
 )
-from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature
 
 STATE = PartitionAssignment(topic="foo", partition=5, topic_id="AAAA", leader=1, leader_epoch=0, is_unclean=False)
 FENCED = BrokerSession(broker_id=1, is_fenced=True, since_offset=9, since_ms=90)

@@ -24,16 +24,17 @@ from tests.support.dossier_samples import (
     judged,
     with_clocks,
 )
+from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.verdicts.clocks import Clocks, Difference
-from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, SiblingMarkers
-from txnlib.core.verdicts.dossier_evidence import best_claim, committed_siblings, evidence_of, is_start_proven
+from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, SiblingMarkers
+from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of, is_start_proven
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.evidence import Crc, Election, Evidence, Owner
-from txnlib.core.verdicts.history import lists
+from txnlib.core.verdicts.evidence import Crc, Evidence
 from txnlib.core.verdicts.judged import judge_dossier
+from txnlib.core.verdicts.past import best_claim, lists
 
 
 def evidence(dossier=DOSSIER, facts=FACTS, **span) -> Evidence:
@@ -89,8 +90,7 @@ CLAIMS = [
 
 @pytest.mark.parametrize(("claims", "winner"), CLAIMS)
 def test_an_id_that_lists_the_partition_wins_then_the_best_claim(claims, winner):
-    found = best_claim([replace(CLAIM, **each) for each in claims], SPAN)
-    assert (None if found is None else found.transactional_id) == winner
+    assert best_claim([replace(CLAIM, **each) for each in claims], SPAN).transactional_id == winner
 
 
 def test_an_id_whose_record_the_current_copy_no_longer_has_has_expired():

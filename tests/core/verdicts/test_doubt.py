@@ -20,8 +20,10 @@ from tests.core.verdicts.test_verdict import (
 )
 from txnlib.core.copies import End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import DOUBTS
-from txnlib.core.verdicts.evidence import Crc, Decided, Evidence, Owner
+from txnlib.core.verdicts.evidence import Crc, Evidence
+from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import judge
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txnlib.core.kafka_commands import MS_PER_MINUTE, SearchScope, duration_minutes, is_candidate, is_printed
-from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.errors import UsageError
 
 NOW = 1_700_000_000_000

@@ -9,7 +9,9 @@ import pytest
 
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, ONGOING, PARTITION, PREPARED
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.verdicts.evidence import Decided, Evidence, Owner
+from txnlib.core.verdicts.dossier import Owner
+from txnlib.core.verdicts.evidence import Evidence
+from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import (
     REASONS_OF_OTHERS,
     REASONS_OF_OWNER,

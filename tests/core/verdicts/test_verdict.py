@@ -11,8 +11,10 @@ from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
 from txnlib.core.verdicts.cause import CAUSES, causes
+from txnlib.core.verdicts.cluster_facts import Thresholds
+from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import LateBy
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, PartitionSide, Thresholds
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.judged import REFUSALS, remedy
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict

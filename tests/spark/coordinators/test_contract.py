@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from tests.support.frames import assert_rows, empty, shape
-from txnlib.core.verdicts.evidence import Thresholds
+from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.readers.typed_rows import arrow_rows
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES
 from txnlib.spark.schemas import TABLES, conform

@@ -22,11 +22,11 @@ from tests.support.dossier_samples import (
     SPAN,
 )
 from tests.support.frames import frame
+from txnlib.core.cluster_metadata import Election
 from txnlib.core.instants import clock_ms
 from txnlib.core.verdicts.cluster_facts import PartitionFacts, with_cluster
 from txnlib.core.verdicts.dossier import Dossier, MarkerElsewhere, OpenSpan, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
-from txnlib.core.verdicts.evidence import Election
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import joins

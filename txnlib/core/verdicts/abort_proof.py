@@ -15,8 +15,9 @@ from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
+from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
-from txnlib.core.verdicts.evidence import Crc, Owner
+from txnlib.core.verdicts.evidence import Crc
 from txnlib.core.verdicts.no_commit import no_commit_includes_it
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.statements import Case, Proof, Refuters, Statement, of_partition, refuted, settled
@@ -173,7 +174,7 @@ def _witnesses_of_coordinators(case: Case) -> list[str]:
     taken = instant(coordinator.earliest_copy_ms)
     written = f"its last write is older than that: {instant(partition.written_before_ms)} at the latest"
     order = [written] if partition.written_before_ms is not None else ["the partition was not copied later"]
-    if coordinator.owner is Owner.NOBODY:
+    if coordinator.owner == Owner.NOBODY:
         return [
             (
                 f"every coordinator partition, each by its leader, the oldest copied at {taken}: none names the"

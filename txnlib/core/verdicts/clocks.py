@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import NO_LEADER, CoverageRow, highest
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.dossier import CoordinatorDecision
-from txnlib.core.verdicts.evidence import Election, elections_of
 
 #: How far the clocks of two brokers that NTP keeps may be apart without a doubt about the order of a decision and its
 #: marker.

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final
 
-from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
+from txnlib.core.cluster_metadata import (
+    BrokerSession,
+    ClusterSetting,
+    Election,
+    FencedBroker,
+    LoweredFeature,
+    PartitionAssignment,
+    ProducerIdBlock,
+)
 from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.kafka.constants import (
@@ -22,10 +31,23 @@ from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped, row_of
 from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, clock_of, clocks_by_epoch, newest_leader_epoch
 from txnlib.core.verdicts.dossier import Dossier
-from txnlib.core.verdicts.evidence import Election, FencedBroker, LoweredFeature, Thresholds
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """The instant of the audit, the limits, and the tolerated difference between clocks, all in ms."""
+
+    as_of_ms: int
+    max_transaction_timeout_ms: int = 900_000
+    transaction_max_timeout_ms: int = 900_000
+    #: Whether that is assumed, and another value may be lost in the metadata log.
+    is_limit_hidden: bool = False
+    stuck_after_ms: int = 300_000
+    timeout_scan_interval_ms: int = 10_000
+    clock_tolerance_ms: int = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +60,7 @@ class PartitionFacts:
     alarms: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CoordinatorPartition(PartitionFacts):
     """A partition of `__transaction_state`: its copies, what they prove together, and what compaction left of its log.
 
@@ -46,7 +68,7 @@ class CoordinatorPartition(PartitionFacts):
     docs/rules/abort.md#no-coordinator-left.
     """
 
-    partition: int
+    partition: int = -1
     newest_coordinator_epoch: int | None = None
     last_offset: int | None = None
     #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
@@ -56,39 +78,51 @@ class CoordinatorPartition(PartitionFacts):
     hole_epoch: int | None = None
     #: The newest transaction version of a client in its records.
     highest_transaction_version: int | None = None
-    #: The copy that reaches furthest for certain; None if nothing was captured.
-    best: CoverageRow | None = field(init=False)
-    #: The instant up to which the copies show everything, and when the newest copy that shows absence was taken.
-    known_until_ms: int | None = field(init=False)
-    captured_ms: int | None = field(init=False)
-    is_instant_assumed: bool = field(init=False)
-    #: Records below this offset are lost in every copy.
-    damaged_offset: int | None = field(init=False)
-    #: Whether an id without a record in the copies has none in the log.
-    shows_absence: bool = field(init=False)
 
-    def __post_init__(self) -> None:
-        copies = [copy for copy in self.copies if copy.status != "MISSING"]
-        # Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged
-        # one.
+    @cached_property
+    def _captured(self) -> list[CoverageRow]:
+        return [copy for copy in self.copies if copy.status != "MISSING"]
+
+    @cached_property
+    def best(self) -> CoverageRow | None:
+        """The copy that reaches furthest for certain; None if nothing was captured."""
+        return max(
+            self._captured,
+            key=lambda copy: (bool(copy.is_current), copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0),
+            default=None,
+        )
+
+    @cached_property
+    def known_until_ms(self) -> int | None:
+        """The instant up to which the copies show everything."""
+        return highest(copy.known_until_ms for copy in self._captured if copy.is_decoded)
+
+    @cached_property
+    def captured_ms(self) -> int | None:
+        """When the newest copy that shows absence was taken."""
+        return highest(copy.captured_at_ms for copy in self._captured if copy.shows_absence)
+
+    @cached_property
+    def is_instant_assumed(self) -> bool:
+        return all(copy.is_instant_assumed is not False for copy in self._captured)
+
+    @cached_property
+    def damaged_offset(self) -> int | None:
+        """Records below this offset are lost in every copy.
+
+        Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged
+        one.
+        """
+        copies = self._captured
         ends = {copy.damage_ends_at for copy in copies}
-        damaged = highest(
+        return highest(
             end for end in ends if end is not None and not any(_contains(copy, end, copies) for copy in copies)
         )
-        proven = {
-            "best": max(
-                copies,
-                key=lambda copy: (bool(copy.is_current), copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0),
-                default=None,
-            ),
-            "known_until_ms": highest(copy.known_until_ms for copy in copies if copy.is_decoded),
-            "captured_ms": highest(copy.captured_at_ms for copy in copies if copy.shows_absence),
-            "is_instant_assumed": all(copy.is_instant_assumed is not False for copy in copies),
-            "damaged_offset": damaged,
-            "shows_absence": damaged is None and any(copy.shows_absence for copy in copies),
-        }
-        for name, value in proven.items():
-            object.__setattr__(self, name, value)
+
+    @cached_property
+    def shows_absence(self) -> bool:
+        """Whether an id without a record in the copies has none in the log."""
+        return self.damaged_offset is None and any(copy.shows_absence for copy in self._captured)
 
     @property
     def newest_leader_epoch(self) -> int | None:
@@ -185,9 +219,9 @@ class ClusterFacts:
     #: Whether a COMMIT marker has a higher epoch than its records, as only transactions v2 write it.
     has_v2_markers: bool = False
 
-    def coordinator(self, partition: int | None) -> CoordinatorPartition | None:
-        """A partition of `__transaction_state`; None if it is not known."""
-        return next((each for each in self.coordinators if each.partition == partition), None)
+    def coordinator(self, partition: int | None) -> CoordinatorPartition:
+        """A partition of `__transaction_state`; one without copies if it is not known."""
+        return next((each for each in self.coordinators if each.partition == partition), CoordinatorPartition())
 
     def clocks_behind(self, made: Iterable[NewestMade], clocks: Clocks) -> dict[str, int]:
         """The clocks that are behind, because all stamps on a partition are older than what is open there."""

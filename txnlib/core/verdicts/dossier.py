@@ -9,19 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
-from txnlib.core.cluster_metadata import ProducerIdBlock
+from txnlib.core.cluster_metadata import Election, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
-from txnlib.core.verdicts.evidence import Election
 
 #: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).
 OF_CLUSTER: Final[Mapping[str, bool]] = {"is_of_cluster": True}
 #: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has
 #: millions.
 MOST_MARKERS: Final = 200
+
+
+class Owner(StrEnum):
+    """How a producer id relates to the transactional id that is known to have had it."""
+
+    NOBODY = "NOBODY"
+    CURRENT = "CURRENT"
+    #: The id has another producer id now; the old one is never used again.
+    ROTATED = "ROTATED"
+    #: The last record of the id is a tombstone.
+    EXPIRED = "EXPIRED"
+    #: The id names it as its next producer id and does not use it yet.
+    NEXT = "NEXT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +159,10 @@ class OpenSpan:
         return next((each for each in self.copies if each.is_judged), CoverageRow())
 
     @property
+    def living_copies(self) -> list[CoverageRow]:
+        return [each for each in self.copies if each.status != "MISSING"]
+
+    @property
     def has_ended(self) -> bool:
         """Whether another copy, which goes on behind the end of the judged one, has a marker that ends it."""
         end = self.judged_copy.end_offset or 0
@@ -160,11 +177,11 @@ class OpenSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A transactional id that has, had or will have the producer id, with its last record."""
+    """A transactional id that has, had or will have the producer id, with its last record. By default, nobody's."""
 
-    transactional_id: str
-    coordinator_partition: int
-    owner: str
+    transactional_id: str | None = None
+    coordinator_partition: int | None = None
+    owner: Owner = Owner.NOBODY
     #: Offsets of the first and the last surviving record that name the producer id.
     first_record_offset: int | None = None
     last_record_offset: int | None = None
@@ -186,6 +203,11 @@ class Claim:
     hole_ms: int | None = None
     client_transaction_version: int | None = None
     partitions: tuple[TopicPartition, ...] = ()
+
+    @property
+    def is_nobodys(self) -> bool:
+        """Whether no id ever had the producer id, as far as the capture shows."""
+        return self.owner == Owner.NOBODY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

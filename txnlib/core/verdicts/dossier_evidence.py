@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final
 
 from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role, highest, is_above, lowest
@@ -17,31 +16,14 @@ from txnlib.core.kafka.constants import (
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES, TransactionState
 from txnlib.core.rows import row_of
-from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
-from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
-from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, MarkerElsewhere, OpenSpan
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, uncertainties
+from txnlib.core.verdicts.dossier import CheckedBatch, Claim, Dossier, EpochStamps, MarkerElsewhere, OpenSpan, Owner
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
-from txnlib.core.verdicts.evidence import (
-    ClusterSide,
-    CoordinatorSide,
-    Crc,
-    Evidence,
-    Owner,
-    PartitionSide,
-    elections_of,
-)
-from txnlib.core.verdicts.history import (
-    Past,
-    began_later_by_epoch,
-    decided_of,
-    history_of,
-    lists,
-    past_of,
-    proof_carried,
-)
+from txnlib.core.verdicts.evidence import ClusterSide, CoordinatorSide, Crc, Evidence, PartitionSide
+from txnlib.core.verdicts.history import began_later_by_epoch, decided_of, history_of
+from txnlib.core.verdicts.no_commit import proof_carried
+from txnlib.core.verdicts.past import Past, latest_bound_ms, lists, newest_ms
 
-#: Owners of a producer id, the best claim first.
-_BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
 #: States that a transactional id leaves by writing a marker, or in which its next transaction may include any
 #: partition.
 _PENDING: Final = frozenset(
@@ -57,86 +39,48 @@ _COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 
 def evidence_of(dossier: Dossier, span: OpenSpan, facts: ClusterFacts) -> Evidence:
     """The evidence on one open transaction of a dossier."""
-    claim = best_claim(dossier.claims, span)
-    of_claim = facts.coordinator(claim.coordinator_partition) if claim else None
-    past = past_of(dossier, span, claim, facts.clocks.of(span.topic, span.partition), facts)
-    stamps = corrected(span.stamps, past.clocks)
-    coordinator = _coordinator_side(dossier, past, of_claim, stamps)
-    partition = _partition_side(dossier, past, coordinator, stamps)
-    led = of_claim.elections if of_claim else ()
+    past = Past(dossier=dossier, span=span, facts=facts)
+    coordinator = _coordinator_side(past)
+    partition = _partition_side(past, coordinator)
+    led = past.coordinator.elections
     cluster = row_of(
         ClusterSide, span, facts, dossier, coordinator_elections=led, is_confirmed=facts.is_metadata_confirmed
     )
-    history = history_of(past, partition)
-    return Evidence(partition, coordinator, cluster, history, proof_carried(past, partition, history))
-
-
-# ---- The owner: docs/rules/copies.md#owners-of-a-producer-id
-
-
-def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim | None:
-    """The transactional id of an open transaction; None if none ever had its producer id.
-
-    If several ids claim it, one that lists the partition wins, then one whose current producer id it is. An id whose
-    last record the current copy of its coordinator's log no longer has, has expired: compaction keeps the newest record
-    of every other id.
-    """
-    known = [
-        replace(claim, owner=Owner.EXPIRED.value, state=None, partitions=()) if claim.is_superseded else claim
-        for claim in claims
-    ]
-    return min(
-        known,
-        key=lambda claim: (
-            not lists(claim.partitions, span),
-            _BY_CLAIM.index(Owner(claim.owner)),
-            -(claim.last_record_offset or 0),
-            claim.transactional_id,
-        ),
-        default=None,
-    )
+    history = history_of(past)
+    return Evidence(partition, coordinator, cluster, history, proof_carried(past, history))
 
 
 # ---- The coordinator
 
 
-def _coordinator_side(
-    dossier: Dossier, past: Past, of_claim: CoordinatorPartition | None, stamps: Sequence[EpochStamps]
-) -> CoordinatorSide:
-    """`stamps`: those around the span, as `corrected`."""
-    span, claim, facts = past.span, past.claim, past.facts
-    best = facts.worst_coordinator if claim is None else (of_claim.best if of_claim else None)
+def _coordinator_side(past: Past) -> CoordinatorSide:
+    dossier, span, claim, facts, of_claim = past.dossier, past.span, past.claim, past.facts, past.coordinator
+    best = facts.worst_coordinator if claim.is_nobodys else of_claim.best
     numbers = {each.coordinator_partition for each in dossier.claims}
     wanted = sorted(
-        (each for each in facts.coordinators if claim is None or each.partition in numbers),
+        (each for each in facts.coordinators if claim.is_nobodys or each.partition in numbers),
         key=lambda each: each.partition,
     )
-    last_offset = None if claim is None else claim.record_offset
+    last_offset = claim.record_offset
     missing = facts.missing_coordinators
     decided = [decided_of(match, past) for match in past.matches if not began_later_by_epoch(match.decision, span)]
     last_marked = max((n for n, d in enumerate(decided) if d.is_marked), default=-1)
     captures = [each.best.captured_at_ms if each.best else None for each in wanted]
     high_watermark = None if best is None else best.high_watermark
-    version = None if claim is None else claim.client_transaction_version
     return row_of(
         CoordinatorSide,
         claim,
         of_claim,
         dossier,
-        owner=Owner.NOBODY if claim is None else Owner(claim.owner),
-        state=None if claim is None or claim.state is None else BY_KAFKA_NAME[claim.state],
-        transaction_start_ms=None if claim is None else claim.start_ms,
-        is_listed=claim is not None and lists(claim.partitions, span),
-        transaction_version=version,
-        known_until_ms=facts.coordinators_known_until_ms
-        if claim is None
-        else of_claim.known_until_ms
-        if of_claim
-        else None,
-        is_capture_instant_assumed=of_claim.is_instant_assumed if of_claim else True,
+        state=None if claim.state is None else BY_KAFKA_NAME[claim.state],
+        transaction_start_ms=claim.start_ms,
+        is_listed=lists(claim.partitions, span),
+        transaction_version=claim.client_transaction_version,
+        known_until_ms=facts.coordinators_known_until_ms if claim.is_nobodys else of_claim.known_until_ms,
+        is_capture_instant_assumed=of_claim.is_instant_assumed,
         missing_partitions=missing,
-        leader=_leader_to_copy(best, None if claim else missing, facts),
-        has_leader=best.has_leader if claim and best else None,
+        leader=_leader_to_copy(best, missing if claim.is_nobodys else None, facts),
+        has_leader=best.has_leader if best and not claim.is_nobodys else None,
         is_leader_hidden=any(
             each.best and each.best.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED for each in wanted
         ),
@@ -144,18 +88,18 @@ def _coordinator_side(
         commit_due=next(
             (d for d in reversed(decided[last_marked + 1 :]) if d.type == "COMMIT" and not d.may_be_deleted), None
         ),
-        ended_ms=_ended_ms(past, of_claim),
+        ended_ms=_ended_ms(past),
         role=(best and best.role) or Role.OTHER,
         end=(best and best.ends) or End.TORN,
         is_record_committed=last_offset is None or high_watermark is None or last_offset < high_watermark,
         count_basis=CountBasis(facts.count_basis),
-        compacted_ms=highest(each.hole_ms for each in facts.coordinators) if claim is None else claim.hole_ms,
+        compacted_ms=highest(each.hole_ms for each in facts.coordinators) if claim.is_nobodys else claim.hole_ms,
         cluster_transaction_version=facts.transaction_version,
         uncertain_copies=tuple(text for each in wanted for text in uncertainties(each))
         or (() if wanted else (_NONE_CAPTURED,)),
         pending_ids=_pending_ids(dossier.claims),
         earliest_copy_ms=None if None in captures else lowest(captures),
-        may_be_v2=not facts.is_v2_excluded(begun_after_ms(stamps)),
+        may_be_v2=not facts.is_v2_excluded(begun_after_ms(past.stamps)),
         unclean_elections=tuple(one for each in wanted for one in each.elections if one.is_unclean),
     )
 
@@ -176,7 +120,7 @@ def _pending_ids(claims: Sequence[Claim]) -> tuple[str, ...]:
     found = []
     for claim in claims:
         # What an id does under another producer id does not count, once it gave this one up.
-        is_given_up = claim.owner == Owner.ROTATED.value
+        is_given_up = claim.owner == Owner.ROTATED
         is_pending = not is_given_up and claim.state is not None and BY_KAFKA_NAME[claim.state] in _PENDING
         if is_pending and claim.is_superseded:
             # Only ids between transactions expire: records that show its end are missing.
@@ -186,12 +130,12 @@ def _pending_ids(claims: Sequence[Claim]) -> tuple[str, ...]:
         elif is_pending:
             two_phase = " in a two-phase commit" if claim.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS else ""
             found.append(f"{claim.transactional_id} is {claim.state}{two_phase}")
-        elif claim.owner == Owner.NEXT.value:
+        elif claim.owner == Owner.NEXT:
             found.append(f"{claim.transactional_id} will use the producer id next")
     return tuple(found)
 
 
-def _ended_ms(past: Past, coordinator: CoordinatorPartition | None) -> int | None:
+def _ended_ms(past: Past) -> int | None:
     """The latest time at which a decided transaction that lists the partition ended.
 
     By the coordinator's clock, or by the clock of the partition's leader, whichever says later: one of them may be
@@ -211,52 +155,14 @@ def _ended_ms(past: Past, coordinator: CoordinatorPartition | None) -> int | Non
     last_prepared = highest(each.prepared_ms for each in decisions)
     marked = clock_ms(span.markers[-1].ms) if span.markers else None
     if is_untimed and not (marked is not None and last_prepared is not None and marked >= last_prepared):
-        captured = NO_INSTANT_MS if coordinator is None or coordinator.captured_ms is None else coordinator.captured_ms
-        return highest((ended, captured))
+        captured = past.coordinator.captured_ms
+        return highest((ended, NO_INSTANT_MS if captured is None else captured))
     return ended
-
-
-# ---- Times by brokers' clocks
-
-
-def newest_ms(times: Iterable[int | None]) -> int | None:
-    """The newest of some broker-stamped times, those that a clock can show; None if there is none."""
-    return highest(map(clock_ms, times))
-
-
-def corrected(stamps: Iterable[EpochStamps], clocks: Clocks) -> list[EpochStamps]:
-    """Stamps by the coordinators' clocks, each of its own leader."""
-    found = []
-    for each in stamps:
-        ahead = clocks.ahead_ms(each.leader_epoch)
-        times = (each.before_ms, each.before_last_ms, each.behind_ms, each.behind_last_ms)
-        before, before_last, behind, behind_last = (None if ms is None else ms - ahead for ms in map(clock_ms, times))
-        found.append(
-            replace(each, before_ms=before, before_last_ms=before_last, behind_ms=behind, behind_last_ms=behind_last)
-        )
-    return found
-
-
-def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:
-    """The latest time at which something was written that stands before all of these stamps; None if they prove
-    nothing.
-
-    `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much.
-    """
-    times = [ms for ms in map(clock_ms, behind) if ms is not None]
-    if floor_ms is not None:
-        times = [max(ms, floor_ms) for ms in times if ms >= floor_ms - UNKNOWN_CLOCKS_DIFFER_MS]
-    return min(times, default=None)
-
-
-def before_first_ms(stamps: Iterable[EpochStamps]) -> int | None:
-    """The newest stamp before the first batch."""
-    return newest_ms(each.before_ms for each in stamps)
 
 
 def begun_after_ms(stamps: Sequence[EpochStamps]) -> int | None:
     """An instant before the first batch, whichever of the clocks around it is wrong."""
-    before = before_first_ms(stamps)
+    before = newest_ms(each.before_ms for each in stamps)
     return None if before is None else lowest((before, *(each.behind_ms for each in stamps)))
 
 
@@ -269,20 +175,16 @@ OF_WHOLE_COORDINATOR: Final = ("COORDINATOR_EPOCH_WENT_BACK", "COPIES_DISAGREE")
 OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, "CORRUPT_MESSAGE", "LIVE_OWNER_UNKNOWN")
 
 
-def _partition_side(
-    dossier: Dossier, past: Past, coordinator: CoordinatorSide, stamps: Sequence[EpochStamps]
-) -> PartitionSide:
-    """`stamps`: those around the span, as `corrected`."""
-    span, claim, facts = past.span, past.claim, past.facts
-    today = past.clocks.difference(None if claim is None else claim.coordinator_partition, None, None)
+def _partition_side(past: Past, coordinator: CoordinatorSide) -> PartitionSide:
+    dossier, span, claim, stamps = past.dossier, past.span, past.claim, past.stamps
+    today = past.clocks.difference(claim.coordinator_partition, None, None)
     marker = span.markers[-1] if span.markers else None
     copy, first = span.judged_copy, span.first_check
     closed = highest((marker.offset if marker else None, span.closed_offset))
-    stamped_before = floor = before_first_ms(stamps)
+    floor = past.stamped_before_ms
     truncated = [each for each in span.markers_elsewhere if each.is_truncated]
     elsewhere = [each for each in span.markers_elsewhere if not each.is_truncated]
-    living = [each for each in span.copies if each.status != "MISSING"]
-    stamped_after = latest_bound_ms((each.behind_ms for each in stamps), floor)
+    living = span.living_copies
     last_offset = span.start_offset if span.last_offset is None else span.last_offset
     before_last = newest_ms(each.before_last_ms for each in stamps)
     floor_last = newest_ms([before_last, floor])
@@ -296,8 +198,7 @@ def _partition_side(
         key=lambda each: each.newest_unexplained_commit_ms if each.newest_unexplained_commit_ms is not None else -1,
         default=None,
     )
-    first_batch_crc = first.crc if first else None
-    seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, first_batch_crc)]
+    seen = [each.copied_ms for each in span.earlier if is_same_transaction(each, copy, past.first_batch_crc)]
     begun = span.last_timestamp_ms if span.first_timestamp_ms is None else span.first_timestamp_ms
     led = first.partition_leader_epoch if first else None
     begun_ms = None if begun is None else begun - past.clocks.ahead_ms(led)
@@ -311,16 +212,16 @@ def _partition_side(
         is_start_exact=span.is_start_exact and (is_begin_gone or is_start_proven(span.checks, copy, closed)),
         made_ms=highest(
             (
-                clock_ms(claim.created_ms) if claim is not None and claim.is_first_assigned else None,
+                clock_ms(claim.created_ms) if claim.is_first_assigned else None,
                 span.epoch_since_ms,
                 span.block.allocated_at_ms if span.block is not None else None,
-                *(each.at_ms for each in elections_of(copy.topic_id, span.elections) if led == each.leader_epoch),
+                *(each.at_ms for each in past.elections if led == each.leader_epoch),
             )
         ),
-        stamped_before_ms=stamped_before,
+        stamped_before_ms=past.stamped_before_ms,
         begun_after_ms=begun_after_ms(stamps),
-        stamped_after_ms=stamped_after,
-        hides_stamps=snapshot_from is not None and stamped_before is None,
+        stamped_after_ms=past.stamped_after_ms,
+        hides_stamps=snapshot_from is not None and floor is None,
         checkpointed_ms=copy.checkpointed_at_ms if is_above(copy.high_watermark, span.start_offset) else None,
         gap_offset=copy.gap_offset if is_above(copy.gap_offset, span.start_offset) else None,
         captured_at_ms=_captured_by(copy),
@@ -345,16 +246,16 @@ def _partition_side(
         is_written_after_coordinator=_is_between(newest_write, copied, _captured_by(copy)),
         is_stable_offset_raised=not is_above(copy.answered_stable_offset, copy.log_start_offset or 0),
         first_leader_epoch=led,
-        newest_leader_epoch=newest_leader_epoch(living, elections_of(copy.topic_id, span.elections)),
+        newest_leader_epoch=past.newest_leader_epoch,
         is_begin_gone=is_begin_gone,
-        first_batch_crc=first_batch_crc,
+        first_batch_crc=past.first_batch_crc,
         truncated_markers=_named(truncated),
         ended_elsewhere=_named(elsewhere),
         truncated_from=lowest(each.truncated_from for each in living),
         truncated_until=highest(
             each.end_offset - 1 for each in living if each.truncated_from is not None and each.end_offset is not None
         ),
-        alarms=_alarms(dossier, span, claim, facts),
+        alarms=_alarms(past),
         marker_offset=None if marker is None else marker.offset,
         marker_type=None if marker is None else marker.type,
         marker_epoch=None if marker is None else marker.epoch,
@@ -418,7 +319,7 @@ def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_off
 
 def committed_siblings(span: OpenSpan) -> tuple[str, ...]:
     """Names of the other partitions with a COMMIT marker since the open records may have begun."""
-    before = before_first_ms(span.stamps)
+    before = newest_ms(each.before_ms for each in span.stamps)
     since = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
     return tuple(
         sorted(
@@ -429,14 +330,15 @@ def committed_siblings(span: OpenSpan) -> tuple[str, ...]:
     )
 
 
-def _alarms(dossier: Dossier, span: OpenSpan, claim: Claim | None, facts: ClusterFacts) -> tuple[str, ...]:
+def _alarms(past: Past) -> tuple[str, ...]:
     """Names of findings that forbid an abort: about the partition, the producer id, its ids, and the coordinators it
     rests on."""
-    wanted = {each.coordinator_partition for each in dossier.claims}
+    wanted = {each.coordinator_partition for each in past.dossier.claims}
     of_coordinators = [
         name
-        for each in facts.coordinators
+        for each in past.facts.coordinators
         for name in each.alarms
-        if (each.partition in wanted and name in OF_WHOLE_COORDINATOR) or (claim is None and name in OF_LOST_RECORDS)
+        if (each.partition in wanted and name in OF_WHOLE_COORDINATOR)
+        or (past.claim.is_nobodys and name in OF_LOST_RECORDS)
     ]
-    return tuple(sorted({*span.alarms, *dossier.alarms, *of_coordinators}))
+    return tuple(sorted({*past.span.alarms, *past.dossier.alarms, *of_coordinators}))

@@ -16,7 +16,9 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import is_candidate
-from txnlib.core.verdicts.evidence import Crc, Evidence, Owner, Thresholds
+from txnlib.core.verdicts.cluster_facts import Thresholds
+from txnlib.core.verdicts.dossier import Owner
+from txnlib.core.verdicts.evidence import Crc, Evidence
 from txnlib.core.verdicts.reason import Reason, cluster_version
 
 
@@ -163,7 +165,7 @@ def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thres
     if coordinator.has_id:
         # A COMMIT after a decision carries it out. An Ongoing id with a later marker is handled by `_is_skewed`.
         return is_stale or (reason in NOBODY_ENDS_IT and _committed_since(evidence))
-    return is_stale and coordinator.owner is not Owner.NOBODY and not coordinator.is_record_committed
+    return is_stale and coordinator.owner != Owner.NOBODY and not coordinator.is_record_committed
 
 
 def _committed_since(evidence: Evidence) -> bool:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from txnlib.core.cluster_metadata import ProducerIdBlock
+from txnlib.core.cluster_metadata import Election, FencedBroker, LoweredFeature, ProducerIdBlock, elections_of
 from txnlib.core.copies import End, Role, is_current
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, PREPARED_STATES, TransactionState
+from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
-
-
-class Owner(Enum):
-    """How a producer id relates to the transactional id that is known to have had it."""
-
-    NOBODY = "NOBODY"
-    CURRENT = "CURRENT"
-    #: The id has another producer id now; the old one is never used again.
-    ROTATED = "ROTATED"
-    #: The last record of the id is a tombstone.
-    EXPIRED = "EXPIRED"
-    #: The id names it as its next producer id and does not use it yet.
-    NEXT = "NEXT"
+from txnlib.core.verdicts.history import NO_HISTORY, Decided, History
 
 
 class Crc(Enum):
@@ -34,38 +22,6 @@ class Crc(Enum):
     #: Text has no bytes to check.
     NOT_CHECKED = "NOT_CHECKED"
     INVALID = "INVALID"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """The newest decision about the producer id that lists, or may list, the partition. Times are by its coordinator's
-    clock."""
-
-    type: str
-    producer_epoch: int | None
-    #: Newest leader epoch of the coordinator partition, which a marker for the decision would have.
-    coordinator_epoch: int | None
-    decided_ms: int | None
-    completed_ms: int | None
-    transaction_version: int | None = None
-    #: Whether its marker is in the partition; None if the relevant records are gone.
-    is_marked: bool | None = None
-    #: Whether that marker can be of no other decision.
-    is_surely_marked: bool = False
-    #: Whether its marker may have been in the part of the log that was deleted.
-    may_be_deleted: bool = False
-    #: Whether its records list the partition; if not, only its last record is left, which lists none.
-    lists_partition: bool = True
-    #: Whether it is certain that the first open batch was written before it began.
-    began_later: bool = False
-    #: Whether it is certain that the first open batch was written after it began.
-    began_before: bool = False
-    #: Whether it is the only one that ends records of their epoch: the end under transactions v2.
-    is_own_epoch: bool = False
-    #: Whether nothing is missing in the coordinator's log from its first record on.
-    is_followed: bool = False
-    coordinator_partition: int | None = None
-    record_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +229,7 @@ class CoordinatorSide:
     @property
     def owns_producer_id(self) -> bool:
         """Whether the producer id is the current one of the transactional id."""
-        return self.owner is Owner.CURRENT
+        return self.owner == Owner.CURRENT
 
     @property
     def is_active(self) -> bool:
@@ -285,49 +241,6 @@ class CoordinatorSide:
     @property
     def is_prepared(self) -> bool:
         return self.owns_producer_id and self.state in PREPARED_STATES
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Election:
-    """The leader of a partition from one record of the metadata log to the next that changes it. Times are the
-    controller's.
-
-    `offset` and `at_ms` are None if only a snapshot shows it; `leader` None: the partition had none; `until_ms` None:
-    still so.
-    """
-
-    offset: int | None = None
-    at_ms: int | None = None
-    leader: int | None = None
-    leader_epoch: int | None = None
-    is_unclean: bool = False
-    until_ms: int | None = None
-    topic_id: str | None = None
-    is_first: bool = False
-
-
-def elections_of(topic_id: str | None, elections: Iterable[Election]) -> list[Election]:
-    """Those of one topic id: the elections of a deleted topic of the same name do not count."""
-    return [each for each in elections if topic_id is None or each.topic_id in (None, topic_id)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FencedBroker:
-    """A record of the metadata log that fenced a broker."""
-
-    offset: int | None = None
-    at_ms: int | None = None
-    broker: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoweredFeature:
-    """A record of the metadata log that lowered the level of `transaction.version`."""
-
-    offset: int | None = None
-    at_ms: int | None = None
-    level_before: int
-    level: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,25 +260,12 @@ class ClusterSide:
     is_never_allocated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """The decisions that may concern the open records: those after the last one whose marker is known to be here."""
-
-    #: Whether no record of the coordinators can be missing since before the first open batch, and why.
-    is_whole: bool = False
-    because: str = "nothing shows that compaction removed no decision"
-    #: What shows that records are missing that compaction does not remove; None if nothing does.
-    lacks: str | None = None
-    #: Those that list, or may list, the partition, and have no marker of their own here.
-    unmarked: tuple[Decided, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Evidence:
     on_partition: PartitionSide
     at_coordinator: CoordinatorSide
     in_cluster: ClusterSide = ClusterSide()
-    history: History = History()
+    history: History = NO_HISTORY
     #: The earlier audit whose proof that no COMMIT includes it still stands; None if none does.
     earlier_proof: EarlierAudit | None = None
 
@@ -373,17 +273,3 @@ class Evidence:
     def elections(self) -> list[Election]:
         """The elections of the partition."""
         return elections_of(self.on_partition.topic_id, self.in_cluster.elections)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """The instant of the audit, the limits, and the tolerated difference between clocks, all in ms."""
-
-    as_of_ms: int
-    max_transaction_timeout_ms: int = 900_000
-    transaction_max_timeout_ms: int = 900_000
-    #: Whether that is assumed, and another value may be lost in the metadata log.
-    is_limit_hidden: bool = False
-    stuck_after_ms: int = 300_000
-    timeout_scan_interval_ms: int = 10_000
-    clock_tolerance_ms: int = 300_000

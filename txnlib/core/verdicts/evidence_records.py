@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.cluster_metadata import Election, FencedBroker, LoweredFeature
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import (
@@ -14,7 +15,7 @@ from txnlib.core.kafka.constants import (
     TRANSACTION_VERSION,
 )
 from txnlib.core.kafka.metadata_records import MetadataType
-from txnlib.core.verdicts.evidence import Election, Evidence, FencedBroker, LoweredFeature, PartitionSide
+from txnlib.core.verdicts.evidence import Evidence, PartitionSide
 
 Event = Election | FencedBroker | LoweredFeature
 

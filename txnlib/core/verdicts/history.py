@@ -5,7 +5,7 @@ Source: docs/rules/abort.md#no-commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,14 +13,15 @@ from txnlib.core.copies import highest, lowest
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
-from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.rows import row_of
 from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks
-from txnlib.core.verdicts.cluster_facts import ClusterFacts
-from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, CoordinatorDecision, Dossier, OpenSpan, WrittenMarker
-from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.evidence import Decided, History, Owner, PartitionSide
+from txnlib.core.verdicts.dossier import (
+    MOST_MARKERS,
+    CoordinatorDecision,
+    OpenSpan,
+    Owner,
+    WrittenMarker,
+)
 from txnlib.core.verdicts.match import (
     Fit,
     Match,
@@ -28,61 +29,56 @@ from txnlib.core.verdicts.match import (
     fit,
     has_own_epoch,
     marker_epoch,
-    match_markers,
-    without_repeats,
 )
-from txnlib.core.verdicts.reason import Reason
-
-
-def lists(partitions: Sequence[TopicPartition], span: OpenSpan) -> bool:
-    """Whether the partition of an open transaction is among some others."""
-    return TopicPartition(span.topic, span.partition) in partitions
-
-
-def matches_of(decisions: Sequence[CoordinatorDecision], span: OpenSpan, clocks: Clocks) -> tuple[Match, ...]:
-    """The decisions that list, or may list, the partition, each with its marker here. Oldest first."""
-    here = [each for each in decisions if each.partitions is None or lists(each.partitions, span)]
-    ordered = sorted(here, key=lambda each: (each.coordinator_partition, each.last_record_offset))
-    return match_markers(
-        ordered, without_repeats(span.markers, ordered, clocks), clocks, is_begin_known=is_begin_known(span)
-    )
-
-
-def is_begin_known(span: OpenSpan) -> bool:
-    """Whether the dossier has all markers of the producer that were ever written here."""
-    return span.judged_copy.begins_at_start and len(span.markers) < MOST_MARKERS
-
-
-# ---- The history of one open transaction
+from txnlib.core.verdicts.past import Past
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """What is known of the past of an open transaction."""
+class Decided:
+    """The newest decision about the producer id that lists, or may list, the partition. Times are by its coordinator's
+    clock."""
 
-    span: OpenSpan
-    claim: Claim | None
-    decisions: Sequence[CoordinatorDecision]
-    matches: Sequence[Match]
-    clocks: Clocks
-    facts: ClusterFacts
-    #: The newest epoch of the producer on any partition.
-    newest_epoch: int | None
-    #: Whether every decision about the producer id since it was assigned is in the dossier.
-    has_all_decisions: bool
+    type: str
+    producer_epoch: int | None
+    #: Newest leader epoch of the coordinator partition, which a marker for the decision would have.
+    coordinator_epoch: int | None
+    decided_ms: int | None
+    completed_ms: int | None
+    transaction_version: int | None = None
+    #: Whether its marker is in the partition; None if the relevant records are gone.
+    is_marked: bool | None = None
+    #: Whether that marker can be of no other decision.
+    is_surely_marked: bool = False
+    #: Whether its marker may have been in the part of the log that was deleted.
+    may_be_deleted: bool = False
+    #: Whether its records list the partition; if not, only its last record is left, which lists none.
+    lists_partition: bool = True
+    #: Whether it is certain that the first open batch was written before it began.
+    began_later: bool = False
+    #: Whether it is certain that the first open batch was written after it began.
+    began_before: bool = False
+    #: Whether it is the only one that ends records of their epoch: the end under transactions v2.
+    is_own_epoch: bool = False
+    #: Whether nothing is missing in the coordinator's log from its first record on.
+    is_followed: bool = False
+    coordinator_partition: int | None = None
+    record_offset: int | None = None
 
-    def before_ms(self, coordinator_epoch: int | None) -> int | None:
-        """An instant before the first batch, by the clock of the coordinator in one of its leader epochs."""
-        return surely_before_ms(self.span, self.claim, self.clocks, coordinator_epoch)
 
-    def is_sure(self, match: Match) -> bool:
-        """Whether the marker of a match can be of no other decision, shown or removed by compaction."""
-        return match.marker is not None and (match.is_certain or (match.is_only and self.has_all_decisions))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The decisions that may concern the open records: those after the last one whose marker is known to be here."""
 
-    @property
-    def own(self) -> Match | None:
-        """The newest decision whose marker is surely here."""
-        return next((match for match in reversed(self.matches) if self.is_sure(match)), None)
+    #: Whether no record of the coordinators can be missing since before the first open batch, and why.
+    is_whole: bool = False
+    because: str = "nothing shows that compaction removed no decision"
+    #: What shows that records are missing that compaction does not remove; None if nothing does.
+    lacks: str | None = None
+    #: Those that list, or may list, the partition, and have no marker of their own here.
+    unmarked: tuple[Decided, ...] = ()
+
+
+NO_HISTORY: Final = History()
 
 
 # ---- A decision, as far as it concerns the open records
@@ -91,14 +87,14 @@ class Past:
 def decided_of(match: Match, past: Past, *, began_later: bool = False, began_before: bool = False) -> Decided:
     decision, may_be_deleted = match.decision, _may_be_deleted(match, past.span, past.clocks)
     of = past.facts.coordinator(decision.coordinator_partition)
-    hole = None if of is None else of.hole_end
-    newest = None if of is None else of.newest_coordinator_epoch
-    return row_of(
-        Decided,
-        decision,
+    hole, newest = of.hole_end, of.newest_coordinator_epoch
+    return Decided(
         type=decision.outcome,
         producer_epoch=marker_epoch(decision),
         coordinator_epoch=decision.coordinator_epoch if newest is None else newest,
+        completed_ms=decision.completed_ms,
+        transaction_version=decision.transaction_version,
+        coordinator_partition=decision.coordinator_partition,
         decided_ms=decision.said_ms if decision.said_ms is not None else decision.prepared_ms or decision.completed_ms,
         is_marked=None if may_be_deleted else _is_marked(match),
         is_surely_marked=past.is_sure(match),
@@ -107,7 +103,7 @@ def decided_of(match: Match, past: Past, *, began_later: bool = False, began_bef
         began_later=began_later,
         began_before=began_before,
         is_own_epoch=has_own_epoch(decision),
-        is_followed=of is not None and (hole is None or hole <= decision.first_record_offset),
+        is_followed=bool(of.copies) and (hole is None or hole <= decision.first_record_offset),
         record_offset=decision.last_record_offset,
     )
 
@@ -147,28 +143,7 @@ class Whole:
     since_ms: int | None = None
 
 
-def past_of(dossier: Dossier, span: OpenSpan, claim: Claim | None, clocks: Clocks, facts: ClusterFacts) -> Past:
-    return Past(
-        span=span,
-        claim=claim,
-        decisions=dossier.decisions,
-        matches=matches_of(dossier.decisions, span, clocks),
-        clocks=clocks,
-        facts=facts,
-        newest_epoch=dossier.newest_epoch,
-        has_all_decisions=len(dossier.decisions) < MOST_MARKERS and _shows_all_decisions(claim, facts),
-    )
-
-
-def _shows_all_decisions(claim: Claim | None, facts: ClusterFacts) -> bool:
-    """Whether the coordinator's log has every record about the producer id since it was assigned."""
-    of = None if claim is None else facts.coordinator(claim.coordinator_partition)
-    if claim is None or of is None or not of.shows_absence:
-        return False
-    return of.hole_end is None or (claim.is_first_assigned and (claim.first_record_offset or 0) >= of.hole_end)
-
-
-def history_of(past: Past, partition: PartitionSide) -> History:
+def history_of(past: Past) -> History:
     """The decisions that may include the open records, whether others may be missing, and what refutes that none is."""
     span, clocks, own = past.span, past.clocks, past.own
     whole = _whole(past, own)
@@ -178,7 +153,7 @@ def history_of(past: Past, partition: PartitionSide) -> History:
         before = past.before_ms(match.decision.stamped_epoch)
         if began_later_by_epoch(match.decision, span) or _ended_before(match.decision, span, before):
             continue
-        start, after = clock_ms(match.decision.start_ms), partition.stamped_after_ms
+        start, after = clock_ms(match.decision.start_ms), past.stamped_after_ms
         differ = clocks.today(match.decision)
         began_later = (
             start is not None
@@ -197,49 +172,6 @@ def history_of(past: Past, partition: PartitionSide) -> History:
 
 
 _EMPTY: Final = TransactionState.EMPTY.kafka_name
-#: Reasons that mean that the producer id is never used again: no decision about it can follow.
-GIVEN_UP: Final = frozenset(
-    {
-        Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
-        Reason.TRANSACTIONAL_ID_EXPIRED,
-        Reason.PRODUCER_ID_ROTATED,
-    }
-)
-
-
-def proof_carried(past: Past, partition: PartitionSide, history: History) -> EarlierAudit | None:
-    """The newest earlier audit that proved that no COMMIT includes the records, if no decision can have followed.
-
-    None followed if the producer id had been given up by then; if the newest record of its id is still the one of that
-    audit, because compaction keeps it; or if the leader of its copies leads until now, so that no marker since can have
-    vanished. Source: docs/rules/abort.md#no-commit.
-    """
-    first = past.span.first_check
-    crc = None if first is None else first.crc
-    recorded = None if past.claim is None else past.claim.record_offset
-    for each in sorted(past.span.earlier, key=lambda each: -each.as_of_ms):
-        is_proven = each.proves_no_commit and is_same_transaction(each, past.span.judged_copy, crc)
-        if not is_proven or _is_committed_since(history, each):
-            continue
-        is_quiet = recorded is not None and recorded == each.record_offset
-        if each.reason in GIVEN_UP or is_quiet or _is_led_since(partition, each):
-            return each
-    return None
-
-
-def _is_led_since(partition: PartitionSide, earlier: EarlierAudit) -> bool:
-    """Whether the partition's newest leader, which its checkpoint names, led it already when it was copied before."""
-    newest = partition.newest_leader_epoch
-    return newest is not None and partition.checkpoint_leader_epoch == newest == earlier.newest_leader_epoch
-
-
-def _is_committed_since(history: History, earlier: EarlierAudit) -> bool:
-    """Whether a COMMIT without a marker of its own may be younger than the copies of an earlier audit."""
-    seen = earlier.record_offset
-    return any(
-        each.type == "COMMIT" and (seen is None or each.record_offset is None or each.record_offset > seen)
-        for each in history.unmarked
-    )
 
 
 def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
@@ -253,28 +185,6 @@ def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
         epoch is not None
         and span.producer_epoch < record_epochs(epoch, decision.outcome, decision.transaction_version)[0]
     )
-
-
-def surely_before_ms(span: OpenSpan, claim: Claim | None, clocks: Clocks, coordinator_epoch: int | None) -> int | None:
-    """An instant before the first open batch, by the coordinator's clock: a stamp, less what the two clocks may differ.
-
-    A stamp proves nothing if one behind the batch is older: one of the two clocks is wrong.
-    """
-    coordinator = None if claim is None else claim.coordinator_partition
-    behind = oldest_behind_ms(span)
-    found = []
-    for each in span.stamps:
-        ms = clock_ms(each.before_ms)
-        if ms is None or (behind is not None and ms > behind + CLOCKS_DIFFER_MS):
-            continue
-        differ = clocks.difference(coordinator, coordinator_epoch, each.leader_epoch)
-        found.append(ms - differ.offset_ms - differ.differ_ms)
-    return max(found, default=None)
-
-
-def oldest_behind_ms(span: OpenSpan) -> int | None:
-    """The oldest stamp behind the first batch."""
-    return lowest(clock_ms(each.behind_ms) for each in span.stamps)
 
 
 def _ended_before(decision: CoordinatorDecision, span: OpenSpan, before: int | None) -> bool:
@@ -296,21 +206,20 @@ def _whole(past: Past, own: Match | None) -> Whole:
 
     `own`: the newest decision whose marker is surely here.
     """
-    claim = past.claim
-    if claim is None:
+    claim, of = past.claim, past.coordinator
+    if claim.is_nobodys:
         # Nobody's producer id: the age of holes tells nothing, and a log without it is not the one that had it.
         return Whole(holds=False, because="no coordinator has a record of the producer id")
-    of = past.facts.coordinator(claim.coordinator_partition)
-    if of is None or not of.shows_absence:
+    if not of.shows_absence:
         return Whole(holds=False, because="the coordinator's log is not whole")
-    if len(past.decisions) >= MOST_MARKERS and own is None:
+    if len(past.dossier.decisions) >= MOST_MARKERS and own is None:
         newest = f"only the newest {MOST_MARKERS} decisions of its producer were compared with its markers"
         return Whole(holds=False, because=newest)
     name, hole = f"{TRANSACTION_STATE_TOPIC}-{claim.coordinator_partition}", of.hole_end
     if hole is None:
         return Whole(holds=True, because=f"{name} has every record since offset 0")
     since = f"compaction removed records of {name} below offset {hole}"
-    if claim.owner == Owner.CURRENT.value and claim.state == _EMPTY and claim.producer_epoch == 0:
+    if claim.owner == Owner.CURRENT and claim.state == _EMPTY and claim.producer_epoch == 0:
         born = f"the last record of {claim.transactional_id} assigned the producer id, and compaction keeps that"
         return Whole(holds=True, because=f"{since}, but {born}")
     if own is not None and own.decision.coordinator_partition == claim.coordinator_partition:
@@ -347,10 +256,8 @@ def _is_within(past: Past, whole: Whole, marker: WrittenMarker) -> bool:
     """Whether a marker is certainly younger than the missing records."""
     if whole.since_ms is None:
         return True
-    at, claim = clock_ms(marker.ms), past.claim
-    of = past.facts.coordinator(claim.coordinator_partition if claim else None)
-    partition, epoch = (None, None) if of is None else (of.partition, of.hole_epoch)
-    differ = past.clocks.difference(partition, epoch, marker.leader_epoch)
+    at, epoch = clock_ms(marker.ms), past.coordinator.hole_epoch
+    differ = past.clocks.difference(past.claim.coordinator_partition, epoch, marker.leader_epoch)
     return at is not None and at - differ.offset_ms - differ.differ_ms > whole.since_ms
 
 
@@ -390,7 +297,7 @@ def _has_marker_of_another_coordinator(past: Past, _whole: Whole) -> bool:
     """A marker with a coordinator epoch beyond those of the log."""
     claim = past.claim
     logs = past.facts.coordinators
-    wanted = [each for each in logs if claim is None or each.partition == claim.coordinator_partition]
+    wanted = [each for each in logs if claim.is_nobodys or each.partition == claim.coordinator_partition]
     newest = highest(each.newest_leader_epoch for each in wanted)
     seen = [each.coordinator_epoch for each in past.span.markers]
     seen += [past.span.coordinator_epoch, *(each.newest_coordinator_epoch for each in past.span.siblings)]
@@ -403,16 +310,15 @@ def _has_epoch_never_assigned(past: Past, _whole: Whole) -> bool:
     Compaction keeps the newest one, as long as the id has the producer id; a log without holes has all.
     """
     claim = past.claim
-    is_kept = claim is not None and (claim.owner == Owner.CURRENT.value or _shows_all_decisions(claim, past.facts))
-    known = claim.highest_epoch if claim is not None and is_kept else None
-    return is_ahead(highest((past.span.producer_epoch, past.newest_epoch)), known)
+    known = claim.highest_epoch if claim.owner == Owner.CURRENT or past.shows_all_decisions else None
+    return is_ahead(highest((past.span.producer_epoch, past.dossier.newest_epoch)), known)
 
 
 def _is_older_than_its_producer_id(past: Past, _whole: Whole) -> bool:
     """A marker, or a stamp behind the first batch, that is older than the record that created the producer id."""
     claim = past.claim
-    created = clock_ms(claim.created_ms) if claim is not None and claim.is_first_assigned else None
-    if claim is None or created is None:
+    created = clock_ms(claim.created_ms) if claim.is_first_assigned else None
+    if created is None:
         return False
     stamps = [(each.ms, each.leader_epoch) for each in past.span.markers]
     stamps += [(each.behind_ms, each.leader_epoch) for each in past.span.stamps]

@@ -25,12 +25,12 @@ from txnlib.core.rows import row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_proof import proofs, safe_from_ms
 from txnlib.core.verdicts.cause import causes
-from txnlib.core.verdicts.cluster_facts import ClusterFacts
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
 from txnlib.core.verdicts.dossier import Dossier, OpenSpan
 from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of
 from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.evidence import Evidence, Thresholds
+from txnlib.core.verdicts.evidence import Evidence
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.statements import Case, Proof, Statement

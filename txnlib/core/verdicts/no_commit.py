@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from txnlib.core.cluster_metadata import Election
 from txnlib.core.display import instant
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.marker_acceptance import marker_needed
-from txnlib.core.verdicts.evidence import Decided, Election, Owner
+from txnlib.core.verdicts.dossier import Owner
+from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
+from txnlib.core.verdicts.history import Decided, History
+from txnlib.core.verdicts.past import Past
+from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.statements import Case, Proof, Refuters, Statement, of_partition, refuted
 
 
@@ -148,12 +153,12 @@ def _is_beyond_its_epoch(case: Case) -> bool:
     marker or were never registered."""
     coordinator = case.evidence.at_coordinator
     # The epoch of an id that went on with another producer id is of that one.
-    known = None if coordinator.owner is Owner.ROTATED else coordinator.producer_epoch
+    known = None if coordinator.owner == Owner.ROTATED else coordinator.producer_epoch
     return coordinator.may_be_v2 and (known is None or known > case.evidence.on_partition.producer_epoch)
 
 
 def _beyond_its_epoch(case: Case) -> str:
-    if case.evidence.at_coordinator.owner is Owner.NOBODY:
+    if case.evidence.at_coordinator.owner == Owner.NOBODY:
         return (
             "under transactions v2, nothing tells whether open records that no coordinator knows have lost their"
             " marker or were never registered: ask the owner of the application that wrote them"
@@ -270,4 +275,50 @@ def _commit_due(case: Case, due: Decided) -> str:
     return (
         "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look"
         f" for a replica or an old leader that has it (a marker would need {needed})"
+    )
+
+
+# ---- What an earlier audit proved
+
+
+#: Reasons that mean that the producer id is never used again: no decision about it can follow.
+GIVEN_UP: Final = frozenset(
+    {
+        Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
+        Reason.TRANSACTIONAL_ID_EXPIRED,
+        Reason.PRODUCER_ID_ROTATED,
+    }
+)
+
+
+def proof_carried(past: Past, history: History) -> EarlierAudit | None:
+    """The newest earlier audit that proved that no COMMIT includes the records, if no decision can have followed.
+
+    None followed if the producer id had been given up by then; if the newest record of its id is still the one of that
+    audit, because compaction keeps it; or if the leader of its copies leads until now, so that no marker since can have
+    vanished. Source: docs/rules/abort.md#no-commit.
+    """
+    recorded = past.claim.record_offset
+    for each in sorted(past.span.earlier, key=lambda each: -each.as_of_ms):
+        is_proven = each.proves_no_commit and is_same_transaction(each, past.copy, past.first_batch_crc)
+        if not is_proven or _is_committed_since(history, each):
+            continue
+        is_quiet = recorded is not None and recorded == each.record_offset
+        if each.reason in GIVEN_UP or is_quiet or _is_led_since(past, each):
+            return each
+    return None
+
+
+def _is_led_since(past: Past, earlier: EarlierAudit) -> bool:
+    """Whether the partition's newest leader, which its checkpoint names, led it already when it was copied before."""
+    newest = past.newest_leader_epoch
+    return newest is not None and past.copy.checkpoint_leader_epoch == newest == earlier.newest_leader_epoch
+
+
+def _is_committed_since(history: History, earlier: EarlierAudit) -> bool:
+    """Whether a COMMIT without a marker of its own may be younger than the copies of an earlier audit."""
+    seen = earlier.record_offset
+    return any(
+        each.type == "COMMIT" and (seen is None or each.record_offset is None or each.record_offset > seen)
+        for each in history.unmarked
     )

@@ -10,7 +10,8 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.marker_acceptance import Acceptance, acceptance
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, Owner, PartitionSide
+from txnlib.core.verdicts.dossier import Owner
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide
 
 
 class Verdict(StrEnum):

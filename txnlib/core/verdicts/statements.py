@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.verdicts.evidence import Evidence, PartitionSide, Thresholds
+from txnlib.core.verdicts.cluster_facts import Thresholds
+from txnlib.core.verdicts.evidence import Evidence, PartitionSide
 from txnlib.core.verdicts.reason import Reason, Verdict
 
 

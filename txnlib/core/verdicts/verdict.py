@@ -17,6 +17,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
 from txnlib.core.kafka_commands import is_candidate, is_printed
+from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.doubt import (
     NOBODY_ENDS_IT,
     LateBy,
@@ -29,7 +30,7 @@ from txnlib.core.verdicts.doubt import (
     proven_since_ms,
     times_out_ms,
 )
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide, Thresholds
+from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide
 from txnlib.core.verdicts.reason import (
     EXPLANATIONS,
     LastRecord,

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
 from txnlib.core.kafka.transaction_log import PRODUCER_ID_FIELDS
-from txnlib.core.verdicts.evidence import Owner
+from txnlib.core.verdicts.dossier import Owner
 from txnlib.spark.instants import instant
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform

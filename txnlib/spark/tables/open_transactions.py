@@ -22,11 +22,11 @@ from txnlib.core.verdicts.cluster_facts import (
     CoordinatorLog,
     NewestMade,
     PartitionAlarm,
+    Thresholds,
     cluster_facts,
     with_cluster,
 )
 from txnlib.core.verdicts.dossier import Dossier
-from txnlib.core.verdicts.evidence import Thresholds
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, typed

@@ -1,0 +1,198 @@
+"""What the capture shows of one open transaction, as far as its history is judged by it.
+
+Facts are gathered (`dossier`, `cluster_facts`), or follow from those: then each is a property, beside its reason. None
+means "not known", never "no".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from txnlib.core.cluster_metadata import Election, elections_of
+from txnlib.core.copies import CoverageRow, highest, lowest
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition
+from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, Dossier, EpochStamps, OpenSpan, Owner
+from txnlib.core.verdicts.match import Match, match_markers, without_repeats
+
+#: Owners of a producer id, the best claim first.
+_BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """What is known of the past of an open transaction."""
+
+    dossier: Dossier
+    span: OpenSpan
+    facts: ClusterFacts
+
+    @cached_property
+    def claim(self) -> Claim:
+        """Its transactional id, as `best_claim`."""
+        return best_claim(self.dossier.claims, self.span)
+
+    @cached_property
+    def coordinator(self) -> CoordinatorPartition:
+        """The coordinator partition of its id; one without copies if there is none."""
+        return self.facts.coordinator(self.claim.coordinator_partition)
+
+    @cached_property
+    def copy(self) -> CoverageRow:
+        """The judged copy of its partition."""
+        return self.span.judged_copy
+
+    @cached_property
+    def clocks(self) -> Clocks:
+        return self.facts.clocks.of(self.span.topic, self.span.partition)
+
+    @cached_property
+    def elections(self) -> list[Election]:
+        """The elections of the partition."""
+        return elections_of(self.copy.topic_id, self.span.elections)
+
+    @cached_property
+    def first_batch_crc(self) -> int | None:
+        """By it and the topic id, a later audit recognises the transaction."""
+        first = self.span.first_check
+        return None if first is None else first.crc
+
+    @cached_property
+    def newest_leader_epoch(self) -> int | None:
+        """The newest leader epoch of the partition in any copy."""
+        return newest_leader_epoch(self.span.living_copies, self.elections)
+
+    # ---- Decisions and markers
+
+    @cached_property
+    def matches(self) -> tuple[Match, ...]:
+        """The decisions that list, or may list, the partition, each with its marker here. Oldest first."""
+        here = [each for each in self.dossier.decisions if each.partitions is None or lists(each.partitions, self.span)]
+        ordered = sorted(here, key=lambda each: (each.coordinator_partition, each.last_record_offset))
+        # Whether the dossier has all markers of the producer that were ever written here.
+        is_begin_known = self.copy.begins_at_start and len(self.span.markers) < MOST_MARKERS
+        markers = without_repeats(self.span.markers, ordered, self.clocks)
+        return match_markers(ordered, markers, self.clocks, is_begin_known=is_begin_known)
+
+    @cached_property
+    def has_all_decisions(self) -> bool:
+        """Whether every decision about the producer id since it was assigned is in the dossier."""
+        return len(self.dossier.decisions) < MOST_MARKERS and self.shows_all_decisions
+
+    @cached_property
+    def shows_all_decisions(self) -> bool:
+        """Whether the coordinator's log has every record about the producer id since it was assigned."""
+        claim, hole = self.claim, self.coordinator.hole_end
+        is_assigned_later = hole is not None and claim.is_first_assigned and (claim.first_record_offset or 0) >= hole
+        return self.coordinator.shows_absence and (hole is None or is_assigned_later)
+
+    def is_sure(self, match: Match) -> bool:
+        """Whether the marker of a match can be of no other decision, shown or removed by compaction."""
+        return match.marker is not None and (match.is_certain or (match.is_only and self.has_all_decisions))
+
+    @cached_property
+    def own(self) -> Match | None:
+        """The newest decision whose marker is surely here."""
+        return next((match for match in reversed(self.matches) if self.is_sure(match)), None)
+
+    # ---- Times by brokers' clocks
+
+    @cached_property
+    def stamps(self) -> list[EpochStamps]:
+        """The stamps around it, as `corrected`."""
+        return corrected(self.span.stamps, self.clocks)
+
+    @cached_property
+    def stamped_before_ms(self) -> int | None:
+        """The newest broker-stamped time before the first batch."""
+        return newest_ms(each.before_ms for each in self.stamps)
+
+    @cached_property
+    def stamped_after_ms(self) -> int | None:
+        """The latest time of the first batch, by the stamps behind it."""
+        return latest_bound_ms((each.behind_ms for each in self.stamps), self.stamped_before_ms)
+
+    def before_ms(self, coordinator_epoch: int | None) -> int | None:
+        """An instant before the first batch, by the clock of the coordinator in one of its leader epochs: a stamp, less
+        what the two clocks may differ.
+
+        A stamp proves nothing if one behind the batch is older: one of the two clocks is wrong.
+        """
+        behind, found = lowest(clock_ms(each.behind_ms) for each in self.span.stamps), []
+        for each in self.span.stamps:
+            ms = clock_ms(each.before_ms)
+            if ms is None or (behind is not None and ms > behind + CLOCKS_DIFFER_MS):
+                continue
+            differ = self.clocks.difference(self.claim.coordinator_partition, coordinator_epoch, each.leader_epoch)
+            found.append(ms - differ.offset_ms - differ.differ_ms)
+        return max(found, default=None)
+
+
+# ---- The owner: docs/rules/copies.md#owners-of-a-producer-id
+
+
+def lists(partitions: Sequence[TopicPartition], span: OpenSpan) -> bool:
+    """Whether the partition of an open transaction is among some others."""
+    return TopicPartition(span.topic, span.partition) in partitions
+
+
+def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim:
+    """The transactional id of an open transaction; nobody's if none ever had its producer id.
+
+    If several ids claim it, one that lists the partition wins, then one whose current producer id it is. An id whose
+    last record the current copy of its coordinator's log no longer has, has expired: compaction keeps the newest record
+    of every other id.
+    """
+    known = [
+        replace(claim, owner=Owner.EXPIRED, state=None, partitions=()) if claim.is_superseded else claim
+        for claim in claims
+    ]
+    return min(
+        known,
+        key=lambda claim: (
+            not lists(claim.partitions, span),
+            _BY_CLAIM.index(claim.owner),
+            -(claim.last_record_offset or 0),
+            claim.transactional_id or "",
+        ),
+        default=Claim(),
+    )
+
+
+# ---- Times
+
+
+def newest_ms(times: Iterable[int | None]) -> int | None:
+    """The newest of some broker-stamped times, those that a clock can show; None if there is none."""
+    return highest(map(clock_ms, times))
+
+
+def corrected(stamps: Iterable[EpochStamps], clocks: Clocks) -> list[EpochStamps]:
+    """Stamps by the coordinators' clocks, each of its own leader."""
+    found = []
+    for each in stamps:
+        ahead = clocks.ahead_ms(each.leader_epoch)
+        times = (each.before_ms, each.before_last_ms, each.behind_ms, each.behind_last_ms)
+        before, before_last, behind, behind_last = (None if ms is None else ms - ahead for ms in map(clock_ms, times))
+        found.append(
+            replace(each, before_ms=before, before_last_ms=before_last, behind_ms=behind, behind_last_ms=behind_last)
+        )
+    return found
+
+
+def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:
+    """The latest time at which something was written that stands before all of these stamps; None if they prove
+    nothing.
+
+    `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much.
+    """
+    times = [ms for ms in map(clock_ms, behind) if ms is not None]
+    if floor_ms is not None:
+        times = [max(ms, floor_ms) for ms in times if ms >= floor_ms - UNKNOWN_CLOCKS_DIFFER_MS]
+    return min(times, default=None)
