@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
 
 from txnlib.readers.typed_rows import Typed, arrow_rows, hints_of, of_optional, plain, typed_rows
-from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, nullable
+from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, knowing, nullable
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import TABLES
 
@@ -100,4 +100,5 @@ def rows_by_core(name: str, selected: Suspects) -> DataFrame:
         for batch in batches:
             yield from arrow_rows(name, judge(typed_rows(pa.Table.from_batches([batch]), of))).to_batches()
 
-    return nullable(selected.rows).mapInArrow(made, TABLES[name])
+    rows = nullable(selected.rows.select(*struct_of(of).names))
+    return knowing(rows, struct_of(of)).mapInArrow(made, TABLES[name])

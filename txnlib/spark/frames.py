@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -85,6 +85,25 @@ def nullable(frame: DataFrame) -> DataFrame:
     if not changed:
         return frame
     return frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed})
+
+
+def query(spark: SparkSession, text: str, relations: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of a query over frames, which it names in braces.
+
+    `sql` of Spark Connect lets the server plan the query at once, with all that it reads, and so each frame as often as
+    frames are made of it.
+    """
+    if not getattr(spark, "is_embedded", False):
+        return spark.sql(text, **dict[str, Any](relations))
+    from pyspark.sql.connect.dataframe import DataFrame as Rows
+    from pyspark.sql.connect.plan import SQL, SubqueryAlias
+    from pyspark.sql.connect.sql_formatter import SQLStringFormatter
+
+    remote = cast(Any, spark)
+    formatter = SQLStringFormatter(remote)
+    named = formatter.format(text, **relations)
+    plan = SQL(named, views=[SubqueryAlias(frame._plan, name) for frame, name in formatter._temp_views])
+    return cast(DataFrame, Rows(plan, remote))
 
 
 def knowing(frame: DataFrame, columns: StructType) -> DataFrame:

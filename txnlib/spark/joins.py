@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.batch_runs import RUN_OFFSETS
+from txnlib.spark.frames import query
 
 
 def broadcast(frame: DataFrame) -> DataFrame:
@@ -18,7 +19,7 @@ def broadcast(frame: DataFrame) -> DataFrame:
 
 def select(text: str, **relations: DataFrame) -> DataFrame:
     """The rows of a query over frames, which it names in braces."""
-    return next(iter(relations.values())).sparkSession.sql(text, **dict[str, Any](relations))
+    return query(next(iter(relations.values())).sparkSession, text, relations)
 
 
 def with_columns(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:

@@ -227,7 +227,8 @@ def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: D
 #: is younger, the topic may have been deleted and created again. Where the partition's clock is ahead of the
 #: coordinator's, the transaction completed later than its records say.
 _LOST: Final = f"""
-SELECT /*+ BROADCAST(whole) */ {_KEY}, producer_id, outcome, completed, topic, partition
+SELECT /*+ BROADCAST(whole) */ {_KEY}, producer_id, outcome, unix_millis(completed) AS completed_ms, topic,
+  partition
 FROM (
   SELECT {_KEY}, producer_id, outcome, completed, start, inline(markers)
   FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL

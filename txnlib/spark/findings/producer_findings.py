@@ -26,7 +26,7 @@ from txnlib.core.findings.producer_findings import (
     of_corrupt_batches,
     of_producers,
 )
-from txnlib.readers.typed_rows import columns_read
+from txnlib.readers.typed_rows import hints_of
 from txnlib.spark.core_rows import Suspects
 from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms, is_shown
@@ -108,8 +108,7 @@ def abandoned_producers(producer_spans: DataFrame) -> DataFrame:
 
 def corrupt_batches(checked_batches: DataFrame) -> DataFrame:
     """The batches whose CRC does not match."""
-    corrupt = checked_batches.where("NOT is_crc_valid")
-    return corrupt.select(*columns_read(CorruptBatch, corrupt.columns)).distinct()
+    return checked_batches.where("NOT is_crc_valid").select(*hints_of(CorruptBatch)).distinct()
 
 
 #: What is selected here, and the function of the core that makes findings of it.
