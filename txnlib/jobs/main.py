@@ -12,6 +12,7 @@ from typing import Final
 from txnlib.engine.choice import missing_extra
 from txnlib.errors import ExitCode, StepError, TxnlibError
 from txnlib.jobs import traces
+from txnlib.jobs.memory import watch_memory
 from txnlib.jobs.progress import LINES, set_up
 from txnlib.pipeline.failure import failure_of, texts_of
 
@@ -63,9 +64,15 @@ def _end_on_interrupt() -> None:
     Thread(target=wait, daemon=True).start()
 
 
+def _end(last_line: str) -> None:
+    LINES.error(last_line)
+    traces.end_at_once(ExitCode.FAILED)
+
+
 def start(job: Callable[[Sequence[str]], int]) -> None:
     """Runs a job as a program. Raises SystemExit only if the exit code is not 0, as Databricks requires."""
     _end_on_interrupt()
+    watch_memory(_end)
     if code := main(job, sys.argv[1:], is_process=True):
         sys.exit(code)
 
