@@ -5,20 +5,22 @@ Any int64 may stand in a log: nothing raises, and no verdict rests on it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
 
 import pytest
 
 from tests.core.verdicts.test_find_hanging import NOW
-from tests.core.verdicts.test_verdict import AT_ONE, NOBODY, NOON, ONGOING, PARTITION
+from tests.core.verdicts.test_verdict import AT_ONE, MARKED, NOBODY, NOON, ONGOING, PARTITION
+from tests.support.cases import NAMES, case, replace
+from txnlib.core.copies import CoverageRow
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, latest_ms, long_difference
 from txnlib.core.kafka.producer_state import has_late_transaction
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka_commands import duration_minutes, is_candidate
 from txnlib.core.verdicts.cause import causes
+from txnlib.core.verdicts.dossier import Claim, OpenSpan
 from txnlib.core.verdicts.doubt import last_write_ms, lateness, proven_since_ms
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.judged import remedy
@@ -39,15 +41,21 @@ SIDES = {
 }
 
 
-def times(side: object) -> list[str]:
-    """The fields of a side that hold a time from a log; limits are no times."""
-    names = type(side).__dataclass_fields__
-    return [
-        name for name in names if name.endswith("_ms") and name not in ("transaction_timeout_ms", "clocks_differ_ms")
-    ]
+#: The fields that hold a time from a log, where they are gathered or derived; limits are no times.
+ENDS = {"known_until_ms", "ended_ms", "compacted_ms", "earliest_copy_ms"}
+AT_COORDINATOR = ENDS | {each.name for each in fields(Claim)}
+ON_PARTITION = {each.name for of in (OpenSpan, CoverageRow) for each in fields(of)} | NAMES - AT_COORDINATOR
+LIMITS = {"transaction_timeout_ms", "clocks_differ_ms", "coordinators_known_until_ms"}
 
 
-CASES = [*[("partition", name) for name in times(PARTITION)], *[("coordinator", name) for name in times(ONGOING)]]
+def times(names: set[str]) -> list[str]:
+    return sorted(name for name in names - LIMITS if name.endswith("_ms"))
+
+
+CASES = [
+    *[("partition", name) for name in times(ON_PARTITION | {"marker_ms", "newest_commit_ms"})],
+    *[("coordinator", name) for name in times(AT_COORDINATOR)],
+]
 
 
 @pytest.mark.parametrize("ms", [FIRST_MS, NOON, LAST_MS])
@@ -70,28 +78,27 @@ def test_every_time_has_words(ms):
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("ms", ODD)
 def test_whatever_is_stamped_so_is_judged_and_never_aborted_for_it(side, ms):
-    plain = Evidence(PARTITION, SIDES[side])
-    usual = judge(plain, AT_ONE)
+    plain = case(PARTITION, SIDES[side])
+    usual = judge(plain)
     for of, name in CASES:
-        odd = plain
         if of == "partition":
-            odd = replace(plain, on_partition=replace(PARTITION, **{name: ms}))
+            odd = case(replace(MARKED if name == "marker_ms" else PARTITION, **{name: ms}), SIDES[side])
         else:
-            odd = replace(plain, at_coordinator=replace(SIDES[side], **{name: ms}))
-        judgement = judge(odd, AT_ONE)
-        cure = remedy(odd, judgement, AT_ONE)
+            odd = case(PARTITION, replace(SIDES[side], **{name: ms}))
+        judgement = judge(odd)
+        cure = remedy(odd, judgement)
         assert causes(judgement.reason, odd) is not None
         assert evidence_records(odd)
-        assert not cure.safe_to_abort or remedy(plain, usual, AT_ONE).safe_to_abort, name
+        assert not cure.safe_to_abort or remedy(plain, usual).safe_to_abort, name
         assert judgement.broker_clock_age_ms is None or 0 <= judgement.broker_clock_age_ms <= AT_ONE.as_of_ms, name
-        assert lateness(odd, AT_ONE, AT_ONE.as_of_ms) in (None, *{lateness(plain, AT_ONE, AT_ONE.as_of_ms)}), name
+        assert lateness(odd, AT_ONE.as_of_ms) in (None, *{lateness(plain, AT_ONE.as_of_ms)}), name
 
 
 @pytest.mark.parametrize("ms", ODD)
 def test_a_last_write_stamped_so_has_no_age_and_is_said(ms):
-    odd = Evidence(replace(PARTITION, last_timestamp_ms=ms, first_timestamp_ms=ms, stamped_after_ms=None), NOBODY)
+    odd = case(replace(PARTITION, last_timestamp_ms=ms, first_timestamp_ms=ms, stamped_after_ms=None), NOBODY)
     assert (last_write_ms(odd), proven_since_ms(odd)) == (None, None)
-    judgement = judge(odd, AT_ONE)
+    judgement = judge(odd)
     assert judgement.verdict is not Verdict.HANGING, "nothing proves its age"
     assert f"its last write is stamped with a time that no clock shows ({ms} ms)" in judgement.explanation
 
@@ -99,8 +106,8 @@ def test_a_last_write_stamped_so_has_no_age_and_is_said(ms):
 @pytest.mark.parametrize("ms", ODD)
 def test_an_end_at_such_a_time_may_have_come_after_any_copy(ms):
     for name in ("ended_ms", "compacted_ms"):
-        odd = Evidence(PARTITION, replace(NOBODY, **{name: ms}))
-        assert judge(odd, AT_ONE).verdict is Verdict.UNKNOWN, name
+        odd = case(PARTITION, replace(NOBODY, **{name: ms}))
+        assert judge(odd).verdict is Verdict.UNKNOWN, name
 
 
 #: (now, last write) -> the difference of Java's long.
@@ -127,10 +134,9 @@ def test_brokers_call_nothing_late_that_is_stamped_so(ms):
 
 def test_all_fields_with_times_are_looked_at():
     assert {name for _, name in CASES} >= {"last_timestamp_ms", "marker_ms", "record_ms", "ended_ms"}
-    assert [type(each) for each in (PARTITION, ONGOING)] == [PartitionSide, CoordinatorSide]
 
 
 @pytest.mark.parametrize("ms", ODD)
 def test_a_decision_at_such_a_time_is_not_overdue_for_it(ms):
-    young = Evidence(PARTITION, replace(PREPARED, record_ms=ms))
-    assert judge(young, AT_ONE).verdict is Verdict.OPEN
+    young = case(PARTITION, replace(PREPARED, record_ms=ms))
+    assert judge(young).verdict is Verdict.OPEN

@@ -13,7 +13,8 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.clocks import clocks_by_epoch
-from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, Thresholds
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
+from txnlib.core.verdicts.coordinators import CoordinatorPartition
 from txnlib.core.verdicts.dossier import (
     CheckedBatch,
     Claim,

@@ -202,6 +202,21 @@ class CoverageRow:
         return min((each.from_offset for each in self.truncated or ()), default=None)
 
     @property
+    def is_other(self) -> bool:
+        """Whether it is not known to have all that its partition had."""
+        return self.role in (None, Role.OTHER)
+
+    @property
+    def led_by(self) -> str | None:
+        """The broker that leads it, or led it when that was last known; None if not known, or if there is none."""
+        return None if self.leader == NO_LEADER else self.leader
+
+    @property
+    def is_leader_hidden(self) -> bool:
+        """Whether the record that names its leader, or removes its topic, may be lost in the metadata log."""
+        return self.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED
+
+    @property
     def mark(self) -> int:
         """The high watermark, else the end. What checkpoints and batches do not show is taken from one another."""
         return (self.end_offset or 0) if self.high_watermark is None else self.high_watermark
@@ -240,9 +255,9 @@ class CoverageRow:
         return None if self.leader_basis not in PROVES_LEADER or self.leader is None else self.leader != NO_LEADER
 
 
-def is_current(role: Role, end: End) -> bool:
+def is_current(role: Role | None, end: End | None) -> bool:
     """Whether a copy shows everything up to the instant at which it was taken."""
-    return role != Role.OTHER and end == End.WHOLE
+    return role not in (None, Role.OTHER) and end == End.WHOLE
 
 
 def known_until_ms(role: Role, end: End, captured_at_ms: int | None, newest_stamp_ms: int | None) -> int | None:

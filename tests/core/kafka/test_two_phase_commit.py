@@ -1,10 +1,10 @@
 """The two examples of KIP-939: their records, ids and markers."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from tests.support.cases import Given, case, replace
 from tests.support.log_notation import C, T, judged, rec
 from tests.support.partition_state import PartitionState
 from txnlib.core.finding_catalogue import Finding
@@ -12,7 +12,6 @@ from txnlib.core.kafka.coordinator import SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import PREPARED_STATES
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.evidence import CoordinatorSide, PartitionSide
 from txnlib.core.verdicts.reason import is_decision_marker
 
 MAX = 32767
@@ -75,10 +74,10 @@ def test_M07_the_marker_has_the_producer_id_and_the_epoch_of_the_prepare(records
     assert (written.producers[42].producer_epoch, written.producers[42].last_sequence) == (MAX, None)
 
 
-DECIDED = CoordinatorSide(
+DECIDED = Given(
     owner=Owner.CURRENT, state=B_[-2].transaction_state, producer_epoch=MAX, record_coordinator_epoch=7, is_listed=True
 )
-MARKED = PartitionSide(
+MARKED = Given(
     topic="a", partition=0, producer_id=42, producer_epoch=MAX - 1, coordinator_epoch=7, start_offset=0,
     last_timestamp_ms=None, marker_offset=1, marker_type="COMMIT", marker_epoch=MAX, marker_coordinator_epoch=7,
 )  # fmt: skip
@@ -88,7 +87,7 @@ MARKED = PartitionSide(
     ("marker", "is_decision"), [({}, True), ({"marker_epoch": 0}, False), ({"marker_type": "ABORT"}, False)]
 )
 def test_M07_only_the_marker_at_MAX_is_the_decision(marker: dict[str, object], is_decision: bool) -> None:
-    assert is_decision_marker(replace(MARKED, **marker), DECIDED) is is_decision
+    assert is_decision_marker(case(replace(MARKED, **marker), DECIDED)) is is_decision
 
 
 def test_M07_a_complete_with_a_producer_id_that_was_not_announced_is_odd() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
+from tests.support.cases import Given, case, replace
 from txnlib.core.cluster_metadata import Election, FencedBroker, LoweredFeature
 from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
-from txnlib.core.verdicts.evidence import ClusterSide, Evidence
 from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import Reason
 
@@ -18,7 +16,7 @@ MINUTE = 60_000
 
 
 def named(reason, partition, coordinator, version=None):
-    return [(c.likelihood, c.cause) for c in causes(reason, Evidence(partition, coordinator), version)]
+    return [(c.likelihood, c.cause) for c in causes(reason, case(partition, coordinator, version=version))]
 
 
 def first(reason, partition, coordinator, version=None):
@@ -33,7 +31,7 @@ def has(reason, partition, coordinator, word):
 def test_causes_are_ranked_and_each_shows_something(reason):
     for partition in (PARTITION, AFTER, replace(AFTER, topic="__consumer_offsets")):
         for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED):
-            found = causes(reason, Evidence(partition, coordinator))
+            found = causes(reason, case(partition, coordinator))
             ranks = [Likelihood[cause.likelihood] for cause in found]
             assert ranks == sorted(ranks)
             assert all(cause.evidence and "{" not in cause.evidence + cause.cause for cause in found)
@@ -172,7 +170,7 @@ def test_the_candidates_are_the_grid():
 
 #: Reason, partition, coordinator -> the candidates that are named, in order.
 AHEAD = replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1, coordinator_epoch=99)
-STARTED = replace(ONGOING, transaction_start_ms=PARTITION.last_timestamp_ms + 6 * MINUTE)
+STARTED = replace(ONGOING, start_ms=PARTITION.last_timestamp_ms + 6 * MINUTE)
 NAMED = [
     ("WRITTEN_AFTER_MARKER", PARTITION, COMPLETE, []),
     ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-18957"]),
@@ -180,7 +178,7 @@ NAMED = [
     (
         "WRITTEN_AFTER_MARKER",
         AFTER,
-        replace(COMPLETE, transaction_version=2),
+        replace(COMPLETE, client_transaction_version=2),
         ["KAFKA-14402", "KAFKA-19446", "KAFKA-18957"],
     ),
     ("PARTITION_NOT_IN_TRANSACTION", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-12671"]),
@@ -202,20 +200,20 @@ NAMED = [
     (
         "MARKER_OVERDUE",
         PARTITION,
-        replace(PREPARED, transaction_version=2),
+        replace(PREPARED, client_transaction_version=2),
         ["not reachable", "KAFKA-16352", "KAFKA-19999"],
     ),
-    ("MARKER_OVERDUE", PARTITION, replace(PREPARED, transaction_version=1), ["not reachable", "KAFKA-16352"]),
-    ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None), ["timeout scan"]),
-    ("OVERDUE", PARTITION, replace(ONGOING, transaction_start_ms=None, producer_epoch=32766), ["timeout scan"]),
+    ("MARKER_OVERDUE", PARTITION, replace(PREPARED, client_transaction_version=1), ["not reachable", "KAFKA-16352"]),
+    ("OVERDUE", PARTITION, replace(ONGOING, start_ms=None), ["timeout scan"]),
+    ("OVERDUE", PARTITION, replace(ONGOING, start_ms=None, producer_epoch=32766), ["timeout scan"]),
     (
         "OVERDUE",
         PARTITION,
-        replace(ONGOING, transaction_start_ms=None, producer_epoch=32767),
+        replace(ONGOING, start_ms=None, producer_epoch=32767),
         ["KAFKA-20090", "timeout scan"],
     ),
     ("OVERDUE", PARTITION, STARTED, ["old timestamps", "timeout scan"]),
-    ("OVERDUE", PARTITION, replace(STARTED, transaction_start_ms=PARTITION.last_timestamp_ms), ["timeout scan"]),
+    ("OVERDUE", PARTITION, replace(STARTED, start_ms=PARTITION.last_timestamp_ms), ["timeout scan"]),
     ("TIMEOUT_NOT_PASSED", PARTITION, STARTED, ["old timestamps"]),
     ("EXPECTED", PARTITION, ONGOING, []),
 ]
@@ -269,7 +267,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("reason", "partition", "coordinator", "words"), SHOWN)
 def test_a_cause_shows_the_fields_that_speak_for_it(reason, partition, coordinator, words):
-    assert words in causes(Reason(reason), Evidence(partition, coordinator))[0].evidence
+    assert words in causes(Reason(reason), case(partition, coordinator))[0].evidence
 
 
 # What the cluster's metadata log shows
@@ -296,18 +294,18 @@ def elected(after_ms, leader=2, offset=40, **facts):
 
 LOSS, STUCK, LATE = Reason.PARTITION_NOT_IN_TRANSACTION, Reason.MARKER_OVERDUE, Reason.OVERDUE
 ORPHAN = Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR
-OPENED = replace(ONGOING, transaction_start_ms=DECIDED_MS)
+OPENED = replace(ONGOING, start_ms=DECIDED_MS)
 UNCLEAN, LEADERLESS = elected(5_000, is_unclean=True), elected(None, leader=None)
 FENCED = FencedBroker(offset=50, at_ms=DECIDED_MS + 7_000, broker=3)
 LOWERED = LoweredFeature(offset=9, at_ms=DECIDED_MS + 1, level_before=2, level=1)
 
 
 def of(*elections, **facts):
-    return ClusterSide(elections=elections, **facts)
+    return Given(elections=elections, **facts)
 
 
 def led(*elections, fenced=()):
-    return ClusterSide(coordinator_elections=elections, fenced=fenced)
+    return Given(coordinator_elections=elections, fenced=fenced)
 
 
 def until(ms, after=None, leader=3):
@@ -374,11 +372,11 @@ PROOFS = {
 @pytest.mark.parametrize("name", PROOFS)
 def test_the_metadata_log_proves_a_cause_only_where_it_shows_it(name):
     reason, coordinator, cluster, likelihood, words = PROOFS[name]
-    has_leader = not (cluster.elections and cluster.elections[-1].leader is None)
+    has_leader = not (cluster.get("elections") and cluster.get("elections")[-1].leader is None)
     partition = replace(PARTITION, stamped_before_ms=None, has_leader=has_leader)
-    coordinated = not (cluster.coordinator_elections and cluster.coordinator_elections[-1].leader is None)
+    coordinated = not (cluster.get("coordinator_elections") and cluster.get("coordinator_elections")[-1].leader is None)
     coordinator = replace(coordinator, has_leader=coordinated)
-    found = {cause.cause: cause for cause in causes(reason, Evidence(partition, coordinator, cluster))}
+    found = {cause.cause: cause for cause in causes(reason, case(partition, coordinator, cluster=cluster))}
     named = [cause.likelihood for text, cause in found.items() if words in text]
     assert named == ([] if likelihood is None else [likelihood])
     assert not any("{" in cause.evidence + cause.cause for cause in found.values())
@@ -388,28 +386,30 @@ def test_a_leader_that_something_newer_names_refutes_an_old_log():
     old = of(LEADERLESS, coordinator_elections=(LEADERLESS,))
     for has_leader in (True, None):
         partition, coordinator = replace(PARTITION, has_leader=has_leader), replace(PREPARED, has_leader=has_leader)
-        assert not any(cause.likelihood == "PROVEN" for cause in causes(STUCK, Evidence(partition, coordinator, old)))
+        assert not any(
+            cause.likelihood == "PROVEN" for cause in causes(STUCK, case(partition, coordinator, cluster=old))
+        )
 
 
 def test_an_election_before_the_marker_was_acknowledged_proves_nothing():
     slow = replace(DECIDED, decision=replace(DECIDED.decision, completed_ms=DECIDED_MS + 60_000))
     cluster = of(UNCLEAN)
-    found = causes(LOSS, Evidence(PARTITION, slow, cluster))
+    found = causes(LOSS, case(PARTITION, slow, cluster=cluster))
     assert [cause.likelihood for cause in found if "an unclean election removed" in cause.cause] == ["LIKELY"]
 
 
 def test_a_proof_takes_the_place_of_the_guess():
     cluster = of(UNCLEAN)
     assert not any(
-        "or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED, cluster))
+        "or the copy is an older one" in c.cause for c in causes(LOSS, case(PARTITION, DECIDED, cluster=cluster))
     )
-    assert any("or the copy is an older one" in c.cause for c in causes(LOSS, Evidence(PARTITION, DECIDED)))
+    assert any("or the copy is an older one" in c.cause for c in causes(LOSS, case(PARTITION, DECIDED)))
 
 
 def test_a_proof_names_the_metadata_record_and_what_was_lost():
     partition = replace(PARTITION, truncated_from=88, truncated_until=93)
     cluster = of(replace(UNCLEAN, leader=3))
-    proof = causes(LOSS, Evidence(partition, DECIDED, cluster))[0].evidence
+    proof = causes(LOSS, case(partition, DECIDED, cluster=cluster))[0].evidence
     assert proof.startswith("offset 40 of __cluster_metadata, ")
     assert "broker 3 became the leader of " in proof
     assert "another copy still has the offsets 88 to 93 that it removed" in proof

@@ -17,15 +17,8 @@ from txnlib.core.cluster_metadata import (
 )
 from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.cluster_facts import (
-    MOST_EVENTS,
-    ClusterFacts,
-    CoordinatorLog,
-    PartitionAlarm,
-    PartitionFacts,
-    cluster_facts,
-    with_cluster,
-)
+from txnlib.core.verdicts.cluster_facts import MOST_EVENTS, ClusterFacts, PartitionAlarm, cluster_facts, with_cluster
+from txnlib.core.verdicts.coordinators import CoordinatorLog, PartitionFacts
 
 STATE = PartitionAssignment(topic="foo", partition=5, topic_id="AAAA", leader=1, leader_epoch=0, is_unclean=False)
 FENCED = BrokerSession(broker_id=1, is_fenced=True, since_offset=9, since_ms=90)

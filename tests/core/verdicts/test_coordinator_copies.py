@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.dossier_samples import COORDINATOR, COPY, FACTS, NOON, ONE
 from txnlib.core.copies import CoverageRow
-from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition, uncertainties
+from txnlib.core.verdicts.cluster_facts import ClusterFacts
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, uncertainties
 
 FOLLOWER = replace(
     COPY, source="raw:2", broker="2", role="OTHER", is_current=False, is_judged=False, known_until_ms=NOON

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.core.verdicts.test_verdict import (
@@ -18,18 +16,19 @@ from tests.core.verdicts.test_verdict import (
     PREPARED,
     judged,
 )
+from tests.support.cases import case, replace
 from txnlib.core.copies import End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.case import Crc
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import DOUBTS
-from txnlib.core.verdicts.evidence import Crc, Evidence
 from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import judge
 
 ONE = AT_ONE.as_of_ms
 #: An Ongoing transaction that began before noon.
-LONG = replace(ONGOING, transaction_start_ms=NOON - MINUTE, last_update_ms=NOON - MINUTE, record_ms=NOON - MINUTE)
+LONG = replace(ONGOING, start_ms=NOON - MINUTE, last_update_ms=NOON - MINUTE, record_ms=NOON - MINUTE)
 EXPIRED = replace(COMPLETE, owner=Owner.EXPIRED, state=None)
 ROTATED = replace(COMPLETE, owner=Owner.ROTATED)
 COMMITTED = Decided(
@@ -42,7 +41,7 @@ COMMITTED = Decided(
     ("loss", "reason"),
     [
         ({"is_tail_lost": True}, Reason.PARTITION_LOG_INCOMPLETE),
-        ({"end": End.SHORT}, Reason.PARTITION_LOG_INCOMPLETE),
+        ({"ends": End.SHORT}, Reason.PARTITION_LOG_INCOMPLETE),
         ({"gap_offset": 29999, "role": Role.FURTHEST}, Reason.PARTITION_LOG_INCOMPLETE),
         ({"is_disputed": True}, Reason.COPIES_DISAGREE),
         ({"crc": Crc.INVALID}, Reason.CORRUPT_MESSAGE),
@@ -87,7 +86,7 @@ def test_M18_what_was_decided_after_the_newest_stamp_of_an_old_disk_is_not_hangi
 
 
 @pytest.mark.parametrize("standing", [ONGOING, COMPLETE, PREPARED, replace(COMPLETE, owner=Owner.NEXT)])
-@pytest.mark.parametrize("copy", [{"role": Role.OTHER}, {"end": End.SHORT}])
+@pytest.mark.parametrize("copy", [{"role": Role.OTHER}, {"ends": End.SHORT}])
 def test_an_id_that_lives_may_have_gone_on_since_an_old_copy_of_its_coordinator(standing, copy):
     assert judged(PARTITION, replace(standing, **copy))[:2] == (Verdict.UNKNOWN, Reason.COORDINATOR_COPY_NOT_CURRENT)
 
@@ -105,7 +104,7 @@ def test_what_an_id_gave_up_stays_given_up_unless_an_election_took_that_back(sta
 @pytest.mark.parametrize("basis", CountBasis)
 def test_nobody_has_a_producer_id_only_where_the_number_of_coordinator_partitions_has_one_answer(basis):
     expected = Verdict.UNKNOWN if basis is CountBasis.AMBIGUOUS else Verdict.HANGING
-    found = judge(Evidence(PARTITION, replace(NOBODY, count_basis=basis)), AT_ONE)
+    found = judge(case(PARTITION, replace(NOBODY, count_basis=basis), AT_ONE))
     assert found.verdict is expected
     assert ("--coordinator-partitions" in found.explanation) == (expected is Verdict.UNKNOWN)
     assert judged(PARTITION, replace(COMPLETE, count_basis=basis))[0] is Verdict.HANGING
@@ -143,7 +142,7 @@ def test_a_commit_younger_than_the_last_record_of_an_id_shows_that_its_coordinat
 def test_what_the_coordinator_began_after_an_older_copy_of_the_partition_is_another_transaction():
     older = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     assert judged(older, LONG)[0] is Verdict.LATE
-    later = replace(LONG, transaction_start_ms=NOON + 31 * MINUTE)
+    later = replace(LONG, start_ms=NOON + 31 * MINUTE)
     assert judged(older, later)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
 
 
@@ -167,7 +166,7 @@ def test_records_that_compaction_removed_after_the_partitions_copy_may_have_ende
 
 def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
     taken = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
-    cleaned = replace(COMPLETE, compacted_ms=ONE, transaction_version=2, cluster_transaction_version=2)
+    cleaned = replace(COMPLETE, compacted_ms=ONE, client_transaction_version=2, transaction_version=2)
     assert judged(taken, cleaned)[0] is Verdict.HANGING
     assert judged(taken, replace(cleaned, producer_epoch=6))[0] is Verdict.UNKNOWN
 
@@ -197,7 +196,7 @@ def test_an_audit_later_than_the_capture_makes_nothing_older():
 @pytest.mark.parametrize("claimed", [0, -1, None])
 def test_a_time_that_no_clock_shows_is_no_age(claimed):
     broken = replace(PARTITION, last_timestamp_ms=claimed, first_timestamp_ms=None)
-    young = replace(ONGOING, transaction_start_ms=ONE - 1_000)
+    young = replace(ONGOING, start_ms=ONE - 1_000)
     assert judged(broken, young)[0] is Verdict.OPEN
     assert judged(broken, NOBODY)[0] is Verdict.HANGING  # a marker proves half an hour
     assert judged(replace(broken, stamped_after_ms=None), NOBODY)[0] is Verdict.SUSPECT
@@ -215,14 +214,14 @@ def test_a_write_stamped_in_the_future_is_as_old_as_brokers_prove():
 
 
 def test_late_by_old_timestamps_alone_is_said_to_be_in_time_by_its_coordinator():
-    replayed = replace(ONGOING, transaction_start_ms=ONE - 2_000)
-    found = judge(Evidence(PARTITION, replayed), AT_ONE)
+    replayed = replace(ONGOING, start_ms=ONE - 2_000)
+    found = judge(case(PARTITION, replayed, AT_ONE))
     assert (found.verdict, found.reason, found.late_by) == (Verdict.LATE, Reason.TIMEOUT_NOT_PASSED, "LAST_WRITE")
     assert "by its coordinator's clock, bar began it 2 s ago" in found.explanation
 
 
 def test_without_a_start_at_the_coordinator_nothing_is_known_of_its_timeout():
-    found = judge(Evidence(PARTITION, replace(ONGOING, transaction_start_ms=None)), AT_ONE)
+    found = judge(case(PARTITION, replace(ONGOING, start_ms=None), AT_ONE))
     assert (found.verdict, found.reason) == (Verdict.LATE, Reason.OVERDUE)
 
 
@@ -245,7 +244,7 @@ def test_the_newest_decision_says_whether_its_marker_is_here(is_marked, reason):
 # Order of precedence.
 
 #: Doubts in order of precedence: the reason, and evidence for it. Each is alone in what it changes.
-OLD = {"known_until_ms": NOON + 10 * MINUTE, "end": End.TORN}
+OLD = {"known_until_ms": NOON + 10 * MINUTE, "ends": End.TORN}
 DOUBTFUL = [
     (Reason.CORRUPT_MESSAGE, {"crc": Crc.INVALID}, {}),
     (Reason.PARTITION_LOG_INCOMPLETE, {"is_tail_lost": True}, {}),
@@ -253,13 +252,13 @@ DOUBTFUL = [
     (Reason.BROKER_ANSWERED_OTHERWISE, {"answered_stable_offset": PARTITION.start_offset + 1}, {}),
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, {}, {"missing_partitions": (7,)}),
     (Reason.COORDINATOR_LOG_DAMAGED, {}, {"damaged_offset": 78, "record_offset": 77}),
-    (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, {"end": End.SHORT, "is_record_committed": False}),
+    (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, {"ends": End.SHORT, "is_record_committed": False}),
     (Reason.CAPTURE_SKEW, {}, {"ended_ms": ONE + 1}),
     (Reason.COORDINATOR_RECORDS_COMPACTED, {}, {"compacted_ms": ONE + 1}),
     (Reason.PARTITION_COPY_NOT_CURRENT, {"is_begin_gone": True, "role": Role.OTHER}, {}),
     (Reason.PARTITION_COPY_NOT_CURRENT, OLD, {}),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, {}, OLD),
-    (Reason.CAPTURE_SKEW, {"known_until_ms": NOON + 10 * MINUTE, "is_capture_instant_assumed": True}, {}),
+    (Reason.CAPTURE_SKEW, {"known_until_ms": NOON + 10 * MINUTE, "is_instant_assumed": True}, {}),
     (Reason.METADATA_LOG_DAMAGED, {"is_leader_hidden": True}, {}),
 ]
 #: Owner -> the doubt that it cannot have: a producer id without an owner has no last record; with one, no owner is
@@ -300,7 +299,7 @@ def test_a_coordinator_whose_leader_may_be_lost_decides_nothing() -> None:
 )
 def test_a_limit_that_may_be_lost_decides_nothing(minutes_ago: int, timeout_ms: int, is_decided: bool) -> None:
     partition = replace(SEEN_EARLY, last_timestamp_ms=ONE - minutes_ago * MINUTE)
-    coordinator = replace(ONGOING, transaction_timeout_ms=timeout_ms, transaction_start_ms=NOON)
+    coordinator = replace(ONGOING, transaction_timeout_ms=timeout_ms, start_ms=NOON)
     known = judged(partition, coordinator)[0]
     found = judged(partition, coordinator, replace(AT_ONE, is_limit_hidden=True))[0]
     assert known in (Verdict.OPEN, Verdict.LATE)

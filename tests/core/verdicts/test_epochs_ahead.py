@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.core.verdicts.test_verdict import AT_ONE, NOON, ONGOING, PARTITION, PREPARED
-from txnlib.core.verdicts.evidence import Evidence
+from tests.support.cases import case, replace
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import judge
 
@@ -27,15 +25,15 @@ ONGOING_BY_EPOCH = [
     (2, "4.1.1", 2, Reason.EPOCH_AHEAD_OF_COORDINATOR),
     (2, None, None, Reason.EPOCH_AHEAD_OF_COORDINATOR),
 ]
-YOUNG = replace(ONGOING, transaction_start_ms=AT_ONE.as_of_ms - 1_000)
+YOUNG = replace(ONGOING, start_ms=AT_ONE.as_of_ms - 1_000)
 FRESH = replace(PARTITION, last_timestamp_ms=AT_ONE.as_of_ms - 1_000, first_timestamp_ms=NOON)
 
 
 @pytest.mark.parametrize(("ahead", "version", "transactions", "reason"), ONGOING_BY_EPOCH)
 def test_an_ongoing_transaction_is_ended_by_the_epoch_after_its_own(ahead, version, transactions, reason):
     partition = replace(FRESH, producer_epoch=YOUNG.producer_epoch + ahead)
-    coordinator = replace(YOUNG, cluster_transaction_version=transactions)
-    found = judge(Evidence(partition, coordinator), AT_ONE, version)
+    coordinator = replace(YOUNG, transaction_version=transactions)
+    found = judge(case(partition, coordinator, AT_ONE, version))
     assert found.reason is reason
     if reason is Reason.EXPECTED:
         assert found.verdict is Verdict.OPEN
@@ -46,17 +44,19 @@ def test_an_ongoing_transaction_is_ended_by_the_epoch_after_its_own(ahead, versi
 
 def test_a_client_of_transactions_v2_shows_the_clusters_version():
     partition = replace(FRESH, producer_epoch=YOUNG.producer_epoch + 1)
-    assert judge(Evidence(partition, replace(YOUNG, transaction_version=2)), AT_ONE, "4.2.0").reason is (
+    assert judge(case(partition, replace(YOUNG, client_transaction_version=2), AT_ONE, "4.2.0")).reason is (
         Reason.EPOCH_AHEAD_OF_COORDINATOR
     )
-    assert judge(Evidence(partition, replace(YOUNG, transaction_version=2)), AT_ONE, "4.1.0").reason is Reason.EXPECTED
+    assert (
+        judge(case(partition, replace(YOUNG, client_transaction_version=2), AT_ONE, "4.1.0")).reason is Reason.EXPECTED
+    )
 
 
 @pytest.mark.parametrize("version", ["4.1.1", "3.9.1"])
 def test_a_two_phase_commit_one_epoch_ahead_is_not_hanging_before_4_2(version):
     prepared = replace(YOUNG, transaction_timeout_ms=2**31 - 1)
     partition = replace(PARTITION, producer_epoch=prepared.producer_epoch + 1)
-    assert judge(Evidence(partition, prepared), AT_ONE, version).reason is Reason.TWO_PHASE_COMMIT
+    assert judge(case(partition, prepared, AT_ONE, version)).reason is Reason.TWO_PHASE_COMMIT
 
 
 #: P - the decision's epoch, brokers, transaction version of the decision -> the reason.
@@ -74,5 +74,5 @@ PREPARED_BY_EPOCH = [
 @pytest.mark.parametrize(("ahead", "version", "transactions", "reason"), PREPARED_BY_EPOCH)
 def test_a_decision_carries_its_own_epoch(ahead, version, transactions, reason):
     partition = replace(FRESH, producer_epoch=PREPARED.producer_epoch + ahead)
-    coordinator = replace(PREPARED, transaction_version=transactions)
-    assert judge(Evidence(partition, coordinator), AT_ONE, version).reason is reason
+    coordinator = replace(PREPARED, client_transaction_version=transactions)
+    assert judge(case(partition, coordinator, AT_ONE, version)).reason is reason

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION
-from txnlib.core.verdicts.evidence import Evidence
+from tests.support.cases import case, replace
 from txnlib.core.verdicts.evidence_records import evidence_records
 
 MARKER = "endTxnMarker: COMMIT producerEpoch: 5 coordinatorEpoch: 19"
@@ -15,9 +13,7 @@ START = "producerId: 132 producerEpoch: 5 isTransactional: true"
 
 
 def told(partition, coordinator):
-    return [
-        (r.topic, r.partition, r.offset, r.record, r.says) for r in evidence_records(Evidence(partition, coordinator))
-    ]
+    return [(r.topic, r.partition, r.offset, r.record, r.says) for r in evidence_records(case(partition, coordinator))]
 
 
 def test_the_marker_the_start_and_the_last_record_of_the_id_are_told_in_order():

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, ONGOING, PARTITION, PREPARED
+from tests.support.cases import case, replace
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.evidence import Evidence
 from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import (
     REASONS_OF_OTHERS,
@@ -34,7 +33,7 @@ PREPARED  MARKER_PENDING                WRITTEN_AFTER_MARKER  MARKER_REFUSED    
 
 #: One case for each cell that evidence reaches.
 MISSED = Decided(type="ABORT", producer_epoch=5, coordinator_epoch=19, decided_ms=1, completed_ms=2, is_marked=False)
-V2 = {"transaction_version": 2, "cluster_transaction_version": 2}
+V2 = {"client_transaction_version": 2, "transaction_version": 2}
 REACHED = {
     ("NOTHING", "NOT_WRITTEN"): (PARTITION, COMPLETE, "3.9.1"),
     ("NOTHING", "WRITTEN"): (MARKED, COMPLETE, "3.9.1"),
@@ -74,11 +73,9 @@ def test_the_table_of_a_current_owner_is_the_grid():
 @pytest.mark.parametrize(("held", "column", "reason"), cells())
 def test_evidence_leads_to_its_cell(held, column, reason):
     partition, coordinator, version = REACHED[held, column]
-    assert (last_record(coordinator).value, marker_state(Evidence(partition, coordinator), version).value) == (
-        held,
-        column,
-    )
-    assert reason_by_records(Evidence(partition, coordinator), version) is reason
+    given = case(partition, coordinator, version=version)
+    assert (last_record(given).value, marker_state(given).value) == (held, column)
+    assert reason_by_records(given) is reason
 
 
 def test_no_evidence_leads_to_an_empty_cell():
@@ -91,9 +88,10 @@ def test_no_evidence_leads_to_an_empty_cell():
         (None, *TransactionState), (False, True), (None, 2), (None, MISSED, replace(MISSED, is_marked=True))
     ):
         fields = {"state": state, "is_listed": is_listed, "decision": decision}
-        coordinator = replace(ONGOING, transaction_version=cluster, cluster_transaction_version=cluster, **fields)
+        coordinator = replace(ONGOING, client_transaction_version=cluster, transaction_version=cluster, **fields)
         for partition, version in product(partitions, (None, "3.9.1", "4.2.0")):
-            reached.add((last_record(coordinator).value, marker_state(Evidence(partition, coordinator), version).value))
+            given = case(partition, coordinator, version=version)
+            reached.add((last_record(given).value, marker_state(given).value))
     assert reached == {(held, column) for held, column, _ in cells()} == set(REACHED)
 
 
@@ -105,12 +103,12 @@ def test_the_table_of_other_owners_is_the_grid():
 @pytest.mark.parametrize("owner", OTHERS)
 @pytest.mark.parametrize("record", [ONGOING, COMPLETE, PREPARED])
 def test_the_last_record_of_another_owner_decides_nothing(owner, record):
-    assert reason_by_records(Evidence(MARKED, replace(record, owner=Owner(owner)))).value == OTHERS[owner]
+    assert reason_by_records(case(MARKED, replace(record, owner=Owner(owner)))).value == OTHERS[owner]
 
 
 @pytest.mark.parametrize("decision", [None, MISSED])
 def test_a_marker_of_another_decision_is_not_written(decision):
     coordinator = replace(COMPLETE, decision=decision)
     expected = DecisionMarker.WRITTEN if decision is None else DecisionMarker.NOT_WRITTEN
-    assert marker_state(Evidence(MARKED, coordinator), None) is expected
-    assert marker_state(Evidence(PARTITION, coordinator), None) is DecisionMarker.NOT_WRITTEN
+    assert marker_state(case(MARKED, coordinator)) is expected
+    assert marker_state(case(PARTITION, coordinator)) is DecisionMarker.NOT_WRITTEN

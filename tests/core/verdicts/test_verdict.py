@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from tests.support.cases import AT_ONE, NOON, Given, case, replace
 from txnlib.core.copies import Role
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
@@ -14,18 +13,15 @@ from txnlib.core.verdicts.cause import CAUSES, causes
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import LateBy
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.judged import REFUSALS, remedy
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
 from txnlib.core.verdicts.verdict import explain, judge
 
 MINUTE = 60_000
-NOON = 1_710_000_000_000
-AT_ONE = Thresholds(as_of_ms=NOON + 60 * MINUTE)
 
 #: An hour old at one o'clock; everything was captured at one o'clock; a marker at half past twelve proves the age.
-PARTITION = PartitionSide(
+PARTITION = Given(
     topic="foo",
     partition=5,
     producer_id=132,
@@ -37,8 +33,8 @@ PARTITION = PartitionSide(
     stamped_after_ms=NOON + 30 * MINUTE,
     known_until_ms=AT_ONE.as_of_ms,
 )
-NOBODY = CoordinatorSide(known_until_ms=AT_ONE.as_of_ms)
-ONGOING = CoordinatorSide(
+NOBODY = Given(known_until_ms=AT_ONE.as_of_ms)
+ONGOING = Given(
     owner=Owner.CURRENT,
     transactional_id="bar",
     coordinator_partition=3,
@@ -46,7 +42,7 @@ ONGOING = CoordinatorSide(
     record_offset=77,
     producer_epoch=5,
     transaction_timeout_ms=60_000,
-    transaction_start_ms=AT_ONE.as_of_ms - 1_000,
+    start_ms=AT_ONE.as_of_ms - 1_000,
     last_update_ms=AT_ONE.as_of_ms - 1_000,
     record_ms=AT_ONE.as_of_ms - 1_000,
     record_coordinator_epoch=19,
@@ -68,12 +64,12 @@ MARKED = replace(
 
 
 def judged(
-    partition: PartitionSide,
-    coordinator: CoordinatorSide,
+    partition: Given,
+    coordinator: Given,
     thresholds: Thresholds = AT_ONE,
     version: str | None = "3.9.1",
 ) -> tuple:
-    judgement = judge(Evidence(partition, coordinator), thresholds, version)
+    judgement = judge(case(partition, coordinator, thresholds, version))
     return judgement.verdict, judgement.reason, judgement.kafka_find_hanging
 
 
@@ -148,7 +144,7 @@ def test_every_verdict_says_whether_a_marker_may_be_written_by_hand():
 )
 def test_lateness_has_two_rules_and_both_are_strict(last_write, start, expected):
     partition = replace(PARTITION, last_timestamp_ms=last_write)
-    judgement = judge(Evidence(partition, replace(ONGOING, transaction_start_ms=start)), AT_ONE)
+    judgement = judge(case(partition, replace(ONGOING, start_ms=start), AT_ONE))
     assert judgement.late_by == expected
     assert judgement.verdict is (Verdict.OPEN if expected is None else Verdict.LATE)
 
@@ -200,7 +196,7 @@ VERDICTS = {
     "a rotated producer id": (PARTITION, replace(ONGOING, owner=Owner.ROTATED), "HANGING", "PRODUCER_ID_ROTATED", True),
     **{
         f"two-phase commit is never late, {timeout}": (
-            *(PARTITION, replace(ONGOING, transaction_timeout_ms=timeout, transaction_start_ms=NOON - 10**10)),
+            *(PARTITION, replace(ONGOING, transaction_timeout_ms=timeout, start_ms=NOON - 10**10)),
             *("OPEN", "TWO_PHASE_COMMIT", False),
         )
         for timeout in (2**31 - 1, -1)
@@ -267,7 +263,7 @@ def test_a_verdict_follows_from_what_the_records_show(shown):
 
 
 def test_a_coordinator_ends_what_it_expects_by_its_timeout_and_one_scan():
-    judgement = judge(Evidence(YOUNG, ONGOING), AT_ONE)
+    judgement = judge(case(YOUNG, ONGOING, AT_ONE))
     assert judgement.verdict is Verdict.OPEN
     assert judgement.ends_by_ms == AT_ONE.as_of_ms - 1_000 + 60_000 + AT_ONE.timeout_scan_interval_ms
 
@@ -278,7 +274,7 @@ def test_a_coordinator_ends_what_it_expects_by_its_timeout_and_one_scan():
     ids=["nobody's", "written late", "decided", "two-phase"],
 )
 def test_what_no_timeout_ends_has_no_instant_by_which_it_ends(coordinator):
-    assert judge(Evidence(YOUNG, coordinator), AT_ONE).ends_by_ms is None
+    assert judge(case(YOUNG, coordinator, AT_ONE)).ends_by_ms is None
 
 
 @pytest.mark.parametrize(
@@ -295,10 +291,8 @@ def test_what_no_timeout_ends_has_no_instant_by_which_it_ends(coordinator):
 def test_F11_only_ongoing_ids_are_overdue(state, timeout, late_by):
     begun = AT_ONE.as_of_ms - 2_000
     is_listed = not state.name.startswith("COMPLETE")
-    at_coordinator = replace(
-        ONGOING, state=state, transaction_timeout_ms=timeout, transaction_start_ms=begun, is_listed=is_listed
-    )
-    judgement = judge(Evidence(YOUNG, at_coordinator), replace(AT_ONE, timeout_scan_interval_ms=0))
+    at_coordinator = replace(ONGOING, state=state, transaction_timeout_ms=timeout, start_ms=begun, is_listed=is_listed)
+    judgement = judge(case(YOUNG, at_coordinator, replace(AT_ONE, timeout_scan_interval_ms=0)))
     assert (judgement.late_by, judgement.verdict is Verdict.LATE) == (late_by, late_by is not None)
 
 
@@ -308,7 +302,7 @@ def test_F11_only_ongoing_ids_are_overdue(state, timeout, late_by):
 def test_F23_a_missing_coordinator_partition_makes_a_foreign_producer_id_unknown():
     missing = replace(NOBODY, missing_partitions=(7, 31))
     assert judged(PARTITION, missing) == (Verdict.UNKNOWN, Reason.COORDINATOR_PARTITION_NOT_CAPTURED, None)
-    explanation = judge(Evidence(PARTITION, missing), AT_ONE).explanation
+    explanation = judge(case(PARTITION, missing, AT_ONE)).explanation
     assert "__transaction_state partitions 7, 31 are missing" in explanation
 
 
@@ -369,9 +363,9 @@ def test_without_any_instant_of_the_coordinator_nothing_is_hanging():
 # What can be done.
 
 
-def cure(partition: PartitionSide, coordinator: CoordinatorSide, kafka_version: str | None = "3.9.1"):
-    evidence = Evidence(partition, coordinator)
-    return remedy(evidence, judge(evidence, AT_ONE, kafka_version), AT_ONE, kafka_version)
+def cure(partition: Given, coordinator: Given, kafka_version: str | None = "3.9.1"):
+    given = case(partition, coordinator, version=kafka_version)
+    return remedy(given, judge(given))
 
 
 @pytest.mark.parametrize("coordinator", [ONGOING, PREPARED, replace(NOBODY, missing_partitions=(1,))])
@@ -393,9 +387,7 @@ def test_an_agreed_abort_that_the_partition_refuses_gets_a_command_and_is_not_sa
     assert due.do_not_abort_because
 
 
-@pytest.mark.parametrize(
-    "coordinator", [replace(ONGOING, transaction_start_ms=0), replace(ONGOING, transaction_timeout_ms=-1)]
-)
+@pytest.mark.parametrize("coordinator", [replace(ONGOING, start_ms=0), replace(ONGOING, transaction_timeout_ms=-1)])
 @pytest.mark.parametrize(
     ("version", "way"),
     [
@@ -413,17 +405,17 @@ def test_what_a_coordinator_holds_is_ended_there_by_a_tool_that_can(coordinator,
 def test_every_cause_and_every_explanation_can_be_written_out():
     for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED, EXPIRED):
         for partition in (PARTITION, MARKED, replace(PARTITION, coordinator_epoch=None)):
-            evidence = Evidence(partition, coordinator)
+            given = case(partition, coordinator)
             for reason in Reason:
-                assert "{" not in rules.explain(reason, evidence, NOON)
-                assert all("{" not in cause.evidence for cause in causes(reason, evidence))
-            assert evidence_records(evidence)
+                assert "{" not in rules.explain(reason, given, NOON)
+                assert all("{" not in cause.evidence for cause in causes(reason, given))
+            assert evidence_records(given)
     assert set(CAUSES) <= set(Reason)
 
 
 def test_an_orphan_with_an_old_coordinator_copy_is_told_without_a_name():
     old = replace(NOBODY, role=Role.OTHER, known_until_ms=NOON + 10 * MINUTE)
-    said = rules.explain(Reason.COORDINATOR_COPY_NOT_CURRENT, Evidence(PARTITION, old), AT_ONE.as_of_ms)
+    said = rules.explain(Reason.COORDINATOR_COPY_NOT_CURRENT, case(PARTITION, old), AT_ONE.as_of_ms)
     assert "the copy of a coordinator partition" in said
     assert "an owner of producer 132 may have continued" in said
 
@@ -441,5 +433,5 @@ def test_an_orphan_with_an_old_coordinator_copy_is_told_without_a_name():
     ],
 )
 def test_a_refused_marker_names_both_epochs_where_they_differ(seen, said):
-    evidence = Evidence(replace(PARTITION, **seen), PREPARED)
-    assert explain(Reason.MARKER_REFUSED, evidence, NOON).endswith(f"because it has seen {said}")
+    given = case(replace(PARTITION, **seen), PREPARED)
+    assert explain(Reason.MARKER_REFUSED, given, NOON).endswith(f"because it has seen {said}")

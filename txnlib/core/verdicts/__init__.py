@@ -2,9 +2,11 @@
 
 In reading order:
 
-* `dossier`, `cluster_facts`: the facts, of one producer id and of the cluster; `earlier_audits`: who saw it before
+* `dossier`, `coordinators`, `cluster_facts`: what is gathered, of one producer id and of the cluster; `earlier_audits`:
+  who saw it before
 * `clocks`, `match`: whose clock stamped what, and which marker is a decision's
-* `dossier_evidence`, `history`: what the facts prove; `evidence` and `evidence_records` hold it
+* `past`, `history`, `case`: the case of one open transaction: what is gathered, and what follows from it;
+  `evidence_records`: its records in words
 * `reason`, `verdict`, `doubt`: the verdict
 * `abort_proof`, `no_commit`, `statements`: whether an abort is safe
 * `cause`: why nobody ended it

@@ -15,18 +15,23 @@ from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
-from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms, proven_since_ms
-from txnlib.core.verdicts.evidence import Crc
+from txnlib.core.verdicts.case import Case, Crc
+from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms
 from txnlib.core.verdicts.no_commit import no_commit_includes_it
-from txnlib.core.verdicts.reason import Reason, Verdict
-from txnlib.core.verdicts.statements import Case, Proof, Refuters, Statement, of_partition, refuted, settled
+from txnlib.core.verdicts.reason import Reason, Verdict, reason_by_records
+from txnlib.core.verdicts.statements import Proof, Refuters, Statement, refuted, settled
+from txnlib.core.verdicts.verdict import Judgement
 
 
-def proofs(case: Case) -> tuple[Proof, ...]:
+def proofs(case: Case, judgement: Judgement) -> tuple[Proof, ...]:
     """The five statements, in order. An abort is safe if all hold."""
-    statements = (is_open_now, no_coordinator_ends_it, no_commit_includes_it, is_old_enough, nothing_else_is_wrong)
-    return tuple(prove(case) for prove in statements)
+    return (
+        is_open_now(case),
+        no_coordinator_ends_it(case, judgement),
+        no_commit_includes_it(case),
+        is_old_enough(case, judgement),
+        nothing_else_is_wrong(case),
+    )
 
 
 # ---- 1. It is open now: docs/rules/abort.md#open-now
@@ -35,71 +40,70 @@ def proofs(case: Case) -> tuple[Proof, ...]:
 def is_open_now(case: Case) -> Proof:
     """The judged copy is the current and whole one of a certain leader; the first batch is known, committed and intact;
     and no other copy has a marker behind it."""
-    partition = case.evidence.on_partition
-    place, broker = f"{partition.topic}-{partition.partition}", f"broker {partition.leader}"
+    place, broker = f"{case.span.topic}-{case.span.partition}", f"broker {case.copy.led_by}"
     witnesses = [
-        f"the copy of {place} from {broker}, its leader, taken at {instant(partition.known_until_ms)}",
-        f"its first batch at offset {partition.start_offset}, with a valid CRC, below the high watermark",
+        f"the copy of {place} from {broker}, its leader, taken at {instant(case.copy.known_until_ms)}",
+        f"its first batch at offset {case.span.start_offset}, with a valid CRC, below the high watermark",
     ]
-    if partition.answered_stable_offset is not None:
-        witnesses.append(f"{broker} answered a last stable offset of {partition.answered_stable_offset}")
+    if case.copy.answered_stable_offset is not None:
+        witnesses.append(f"{broker} answered a last stable offset of {case.copy.answered_stable_offset}")
     return settled(Statement.IS_OPEN_NOW, refuted(case, _NOT_OPEN)[:1], witnesses)
 
 
 _NOT_OPEN: Final[Refuters] = (
     (
-        of_partition(lambda of: bool(of.ended_elsewhere)),
-        lambda case: f"it has ended by {', '.join(case.evidence.on_partition.ended_elsewhere)}: capture again",
+        lambda case: bool(case.ended_elsewhere),
+        lambda case: f"it has ended by {', '.join(case.ended_elsewhere)}: capture again",
     ),
     (
-        of_partition(lambda of: of.is_begin_gone),
+        lambda case: case.is_begin_gone,
         "its first batch is gone: only a producer snapshot, or the answer of its leader, shows it; look at its leader"
         " with describe-producers",
     ),
     (
-        of_partition(lambda of: of.crc is Crc.INVALID),
+        lambda case: case.crc is Crc.INVALID,
         "the CRC of one of its batches does not match: copy another replica",
     ),
     (
-        of_partition(lambda of: of.crc is Crc.NOT_CHECKED),
+        lambda case: case.crc is Crc.NOT_CHECKED,
         "it was read from text, which has no bytes to check: audit the raw segments",
     ),
     (
-        of_partition(lambda of: of.is_answered_closed),
+        lambda case: case.is_answered_closed,
         "its leader answered, when the capture was taken, that nothing was open there: capture again",
     ),
     (
-        of_partition(lambda of: of.has_leader is None),
+        lambda case: case.copy.has_leader is None,
         "the leader of the partition is not known for certain: copy __cluster_metadata-0 of a running broker, or add"
         " the leader to capture.json (partitions)",
     ),
     (
-        of_partition(lambda of: of.has_leader is False),
+        lambda case: case.copy.has_leader is False,
         "the partition has no leader: no marker can be written until it has one",
     ),
     (
-        of_partition(lambda of: of.role != Role.LEADER or not of.is_current),
+        lambda case: case.copy.role != Role.LEADER or not case.is_current,
         "the copy of the partition is not known to be current: copy its leader's log directory",
     ),
     (
-        of_partition(lambda of: of.is_tail_lost),
+        lambda case: case.is_tail_lost,
         "the copy of the partition is damaged behind it: copy another replica",
     ),
     (
-        of_partition(lambda of: of.gap_offset is not None),
+        lambda case: case.gap_offset is not None,
         "records behind it are missing, and its marker may have been among them (a cleaner of another replica may have"
         " removed it before it was copied): look for it in the other replicas",
     ),
     (
-        of_partition(lambda of: not of.is_start_exact),
+        lambda case: not case.is_start_exact,
         "its first batch may be missing from this copy, so its true start offset is not known: copy another replica",
     ),
     (
-        of_partition(lambda of: of.is_start_committed is None),
+        lambda case: case.is_start_committed is None,
         "the high watermark is not known: copy the broker's replication-offset-checkpoint",
     ),
     (
-        of_partition(lambda of: of.is_start_committed is False),
+        lambda case: case.is_start_committed is False,
         "it begins at or above the high watermark: an election may still remove it; capture again",
     ),
 )
@@ -108,44 +112,42 @@ _NOT_OPEN: Final[Refuters] = (
 # ---- 2. No coordinator will end it: docs/rules/abort.md#no-coordinator-left
 
 
-def no_coordinator_ends_it(case: Case) -> Proof:
+def no_coordinator_ends_it(case: Case, judgement: Judgement) -> Proof:
     """Every coordinator that could have it is counted, current and whole, and none can include it; nor could one since
     its copy."""
     statement = Statement.NO_COORDINATOR_ENDS_IT
-    if case.reason not in NOBODY_ENDS_IT:
-        return Proof(statement, False, f"a coordinator may still end it: the verdict is {case.verdict}")
+    if judgement.reason not in NOBODY_ENDS_IT:
+        return Proof(statement, False, f"a coordinator may still end it: the verdict is {judgement.verdict}")
     return settled(statement, refuted(case, _MAY_BE_ENDED), _witnesses_of_coordinators(case))
 
 
 _MAY_BE_ENDED: Final[Refuters] = (
     (
-        lambda case: case.reason is Reason.EPOCH_AHEAD_OF_COORDINATOR,
+        lambda case: reason_by_records(case) is Reason.EPOCH_AHEAD_OF_COORDINATOR,
         "its coordinator still lists the partition, but can no longer end the transaction there, because the partition"
         " refuses its marker: stop the application, so that it does not commit, and audit again when its coordinator"
         " has aborted the rest",
     ),
     (
-        lambda case: bool(case.evidence.at_coordinator.pending_ids),
+        lambda case: bool(case.pending_ids),
         lambda case: (
-            f"{', '.join(case.evidence.at_coordinator.pending_ids)}, so it may still include or end these records:"
-            " audit again after that"
+            f"{', '.join(case.pending_ids)}, so it may still include or end these records: audit again after that"
         ),
     ),
     (
-        lambda case: bool(case.evidence.at_coordinator.answered_owners),
+        lambda case: bool(case.dossier.answered_owners),
         lambda case: (
-            f"{', '.join(case.evidence.at_coordinator.answered_owners)} has the producer id by a broker's answer:"
-            " capture again"
+            f"{', '.join(case.dossier.answered_owners)} has the producer id by a broker's answer: capture again"
         ),
     ),
     (
-        lambda case: case.evidence.at_coordinator.count_basis is not CountBasis.GIVEN,
+        lambda case: case.facts.count_basis != CountBasis.GIVEN,
         "the number of coordinator partitions is assumed: give --coordinator-partitions, note it in capture.json, or"
         " copy the cluster's metadata log",
     ),
     (
-        lambda case: bool(case.evidence.at_coordinator.uncertain_copies),
-        lambda case: case.evidence.at_coordinator.uncertain_copies[0],
+        lambda case: bool(case.uncertain_copies),
+        lambda case: case.uncertain_copies[0],
     ),
     (
         lambda case: not _is_written_before_copies(case),
@@ -153,7 +155,7 @@ _MAY_BE_ENDED: Final[Refuters] = (
         " partitions",
     ),
     (
-        lambda case: not knows_describe_producers(case.kafka_version) and case.evidence.at_coordinator.has_id,
+        lambda case: not knows_describe_producers(case.kafka_version) and case.claim.has_id,
         "brokers before 3.0 cannot check a start offset, and its transactional id lives: they abort whatever is open",
     ),
 )
@@ -161,20 +163,19 @@ _MAY_BE_ENDED: Final[Refuters] = (
 
 def _is_written_before_copies(case: Case) -> bool:
     """Whether the last write is proven to be older than the oldest copy of a coordinator that could include it."""
-    partition, copied = case.evidence.on_partition, case.evidence.at_coordinator.earliest_copy_ms
-    if copied is None or partition.is_written_after_coordinator:
+    copied = case.earliest_copy_ms
+    if copied is None or case.is_written_after_coordinator:
         return False
-    if partition.captured_at_ms is not None and partition.captured_at_ms <= copied:
+    if case.captured_at_ms is not None and case.captured_at_ms <= copied:
         return True
-    return partition.written_before_ms is not None and partition.written_before_ms <= copied
+    return case.written_before_ms is not None and case.written_before_ms <= copied
 
 
 def _witnesses_of_coordinators(case: Case) -> list[str]:
-    coordinator, partition = case.evidence.at_coordinator, case.evidence.on_partition
-    taken = instant(coordinator.earliest_copy_ms)
-    written = f"its last write is older than that: {instant(partition.written_before_ms)} at the latest"
-    order = [written] if partition.written_before_ms is not None else ["the partition was not copied later"]
-    if coordinator.owner == Owner.NOBODY:
+    taken = instant(case.earliest_copy_ms)
+    written = f"its last write is older than that: {instant(case.written_before_ms)} at the latest"
+    order = [written] if case.written_before_ms is not None else ["the partition was not copied later"]
+    if case.claim.is_nobodys:
         return [
             (
                 f"every coordinator partition, each by its leader, the oldest copied at {taken}: none names the"
@@ -182,11 +183,11 @@ def _witnesses_of_coordinators(case: Case) -> list[str]:
             ),
             *order,
         ]
-    state = "expired" if coordinator.state is None else f"in {coordinator.state.kafka_name}"
-    which = f"__transaction_state-{coordinator.coordinator_partition}"
+    state = "expired" if case.claim.state is None else f"in {case.claim.state}"
+    which = f"__transaction_state-{case.claim.coordinator_partition}"
     return [
         f"the copy of {which} from its leader, taken at {taken}",
-        f"the last record of {coordinator.transactional_id}, at offset {coordinator.record_offset}: {state}",
+        f"the last record of {case.claim.transactional_id}, at offset {case.claim.record_offset}: {state}",
         *order,
     ]
 
@@ -194,23 +195,23 @@ def _witnesses_of_coordinators(case: Case) -> list[str]:
 # ---- 4. It is old enough: docs/rules/abort.md#age-by-broker-clocks
 
 
-def is_old_enough(case: Case) -> Proof:
+def is_old_enough(case: Case, judgement: Judgement) -> Proof:
     """The age that brokers' clocks prove exceeds the timeout, at the oldest of the copies."""
-    statement, since = Statement.IS_OLD_ENOUGH, proven_since_ms(case.evidence)
-    at, timeout = known_at_ms(case.evidence, case.thresholds), case.thresholds.max_transaction_timeout_ms
+    statement, since = Statement.IS_OLD_ENOUGH, judgement.proven_since_ms
+    at, timeout = known_at_ms(case), case.thresholds.max_transaction_timeout_ms
     if since is None:
         return Proof(statement, False, "no broker's clock proves its age: its timestamps come from the client")
-    age, made = max(at - since, 0), case.evidence.on_partition.made_ms
+    age, made = max(at - since, 0), case.made_ms
     if age <= timeout:
         says = f"brokers' clocks prove only {duration(age)} of its age: the client's timestamps may lie in the past"
         if made is not None and made == since:
             says = f"it is at most {duration(age)} old: only then was its producer id, or its epoch, handed out"
         return Proof(statement, False, says)
-    if case.verdict is Verdict.SUSPECT:
+    if judgement.verdict is Verdict.SUSPECT:
         return Proof(
             statement, False, "it is younger than the timeout by its last write: a request may still be in flight"
         )
-    before = clock_ms(case.evidence.on_partition.stamped_before_ms)
+    before = clock_ms(case.stamped_before_ms)
     # A coordinator whose clock is behind began it before what stands before it.
     least, most = duration(age), "" if before is None or before > since else duration(at - before)
     how_long = least if most == least else f"at least {least}" + (f", and at most {most}" if most else "")
@@ -230,20 +231,18 @@ def nothing_else_is_wrong(case: Case) -> Proof:
 
 _WRONG: Final[Refuters] = (
     (
-        lambda case: case.evidence.in_cluster.is_never_allocated,
+        lambda case: case.dossier.is_never_allocated,
         "this cluster never allocated the producer id, so another one decides about it: ask the cluster that the"
         " partition was copied from",
     ),
     (
-        of_partition(lambda of: bool(of.alarms)),
-        lambda case: (
-            f"findings name it or its partition: {', '.join(case.evidence.on_partition.alarms)}; see the table findings"
-        ),
+        lambda case: bool(case.alarms),
+        lambda case: f"findings name it or its partition: {', '.join(case.alarms)}; see the table findings",
     ),
 )
 
 
-def safe_from_ms(case: Case, found: Sequence[Proof]) -> int | None:
+def safe_from_ms(case: Case, judgement: Judgement, found: Sequence[Proof]) -> int | None:
     """When the age will be proven by time alone, in epoch ms; None if something else is missing, or time would settle
     nothing.
 
@@ -251,13 +250,13 @@ def safe_from_ms(case: Case, found: Sequence[Proof]) -> int | None:
     the copy show that it was taken later.
     """
     missing = [proof.name for proof in found if not proof.holds]
-    if missing != [Statement.IS_OLD_ENOUGH] or case.verdict not in (Verdict.HANGING, Verdict.SUSPECT):
+    if missing != [Statement.IS_OLD_ENOUGH] or judgement.verdict not in (Verdict.HANGING, Verdict.SUSPECT):
         return None
-    since, at = proven_since_ms(case.evidence), known_at_ms(case.evidence, case.thresholds)
-    if since is None and case.evidence.on_partition.is_instant_refuted:
+    since, at = judgement.proven_since_ms, known_at_ms(case)
+    if since is None and case.is_instant_refuted:
         return None
     begun = at if since is None else since
-    written = clock_ms(case.evidence.on_partition.last_timestamp_ms)
+    written = clock_ms(case.span.last_timestamp_ms)
     if written is not None and written <= at + case.thresholds.clock_tolerance_ms:
         begun = max(begun, written)
     return begun + case.thresholds.max_transaction_timeout_ms + 1

@@ -1,6 +1,6 @@
 """Probable causes: known ones with their signatures, ranked, each with what in the records speaks for it.
 
-A signature is a predicate on the evidence; a cause is named only if it matches. Versions are those with the fault: if
+A signature is a predicate on the case; a cause is named only if it matches. Versions are those with the fault: if
 the brokers are newer according to the capture, the cause is UNLIKELY, because the fault may date from before an
 upgrade. Source: the issues that the causes name.
 """
@@ -16,7 +16,7 @@ from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC, is_ahead, is_from
 from txnlib.core.kafka_commands import MS_PER_MINUTE
-from txnlib.core.verdicts.evidence import Evidence
+from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.evidence_records import (
     events,
     is_after_completion,
@@ -28,7 +28,7 @@ from txnlib.core.verdicts.reason import Reason, fields_of
 
 
 class CauseName(StrEnum):
-    """A known cause. The value is what it says; `{…}` are fields of the evidence."""
+    """A known cause. The value is what it says; `{…}` are fields of the case."""
 
     UNCLEAN_ELECTION = (
         "an unclean election removed the newest records of the partition, and with them the marker of the decision"
@@ -137,75 +137,70 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class CauseRule:
-    """A known cause. `{…}` in `shows` are fields of the evidence. `fixed_in`: first version of the brokers without the
+    """A known cause. `{…}` in `shows` are fields of the case. `fixed_in`: first version of the brokers without the
     fault."""
 
     cause: str
     likelihood: Likelihood
     shows: str
-    applies: Callable[[Evidence], bool] = lambda evidence: True
+    applies: Callable[[Case], bool] = lambda case: True
     fixed_in: tuple[int, int] | None = None
 
 
-def _has_marker(evidence: Evidence) -> bool:
-    return evidence.on_partition.marker_offset is not None
+def _has_marker(case: Case) -> bool:
+    return case.span.marker is not None
 
 
-def _is_same_epoch(evidence: Evidence) -> bool:
+def _is_same_epoch(case: Case) -> bool:
     """Data at the marker's epoch: transactions v0 and v1 do not fence it."""
-    return _has_marker(evidence) and evidence.on_partition.producer_epoch == evidence.on_partition.marker_epoch
+    return case.span.marker is not None and case.span.producer_epoch == case.span.marker.epoch
 
 
-def _is_v2(evidence: Evidence) -> bool:
-    return (evidence.at_coordinator.transaction_version or 0) >= 2
+def _is_v2(case: Case) -> bool:
+    return (case.claim.client_transaction_version or 0) >= 2
 
 
-def _lacks_marker(evidence: Evidence) -> bool:
+def _lacks_marker(case: Case) -> bool:
     """Its coordinator decided a transaction with this partition, and the marker is missing here."""
-    decision = evidence.at_coordinator.decision
+    decision = case.decision
     if decision is not None and decision.is_marked is False and decision.lists_partition:
         return True
-    return evidence.at_coordinator.commit_due is not None or Finding.MARKER_MISSING.name in evidence.on_partition.alarms
+    return case.commit_due is not None or Finding.MARKER_MISSING.name in case.alarms
 
 
-def _is_in_time_at_coordinator(evidence: Evidence) -> bool:
+def _is_in_time_at_coordinator(case: Case) -> bool:
     """By the coordinator's clock, the transaction is younger than the last write claims."""
-    start, written = (
-        clock_ms(evidence.at_coordinator.transaction_start_ms),
-        clock_ms(evidence.on_partition.last_timestamp_ms),
-    )
+    start, written = clock_ms(case.claim.start_ms), clock_ms(case.span.last_timestamp_ms)
     return start is not None and written is not None and written < start - 5 * MS_PER_MINUTE
 
 
-def _has(name: str) -> Callable[[Evidence], bool]:
+def _has(name: str) -> Callable[[Case], bool]:
     """Whether the metadata log shows an event of `evidence_records.events`."""
-    return lambda evidence: events(evidence)[name] is not None
+    return lambda case: events(case)[name] is not None
 
 
-def _lost_by(name: str, *, is_proven: bool) -> Callable[[Evidence], bool]:
+def _lost_by(name: str, *, is_proven: bool) -> Callable[[Case], bool]:
     """Whether the marker is missing, and an event explains that: for certain, if all had acknowledged it before, or
     else."""
 
-    def applies(evidence: Evidence) -> bool:
-        event = events(evidence)[name]
-        return _lacks_marker(evidence) and event is not None and is_after_completion(event, evidence) is is_proven
+    def applies(case: Case) -> bool:
+        event = events(case)[name]
+        return _lacks_marker(case) and event is not None and is_after_completion(event, case) is is_proven
 
     return applies
 
 
-def _may_be_lost_by_election(evidence: Evidence) -> bool:
-    found = events(evidence)
-    return (
-        _lacks_marker(evidence) and found["unclean_election"] is None and found["undated_unclean_election"] is not None
-    )
+def _may_be_lost_by_election(case: Case) -> bool:
+    found = events(case)
+    return _lacks_marker(case) and found["unclean_election"] is None and found["undated_unclean_election"] is not None
 
 
-def _dropped_without_leader(evidence: Evidence) -> bool:
+def _dropped_without_leader(case: Case) -> bool:
     """The partition had no leader at some time from the decision to its completion."""
-    coordinator, none = evidence.at_coordinator, events(evidence)["leaderless"]
-    decided = coordinator.commit_due or coordinator.decision
+    none = events(case)["leaderless"]
+    decided = case.commit_due or case.decision
     completed = None if decided is None else decided.completed_ms
-    if not _lacks_marker(evidence) or none is None or completed is None:
+    if not _lacks_marker(case) or none is None or completed is None:
         return False
     return none.at_ms is None or none.at_ms <= completed
 
@@ -224,7 +219,7 @@ _OFFSETS: Final = CauseRule(
     CauseName.OFFSET_COMMIT_RACED,
     _L,
     "the partition belongs to __consumer_offsets; the last marker of this producer there: {marker_offset}",
-    lambda evidence: evidence.on_partition.topic == GROUP_METADATA_TOPIC,
+    lambda case: case.span.topic == GROUP_METADATA_TOPIC,
     (3, 7),
 )
 _UNCLEAN_SHOWS: Final = "{unclean_election}{lost_offsets}; before, {transactional_id} was decided ({decision})"
@@ -256,7 +251,7 @@ _CLEANED: Final = CauseRule(
     _P,
     "records are missing behind it, before offset {gap_offset}: the cleaner of another replica may have removed its"
     " marker before this replica copied it",
-    lambda evidence: evidence.on_partition.gap_offset is not None,
+    lambda case: case.gap_offset is not None,
 )
 _LOWERED: Final = CauseRule(CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered_feature}", _has("lowered_feature"))
 _LOST_MARKER: Final = CauseRule(
@@ -264,7 +259,7 @@ _LOST_MARKER: Final = CauseRule(
     _L,
     "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows"
     " it here",
-    lambda evidence: _lacks_marker(evidence) and not any(rule.applies(evidence) for rule in _SHOWN_LOSSES),
+    lambda case: _lacks_marker(case) and not any(rule.applies(case) for rule in _SHOWN_LOSSES),
 )
 
 _NO_LEADER: Final = CauseRule(CauseName.NO_LEADER, _PROVEN, "{leaderless}", is_leaderless)
@@ -275,7 +270,7 @@ _FENCED_COORDINATOR: Final = CauseRule(
     CauseName.COORDINATOR_FENCED,
     _L,
     "{fenced_coordinator}",
-    lambda evidence: events(evidence)["fenced_coordinator"] is not None and not is_coordinator_leaderless(evidence),
+    lambda case: events(case)["fenced_coordinator"] is not None and not is_coordinator_leaderless(case),
 )
 _OLD_TIMESTAMPS: Final = CauseRule(
     CauseName.OLD_TIMES,
@@ -296,7 +291,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.ENDED_EARLY,
             _P,
             "transactions v2, and the marker at offset {marker_offset} has the epoch of the data, {marker_epoch}",
-            lambda evidence: _is_v2(evidence) and _is_same_epoch(evidence),
+            lambda case: _is_v2(case) and _is_same_epoch(case),
             (4, 2),
         ),
         CauseRule(CauseName.OTHER_CLIENT_CONTINUED, _P, _AFTER_MARKER, _has_marker),
@@ -311,7 +306,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             _L,
             "no current record of {transactional_id} lists {topic}-{partition}, and the partition has no marker of the"
             " producer",
-            lambda evidence: not _has_marker(evidence) and not _lacks_marker(evidence),
+            lambda case: not _has_marker(case) and not _lacks_marker(case),
         ),
         _LATE_AT_MARKERS_EPOCH,
         _CLEANED,
@@ -319,7 +314,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.PARTITION_NOT_ADDED_TO_NEWEST,
             _P,
             "the producer's last marker here, at offset {marker_offset}, ended an earlier transaction",
-            lambda evidence: _has_marker(evidence) and not _lacks_marker(evidence),
+            lambda case: _has_marker(case) and not _lacks_marker(case),
         ),
     ),
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
@@ -327,7 +322,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.FOREIGN_PRODUCER_ID,
             _PROVEN,
             "producer {producer_id} is beyond every block of producer ids that the cluster handed out",
-            lambda evidence: evidence.in_cluster.is_never_allocated,
+            lambda case: case.dossier.is_never_allocated,
         ),
         _CLEANED,
         CauseRule(
@@ -341,7 +336,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.RECORDS_LOST_OR_ID_MADE_UP,
             _P,
             _NO_RECORD + ", and the partition has no marker of it",
-            lambda evidence: not _has_marker(evidence),
+            lambda case: not _has_marker(case),
         ),
     ),
     Reason.TRANSACTIONAL_ID_EXPIRED: (
@@ -358,7 +353,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.LATE_WITH_FORMER_PRODUCER_ID,
             _L,
             "{transactional_id} had producer {producer_id} before, not now",
-            lambda evidence: not _lacks_marker(evidence),
+            lambda case: not _lacks_marker(case),
         ),
         _CLEANED,
     ),
@@ -375,16 +370,14 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.EPOCH_AHEAD,
             _L,
             "producer epoch {producer_epoch} in the partition, {coordinator_producer_epoch} in the Prepare record",
-            lambda evidence: is_ahead(evidence.on_partition.producer_epoch, evidence.at_coordinator.producer_epoch),
+            lambda case: is_ahead(case.span.producer_epoch, case.claim.producer_epoch),
         ),
         CauseRule(
             CauseName.COORDINATOR_EPOCH_AHEAD,
             _L,
             "coordinator epoch {coordinator_epoch} in the partition, {newest_coordinator_epoch} is the newest in "
             "__transaction_state-{coordinator_partition}",
-            lambda evidence: is_ahead(
-                evidence.on_partition.coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch
-            ),
+            lambda case: is_ahead(case.span.coordinator_epoch, case.coordinator.newest_coordinator_epoch),
         ),
     ),
     Reason.MARKER_PENDING: (_NO_LEADER, _NO_COORDINATOR, _FENCED_COORDINATOR),
@@ -396,7 +389,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.LEADER_UNREACHABLE,
             _P,
             "no marker since the decision at offset {record_offset}",
-            lambda evidence: not is_leaderless(evidence),
+            lambda case: not is_leaderless(case),
         ),
         CauseRule(
             CauseName.FORGOTTEN,
@@ -420,30 +413,30 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.EPOCH_EXHAUSTED,
             _L,
             "epoch {coordinator_producer_epoch} at the coordinator",
-            lambda evidence: (evidence.at_coordinator.producer_epoch or 0) > EXHAUSTED_EPOCH,
+            lambda case: (case.claim.producer_epoch or 0) > EXHAUSTED_EPOCH,
         ),
         CauseRule(CauseName.TIMEOUT_SCAN_STOPPED, _P, _RECORD),
     ),
 }
 
 
-def causes(reason: Reason, evidence: Evidence, kafka_version: str | None = None) -> tuple[Cause, ...]:
+def causes(reason: Reason, case: Case) -> tuple[Cause, ...]:
     """The candidates whose signature matches, most likely first; empty if the transaction needs no explanation."""
-    partition, decision = evidence.on_partition, evidence.at_coordinator.decision
-    removed = f"offsets {partition.truncated_from} to {partition.truncated_until}"
+    decision = case.decision
+    removed = f"offsets {case.truncated_from} to {case.truncated_until}"
     fields = {
-        **fields_of(evidence),
-        **shown(evidence),
+        **fields_of(case),
+        **shown(case),
         "lost_offsets": (
-            "" if partition.truncated_from is None else f"; another copy still has the {removed} that it removed"
+            "" if case.truncated_from is None else f"; another copy still has the {removed} that it removed"
         ),
         "decision": "not known" if decision is None else decision.type,
     }
     ranked = []
     for rule in CAUSES.get(reason, ()):
-        if rule.applies(evidence):
+        if rule.applies(case):
             shows, likelihood = rule.shows.format(**fields), rule.likelihood
-            if rule.fixed_in is not None and is_from(rule.fixed_in, kafka_version) is True:
-                likelihood, shows = Likelihood.UNLIKELY, f"{shows}; but the capture says Kafka {kafka_version}"
+            if rule.fixed_in is not None and is_from(rule.fixed_in, case.kafka_version) is True:
+                likelihood, shows = Likelihood.UNLIKELY, f"{shows}; but the capture says Kafka {case.kafka_version}"
             ranked.append((likelihood, Cause(rule.cause.format(**fields), likelihood.name, shows)))
     return tuple(cause for _, cause in sorted(ranked, key=lambda pair: pair[0]))

@@ -14,7 +14,9 @@ from typing import Final
 
 from txnlib.core.cluster_metadata import Election, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
+from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES, BY_KAFKA_NAME, PREPARED_STATES, TransactionState
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
 
 #: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).
@@ -159,6 +161,11 @@ class OpenSpan:
         return next((each for each in self.copies if each.is_judged), CoverageRow())
 
     @property
+    def marker(self) -> WrittenMarker | None:
+        """The producer's last marker here, before the open transaction."""
+        return self.markers[-1] if self.markers else None
+
+    @property
     def living_copies(self) -> list[CoverageRow]:
         return [each for each in self.copies if each.status != "MISSING"]
 
@@ -208,6 +215,35 @@ class Claim:
     def is_nobodys(self) -> bool:
         """Whether no id ever had the producer id, as far as the capture shows."""
         return self.owner == Owner.NOBODY
+
+    @property
+    def has_id(self) -> bool:
+        """Whether a transactional id has the producer id, or will have it next."""
+        return self.owner in (Owner.CURRENT, Owner.NEXT)
+
+    @property
+    def owns_producer_id(self) -> bool:
+        """Whether the producer id is the current one of the transactional id."""
+        return self.owner == Owner.CURRENT
+
+    @property
+    def transaction_state(self) -> TransactionState | None:
+        """The state of its last record; None after a tombstone."""
+        return None if self.state is None else BY_KAFKA_NAME[self.state]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its coordinator has yet to end a transaction. One in PrepareEpochFence, it aborts."""
+        state = self.transaction_state
+        return self.owns_producer_id and (state in ACTIVE_STATES or state is TransactionState.PREPARE_EPOCH_FENCE)
+
+    @property
+    def is_prepared(self) -> bool:
+        return self.owns_producer_id and self.transaction_state in PREPARED_STATES
+
+    @property
+    def is_two_phase_commit(self) -> bool:
+        return self.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ section of docs/rules/copies.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
@@ -16,9 +15,8 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import is_candidate
-from txnlib.core.verdicts.cluster_facts import Thresholds
+from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.evidence import Crc, Evidence
 from txnlib.core.verdicts.reason import Reason, cluster_version
 
 
@@ -37,70 +35,67 @@ LATE_BY: Final[Mapping[tuple[bool, bool], LateBy | None]] = {
 }
 
 
-def known_at_ms(evidence: Evidence, thresholds: Thresholds) -> int:
+def known_at_ms(case: Case) -> int:
     """The instant at which absence is judged: the earliest of `as_of` and the instants up to which both copies are
     known."""
-    known = (evidence.on_partition.known_until_ms, evidence.at_coordinator.known_until_ms)
-    return min([thresholds.as_of_ms, *[each for each in known if each is not None]])
+    known = (case.copy.known_until_ms, case.coordinators_known_until_ms)
+    return min([case.thresholds.as_of_ms, *[each for each in known if each is not None]])
 
 
-def last_write_ms(evidence: Evidence) -> int | None:
+def last_write_ms(case: Case) -> int | None:
     """The time of the last write, as stamped; None if it is out of range."""
-    return clock_ms(evidence.on_partition.last_timestamp_ms)
+    return clock_ms(case.span.last_timestamp_ms)
 
 
-def is_old_enough(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> bool:
+def is_old_enough(case: Case, at_ms: int) -> bool:
     """Whether the last write is older than the timeout at an instant: Kafka's own rule for a hanging transaction.
 
     If the client's clock is ahead of that instant, or its time is out of range, the age that brokers' clocks prove
     counts instead.
     """
-    written = last_write_ms(evidence)
-    if written is None or written - at_ms > thresholds.clock_tolerance_ms:
-        proven = proven_age_ms(evidence, at_ms)
-        return proven is not None and proven > thresholds.max_transaction_timeout_ms
-    return is_candidate(written, at_ms, thresholds.max_transaction_timeout_ms)
+    written = last_write_ms(case)
+    if written is None or written - at_ms > case.thresholds.clock_tolerance_ms:
+        proven = proven_age_ms(case, at_ms)
+        return proven is not None and proven > case.thresholds.max_transaction_timeout_ms
+    return is_candidate(written, at_ms, case.thresholds.max_transaction_timeout_ms)
 
 
-def proven_since_ms(evidence: Evidence) -> int | None:
+def proven_since_ms(case: Case) -> int | None:
     """The oldest instant at which brokers' clocks prove that the transaction was open; None if there is none.
 
     It is not older than what it is made of, whatever stamps say.
     """
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    proofs = [partition.stamped_after_ms, partition.first_seen_ms]
-    if partition.is_broker_clock:
-        proofs.append(partition.first_timestamp_ms)
-    if coordinator.is_active and coordinator.is_listed:
-        proofs.append(coordinator.transaction_start_ms)
+    proofs = [case.stamped_after_ms, case.first_seen_ms]
+    if case.span.is_broker_clock:
+        proofs.append(case.first_timestamp_ms)
+    if case.claim.is_active and case.is_listed:
+        proofs.append(case.claim.start_ms)
     proven = lowest(map(clock_ms, proofs))
-    return proven if proven is None else highest((proven, partition.made_ms))
+    return proven if proven is None else highest((proven, case.made_ms))
 
 
-def proven_age_ms(evidence: Evidence, at_ms: int) -> int | None:
+def proven_age_ms(case: Case, at_ms: int) -> int | None:
     """How long the transaction has been open at an instant, as brokers' clocks prove; None if they prove nothing."""
-    since = proven_since_ms(evidence)
+    since = proven_since_ms(case)
     return None if since is None else max(at_ms - since, 0)
 
 
-def lateness(evidence: Evidence, thresholds: Thresholds, at_ms: int) -> LateBy | None:
+def lateness(case: Case, at_ms: int, limit_ms: int | None = None) -> LateBy | None:
     """The rule by which an expected transaction is late: the brokers' metric, the coordinator's timeout, both, or none.
 
-    Source: docs/rules/transactions.md#late-transactions, docs/rules/transactions.md#timeouts-and-expiration.
+    `limit_ms`: the brokers' one; by default, that of the audit. Source: docs/rules/transactions.md#late-transactions,
+    docs/rules/transactions.md#timeouts-and-expiration.
     """
-    written, ends_by = last_write_ms(evidence), times_out_ms(evidence, thresholds)
-    limit = thresholds.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
-    by_write = written is not None and at_ms - written > limit
+    written, ends_by = last_write_ms(case), times_out_ms(case)
+    limit = case.thresholds.transaction_max_timeout_ms if limit_ms is None else limit_ms
+    by_write = written is not None and at_ms - written > limit + LATE_TRANSACTION_BUFFER_MS
     return LATE_BY[by_write, ends_by is not None and at_ms > ends_by]
 
 
-def times_out_ms(evidence: Evidence, thresholds: Thresholds) -> int | None:
+def times_out_ms(case: Case) -> int | None:
     """By when its coordinator aborts an expected transaction: when its timeout has passed, and a scan has found it."""
-    start, timeout = (
-        clock_ms(evidence.at_coordinator.transaction_start_ms),
-        evidence.at_coordinator.transaction_timeout_ms,
-    )
-    return None if start is None or timeout is None else start + timeout + thresholds.timeout_scan_interval_ms
+    start, timeout = clock_ms(case.claim.start_ms), case.claim.transaction_timeout_ms
+    return None if start is None or timeout is None else start + timeout + case.thresholds.timeout_scan_interval_ms
 
 
 # ---- Doubts
@@ -122,249 +117,228 @@ EXPECTED: Final = frozenset({Reason.EXPECTED, Reason.TWO_PHASE_COMMIT})
 #: Reasons that mean that the coordinator has decided, and the marker is missing here.
 DECIDED: Final = frozenset({Reason.MARKER_PENDING, Reason.MARKER_REFUSED})
 
-Doubt = Callable[[Evidence, Reason, Thresholds], bool]
+Doubt = Callable[[Case, Reason], bool]
 
 
-def _has_loss(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
+def _has_loss(case: Case, _reason: Reason) -> bool:
     """Records missing above the start may have ended the transaction (docs/rules/copies.md#snapshots-and-holes)."""
-    partition = evidence.on_partition
     # A hole in the leader's own copy hides no marker that the leader has.
-    is_hole = partition.gap_offset is not None and not (partition.role == Role.LEADER and partition.is_current)
-    return is_hole or partition.is_tail_lost or partition.end == End.SHORT
+    is_hole = case.gap_offset is not None and not (case.copy.role == Role.LEADER and case.is_current)
+    return is_hole or case.is_tail_lost or case.copy.ends == End.SHORT
 
 
-def _is_answered_otherwise(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+def _is_answered_otherwise(case: Case, reason: Reason) -> bool:
     """Whether a broker's answer of the time of the capture says otherwise (docs/rules/copies.md#answers-of-brokers)."""
-    is_owned = reason in NOBODY_ENDS_IT and bool(evidence.at_coordinator.answered_owners)
-    return evidence.on_partition.is_answered_closed or is_owned
+    is_owned = reason in NOBODY_ENDS_IT and bool(case.dossier.answered_owners)
+    return case.is_answered_closed or is_owned
 
 
-def _owner_may_be_missing(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+def _owner_may_be_missing(case: Case, reason: Reason) -> bool:
     """Whether not every coordinator partition was searched (docs/rules/copies.md#number-of-coordinator-partitions)."""
-    coordinator = evidence.at_coordinator
-    is_uncounted = coordinator.count_basis is CountBasis.AMBIGUOUS
-    return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and (
-        coordinator.are_partitions_missing or is_uncounted
-    )
+    is_searched = not case.facts.are_coordinators_missing and case.facts.count_basis != CountBasis.AMBIGUOUS
+    return reason is Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR and not is_searched
 
 
-def _newer_record_is_lost(evidence: Evidence, _reason: Reason, _thresholds: Thresholds) -> bool:
+def _newer_record_is_lost(case: Case, _reason: Reason) -> bool:
     """Whether the newest records of the coordinator's log are damaged
     (docs/rules/copies.md#damage-to-the-newest-records)."""
-    lost, last = evidence.at_coordinator.damaged_offset, evidence.at_coordinator.record_offset
+    lost, last = case.coordinator.damaged_offset, case.claim.record_offset
     return lost is not None and last is not None and last < lost
 
 
-def _coordinator_is_stale(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+def _coordinator_is_stale(case: Case, reason: Reason) -> bool:
     """A living id may have continued since (docs/rules/copies.md#current-copies).
 
     A producer id that was given up is never used again, so that stays true.
     """
-    coordinator = evidence.at_coordinator
-    is_stale = coordinator.role == Role.OTHER or coordinator.end == End.SHORT
-    if coordinator.has_id:
+    is_stale = case.coordinator_copy.is_other or case.coordinator_copy.ends == End.SHORT
+    if case.claim.has_id:
         # A COMMIT after a decision carries it out. An Ongoing id with a later marker is handled by `_is_skewed`.
-        return is_stale or (reason in NOBODY_ENDS_IT and _committed_since(evidence))
-    return is_stale and coordinator.owner != Owner.NOBODY and not coordinator.is_record_committed
+        return is_stale or (reason in NOBODY_ENDS_IT and _committed_since(case))
+    return is_stale and case.claim.owner != Owner.NOBODY and not case.is_record_committed
 
 
-def _committed_since(evidence: Evidence) -> bool:
+def _committed_since(case: Case) -> bool:
     """A COMMIT marker that is younger than the last record of the id: its coordinator wrote more than this copy
     contains.
 
     A marker with a coordinator epoch that the coordinator never had does not count.
     """
-    is_foreign = is_ahead(
-        evidence.on_partition.newest_commit_coordinator_epoch, evidence.at_coordinator.newest_coordinator_epoch
-    )
-    if is_foreign:
+    commit = case.newest_commit
+    if commit is None:
         return False
-    committed, recorded = latest_ms(evidence.on_partition.newest_commit_ms), clock_ms(evidence.at_coordinator.record_ms)
-    return (
-        committed is not None and recorded is not None and committed > recorded + evidence.on_partition.clocks_differ_ms
-    )
+    if is_ahead(commit.newest_unexplained_commit_coordinator_epoch, case.coordinator.newest_coordinator_epoch):
+        return False
+    committed, recorded = latest_ms(commit.newest_unexplained_commit_ms), clock_ms(case.claim.record_ms)
+    return committed is not None and recorded is not None and committed > recorded + case.clocks_differ_ms
 
 
-def _is_skewed(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+def _is_skewed(case: Case, reason: Reason) -> bool:
     """It may have begun after the coordinator's copy, or ended after its own
     (docs/rules/copies.md#two-capture-instants)."""
     if reason in EXPECTED:
-        return _ended_after_coordinator(evidence) or _is_another_transaction(evidence)
+        return _ended_after_coordinator(case) or _is_another_transaction(case)
     if reason in DECIDED:
-        return _ended_after_capture(evidence)
+        return _ended_after_capture(case)
     if reason not in NOBODY_ENDS_IT:
         return False
-    if _ended_after_capture(evidence) or not _began_before_capture(evidence, thresholds):
+    if _ended_after_capture(case) or not _began_before_capture(case):
         return True
-    return _may_be_written_since(evidence, thresholds)
+    return _may_be_written_since(case)
 
 
-def _ended_after_coordinator(evidence: Evidence) -> bool:
+def _ended_after_coordinator(case: Case) -> bool:
     """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has
     ended."""
-    marked, copied = latest_ms(evidence.on_partition.newest_marker_ms), evidence.at_coordinator.known_until_ms
-    return marked is not None and copied is not None and marked > copied - evidence.on_partition.clocks_differ_ms
+    marked, copied = latest_ms(case.newest_marker_ms), case.coordinators_known_until_ms
+    return marked is not None and copied is not None and marked > copied - case.clocks_differ_ms
 
 
-def _is_another_transaction(evidence: Evidence) -> bool:
+def _is_another_transaction(case: Case) -> bool:
     """The transaction in an older copy of the partition need not be the one that the coordinator began after that
     copy."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
     known, copied, start = (
-        partition.known_until_ms,
-        coordinator.known_until_ms,
-        latest_ms(coordinator.transaction_start_ms),
+        case.copy.known_until_ms,
+        case.coordinators_known_until_ms,
+        latest_ms(case.claim.start_ms),
     )
     if known is None or copied is None or start is None or copied <= known:
-        return known is None and not partition.is_current
-    return start > known - partition.clocks_differ_ms
+        return known is None and not case.is_current
+    return start > known - case.clocks_differ_ms
 
 
-def _ended_after_capture(evidence: Evidence) -> bool:
+def _ended_after_capture(case: Case) -> bool:
     """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the
     marker."""
-    ended, known = latest_ms(evidence.at_coordinator.ended_ms), evidence.on_partition.known_until_ms
+    ended, known = latest_ms(case.ended_ms), case.copy.known_until_ms
     # If it is unknown up to when the copy is complete, it may lack any marker.
-    return ended is not None and (known is None or ended > known - _margin(evidence))
+    return ended is not None and (known is None or ended > known - _margin(case))
 
 
-def _margin(evidence: Evidence) -> int:
+def _margin(case: Case) -> int:
     """How far a coordinator's time may be before an older copy of the partition and still be later.
 
     If the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared
     (docs/rules/copies.md#clocks-of-two-brokers).
     """
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    known, copied, decision = partition.known_until_ms, coordinator.known_until_ms, coordinator.decision
+    known, copied, decision = case.copy.known_until_ms, case.coordinators_known_until_ms, case.decision
     is_older = known is not None and copied is not None and known < copied
     is_marked = decision is not None and decision.is_marked is True
-    return partition.clocks_differ_ms if is_older and not is_marked else 0
+    return case.clocks_differ_ms if is_older and not is_marked else 0
 
 
-def _began_before_capture(evidence: Evidence, thresholds: Thresholds) -> bool:
+def _began_before_capture(case: Case) -> bool:
     """Whether the transaction is known to have begun before the coordinator's log was copied."""
-    partition = evidence.on_partition
-    if _is_copied_first(evidence):
+    if _is_copied_first(case):
         return True
-    proofs = (partition.stamped_after_ms, partition.checkpointed_ms, partition.first_seen_ms)
-    return _precedes_capture(evidence, thresholds, proofs, partition.first_timestamp_ms, partition.stamped_before_ms)
+    proofs = (case.stamped_after_ms, case.checkpointed_ms, case.first_seen_ms)
+    return _precedes_capture(case, proofs, case.first_timestamp_ms, case.stamped_before_ms)
 
 
-def _may_be_written_since(evidence: Evidence, thresholds: Thresholds) -> bool:
+def _may_be_written_since(case: Case) -> bool:
     """Whether it may have been written to after the coordinator's copy: in a transaction that this copy cannot show."""
-    partition = evidence.on_partition
-    if partition.is_written_after_coordinator:
+    if case.is_written_after_coordinator:
         return True
-    if not partition.is_written_again or _is_copied_first(evidence):
+    if not case.is_written_again or _is_copied_first(case):
         return False
-    proofs = (partition.written_before_ms, partition.written_checkpointed_ms)
-    return not _precedes_capture(evidence, thresholds, proofs, partition.last_timestamp_ms, partition.written_after_ms)
+    proofs = (case.written_before_ms, case.written_checkpointed_ms)
+    return not _precedes_capture(case, proofs, case.span.last_timestamp_ms, case.written_after_ms)
 
 
-def _is_copied_first(evidence: Evidence) -> bool:
+def _is_copied_first(case: Case) -> bool:
     """Whether the partition was not copied after its coordinator's log."""
-    partition, copied = evidence.on_partition, evidence.at_coordinator.known_until_ms
-    taken = partition.known_until_ms if partition.captured_at_ms is None else partition.captured_at_ms
+    copied = case.coordinators_known_until_ms
+    taken = case.copy.known_until_ms if case.captured_at_ms is None else case.captured_at_ms
     return taken is not None and copied is not None and copied >= taken
 
 
 def _precedes_capture(
-    evidence: Evidence,
-    thresholds: Thresholds,
-    proofs: tuple[int | None, ...],
-    written_ms: int | None,
-    stamped_ms: int | None,
+    case: Case, proofs: tuple[int | None, ...], written_ms: int | None, stamped_ms: int | None
 ) -> bool:
     """Whether something was written before the coordinator's log was copied.
 
     By instants that are not older than it (`proofs`), or by its own time, if the newest stamp before it confirms that
     clock.
     """
-    partition, copied = evidence.on_partition, evidence.at_coordinator.known_until_ms
+    copied = case.coordinators_known_until_ms
     if copied is None:
         return False
     if any(proof is not None and proof <= copied for proof in map(clock_ms, proofs)):
         return True
     written, stamped = clock_ms(written_ms), clock_ms(stamped_ms)
-    if written is None or partition.hides_stamps:
+    if written is None or case.hides_stamps:
         return False
-    if partition.is_broker_clock:
+    if case.span.is_broker_clock:
         return max(written, written if stamped is None else stamped) <= copied
     # A client's clock counts only if a broker's timestamp near it confirms it.
-    if stamped is None or abs(stamped - written) > thresholds.clock_tolerance_ms:
+    if stamped is None or abs(stamped - written) > case.thresholds.clock_tolerance_ms:
         return False
     return max(written, stamped) <= copied
 
 
-def _is_compacted(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+def _is_compacted(case: Case, reason: Reason) -> bool:
     """Missing coordinator records that may be younger than the partition's copy may have ended the transaction.
 
     Source: docs/rules/copies.md#compaction-between-copies.
     """
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    compacted = latest_ms(coordinator.compacted_ms)
-    if reason not in NOBODY_ENDS_IT or compacted is None or _kept_its_epoch(evidence):
+    compacted = latest_ms(case.compacted_ms)
+    if reason not in NOBODY_ENDS_IT or compacted is None or _kept_its_epoch(case):
         return False
-    return partition.known_until_ms is None or compacted > partition.known_until_ms - _margin(evidence)
+    return case.copy.known_until_ms is None or compacted > case.copy.known_until_ms - _margin(case)
 
 
-def _kept_its_epoch(evidence: Evidence) -> bool:
+def _kept_its_epoch(case: Case) -> bool:
     """Whether the coordinator still has the epoch of the open records: under transactions v2 every end raises it."""
-    coordinator = evidence.at_coordinator
-    is_same = coordinator.producer_epoch == evidence.on_partition.producer_epoch
+    is_same = case.claim.producer_epoch == case.span.producer_epoch
     return (
-        coordinator.owns_producer_id
+        case.claim.owns_producer_id
         and is_same
-        and (coordinator.transaction_version or 0) >= 2
-        and cluster_version(coordinator) == 2
+        and (case.claim.client_transaction_version or 0) >= 2
+        and cluster_version(case) == 2
     )
 
 
-def _is_a_followers(evidence: Evidence, reason: Reason, _thresholds: Thresholds) -> bool:
+def _is_a_followers(case: Case, reason: Reason) -> bool:
     """Only the snapshot of a follower shows it, and no coordinator lists it, so the leader need not have it open.
 
     Source: docs/rules/copies.md#snapshots-and-holes.
     """
-    partition = evidence.on_partition
-    return partition.is_begin_gone and partition.role == Role.OTHER and reason not in EXPECTED
+    return case.is_begin_gone and case.copy.is_other and reason not in EXPECTED
 
 
-def _is_undated(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    is_assumed = partition.is_capture_instant_assumed or coordinator.is_capture_instant_assumed
-    return is_assumed and _ages_since(evidence, reason, thresholds)
+def _is_undated(case: Case, reason: Reason) -> bool:
+    return case.is_instant_assumed and _ages_since(case, reason)
 
 
-def _ages_since(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+def _ages_since(case: Case, reason: Reason) -> bool:
     """Whether the transaction would be old at `as_of`, and is not at the instant up to which both copies are known."""
-    known, as_of = known_at_ms(evidence, thresholds), thresholds.as_of_ms
+    known, as_of = known_at_ms(case), case.thresholds.as_of_ms
     if reason in NOBODY_ENDS_IT:
-        return is_old_enough(evidence, thresholds, as_of) and not is_old_enough(evidence, thresholds, known)
+        return is_old_enough(case, as_of) and not is_old_enough(case, known)
     if reason is Reason.EXPECTED:
-        return lateness(evidence, thresholds, as_of) is not None and lateness(evidence, thresholds, known) is None
+        return lateness(case, as_of) is not None and lateness(case, known) is None
     return False
 
 
-def _is_metadata_lost(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> bool:
+def _is_metadata_lost(case: Case, reason: Reason) -> bool:
     """Lost records of the metadata log may name other leaders, remove the topic, or change the brokers' limit.
 
     Source: docs/rules/copies.md#damage-to-the-newest-records.
     """
-    if evidence.on_partition.is_leader_hidden or evidence.at_coordinator.is_leader_hidden:
+    if case.copy.is_leader_hidden or case.is_coordinator_leader_hidden:
         return True
-    if reason is not Reason.EXPECTED or not thresholds.is_limit_hidden:
+    if reason is not Reason.EXPECTED or not case.thresholds.is_limit_hidden:
         return False
     # Only the limit decides whether the last write is too old.
-    lowest = replace(thresholds, transaction_max_timeout_ms=0)
-    return lateness(evidence, lowest, known_at_ms(evidence, thresholds)) is LateBy.LAST_WRITE
+    return lateness(case, known_at_ms(case), limit_ms=0) is LateBy.LAST_WRITE
 
 
 #: (doubt, predicate), in order of precedence.
 DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
-    (Reason.CORRUPT_MESSAGE, lambda evidence, _reason, _thresholds: evidence.on_partition.crc is Crc.INVALID),
+    (Reason.CORRUPT_MESSAGE, lambda case, _reason: case.crc is Crc.INVALID),
     (Reason.PARTITION_LOG_INCOMPLETE, _has_loss),
     # No leader epoch shows which copy survived (docs/rules/copies.md#truncated-tails).
-    (Reason.COPIES_DISAGREE, lambda evidence, _reason, _thresholds: evidence.on_partition.is_disputed),
+    (Reason.COPIES_DISAGREE, lambda case, _reason: case.is_disputed),
     (Reason.BROKER_ANSWERED_OTHERWISE, _is_answered_otherwise),
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, _owner_may_be_missing),
     (Reason.COORDINATOR_LOG_DAMAGED, _newer_record_is_lost),
@@ -375,17 +349,17 @@ DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     # Only the time since a copy would make it old, and there may have been writes since.
     (
         Reason.PARTITION_COPY_NOT_CURRENT,
-        lambda evidence, *of: not evidence.on_partition.is_current and _ages_since(evidence, *of),
+        lambda case, *of: not case.is_current and _ages_since(case, *of),
     ),
     (
         Reason.COORDINATOR_COPY_NOT_CURRENT,
-        lambda evidence, *of: not evidence.at_coordinator.is_log_current and _ages_since(evidence, *of),
+        lambda case, *of: not case.is_coordinator_current and _ages_since(case, *of),
     ),
     (Reason.CAPTURE_SKEW, _is_undated),
     (Reason.METADATA_LOG_DAMAGED, _is_metadata_lost),
 )
 
 
-def doubt(evidence: Evidence, reason: Reason, thresholds: Thresholds) -> Reason | None:
+def doubt(case: Case, reason: Reason) -> Reason | None:
     """The first doubt that prevents a verdict; None if there is none."""
-    return next((named for named, applies in DOUBTS if applies(evidence, reason, thresholds)), None)
+    return next((named for named, applies in DOUBTS if applies(case, reason)), None)

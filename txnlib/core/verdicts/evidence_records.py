@@ -15,35 +15,34 @@ from txnlib.core.kafka.constants import (
     TRANSACTION_VERSION,
 )
 from txnlib.core.kafka.metadata_records import MetadataType
-from txnlib.core.verdicts.evidence import Evidence, PartitionSide
+from txnlib.core.verdicts.case import Case
 
 Event = Election | FencedBroker | LoweredFeature
 
 
-def since_ms(evidence: Evidence) -> int | None:
+def since_ms(case: Case) -> int | None:
     """When the transaction was decided, else when it began, in epoch ms; None if unknown."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    decided = [each.decided_ms for each in (coordinator.commit_due, coordinator.decision) if each is not None]
-    is_current = coordinator.is_active and coordinator.is_listed
+    decided = [each.decided_ms for each in (case.commit_due, case.decision) if each is not None]
+    is_current = case.claim.is_active and case.is_listed
     begun = (
-        coordinator.transaction_start_ms if is_current else None,
-        partition.stamped_before_ms,
-        partition.first_timestamp_ms,
+        case.claim.start_ms if is_current else None,
+        case.stamped_before_ms,
+        case.first_timestamp_ms,
     )
     return next((ms for ms in map(clock_ms, (*decided, *begun)) if ms is not None), None)
 
 
-def events(evidence: Evidence) -> dict[str, Event | None]:
+def events(case: Case) -> dict[str, Event | None]:
     """Name of an event -> the first record of the metadata log that shows it, since the transaction was decided or
     began."""
-    cluster, since = evidence.in_cluster, since_ms(evidence)
+    since = since_ms(case)
 
     def is_since(event: Event) -> bool:
         """Whether it is not older. Those that only a snapshot shows have no time."""
         return since is not None and event.at_ms is not None and event.at_ms >= since - CLOCKS_DIFFER_MS
 
-    elections, led = list(filter(is_since, cluster.elections)), cluster.coordinator_elections
-    is_created_again = len({each.topic_id for each in cluster.elections}) > 1
+    elections, led = list(filter(is_since, case.span.elections)), case.coordinator.elections
+    is_created_again = len({each.topic_id for each in case.span.elections}) > 1
     return {
         # The new leader may lack the newest records.
         "unclean_election": next((each for each in elections if each.is_unclean), None),
@@ -52,19 +51,19 @@ def events(evidence: Evidence) -> dict[str, Event | None]:
         "leaderless": next(
             (
                 each
-                for each in cluster.elections
+                for each in case.span.elections
                 if each.leader is None and (since is None or each.until_ms is None or each.until_ms >= since)
             ),
             None,
         ),
         # It led the coordinator's partition when it was fenced, or just before it lost that.
         "fenced_coordinator": next(
-            (each for each in cluster.fenced if is_since(each) and any(_leads(one, each) for one in led)), None
+            (each for each in case.facts.fenced if is_since(each) and any(_leads(one, each) for one in led)), None
         ),
-        "lowered_feature": next(filter(is_since, cluster.lowered), None),
+        "lowered_feature": next(filter(is_since, case.facts.lowered), None),
         # Only a snapshot is left, which does not show when it was.
         "undated_unclean_election": next(
-            (each for each in cluster.elections if each.is_unclean and each.at_ms is None), None
+            (each for each in case.span.elections if each.is_unclean and each.at_ms is None), None
         ),
         "coordinator_unclean": next((each for each in led if is_since(each) and each.is_unclean), None),
         "coordinator_leaderless": led[-1] if led else None,
@@ -75,26 +74,26 @@ def events(evidence: Evidence) -> dict[str, Event | None]:
 _SHOWN: Final = ("unclean_election", "topic_created", "leaderless", "fenced_coordinator", "lowered_feature")
 
 
-def is_after_completion(event: Event, evidence: Evidence) -> bool:
+def is_after_completion(event: Event, case: Case) -> bool:
     """Whether an election is later than the completion of the decision, as far as the clocks of a cluster show.
 
     Then every leader had acknowledged its marker before.
     """
-    decided = evidence.at_coordinator.commit_due or evidence.at_coordinator.decision
+    decided = case.commit_due or case.decision
     completed = None if decided is None else clock_ms(decided.completed_ms)
     return completed is not None and event.at_ms is not None and event.at_ms > completed + CLOCKS_DIFFER_MS
 
 
-def is_leaderless(evidence: Evidence) -> bool:
+def is_leaderless(case: Case) -> bool:
     """Whether the metadata log shows that the partition has no leader now, and nothing newer says otherwise."""
-    elections = evidence.in_cluster.elections
-    return evidence.on_partition.has_leader is False and bool(elections) and elections[-1].leader is None
+    elections = case.span.elections
+    return case.copy.has_leader is False and bool(elections) and elections[-1].leader is None
 
 
-def is_coordinator_leaderless(evidence: Evidence) -> bool:
+def is_coordinator_leaderless(case: Case) -> bool:
     """The same of the coordinator's partition."""
-    elections = evidence.in_cluster.coordinator_elections
-    return evidence.at_coordinator.has_leader is False and bool(elections) and elections[-1].leader is None
+    elections = case.coordinator.elections
+    return case.coordinator.has_leader is False and bool(elections) and elections[-1].leader is None
 
 
 def _leads(election: Election, fenced: FencedBroker) -> bool:
@@ -104,17 +103,17 @@ def _leads(election: Election, fenced: FencedBroker) -> bool:
     return begun and (election.until_ms is None or fenced.at_ms <= election.until_ms + CLOCKS_DIFFER_MS)
 
 
-def shown(evidence: Evidence) -> dict[str, str]:
+def shown(case: Case) -> dict[str, str]:
     """Name of an event -> its record in words; empty if there is none. Used in the texts of causes."""
-    partition, number = evidence.on_partition, evidence.at_coordinator.coordinator_partition
+    number = case.claim.coordinator_partition
     of_id = "the coordinator's partition" if number is None else f"{TRANSACTION_STATE_TOPIC}-{number}"
     said = {}
-    for name, event in events(evidence).items():
-        place = of_id if name.startswith("coordinator_") else f"{partition.topic}-{partition.partition}"
+    for name, event in events(case).items():
+        place = of_id if name.startswith("coordinator_") else f"{case.span.topic}-{case.span.partition}"
         if event is None:
             said[name] = ""
         elif name == "topic_created":
-            said[name] = f"{_place(event)}topic {partition.topic} was created again"
+            said[name] = f"{_place(event)}topic {case.span.topic} was created again"
         elif isinstance(event, FencedBroker):
             said[name] = f"{_place(event)}broker {event.broker}, which led {of_id}, was fenced"
         elif isinstance(event, LoweredFeature):
@@ -149,45 +148,39 @@ class EvidenceRecord:
     says: str
 
 
-def evidence_records(evidence: Evidence) -> tuple[EvidenceRecord, ...]:
+def evidence_records(case: Case) -> tuple[EvidenceRecord, ...]:
     """The records that support a verdict, in the order of the story."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    place, records = (partition.topic, partition.partition), []
-    if partition.marker_offset is not None:
+    place, records = (case.span.topic, case.span.partition), []
+    if (marker := case.span.marker) is not None:
         shown = (
-            f"endTxnMarker: {partition.marker_type or 'not printed'} producerEpoch: {partition.marker_epoch} "
-            f"coordinatorEpoch: {_shown(partition.marker_coordinator_epoch)}"
+            f"endTxnMarker: {marker.type or 'not printed'} producerEpoch: {marker.epoch} "
+            f"coordinatorEpoch: {_shown(marker.coordinator_epoch)}"
         )
-        records.append(
-            EvidenceRecord(*place, partition.marker_offset, shown, "the producer's last marker in this partition")
-        )
-    batch = f"producerId: {partition.producer_id} producerEpoch: {partition.producer_epoch} isTransactional: true"
-    records.append(EvidenceRecord(*place, partition.start_offset, batch, _begin(partition)))
-    if coordinator.record_offset is not None and coordinator.coordinator_partition is not None:
-        state = "<DELETE>" if coordinator.state is None else f"state={coordinator.state.kafka_name}"
+        records.append(EvidenceRecord(*place, marker.offset, shown, "the producer's last marker in this partition"))
+    batch = f"producerId: {case.dossier.producer_id} producerEpoch: {case.span.producer_epoch} isTransactional: true"
+    records.append(EvidenceRecord(*place, case.span.start_offset, batch, _begin(case)))
+    if case.claim.record_offset is not None and case.claim.coordinator_partition is not None:
+        state = "<DELETE>" if case.claim.state is None else f"state={case.claim.state}"
         shown = (
-            f"transactionalId={coordinator.transactional_id} {state} producerEpoch:{_shown(coordinator.producer_epoch)}"
+            f"transactionalId={case.claim.transactional_id} {state} producerEpoch:{_shown(case.claim.producer_epoch)}"
         )
         says = (
-            f"the last record of its transactional id {'lists' if coordinator.is_listed else 'does not list'} this"
-            " partition"
+            f"the last record of its transactional id {'lists' if case.is_listed else 'does not list'} this partition"
         )
-        number, offset = coordinator.coordinator_partition, coordinator.record_offset
+        number, offset = case.claim.coordinator_partition, case.claim.record_offset
         records.append(EvidenceRecord(TRANSACTION_STATE_TOPIC, number, offset, shown, says))
-    return (*records, *_metadata_records(evidence))
+    return (*records, *_metadata_records(case))
 
 
-def _begin(partition: PartitionSide) -> str:
-    if partition.is_begin_gone:
+def _begin(case: Case) -> str:
+    if case.is_begin_gone:
         return "the transaction began here, by a producer snapshot or its leader's answer: this record is gone"
-    return (
-        "the transaction begins here" if partition.is_start_exact else "the first batch captured; it may begin earlier"
-    )
+    return "the transaction begins here" if case.is_start_exact else "the first batch captured; it may begin earlier"
 
 
-def _metadata_records(evidence: Evidence) -> list[EvidenceRecord]:
+def _metadata_records(case: Case) -> list[EvidenceRecord]:
     """The records of the cluster's metadata log that may explain the transaction."""
-    found, says, block = events(evidence), shown(evidence), evidence.in_cluster.block
+    found, says, block = events(case), shown(case), case.span.block
     records = [
         EvidenceRecord(CLUSTER_METADATA_TOPIC, 0, event.offset, _type(event), says[name].partition(": ")[2])
         for name in _SHOWN

@@ -24,16 +24,15 @@ from txnlib.core.kafka_commands import (
 from txnlib.core.rows import row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_proof import proofs, safe_from_ms
+from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.cause import causes
-from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
+from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import Dossier, OpenSpan
-from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of
 from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.evidence import Evidence
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.reason import Reason, Verdict
-from txnlib.core.verdicts.statements import Case, Proof, Statement
+from txnlib.core.verdicts.statements import Proof, Statement
 from txnlib.core.verdicts.verdict import Judgement, judge
 
 
@@ -105,39 +104,30 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
 }
 
 
-def remedy(
-    evidence: Evidence,
-    judgement: Judgement,
-    thresholds: Thresholds,
-    kafka_version: str | None = None,
-    promised: EarlierAudit | None = None,
-) -> Remedy:
+def remedy(case: Case, judgement: Judgement, promised: EarlierAudit | None = None) -> Remedy:
     """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not.
 
     There is a command only where the proof holds, or where its age alone is missing; and for an ABORT that the
     partition refuses, because an abort by hand writes the same. `promised`: an earlier audit that called it safe, from
     some instant on.
     """
-    case = Case(evidence, judgement.verdict, judgement.reason, thresholds, kafka_version)
-    found = proofs(case)
-    safe_from = safe_from_ms(case, found)
-    unnamed = cannot_name(evidence.on_partition.topic)
+    found = proofs(case, judgement)
+    safe_from = safe_from_ms(case, judgement, found)
+    unnamed = cannot_name(case.span.topic)
     refusal = REFUSALS[judgement.verdict]
     if refusal is not None:
-        is_agreed = (
-            judgement.reason is Reason.MARKER_REFUSED
-            and evidence.at_coordinator.state is TransactionState.PREPARE_ABORT
-        )
+        state = case.claim.transaction_state
+        is_agreed = judgement.reason is Reason.MARKER_REFUSED and state is TransactionState.PREPARE_ABORT
         if is_agreed and unnamed is None:
-            return Remedy(False, _command(evidence, kafka_version), None, safe_from, found)
+            return Remedy(False, _command(case), None, safe_from, found)
         said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(
-            end_it=WAYS_TO_END[knows_force_terminate(kafka_version)]
+            end_it=WAYS_TO_END[knows_force_terminate(case.kafka_version)]
         )
         return Remedy(False, None, _dated(said, safe_from), safe_from, found)
     if unnamed is not None:
         return Remedy(False, None, unnamed, None, found)
     problems = {proof.name: proof.says for proof in found if not proof.holds}
-    command = _command(evidence, kafka_version) if set(problems) <= {Statement.IS_OLD_ENOUGH} else None
+    command = _command(case) if set(problems) <= {Statement.IS_OLD_ENOUGH} else None
     # Every statement that fails. Without the third, an abort destroys data, so it comes first.
     named = sorted(problems, key=lambda statement: statement is not Statement.NO_COMMIT_INCLUDES_IT)
     says = "; ".join(problems[statement] for statement in named)
@@ -159,12 +149,12 @@ def _withdrawn(promised: EarlierAudit) -> str:
     return f"; audit {promised.run_id} called it safe{when}: that is withdrawn"
 
 
-def _command(evidence: Evidence, kafka_version: str | None) -> str:
-    partition = evidence.on_partition
-    if knows_describe_producers(kafka_version):
-        return named(abort(partition.topic, partition.partition, partition.start_offset), kafka_version)
-    producer = (partition.producer_id, partition.producer_epoch, partition.coordinator_epoch)
-    return named(abort_on_old_brokers(partition.topic, partition.partition, *producer), kafka_version)
+def _command(case: Case) -> str:
+    span, version = case.span, case.kafka_version
+    if knows_describe_producers(version):
+        return named(abort(span.topic, span.partition, span.start_offset), version)
+    producer = (case.dossier.producer_id, span.producer_epoch, span.coordinator_epoch)
+    return named(abort_on_old_brokers(span.topic, span.partition, *producer), version)
 
 
 # ---- The judgement of a dossier
@@ -179,44 +169,43 @@ JudgedTransaction: Final = row_class("open_transactions")
 
 def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]] = ()) -> list[Any]:
     """The rows of `open_transactions` for a dossier. `patterns`: of applications."""
-    return [_judged(dossier, span, facts, patterns) for span in dossier.open if not span.has_ended]
+    spans = [span for span in dossier.open if not span.has_ended]
+    return [_judged(Case(dossier=dossier, span=span, facts=facts), patterns) for span in spans]
 
 
-def _judged(dossier: Dossier, span: OpenSpan, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]]) -> Any:
-    evidence, thresholds, version = evidence_of(dossier, span, facts), facts.thresholds, facts.known_version
-    judgement = judge(evidence, thresholds, version)
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    copy, named = span.judged_copy, coordinator.transactional_id
-    crc = partition.first_batch_crc
-    same = [each for each in span.earlier if is_same_transaction(each, copy, crc)]
-    newest = max(same, key=lambda each: each.as_of_ms, default=None)
-    promised = newest if newest is not None and newest.is_promised else None
-    cure = remedy(evidence, judgement, thresholds, version, promised)
-    seen = {each.run_id: each.as_of_ms for each in span.earlier if is_same_transaction(each, copy, crc) is not False}
+def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
+    span, copy, claim, as_of = case.span, case.copy, case.claim, case.thresholds.as_of_ms
+    judgement = judge(case)
+    earlier = [(each, is_same_transaction(each, copy, case.first_batch_crc)) for each in span.earlier]
+    newest = max((each for each, is_same in earlier if is_same), key=lambda each: each.as_of_ms, default=None)
+    cure = remedy(case, judgement, newest if newest is not None and newest.is_promised else None)
+    seen = {each.run_id: each.as_of_ms for each, is_same in earlier if is_same is not False}
     written = clock_ms(span.last_timestamp_ms)
-    since = (judgement.proven_since_ms, clock_ms(partition.first_timestamp_ms), written)
+    since = (judgement.proven_since_ms, clock_ms(case.first_timestamp_ms), written)
     return row_of(
         JudgedTransaction,
         judgement,
         cure,
+        case,
         span,
-        partition,
-        coordinator,
-        as_of_ms=thresholds.as_of_ms,
-        duration_minutes=None if written is None else int((thresholds.as_of_ms - written) / MS_PER_MINUTE),
-        coordinator_state=None if coordinator.state is None else coordinator.state.kafka_name,
-        transaction_start_ms=clock_ms(coordinator.transaction_start_ms),
-        causes=causes(judgement.reason, evidence, version),
-        evidence=evidence_records(evidence),
+        claim,
+        as_of_ms=as_of,
+        producer_id=case.dossier.producer_id,
+        topic_id=copy.topic_id,
+        duration_minutes=None if written is None else int((as_of - written) / MS_PER_MINUTE),
+        coordinator_state=claim.state,
+        transaction_start_ms=clock_ms(claim.start_ms),
+        causes=causes(judgement.reason, case),
+        evidence=evidence_records(case),
         blocked_offsets=max(copy.mark - max(span.start_offset, copy.log_start_offset or 0), 0),
         blocked_bytes=span.bytes_from_here if copy.has_read(span.start_offset) else None,
         blocks_since_ms=next((ms for ms in since if ms is not None), None),
-        first_seen_ms=min(seen.values(), default=thresholds.as_of_ms),
+        first_seen_ms=min(seen.values(), default=as_of),
         runs_seen=1 + len(seen),
-        committed_siblings=committed_siblings(span)[:_SHOWN],
+        committed_siblings=case.committed_siblings[:_SHOWN],
         holds=_holds(span),
-        copied_at_ms=known_at_ms(evidence, thresholds) if partition.known_until_ms is not None else None,
-        application=None if named is None else application_of(named, patterns),
+        copied_at_ms=known_at_ms(case) if copy.known_until_ms is not None else None,
+        application=None if claim.transactional_id is None else application_of(claim.transactional_id, patterns),
     )
 
 

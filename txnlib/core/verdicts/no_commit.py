@@ -8,12 +8,12 @@ from txnlib.core.cluster_metadata import Election
 from txnlib.core.display import instant
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.marker_acceptance import marker_needed
+from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.history import Decided, History
-from txnlib.core.verdicts.past import Past
+from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.statements import Case, Proof, Refuters, Statement, of_partition, refuted
+from txnlib.core.verdicts.statements import Proof, Refuters, Statement, refuted
 
 
 def no_commit_includes_it(case: Case) -> Proof:
@@ -38,16 +38,16 @@ def _way(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
 
 
 def _commits(case: Case) -> list[Decided]:
-    return [each for each in case.evidence.history.unmarked if each.type == "COMMIT"]
+    return [each for each in case.history.unmarked if each.type == "COMMIT"]
 
 
 def _lost_since(case: Case) -> Election | None:
     """An unclean election of a coordinator partition since the first batch: neither its log nor a marker need show a
     decision."""
     # The controller's clock was compared with no other.
-    before = case.evidence.on_partition.begun_after_ms
+    before = case.begun_after_ms
     oldest = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
-    elections = case.evidence.at_coordinator.unclean_elections
+    elections = case.unclean_elections
     return next((each for each in elections if each.at_ms is None or oldest is None or each.at_ms >= oldest), None)
 
 
@@ -61,10 +61,8 @@ def _unclean_coordinator(case: Case) -> str:
 _DECISIONS_LOST: Final[Refuters] = (
     (lambda case: _lost_since(case) is not None, _unclean_coordinator),
     (
-        lambda case: case.evidence.history.lacks is not None,
-        lambda case: (
-            f"records of its coordinator are missing, a COMMIT may be among them: {case.evidence.history.lacks}"
-        ),
+        lambda case: case.history.lacks is not None,
+        lambda case: f"records of its coordinator are missing, a COMMIT may be among them: {case.history.lacks}",
     ),
 )
 
@@ -72,10 +70,10 @@ _DECISIONS_LOST: Final[Refuters] = (
 def _by_history(case: Case) -> Proof:
     """(a) Nothing is missing in the coordinators' records, and every COMMIT that lists the partition has its own marker
     here. What refutes that nothing is missing: `core.verdicts.history.REFUTERS`."""
-    history = case.evidence.history
+    history = case.history
     if not history.is_whole:
         return _way(False, history.because)
-    if _commits(case) or case.evidence.on_partition.truncated_markers:
+    if _commits(case) or case.truncated_markers:
         return _way(False, "a COMMIT that may include this partition has no marker that is surely its own here")
     return _way(True, "no COMMIT includes it: the coordinators' records show every decision", (history.because,))
 
@@ -85,7 +83,7 @@ def _by_decision(case: Case) -> Proof:
     problems = refuted(case, _NOT_DECIDED)
     if problems:
         return _way(False, problems[0])
-    newest = case.evidence.history.unmarked[-1]
+    newest = case.history.unmarked[-1]
     record = f"offset {newest.record_offset} of __transaction_state-{newest.coordinator_partition}"
     return _way(
         True,
@@ -95,7 +93,7 @@ def _by_decision(case: Case) -> Proof:
 
 
 def _newest_decision(case: Case) -> Decided | None:
-    unmarked = case.evidence.history.unmarked
+    unmarked = case.history.unmarked
     return unmarked[-1] if unmarked else None
 
 
@@ -105,10 +103,10 @@ def _may_be_of_a_later_transaction(case: Case) -> bool:
     Under transactions v2 an end has the epoch after that of its records, so it is of the first batch if no other epoch
     follows. Before, transactions share epochs: the records must be of the one that was aborted, not of one before.
     """
-    partition, newest = case.evidence.on_partition, _newest_decision(case)
-    if newest is None or partition.first_epoch != partition.producer_epoch:
+    newest = _newest_decision(case)
+    if newest is None or case.span.first_epoch != case.span.producer_epoch:
         return True
-    is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == partition.producer_epoch + 1
+    is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == case.span.producer_epoch + 1
     return not (is_v2_end and newest.is_own_epoch) and not (newest.is_followed and newest.began_before)
 
 
@@ -120,7 +118,7 @@ def _is_no_abort(case: Case) -> bool:
 _NOT_DECIDED: Final[Refuters] = (
     (_is_no_abort, "its own decision is not known"),
     (lambda case: bool(_commits(case)), "a COMMIT of its time has no marker here"),
-    (of_partition(lambda of: bool(of.truncated_markers)), "a marker of it was lost"),
+    (lambda case: bool(case.truncated_markers), "a marker of it was lost"),
     (_may_be_of_a_later_transaction, "the ABORT may be of a later transaction"),
 )
 
@@ -131,10 +129,9 @@ def _by_no_loss(case: Case) -> Proof:
     problems = refuted(case, _MAY_BE_LOST)
     if problems:
         return _way(False, problems[0])
-    partition = case.evidence.on_partition
-    first, newest = partition.first_leader_epoch, partition.newest_leader_epoch
+    first, newest = case.first_leader_epoch, case.newest_leader_epoch
     if newest == first:
-        where = "its checkpoint" if partition.checkpoint_leader_epoch is not None else "__cluster_metadata"
+        where = "its checkpoint" if case.copy.checkpoint_leader_epoch is not None else "__cluster_metadata"
         return _way(
             True,
             "no COMMIT includes it: a decision would have left its marker, and no leader that could have lost it"
@@ -151,14 +148,13 @@ def _by_no_loss(case: Case) -> Proof:
 def _is_beyond_its_epoch(case: Case) -> bool:
     """Under transactions v2, open records of an older epoch than the coordinator's, or without one, have lost their
     marker or were never registered."""
-    coordinator = case.evidence.at_coordinator
     # The epoch of an id that went on with another producer id is of that one.
-    known = None if coordinator.owner == Owner.ROTATED else coordinator.producer_epoch
-    return coordinator.may_be_v2 and (known is None or known > case.evidence.on_partition.producer_epoch)
+    known = None if case.claim.owner == Owner.ROTATED else case.claim.producer_epoch
+    return case.may_be_v2 and (known is None or known > case.span.producer_epoch)
 
 
 def _beyond_its_epoch(case: Case) -> str:
-    if case.evidence.at_coordinator.owner == Owner.NOBODY:
+    if case.claim.is_nobodys:
         return (
             "under transactions v2, nothing tells whether open records that no coordinator knows have lost their"
             " marker or were never registered: ask the owner of the application that wrote them"
@@ -167,26 +163,26 @@ def _beyond_its_epoch(case: Case) -> str:
 
 
 def _first_leader(case: Case) -> int:
-    return case.evidence.on_partition.first_leader_epoch or 0
+    return case.first_leader_epoch or 0
 
 
 def _has_new_leader(case: Case) -> bool:
-    newest = case.evidence.on_partition.newest_leader_epoch
+    newest = case.newest_leader_epoch
     return newest is not None and newest > _first_leader(case)
 
 
 def _are_elections_hidden(case: Case) -> bool:
     """Whether the metadata log does not show each election since the first batch."""
     # A snapshot does not show whether an election before it was clean.
-    cluster, newest = case.evidence.in_cluster, case.evidence.on_partition.newest_leader_epoch or 0
-    shown = {each.leader_epoch for each in case.evidence.elections if each.offset is not None}
-    return not shown >= set(range(_first_leader(case) + 1, newest + 1)) or not cluster.is_confirmed
+    newest = case.newest_leader_epoch or 0
+    shown = {each.leader_epoch for each in case.elections if each.offset is not None}
+    return not shown >= set(range(_first_leader(case) + 1, newest + 1)) or not case.facts.is_metadata_confirmed
 
 
 def _unclean(case: Case) -> Election | None:
     """The first election since the first batch that could lose a marker."""
     first = _first_leader(case)
-    later = (each for each in case.evidence.elections if each.leader_epoch is not None and each.leader_epoch > first)
+    later = (each for each in case.elections if each.leader_epoch is not None and each.leader_epoch > first)
     # From 4.2 on, coordinators complete a transaction without the marker of a partition that has no leader.
     waits = is_from(_DROPS_MARKERS_FROM, case.kafka_version) is False
     return next((each for each in later if each.is_unclean or (each.leader is None and not waits)), None)
@@ -200,11 +196,11 @@ def _unclean_text(case: Case) -> str:
 _DROPS_MARKERS_FROM: Final = (4, 2)
 _MAY_BE_LOST: Final[Refuters] = (
     (
-        of_partition(lambda of: bool(of.truncated_markers)),
-        lambda case: f"a marker of it was lost: {', '.join(case.evidence.on_partition.truncated_markers)}",
+        lambda case: bool(case.truncated_markers),
+        lambda case: f"a marker of it was lost: {', '.join(case.truncated_markers)}",
     ),
     (
-        of_partition(lambda of: of.truncated_from is not None and (of.truncated_until or 0) >= of.start_offset),
+        lambda case: case.truncated_from is not None and (case.truncated_until or 0) >= case.span.start_offset,
         "another copy has a truncated tail above its first batch, so its marker may have been lost",
     ),
     (
@@ -213,19 +209,15 @@ _MAY_BE_LOST: Final[Refuters] = (
     ),
     (_is_beyond_its_epoch, _beyond_its_epoch),
     (
-        lambda case: (
-            case.evidence.on_partition.checkpoint_leader_epoch is None and not case.evidence.in_cluster.is_confirmed
-        ),
+        lambda case: case.copy.checkpoint_leader_epoch is None and not case.facts.is_metadata_confirmed,
         "the leader-epoch-checkpoint of the partition was not copied",
     ),
     (
-        lambda case: (
-            case.evidence.on_partition.checkpoint_leader_epoch is None and case.evidence.in_cluster.hides_elections
-        ),
+        lambda case: case.copy.checkpoint_leader_epoch is None and case.facts.hides_elections,
         "records of the metadata log are lost, and an election may be among them",
     ),
     (
-        of_partition(lambda of: of.first_leader_epoch is None or of.newest_leader_epoch is None),
+        lambda case: case.first_leader_epoch is None or case.newest_leader_epoch is None,
         "the leader epoch of its first batch is not known",
     ),
     (lambda case: _unclean(case) is not None, _unclean_text),
@@ -233,7 +225,7 @@ _MAY_BE_LOST: Final[Refuters] = (
         lambda case: _has_new_leader(case) and _are_elections_hidden(case),
         lambda case: (
             f"leaders changed since (leader epoch {_first_leader(case)} to"
-            f" {case.evidence.on_partition.newest_leader_epoch}), and nothing shows that their elections were clean"
+            f" {case.newest_leader_epoch}), and nothing shows that their elections were clean"
         ),
     ),
 )
@@ -241,8 +233,8 @@ _MAY_BE_LOST: Final[Refuters] = (
 
 def _by_earlier_audit(case: Case) -> Proof:
     """What an earlier audit proved up to its copies stays proven; only what came later needs evidence of its own."""
-    earlier = case.evidence.earlier_proof
-    if earlier is None or case.evidence.on_partition.truncated_markers:
+    earlier = proof_carried(case)
+    if earlier is None or case.truncated_markers:
         return _way(False, "no earlier audit proved it")
     return _way(
         True,
@@ -265,11 +257,10 @@ def _commit_due(case: Case, due: Decided) -> str:
             f"its coordinator decided COMMIT at {instant(due.decided_ms)}, and the marker here may be of another"
             " decision: brokers' clocks do not tell; first look at the other replicas and at the records themselves"
         )
-    partition = case.evidence.on_partition
     needed = marker_needed(
-        f"type {due.type}, producer id {partition.producer_id}",
-        (due.producer_epoch, partition.producer_epoch),
-        (due.coordinator_epoch, partition.coordinator_epoch),
+        f"type {due.type}, producer id {case.dossier.producer_id}",
+        (due.producer_epoch, case.span.producer_epoch),
+        (due.coordinator_epoch, case.span.coordinator_epoch),
         due.transaction_version,
     )
     return (
@@ -291,34 +282,31 @@ GIVEN_UP: Final = frozenset(
 )
 
 
-def proof_carried(past: Past, history: History) -> EarlierAudit | None:
+def proof_carried(case: Case) -> EarlierAudit | None:
     """The newest earlier audit that proved that no COMMIT includes the records, if no decision can have followed.
 
     None followed if the producer id had been given up by then; if the newest record of its id is still the one of that
     audit, because compaction keeps it; or if the leader of its copies leads until now, so that no marker since can have
     vanished. Source: docs/rules/abort.md#no-commit.
     """
-    recorded = past.claim.record_offset
-    for each in sorted(past.span.earlier, key=lambda each: -each.as_of_ms):
-        is_proven = each.proves_no_commit and is_same_transaction(each, past.copy, past.first_batch_crc)
-        if not is_proven or _is_committed_since(history, each):
+    recorded = case.claim.record_offset
+    for each in sorted(case.span.earlier, key=lambda each: -each.as_of_ms):
+        is_proven = each.proves_no_commit and is_same_transaction(each, case.copy, case.first_batch_crc)
+        if not is_proven or _is_committed_since(case, each):
             continue
         is_quiet = recorded is not None and recorded == each.record_offset
-        if each.reason in GIVEN_UP or is_quiet or _is_led_since(past, each):
+        if each.reason in GIVEN_UP or is_quiet or _is_led_since(case, each):
             return each
     return None
 
 
-def _is_led_since(past: Past, earlier: EarlierAudit) -> bool:
+def _is_led_since(case: Case, earlier: EarlierAudit) -> bool:
     """Whether the partition's newest leader, which its checkpoint names, led it already when it was copied before."""
-    newest = past.newest_leader_epoch
-    return newest is not None and past.copy.checkpoint_leader_epoch == newest == earlier.newest_leader_epoch
+    newest = case.newest_leader_epoch
+    return newest is not None and case.copy.checkpoint_leader_epoch == newest == earlier.newest_leader_epoch
 
 
-def _is_committed_since(history: History, earlier: EarlierAudit) -> bool:
+def _is_committed_since(case: Case, earlier: EarlierAudit) -> bool:
     """Whether a COMMIT without a marker of its own may be younger than the copies of an earlier audit."""
     seen = earlier.record_offset
-    return any(
-        each.type == "COMMIT" and (seen is None or each.record_offset is None or each.record_offset > seen)
-        for each in history.unmarked
-    )
+    return any(seen is None or each.record_offset is None or each.record_offset > seen for each in _commits(case))

@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
-from txnlib.core.copies import CoverageRow, highest, lowest
+from txnlib.core.copies import CoverageRow, highest, is_above, lowest
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
-from txnlib.core.verdicts.cluster_facts import ClusterFacts, CoordinatorPartition
-from txnlib.core.verdicts.dossier import MOST_MARKERS, Claim, Dossier, EpochStamps, OpenSpan, Owner
+from txnlib.core.verdicts.cluster_facts import ClusterFacts
+from txnlib.core.verdicts.coordinators import CoordinatorPartition
+from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan, Owner
 from txnlib.core.verdicts.match import Match, match_markers, without_repeats
 
 #: Owners of a producer id, the best claim first.
@@ -67,6 +68,30 @@ class Past:
     def newest_leader_epoch(self) -> int | None:
         """The newest leader epoch of the partition in any copy."""
         return newest_leader_epoch(self.span.living_copies, self.elections)
+
+    # ---- Its beginning
+
+    @cached_property
+    def first_leader_epoch(self) -> int | None:
+        """The leader epoch of the first batch."""
+        first = self.span.first_check
+        return first.partition_leader_epoch if first else None
+
+    @cached_property
+    def is_begin_gone(self) -> bool:
+        """Whether the first batch is gone: only a producer snapshot, or the answer of the leader, shows where the
+        transaction began."""
+        begins = max(self.copy.log_start_offset or 0, self.copy.read_from_offset or 0)
+        return self.span.first_check is None and self.span.start_offset < begins
+
+    @cached_property
+    def is_start_exact(self) -> bool:
+        """Whether the log shows the beginning of the transaction; if not, it may have begun below the first captured
+        offset."""
+        marker = self.span.marker
+        closed = highest((marker.offset if marker else None, self.span.closed_offset))
+        is_proven = self.is_begin_gone or is_start_proven(self.span.checks, self.copy, closed)
+        return self.span.is_start_exact and is_proven
 
     # ---- Decisions and markers
 
@@ -163,6 +188,36 @@ def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim:
         ),
         default=Claim(),
     )
+
+
+# ---- The first batch
+
+
+def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_offset: int | None = None) -> bool:
+    """Whether no batch of the producer can be missing below its first one. `since_offset`: of the marker before it, or
+    of what a snapshot shows to be closed.
+
+    The sequences of a producer are consecutive within an epoch, starting at 0. If they are not, or if there are none
+    and the copy has holes or damage, an earlier batch of the transaction may be missing.
+    """
+    of = {check.place: check for check in sorted(checks, key=lambda check: check.place)}
+    before, first = of.get("before"), of.get("first")
+    # A hole below the marker before it, or below the snapshot, says nothing about the first batch.
+    floor = highest((since_offset, copy.read_from_offset, copy.log_start_offset)) or 0
+    has_holes = any(is_above(each, floor) for each in (copy.gap_offset, copy.damaged_offset, copy.first_offset))
+    if since_offset is not None and not has_holes:
+        return True
+    if first is None or first.base_sequence is None:
+        return not has_holes
+    if before is None:
+        # If the log begins late, its snapshot shows what came before.
+        begins_late = (copy.read_from_offset or copy.log_start_offset or 0) > 0
+        return begins_late or first.base_sequence == 0
+    if before.producer_epoch != first.producer_epoch:
+        return first.base_sequence == 0
+    if before.last_sequence is None:
+        return not has_holes
+    return first.base_sequence == (0 if before.last_sequence == MAX_SEQUENCE else before.last_sequence + 1)
 
 
 # ---- Times

@@ -10,8 +10,8 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.marker_acceptance import Acceptance, acceptance
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide
 
 
 class Verdict(StrEnum):
@@ -55,7 +55,7 @@ class Reason(StrEnum):
     METADATA_LOG_DAMAGED = "METADATA_LOG_DAMAGED"
 
 
-#: Reason -> one plain sentence for an on-call engineer. `{…}` are fields of the evidence.
+#: Reason -> one plain sentence for an on-call engineer. `{…}` are fields of the case.
 EXPLANATIONS: Final[Mapping[Reason, str]] = {
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
         "no transactional id in any coordinator partition ever had producer {producer_id}, so nobody will write its"
@@ -140,25 +140,25 @@ EXPLANATIONS: Final[Mapping[Reason, str]] = {
 }
 
 
-def fields_of(evidence: Evidence) -> dict[str, object]:
-    """The fields of the evidence that the texts of reasons and causes name."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
+def fields_of(case: Case) -> dict[str, object]:
+    """The fields of the case that the texts of reasons and causes name."""
+    marker, state = case.span.marker, case.claim.transaction_state
     return {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "producer_id": partition.producer_id,
-        "producer_epoch": partition.producer_epoch,
-        "coordinator_epoch": "unknown" if partition.coordinator_epoch is None else partition.coordinator_epoch,
-        "marker_type": partition.marker_type or "end",
-        "marker_offset": "none" if partition.marker_offset is None else partition.marker_offset,
-        "marker_epoch": "none" if partition.marker_epoch is None else partition.marker_epoch,
-        "transactional_id": coordinator.transactional_id,
-        "state": "expired" if coordinator.state is None else coordinator.state.kafka_name,
-        "coordinator_partition": coordinator.coordinator_partition,
-        "coordinator_producer_epoch": coordinator.producer_epoch,
-        "newest_coordinator_epoch": coordinator.newest_coordinator_epoch,
-        "record_offset": coordinator.record_offset,
-        "gap_offset": partition.gap_offset,
+        "topic": case.span.topic,
+        "partition": case.span.partition,
+        "producer_id": case.dossier.producer_id,
+        "producer_epoch": case.span.producer_epoch,
+        "coordinator_epoch": "unknown" if case.span.coordinator_epoch is None else case.span.coordinator_epoch,
+        "marker_type": (marker and marker.type) or "end",
+        "marker_offset": "none" if marker is None else marker.offset,
+        "marker_epoch": "none" if marker is None or marker.epoch is None else marker.epoch,
+        "transactional_id": case.claim.transactional_id,
+        "state": "expired" if state is None else state.kafka_name,
+        "coordinator_partition": case.claim.coordinator_partition,
+        "coordinator_producer_epoch": case.claim.producer_epoch,
+        "newest_coordinator_epoch": case.coordinator.newest_coordinator_epoch,
+        "record_offset": case.claim.record_offset,
+        "gap_offset": case.gap_offset,
     }
 
 
@@ -220,77 +220,75 @@ MARKER_TYPES: Final[Mapping[TransactionState, str]] = {
 }
 
 
-def reason_by_records(evidence: Evidence, kafka_version: str | None = None) -> Reason:
+def reason_by_records(case: Case) -> Reason:
     """The reason, by the records alone. A decision without its marker is `MARKER_PENDING` at any age."""
-    coordinator = evidence.at_coordinator
-    if coordinator.owner in REASONS_OF_OTHERS:
-        return REASONS_OF_OTHERS[coordinator.owner]
-    reason = REASONS_OF_OWNER[last_record(coordinator), marker_state(evidence, kafka_version)]
-    return Reason.TWO_PHASE_COMMIT if reason is Reason.EXPECTED and coordinator.is_two_phase_commit else reason
+    if case.claim.owner in REASONS_OF_OTHERS:
+        return REASONS_OF_OTHERS[case.claim.owner]
+    reason = REASONS_OF_OWNER[last_record(case), marker_state(case)]
+    return Reason.TWO_PHASE_COMMIT if reason is Reason.EXPECTED and case.claim.is_two_phase_commit else reason
 
 
-def last_record(coordinator: CoordinatorSide) -> LastRecord:
+def last_record(case: Case) -> LastRecord:
     """What the id's last record makes of this partition."""
-    if not coordinator.is_listed:
+    if not case.is_listed:
         return LastRecord.NOTHING
     # The coordinator aborts a transaction in PrepareEpochFence. It is never written, so a record with it is a finding,
     # too.
-    if coordinator.state in (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE):
+    if case.claim.transaction_state in (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE):
         return LastRecord.ONGOING
-    return LastRecord.PREPARED if coordinator.is_prepared else LastRecord.NOTHING
+    return LastRecord.PREPARED if case.claim.is_prepared else LastRecord.NOTHING
 
 
-def marker_state(evidence: Evidence, kafka_version: str | None) -> DecisionMarker:
+def marker_state(case: Case) -> DecisionMarker:
     """The state of the marker of the id's decision, or of its next one."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    if coordinator.is_prepared and coordinator.is_listed:
-        if is_decision_marker(partition, coordinator):
+    if case.claim.is_prepared and case.is_listed:
+        if is_decision_marker(case):
             return DecisionMarker.WRITTEN
-        if is_ahead(partition.coordinator_epoch, coordinator.newest_coordinator_epoch):
+        if is_ahead(case.span.coordinator_epoch, case.coordinator.newest_coordinator_epoch):
             return DecisionMarker.REFUSED
-        return _coming(partition, coordinator.producer_epoch, kafka_version, coordinator.transaction_version)
-    if coordinator.is_active and coordinator.is_listed:
+        return _coming(case, case.claim.producer_epoch, case.claim.client_transaction_version)
+    if case.claim.is_active and case.is_listed:
         # The epoch of the abort that ends an Ongoing transaction at the latest; under transactions v2, that of any end.
-        following = None if coordinator.producer_epoch is None else coordinator.producer_epoch + 1
-        return _coming(partition, following, kafka_version, cluster_version(coordinator))
+        following = None if case.claim.producer_epoch is None else case.claim.producer_epoch + 1
+        return _coming(case, following, cluster_version(case))
     # If the *last* decision of the id about the partition has its marker here, the open batches came too late.
-    is_written = None if coordinator.decision is None else coordinator.decision.is_marked
+    is_written = None if case.decision is None else case.decision.is_marked
     if is_written is None:
-        is_written = partition.marker_offset is not None
+        is_written = case.span.marker is not None
     return DecisionMarker.WRITTEN if is_written else DecisionMarker.NOT_WRITTEN
 
 
-def cluster_version(coordinator: CoordinatorSide) -> int | None:
+def cluster_version(case: Case) -> int | None:
     """The transaction version of a coordinator's own abort: that of the cluster, which a client of version 2 proves."""
-    if coordinator.cluster_transaction_version is not None:
-        return coordinator.cluster_transaction_version
-    shown = coordinator.transaction_version
+    if case.facts.transaction_version is not None:
+        return case.facts.transaction_version
+    shown = case.claim.client_transaction_version
     return shown if shown is not None and shown >= 2 else None
 
 
-def _coming(
-    partition: PartitionSide, marker_epoch: int | None, kafka_version: str | None, transaction_version: int | None
-) -> DecisionMarker:
+def _coming(case: Case, marker_epoch: int | None, transaction_version: int | None) -> DecisionMarker:
     if marker_epoch is None:
         return DecisionMarker.NOT_WRITTEN
-    return _COMING_MARKERS[acceptance(partition.producer_epoch, marker_epoch, kafka_version, transaction_version)]
+    epoch, version = case.span.producer_epoch, case.kafka_version
+    return _COMING_MARKERS[acceptance(epoch, marker_epoch, version, transaction_version)]
 
 
-def is_decision_marker(partition: PartitionSide, coordinator: CoordinatorSide) -> bool:
+def is_decision_marker(case: Case) -> bool:
     """Whether the last marker of the producer here is the one for the Prepare record.
 
     TV0 and TV1 reuse an epoch for many transactions, so the time is compared, too. Fields that a dump does not show are
     ignored.
     """
-    decision = None if coordinator.state is None else MARKER_TYPES.get(coordinator.state)
-    if partition.marker_offset is None or decision is None:
+    marker, state = case.span.marker, case.claim.transaction_state
+    decision = None if state is None else MARKER_TYPES.get(state)
+    if marker is None or decision is None:
         return False
-    if is_ahead(coordinator.record_coordinator_epoch, partition.marker_coordinator_epoch):
+    if is_ahead(case.claim.record_coordinator_epoch, marker.coordinator_epoch):
         return False
-    if coordinator.decision is not None and coordinator.decision.is_marked is not None:
-        return coordinator.decision.is_surely_marked
-    agrees = partition.marker_type in (None, decision) and partition.marker_epoch == coordinator.producer_epoch
-    marked_ms, updated_ms = clock_ms(partition.marker_ms), clock_ms(coordinator.last_update_ms)
+    if case.decision is not None and case.decision.is_marked is not None:
+        return case.decision.is_surely_marked
+    agrees = marker.type in (None, decision) and marker.epoch == case.claim.producer_epoch
+    marked_ms, updated_ms = clock_ms(marker.ms), clock_ms(case.claim.last_update_ms)
     if marked_ms is not None and updated_ms is not None:
         agrees &= marked_ms >= updated_ms - CLOCKS_DIFFER_MS
     return agrees

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.verdicts.cluster_facts import Thresholds
-from txnlib.core.verdicts.evidence import Evidence, PartitionSide
-from txnlib.core.verdicts.reason import Reason, Verdict
+from txnlib.core.verdicts.case import Case
 
 
 class Statement(StrEnum):
@@ -32,17 +30,6 @@ STATEMENTS: Final[Mapping[Statement, str]] = {
     Statement.IS_OLD_ENOUGH: "it is older than the timeout by brokers' clocks",
     Statement.NOTHING_ELSE_IS_WRONG: "no finding of severity ERROR or CRITICAL names it",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """The input of the statements. `kafka_version`: that of the brokers; None if unknown."""
-
-    evidence: Evidence
-    verdict: Verdict
-    reason: Reason
-    thresholds: Thresholds
-    kafka_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +56,3 @@ def settled(statement: Statement, problems: Sequence[str], witnesses: Sequence[s
     if problems:
         return Proof(statement, False, "; ".join(problems))
     return Proof(statement, True, STATEMENTS[statement], tuple(witnesses))
-
-
-def of_partition(holds: Callable[[PartitionSide], bool]) -> Callable[[Case], bool]:
-    return lambda case: holds(case.evidence.on_partition)

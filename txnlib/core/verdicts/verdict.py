@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import ROLES, End
+from txnlib.core.copies import ROLES, End, Role
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
 from txnlib.core.kafka_commands import is_candidate, is_printed
-from txnlib.core.verdicts.cluster_facts import Thresholds
+from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.doubt import (
     NOBODY_ENDS_IT,
     LateBy,
@@ -30,7 +30,6 @@ from txnlib.core.verdicts.doubt import (
     proven_since_ms,
     times_out_ms,
 )
-from txnlib.core.verdicts.evidence import CoordinatorSide, Evidence, PartitionSide
 from txnlib.core.verdicts.reason import (
     EXPLANATIONS,
     LastRecord,
@@ -53,25 +52,22 @@ DIFFERENCES: Final[Mapping[tuple[Verdict, bool], str]] = {
 }
 
 
-def _is_absorbed(evidence: Evidence) -> bool:
-    start, stamped = (
-        clock_ms(evidence.at_coordinator.transaction_start_ms),
-        clock_ms(evidence.on_partition.stamped_after_ms),
-    )
-    return start is not None and stamped is not None and stamped < start - evidence.on_partition.clocks_differ_ms
+def _is_absorbed(case: Case) -> bool:
+    start, stamped = clock_ms(case.claim.start_ms), clock_ms(case.stamped_after_ms)
+    return start is not None and stamped is not None and stamped < start - case.clocks_differ_ms
 
 
-def _is_one_epoch_ahead(evidence: Evidence) -> bool:
-    seen, held = evidence.on_partition.producer_epoch, evidence.at_coordinator.producer_epoch
-    is_ongoing = last_record(evidence.at_coordinator) is LastRecord.ONGOING
+def _is_one_epoch_ahead(case: Case) -> bool:
+    seen, held = case.span.producer_epoch, case.claim.producer_epoch
+    is_ongoing = last_record(case) is LastRecord.ONGOING
     return is_ongoing and held is not None and seen == held + 1 and seen != LAST_EPOCH
 
 
 #: Further oddities of a transaction that its coordinator expects, although its marker will end all of it.
-ODDITIES: Final[Mapping[str, Callable[[Evidence], bool]]] = {
+ODDITIES: Final[Mapping[str, Callable[[Case], bool]]] = {
     "its first records were written before that transaction began, and will be ended with it": _is_absorbed,
-    "its records have an older epoch than its coordinator: a fenced producer wrote them": lambda evidence: is_ahead(
-        evidence.at_coordinator.producer_epoch, evidence.on_partition.producer_epoch
+    "its records have an older epoch than its coordinator: a fenced producer wrote them": lambda case: is_ahead(
+        case.claim.producer_epoch, case.span.producer_epoch
     ),
     (
         "its records have an epoch one higher than its coordinator's: the partition will refuse the commit of a client"
@@ -127,95 +123,88 @@ LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
 }
 
 
-def judge(evidence: Evidence, thresholds: Thresholds, kafka_version: str | None = None) -> Judgement:
-    """The verdict on one open transaction. `kafka_version` is that of the brokers, None if unknown."""
-    at_ms = known_at_ms(evidence, thresholds)
-    reason = reason_by_records(evidence, kafka_version)
-    doubted = doubt(evidence, reason, thresholds)
-    late_by, live = None, live_answer(evidence, thresholds)
+def judge(case: Case) -> Judgement:
+    """The verdict on one open transaction."""
+    at_ms = known_at_ms(case)
+    reason = reason_by_records(case)
+    doubted = doubt(case, reason)
+    late_by, live = None, live_answer(case)
     if doubted is not None:
         verdict, reason = Verdict.UNKNOWN, doubted
     elif reason in NOBODY_ENDS_IT:
-        verdict = Verdict.HANGING if is_old_enough(evidence, thresholds, at_ms) else Verdict.SUSPECT
+        verdict = Verdict.HANGING if is_old_enough(case, at_ms) else Verdict.SUSPECT
     elif reason is Reason.EXPECTED:
-        late_by = lateness(evidence, thresholds, at_ms)
+        late_by = lateness(case, at_ms)
         verdict = Verdict.OPEN if late_by is None else Verdict.LATE
         if late_by is not None:
-            start, timeout = (
-                evidence.at_coordinator.transaction_start_ms,
-                evidence.at_coordinator.transaction_timeout_ms,
-            )
-            reason = LATE_REASONS[late_by, clock_ms(start) is not None and timeout is not None]
+            reason = LATE_REASONS[late_by, times_out_ms(case) is not None]
     else:
-        decided = clock_ms(evidence.at_coordinator.record_ms)
-        if reason is Reason.MARKER_PENDING and decided is not None and at_ms - decided > thresholds.stuck_after_ms:
+        decided = clock_ms(case.claim.record_ms)
+        if reason is Reason.MARKER_PENDING and decided is not None and at_ms - decided > case.thresholds.stuck_after_ms:
             reason = Reason.MARKER_OVERDUE
         verdict = DECIDED_VERDICTS[reason]
     return Judgement(
         verdict=verdict,
         reason=reason,
-        explanation="; ".join([explain(reason, evidence, at_ms), *_remarks(verdict, reason, evidence, live)]),
+        explanation="; ".join([explain(reason, case, at_ms), *_remarks(verdict, reason, case, live)]),
         kafka_find_hanging=live,
         late_by=late_by,
-        age_basis="BROKER_CLOCK" if evidence.on_partition.is_broker_clock else "CLIENT_CLOCK",
-        broker_clock_age_ms=proven_age_ms(evidence, at_ms),
-        proven_since_ms=proven_since_ms(evidence),
-        ends_by_ms=times_out_ms(evidence, thresholds) if reason in TIMED_REASONS else None,
+        age_basis="BROKER_CLOCK" if case.span.is_broker_clock else "CLIENT_CLOCK",
+        broker_clock_age_ms=proven_age_ms(case, at_ms),
+        proven_since_ms=proven_since_ms(case),
+        ends_by_ms=times_out_ms(case) if reason in TIMED_REASONS else None,
     )
 
 
-def _remarks(verdict: Verdict, reason: Reason, evidence: Evidence, live: bool | None) -> list[str]:
+def _remarks(verdict: Verdict, reason: Reason, case: Case, live: bool | None) -> list[str]:
     """Remarks for readers who compare the verdict with the live tool or with the records."""
-    odd = [text for text, applies in ODDITIES.items() if reason in EXPECTED_REASONS and applies(evidence)]
-    stamped = evidence.on_partition.last_timestamp_ms
+    odd = [text for text, applies in ODDITIES.items() if reason in EXPECTED_REASONS and applies(case)]
+    stamped = case.span.last_timestamp_ms
     if stamped is not None and clock_ms(stamped) is None:
         odd.append(UNSHOWN.format(ms=stamped))
     difference = None if live is None else DIFFERENCES.get((verdict, live))
     return odd if difference is None else [*odd, difference]
 
 
-def live_answer(evidence: Evidence, thresholds: Thresholds) -> bool | None:
+def live_answer(case: Case) -> bool | None:
     """Whether `kafka-transactions.sh find-hanging` would have printed the row; None if that depends on missing
     coordinators.
 
     The live description of a prepared id lists only partitions that have not acknowledged their marker yet.
     """
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    is_listed = coordinator.is_active and coordinator.is_listed
-    if is_listed and coordinator.is_prepared:
-        is_listed = not is_decision_marker(partition, coordinator)
+    is_listed = case.claim.is_active and case.is_listed
+    if is_listed and case.claim.is_prepared:
+        is_listed = not is_decision_marker(case)
     return is_printed(
         is_candidate=is_candidate(
-            partition.last_timestamp_ms, thresholds.as_of_ms, thresholds.max_transaction_timeout_ms
+            case.span.last_timestamp_ms, case.thresholds.as_of_ms, case.thresholds.max_transaction_timeout_ms
         ),
-        is_id_known=coordinator.owns_producer_id,
+        is_id_known=case.claim.owns_producer_id,
         is_partition_listed=is_listed,
-        are_coordinators_complete=not coordinator.are_partitions_missing,
+        are_coordinators_complete=not case.facts.are_coordinators_missing,
     )
 
 
-def explain(reason: Reason, evidence: Evidence, at_ms: int) -> str:
+def explain(reason: Reason, case: Case, at_ms: int) -> str:
     """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
-    is_assumed = partition.is_capture_instant_assumed or coordinator.is_capture_instant_assumed
-    assumed = ASSUMED if reason is Reason.CAPTURE_SKEW and is_assumed else ""
+    assumed = ASSUMED if reason is Reason.CAPTURE_SKEW and case.is_instant_assumed else ""
     return assumed + EXPLANATIONS[reason].format(
-        **fields_of(evidence),
-        coordinator_log=coordinator_log(coordinator.coordinator_partition),
-        owner=coordinator.transactional_id or f"an owner of producer {partition.producer_id}",
-        loss=_loss(partition),
-        answer=_answer(evidence),
-        missing=_missing(coordinator),
-        ahead=_ahead(evidence),
-        leader=_leads(partition.leader),
-        coordinator_leader=_leads(coordinator.leader),
-        role=ROLES[partition.role],
-        coordinator_role=ROLES[coordinator.role],
-        known_until=instant(partition.known_until_ms),
-        coordinator_known_until=instant(coordinator.known_until_ms),
-        write_age=_age(last_write_ms(evidence), at_ms),
-        start_age=_age(clock_ms(coordinator.transaction_start_ms), at_ms),
-        timeout=duration(coordinator.transaction_timeout_ms),
+        **fields_of(case),
+        coordinator_log=coordinator_log(case.claim.coordinator_partition),
+        owner=case.claim.transactional_id or f"an owner of producer {case.dossier.producer_id}",
+        loss=_loss(case),
+        answer=_answer(case),
+        missing=_missing(case),
+        ahead=_ahead(case),
+        leader=_leads(case.copy.led_by),
+        coordinator_leader=_leads(case.coordinator_leader),
+        role=ROLES[case.copy.role or Role.OTHER],
+        coordinator_role=ROLES[case.coordinator_copy.role or Role.OTHER],
+        known_until=instant(case.copy.known_until_ms),
+        coordinator_known_until=instant(case.coordinators_known_until_ms),
+        write_age=_age(last_write_ms(case), at_ms),
+        start_age=_age(clock_ms(case.claim.start_ms), at_ms),
+        timeout=duration(case.claim.transaction_timeout_ms),
     )
 
 
@@ -237,43 +226,45 @@ def _age(since_ms: int | None, at_ms: int) -> str:
     return "an unknown time" if since_ms is None else duration(at_ms - since_ms)
 
 
-def _answer(evidence: Evidence) -> str:
+def _answer(case: Case) -> str:
     """What a broker answered, as the end of a sentence."""
-    partition, owners = evidence.on_partition, ", ".join(evidence.at_coordinator.answered_owners)
+    owners = ", ".join(case.dossier.answered_owners)
     if owners:
-        return f"{owners} has producer {partition.producer_id}, which no captured record shows"
-    return f"nothing was open below offset {partition.answered_stable_offset} at {instant(partition.answered_at_ms)}"
+        return f"{owners} has producer {case.dossier.producer_id}, which no captured record shows"
+    return f"nothing was open below offset {case.copy.answered_stable_offset} at {instant(case.copy.answered_at_ms)}"
 
 
-def _ahead(evidence: Evidence) -> str:
+def _ahead(case: Case) -> str:
     """The epochs for which a partition refuses a marker, each with the older one of its coordinator, as the end of a
     sentence."""
-    partition, coordinator = evidence.on_partition, evidence.at_coordinator
     epochs = {
-        "producer epoch": (partition.producer_epoch, coordinator.producer_epoch),
-        "coordinator epoch": (partition.coordinator_epoch, coordinator.newest_coordinator_epoch),
+        "producer epoch": (case.span.producer_epoch, case.claim.producer_epoch),
+        "coordinator epoch": (case.span.coordinator_epoch, case.coordinator.newest_coordinator_epoch),
     }
     seen = [
         f"{name} {here} (its coordinator has {there})"
         for name, (here, there) in epochs.items()
         if is_ahead(here, there)
     ]
-    return " and ".join(seen) or f"producer epoch {partition.producer_epoch}"
+    return " and ".join(seen) or f"producer epoch {case.span.producer_epoch}"
 
 
-def _loss(partition: PartitionSide) -> str:
+def _loss(case: Case) -> str:
     """What is missing in the copy, as the end of a sentence."""
-    if partition.gap_offset is not None:
-        return f"has a hole before offset {partition.gap_offset}"
-    return "ends below the high watermark" if partition.end is End.SHORT else "is damaged above the transaction's start"
+    if case.gap_offset is not None:
+        return f"has a hole before offset {case.gap_offset}"
+    return (
+        "ends below the high watermark" if case.copy.ends is End.SHORT else "is damaged above the transaction's start"
+    )
 
 
-def _missing(coordinator: CoordinatorSide) -> str:
-    if not coordinator.are_partitions_missing and coordinator.count_basis is CountBasis.AMBIGUOUS:
+def _missing(case: Case) -> str:
+    if not case.facts.are_coordinators_missing and case.facts.count_basis == CountBasis.AMBIGUOUS:
         return "how many partitions __transaction_state has is not known (give --coordinator-partitions)"
-    if coordinator.missing_partitions is None:
+    missing, leader = case.facts.missing_coordinators, case.coordinator_leader
+    if missing is None:
         return "no partition of __transaction_state was captured"
-    named = ", ".join(str(number) for number in coordinator.missing_partitions) or "none"
-    led = "" if coordinator.leader is None else f" (led by broker {coordinator.leader})"
-    partition = "partition {} is" if len(coordinator.missing_partitions) == 1 else "partitions {} are"
+    named = ", ".join(map(str, missing)) or "none"
+    led = "" if leader is None else f" (led by broker {leader})"
+    partition = "partition {} is" if len(missing) == 1 else "partitions {} are"
     return f"__transaction_state {partition.format(named)} missing or incomplete{led}"

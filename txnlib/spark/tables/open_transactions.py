@@ -17,15 +17,16 @@ from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
-    CoordinatorLog,
     NewestMade,
     PartitionAlarm,
     Thresholds,
     cluster_facts,
     with_cluster,
 )
+from txnlib.core.verdicts.coordinators import CoordinatorLog
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
@@ -91,7 +92,7 @@ def open_transactions(
         thresholds=thresholds,
         kafka_version=kafka_version,
         transaction_version=transaction_version,
-        count_basis=coordinator_partitions_basis,
+        count_basis=CountBasis(coordinator_partitions_basis),
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
     )

@@ -1,4 +1,4 @@
-"""The evidence on each open transaction, from its dossier: owners, decisions, stamps, earlier audits."""
+"""What a case derives from its dossier: owners, decisions, stamps, earlier audits."""
 
 from __future__ import annotations
 
@@ -28,50 +28,17 @@ from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
+from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, SiblingMarkers
-from txnlib.core.verdicts.dossier_evidence import committed_siblings, evidence_of, is_start_proven
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.evidence import Crc, Evidence
 from txnlib.core.verdicts.judged import judge_dossier
-from txnlib.core.verdicts.past import best_claim, lists
+from txnlib.core.verdicts.past import best_claim, is_start_proven, lists
 
 
-def evidence(dossier=DOSSIER, facts=FACTS, **span) -> Evidence:
+def case_of(dossier=DOSSIER, facts=FACTS, **span) -> Case:
     of = replace(dossier, open=(replace(dossier.open[0], **span),))
-    return evidence_of(of, of.open[0], with_clocks(of, facts))
-
-
-#: Side of the evidence, row of the dossier -> what both name alike.
-ALIKE = [
-    (
-        "on_partition",
-        SPAN,
-        "topic partition producer_epoch coordinator_epoch start_offset last_timestamp_ms is_broker_clock",
-    ),
-    (
-        "on_partition",
-        COPY,
-        "known_until_ms has_leader answered_stable_offset answered_at_ms checkpoint_leader_epoch topic_id",
-    ),
-    (
-        "at_coordinator",
-        CLAIM,
-        "transactional_id coordinator_partition record_offset producer_epoch transaction_timeout_ms",
-    ),
-    ("at_coordinator", CLAIM, "last_update_ms record_ms record_coordinator_epoch"),
-    ("at_coordinator", COORDINATOR, "newest_coordinator_epoch damaged_offset"),
-    ("at_coordinator", DOSSIER, "answered_owners"),
-    ("in_cluster", FACTS, "fenced lowered hides_elections"),
-]
-
-
-@pytest.mark.parametrize(("side", "row", "names"), ALIKE)
-def test_the_sides_have_what_the_dossier_has_by_the_same_names(side, row, names):
-    found = getattr(evidence(), side)
-    assert {name: getattr(found, name) for name in names.split()} == {
-        name: getattr(row, name) for name in names.split()
-    }
+    return Case(dossier=of, span=of.open[0], facts=with_clocks(of, facts))
 
 
 # ---- Owners.
@@ -102,22 +69,26 @@ def test_an_orphan_is_known_as_far_as_the_least_known_coordinator():
     other = replace(
         COORDINATOR, partition=4, copies=(replace(COPY, is_current=False, known_until_ms=NOON, role="OTHER"),)
     )
-    found = evidence(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, other))).at_coordinator
-    assert (found.owner, found.known_until_ms, found.is_log_current) == (Owner.NOBODY, NOON, False)
+    found = case_of(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, other)))
+    assert (found.claim.owner, found.coordinators_known_until_ms, found.is_coordinator_current) == (
+        Owner.NOBODY,
+        NOON,
+        False,
+    )
     lacking = replace(COORDINATOR, partition=4, copies=(CoverageRow(status="MISSING", leader="2"),))
-    found = evidence(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, lacking))).at_coordinator
-    assert (found.missing_partitions, found.known_until_ms) == ((4,), None)
-    assert evidence(ORPHAN, replace(FACTS, coordinators=())).at_coordinator.missing_partitions is None
+    found = case_of(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, lacking)))
+    assert (found.facts.missing_coordinators, found.coordinators_known_until_ms) == ((4,), None)
+    assert case_of(ORPHAN, replace(FACTS, coordinators=())).facts.missing_coordinators is None
 
 
 def test_the_leader_to_copy_from_is_named():
-    found = evidence(DOSSIER).at_coordinator
-    assert (found.leader, found.has_leader) == ("1", True)
+    found = case_of(DOSSIER)
+    assert (found.coordinator_leader, found.coordinator.has_leader) == ("1", True)
     lost = replace(COORDINATOR, copies=(replace(COPY, is_decoded=False, leader="7"),))
-    assert evidence(ORPHAN, replace(FACTS, coordinators=(lost,))).at_coordinator.leader == "7"
+    assert case_of(ORPHAN, replace(FACTS, coordinators=(lost,))).coordinator_leader == "7"
     headless = replace(COORDINATOR, copies=(replace(COPY, leader="-1"),))
-    found = evidence(DOSSIER, replace(FACTS, coordinators=(headless,))).at_coordinator
-    assert (found.leader, found.has_leader) == (None, False)
+    found = case_of(DOSSIER, replace(FACTS, coordinators=(headless,)))
+    assert (found.coordinator_leader, found.coordinator.has_leader) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -133,16 +104,16 @@ def test_records_may_be_missing_at_the_end_of_a_coordinators_log(last, end, mark
 
 
 def test_the_newest_decision_and_the_commit_that_is_due():
-    found = evidence(replace(DOSSIER, decisions=(LOST, DECISION))).at_coordinator
+    found = case_of(replace(DOSSIER, decisions=(LOST, DECISION)))
     assert found.decision is not None
     assert found.commit_due is not None
     assert (found.decision.record_offset, found.decision.is_marked) == (72, False)
     assert (found.commit_due.type, found.commit_due.lists_partition) == ("COMMIT", True)
-    marked = evidence().at_coordinator
+    marked = case_of()
     assert marked.decision is not None
     assert (marked.decision.is_marked, marked.commit_due) == (True, None)
     aborted = replace(LOST, outcome="ABORT")
-    assert evidence(replace(DOSSIER, decisions=(DECISION, aborted))).at_coordinator.commit_due is None
+    assert case_of(replace(DOSSIER, decisions=(DECISION, aborted))).commit_due is None
 
 
 @pytest.mark.parametrize(
@@ -155,11 +126,11 @@ def test_a_decision_of_epochs_that_the_partition_has_never_seen_includes_none_of
     """The open records have epoch 5. A leader that was elected uncleanly lost those of later transactions."""
     first = 9 if epoch is None else epoch
     later = replace(LOST, decided_epoch=epoch, first_epoch=first, transaction_version=version)
-    found = evidence(replace(DOSSIER, decisions=(DECISION, later)))
+    found = case_of(replace(DOSSIER, decisions=(DECISION, later)))
     assert [each.record_offset for each in found.history.unmarked] == [72] * may_include
-    assert (found.at_coordinator.commit_due is not None) == may_include
-    assert found.at_coordinator.decision is not None
-    assert found.at_coordinator.decision.record_offset == (72 if may_include else 62)
+    assert (found.commit_due is not None) == may_include
+    assert found.decision is not None
+    assert found.decision.record_offset == (72 if may_include else 62)
 
 
 def test_an_abort_is_known_whatever_was_committed_with_later_epochs():
@@ -167,39 +138,39 @@ def test_an_abort_is_known_whatever_was_committed_with_later_epochs():
     later = replace(
         LOST, first_epoch=6, decided_epoch=7, transaction_version=2, first_record_offset=80, last_record_offset=82
     )
-    found = evidence(replace(DOSSIER, decisions=(DECISION, own, later)))
+    found = case_of(replace(DOSSIER, decisions=(DECISION, own, later)))
     assert [each.type for each in found.history.unmarked] == ["ABORT"]
-    assert found.at_coordinator.commit_due is None
+    assert found.commit_due is None
 
 
 def test_what_only_a_last_record_shows_may_or_may_not_list_the_partition():
     gone = replace(LOST, partitions=None)
-    found = evidence(replace(DOSSIER, decisions=(DECISION, gone))).at_coordinator.decision
+    found = case_of(replace(DOSSIER, decisions=(DECISION, gone))).decision
     assert found is not None
     assert (found.is_marked, found.lists_partition) == (None, False)
 
 
 def test_the_time_of_an_end_may_be_as_late_as_its_copy():
-    assert evidence().at_coordinator.ended_ms == DECISION.completed_ms
+    assert case_of().ended_ms == DECISION.completed_ms
     untimed = replace(LOST, completed_ms=None)
-    assert evidence(replace(DOSSIER, decisions=(untimed,))).at_coordinator.ended_ms == ONE
+    assert case_of(replace(DOSSIER, decisions=(untimed,))).ended_ms == ONE
     prepared = replace(untimed, state="PrepareCommit")
-    assert evidence(replace(DOSSIER, decisions=(prepared,))).at_coordinator.ended_ms == prepared.prepared_ms
-    assert evidence(
-        replace(DOSSIER, decisions=(untimed,)), markers=(replace(MARKER, ms=NOON + MINUTE),)
-    ).at_coordinator.ended_ms == (LOST.prepared_ms)
+    assert case_of(replace(DOSSIER, decisions=(prepared,))).ended_ms == prepared.prepared_ms
+    assert case_of(replace(DOSSIER, decisions=(untimed,)), markers=(replace(MARKER, ms=NOON + MINUTE),)).ended_ms == (
+        LOST.prepared_ms
+    )
 
 
 def test_an_untimed_end_is_as_late_as_the_newest_copy_that_shows_it():
     untimed = replace(LOST, completed_ms=None, prepared_ms=None)
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, captured_at_ms=NOON),)),))
-    assert evidence(replace(DOSSIER, decisions=(untimed,)), facts).at_coordinator.ended_ms == NOON
+    assert case_of(replace(DOSSIER, decisions=(untimed,)), facts).ended_ms == NOON
     gone = replace(FACTS, coordinators=())
-    assert evidence(replace(DOSSIER, decisions=(untimed,)), gone).at_coordinator.ended_ms == NO_INSTANT_MS
+    assert case_of(replace(DOSSIER, decisions=(untimed,)), gone).ended_ms == NO_INSTANT_MS
     both = (replace(DECISION, prepared_ms=None), replace(LOST, completed_ms=None))
     at = (replace(MARKER, ms=LOST.prepared_ms),)
-    assert evidence(replace(DOSSIER, decisions=both), markers=at).at_coordinator.ended_ms == LOST.prepared_ms
-    assert evidence(replace(DOSSIER, decisions=both), markers=()).at_coordinator.ended_ms == ONE
+    assert case_of(replace(DOSSIER, decisions=both), markers=at).ended_ms == LOST.prepared_ms
+    assert case_of(replace(DOSSIER, decisions=both), markers=()).ended_ms == ONE
 
 
 def test_an_overdue_decision_without_its_marker_is_stuck_although_an_older_marker_is_here():
@@ -213,7 +184,7 @@ def test_an_overdue_decision_without_its_marker_is_stuck_although_an_older_marke
 def test_one_broker_has_one_clock_and_others_are_compared_by_their_estimate(leader, differ):
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader=leader),)),))
     measured = {("2", "1"): Difference(offset_ms=5, error_ms=20, differ_ms=1_000)}
-    found = evidence(DOSSIER, replace(facts, clocks=Clocks(measured=measured))).on_partition
+    found = case_of(DOSSIER, replace(facts, clocks=Clocks(measured=measured)))
     assert found.clocks_differ_ms == differ
 
 
@@ -231,16 +202,16 @@ def test_stamps_of_all_leader_epochs_count():
         EpochStamps(before_ms=NOON - 1, behind_ms=NOON + 1, behind_last_ms=NOON + 5),
         EpochStamps(behind_ms=946_684_800_000),
     )
-    found = evidence(stamps=stamps).on_partition
+    found = case_of(stamps=stamps)
     assert (found.stamped_before_ms, found.stamped_after_ms, found.written_before_ms) == (NOON - 1, NOON + 1, NOON + 5)
 
 
 def test_a_brokers_own_time_of_a_batch_counts_unless_stamps_contradict_it():
     stamped = {"is_broker_clock": True, "first_timestamp_ms": NOON}
-    assert evidence(**stamped).on_partition.first_timestamp_ms == NOON
+    assert case_of(**stamped).first_timestamp_ms == NOON
     old = {"is_broker_clock": True, "first_timestamp_ms": 946_684_800_000}
-    assert evidence(**old).on_partition.first_timestamp_ms is None
-    assert evidence(first_timestamp_ms=None).on_partition.first_timestamp_ms == NOON
+    assert case_of(**old).first_timestamp_ms is None
+    assert case_of(first_timestamp_ms=None).first_timestamp_ms == NOON
 
 
 CHECK = CheckedBatch(place="first", producer_epoch=5, base_sequence=5, last_sequence=6, is_crc_valid=True)
@@ -278,7 +249,7 @@ def test_sequences_show_that_no_batch_is_missing_before_the_first(before, first,
 )
 def test_every_checked_batch_must_be_valid(valid, expected):
     checks = tuple(replace(CHECK, is_crc_valid=each) for each in valid)
-    assert evidence(checks=checks).on_partition.crc is expected
+    assert case_of(checks=checks).crc is expected
 
 
 EARLIER = EarlierAudit(
@@ -300,7 +271,7 @@ SEEN = [
 def test_an_earlier_audit_saw_the_same_topic_id_and_the_same_first_batch(change, expected):
     earlier = replace(EARLIER, **change)
     assert is_same_transaction(earlier, COPY, SPAN.checks[1].crc) is expected
-    seen = evidence(earlier=(earlier,)).on_partition.first_seen_ms
+    seen = case_of(earlier=(earlier,)).first_seen_ms
     assert seen == (NOON + 4 * MINUTE if expected else None)
     (row,) = judge_dossier(replace(DOSSIER, open=(replace(SPAN, earlier=(earlier,)),)), FACTS)
     assert (row.runs_seen, row.first_seen_ms) == ((1, ONE) if expected is False else (2, NOON + 5 * MINUTE))
@@ -309,11 +280,11 @@ def test_an_earlier_audit_saw_the_same_topic_id_and_the_same_first_batch(change,
 def test_an_earlier_audit_proves_the_instant_of_its_copies_not_its_as_of():
     wrong = replace(EARLIER, as_of_ms=NOON - 600 * MINUTE, copied_ms=ONE - MINUTE)
     unstamped = (replace(SPAN.stamps[0], behind_ms=None, behind_last_ms=None),)
-    found = evidence(earlier=(wrong,), stamps=unstamped).on_partition.first_seen_ms
+    found = case_of(earlier=(wrong,), stamps=unstamped).first_seen_ms
     assert found == ONE - MINUTE
     # One from before the stamps in front of the first batch is of another log.
-    assert evidence(earlier=(replace(EARLIER, copied_ms=NOON - 10 * MINUTE),)).on_partition.first_seen_ms is None
-    assert evidence(earlier=(replace(EARLIER, copied_ms=None),)).on_partition.first_seen_ms is None
+    assert case_of(earlier=(replace(EARLIER, copied_ms=NOON - 10 * MINUTE),)).first_seen_ms is None
+    assert case_of(earlier=(replace(EARLIER, copied_ms=None),)).first_seen_ms is None
 
 
 def test_siblings_that_were_committed_since_are_named_in_order():
@@ -321,8 +292,8 @@ def test_siblings_that_were_committed_since_are_named_in_order():
     other = replace(since, topic="a")
     old = replace(since, topic="c", committed_ms=NOON - 60 * MINUTE)
     untold = replace(since, topic="d", is_committed=False)
-    assert committed_siblings(replace(SPAN, siblings=(since, other, old, untold))) == ("a-1", "b-1")
-    assert committed_siblings(replace(SPAN, siblings=(old,), stamps=())) == ("c-1",)
+    assert case_of(siblings=(since, other, old, untold)).committed_siblings == ("a-1", "b-1")
+    assert case_of(siblings=(old,), stamps=()).committed_siblings == ("c-1",)
 
 
 def test_what_is_blocked_reaches_to_the_high_watermark():
@@ -350,7 +321,7 @@ def test_a_row_says_since_when_it_blocks():
 
 
 def history(decisions=(DECISION,), facts=FACTS, **span):
-    return evidence(replace(DOSSIER, decisions=decisions), facts, **span).history
+    return case_of(replace(DOSSIER, decisions=decisions), facts, **span).history
 
 
 def stamped(before: int | None, behind: int | None = None):
@@ -442,7 +413,7 @@ def test_only_an_end_that_raises_the_epoch_of_a_client_of_version_2_has_an_epoch
 
 
 def test_a_marker_without_a_time_leaves_it_open_whose_it_is():
-    found = evidence(markers=(replace(MARKER, ms=0),)).at_coordinator.decision
+    found = case_of(markers=(replace(MARKER, ms=0),)).decision
     assert found is not None
     assert found.is_marked is None
 
@@ -486,26 +457,26 @@ def test_a_write_after_the_coordinators_copy_is_one_between_the_copies(written, 
     older = replace(COPY, captured_at_ms=ONE - 10 * MINUTE, known_until_ms=ONE - 10 * MINUTE)
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(older,)),))
     copies = (replace(COPY, captured_at_ms=taken, newest_stamp_ms=None),)
-    found = evidence(DOSSIER, facts, last_timestamp_ms=written, copies=copies).on_partition
+    found = case_of(DOSSIER, facts, last_timestamp_ms=written, copies=copies)
     assert found.is_written_after_coordinator is expected
 
 
 def test_copies_that_disagree_dispute_what_is_not_the_leaders():
-    assert not evidence(alarms=("COPIES_DISAGREE",)).on_partition.is_disputed
+    assert not case_of(alarms=("COPIES_DISAGREE",)).is_disputed
     other = (replace(COPY, role="FURTHEST"),)
-    assert evidence(alarms=("COPIES_DISAGREE",), copies=other).on_partition.is_disputed
-    assert not evidence(alarms=("OTHER",), copies=other).on_partition.is_disputed
+    assert case_of(alarms=("COPIES_DISAGREE",), copies=other).is_disputed
+    assert not case_of(alarms=("OTHER",), copies=other).is_disputed
 
 
 def test_a_snapshot_hides_the_stamps_before_it():
     snapshot = (replace(COPY, read_from_offset=45),)
-    assert evidence(copies=snapshot, stamps=stamped(None)).on_partition.hides_stamps
-    assert not evidence(copies=snapshot).on_partition.hides_stamps
-    assert not evidence(stamps=stamped(None)).on_partition.hides_stamps
+    assert case_of(copies=snapshot, stamps=stamped(None)).hides_stamps
+    assert not case_of(copies=snapshot).hides_stamps
+    assert not case_of(stamps=stamped(None)).hides_stamps
     gone = {"checks": (), "copies": (replace(COPY, read_from_offset=51),)}
-    assert evidence(**gone).on_partition.is_begin_gone
-    assert not evidence(checks=(), copies=(replace(COPY, read_from_offset=50),)).on_partition.is_begin_gone
-    assert not evidence(copies=(replace(COPY, read_from_offset=51),)).on_partition.is_begin_gone
+    assert case_of(**gone).is_begin_gone
+    assert not case_of(checks=(), copies=(replace(COPY, read_from_offset=50),)).is_begin_gone
+    assert not case_of(copies=(replace(COPY, read_from_offset=51),)).is_begin_gone
 
 
 @pytest.mark.parametrize(("base_offset", "is_gone"), [(50, False), (55, True)])
@@ -513,7 +484,7 @@ def test_a_later_batch_is_not_the_first_one(base_offset: int, is_gone: bool) -> 
     """Its CRC, its leader epoch and its sequence say nothing of the first batch, which was deleted."""
     (before, first) = SPAN.checks
     checks = (before, replace(first, base_offset=base_offset))
-    found = evidence(checks=checks, copies=(replace(COPY, log_start_offset=base_offset),)).on_partition
+    found = case_of(checks=checks, copies=(replace(COPY, log_start_offset=base_offset),))
     assert (found.is_begin_gone, found.first_leader_epoch is None, found.first_batch_crc is None) == (is_gone,) * 3
     assert found.is_start_exact
 
@@ -527,21 +498,22 @@ def test_a_last_stable_offset_at_the_log_start_says_nothing(
 ) -> None:
     """A leader raises it to the log start. Kafka: `UnifiedLog.maybeIncrementFirstUnstableOffset`."""
     copies = (replace(COPY, answered_stable_offset=stable, log_start_offset=log_start),)
-    assert evidence(copies=copies).on_partition.is_answered_closed is is_closed
+    assert case_of(copies=copies).is_answered_closed is is_closed
 
 
 def test_nothing_is_known_of_a_partition_without_a_copy():
-    found = evidence(copies=()).on_partition
-    assert (found.role.value, found.end.value, found.has_leader, found.leader) == ("OTHER", "TORN", None, None)
-    assert evidence(copies=(replace(COPY, leader="-1"),)).on_partition.leader is None
-    bare = evidence(DOSSIER, replace(FACTS, coordinators=())).at_coordinator
-    assert (bare.role.value, bare.end.value, bare.is_capture_instant_assumed) == ("OTHER", "TORN", True)
+    found = case_of(copies=())
+    assert (found.is_current, found.copy.is_other) == (False, True)
+    assert (found.copy.has_leader, found.copy.led_by) == (None, None)
+    assert case_of(copies=(replace(COPY, leader="-1"),)).copy.led_by is None
+    bare = case_of(DOSSIER, replace(FACTS, coordinators=()))
+    assert (bare.coordinator_copy.is_other, bare.is_coordinator_current, bare.is_instant_assumed) == (True, False, True)
     assert bare.uncertain_copies == ("no partition of __transaction_state was captured",)
 
 
 @pytest.mark.parametrize(("stamp", "by"), [(ONE + 1_000, ONE), (ONE + 1_001, ONE + 1_001), (None, ONE), (0, ONE)])
 def test_a_copy_is_not_older_than_its_newest_stamp(stamp, by):
-    assert evidence(copies=(replace(COPY, newest_stamp_ms=stamp),)).on_partition.captured_at_ms == by
+    assert case_of(copies=(replace(COPY, newest_stamp_ms=stamp),)).captured_at_ms == by
 
 
 def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
@@ -549,17 +521,13 @@ def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
     newer = replace(older, newest_unexplained_ms=NOON + 2, newest_unexplained_commit_ms=NOON + 1)
     newer = replace(newer, newest_unexplained_commit_coordinator_epoch=7)
     silent = SiblingMarkers(topic="b", partition=0)
-    found = evidence(siblings=(older, newer, silent)).on_partition
-    assert (found.newest_marker_ms, found.newest_commit_ms, found.newest_commit_coordinator_epoch) == (
-        NOON + 2,
-        NOON + 1,
-        7,
-    )
-    assert evidence(siblings=(silent,)).on_partition.newest_marker_ms is None
+    found = case_of(siblings=(older, newer, silent))
+    assert (found.newest_marker_ms, found.newest_commit) == (NOON + 2, newer)
+    assert case_of(siblings=(silent,)).newest_marker_ms is None
     limit = NOON - MINUTE + 10 - 300_000
     at = replace(older, is_committed=True, committed_ms=limit)
-    assert committed_siblings(replace(SPAN, siblings=(at,))) == ("a-0",)
-    assert committed_siblings(replace(SPAN, siblings=(replace(at, committed_ms=None),))) == ("a-0",)
+    assert case_of(siblings=(at,)).committed_siblings == ("a-0",)
+    assert case_of(siblings=(replace(at, committed_ms=None),)).committed_siblings == ("a-0",)
 
 
 @pytest.mark.parametrize(
@@ -584,15 +552,13 @@ def test_records_may_be_of_transactions_v2_unless_something_excludes_it(level, v
         FACTS, transaction_version=0, kafka_version=version, levels=None if level is None else ((level, None),)
     )
     facts = replace(facts, coordinators=(COORDINATOR, log))
-    assert evidence(DOSSIER, facts).at_coordinator.may_be_v2 is expected
+    assert case_of(DOSSIER, facts).may_be_v2 is expected
 
 
 def test_an_id_in_a_two_phase_commit_says_so():
-    pending = evidence(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing", transaction_timeout_ms=2**31 - 1),)))
-    assert pending.at_coordinator.pending_ids == ("bar is Ongoing in a two-phase commit",)
-    assert evidence(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing"),))).at_coordinator.pending_ids == (
-        "bar is Ongoing",
-    )
+    pending = case_of(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing", transaction_timeout_ms=2**31 - 1),)))
+    assert pending.pending_ids == ("bar is Ongoing in a two-phase commit",)
+    assert case_of(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing"),))).pending_ids == ("bar is Ongoing",)
 
 
 @pytest.mark.parametrize(
@@ -601,14 +567,14 @@ def test_an_id_in_a_two_phase_commit_says_so():
 def test_a_record_below_the_high_watermark_is_committed(offset, mark, expected):
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, high_watermark=mark),)),))
     of = replace(DOSSIER, claims=(replace(CLAIM, record_offset=offset),))
-    assert evidence(of, facts).at_coordinator.is_record_committed is expected
+    assert case_of(of, facts).is_record_committed is expected
 
 
 def test_elections_of_the_owners_partition_are_those_of_its_coordinator():
     elections = (Election(leader_epoch=7),)
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, partition=2), replace(COORDINATOR, elections=elections)))
-    assert evidence(DOSSIER, facts).in_cluster.coordinator_elections == elections
-    assert evidence(ORPHAN, facts).in_cluster.coordinator_elections == ()
+    assert case_of(DOSSIER, facts).coordinator.elections == elections
+    assert case_of(ORPHAN, facts).coordinator.elections == ()
 
 
 def test_a_row_names_at_most_twenty_siblings():

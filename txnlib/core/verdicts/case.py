@@ -1,0 +1,432 @@
+"""The case of one open transaction: all that the capture shows of its producer id.
+
+Gathered facts are read where they stand: `case.span`, `case.copy`, `case.claim`, `case.coordinator`, `case.facts`. What
+follows from them is a property here, beside its reason. None means "not known", never "no".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Final
+
+from txnlib.core.cluster_metadata import Election
+from txnlib.core.copies import NO_LEADER, CoverageRow, Role, highest, is_above, is_current, lowest
+from txnlib.core.instants import NO_INSTANT_MS, clock_ms
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.transaction_state import COMPLETE_STATES, TransactionState
+from txnlib.core.verdicts.cluster_facts import Thresholds
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, uncertainties
+from txnlib.core.verdicts.dossier import Claim, MarkerElsewhere, Owner, SiblingMarkers
+from txnlib.core.verdicts.earlier_audits import is_same_transaction
+from txnlib.core.verdicts.history import Decided, History, began_later_by_epoch, decided_of, history_of
+from txnlib.core.verdicts.past import Past, latest_bound_ms, lists, newest_ms
+
+
+class Crc(Enum):
+    """The result of checking the CRCs of the batches that a verdict depends on."""
+
+    VALID = "VALID"
+    #: Text has no bytes to check.
+    NOT_CHECKED = "NOT_CHECKED"
+    INVALID = "INVALID"
+
+
+#: States that a transactional id leaves by writing a marker, or in which its next transaction may include any
+#: partition.
+_PENDING: Final = frozenset(
+    {
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_COMMIT,
+        TransactionState.PREPARE_ABORT,
+        TransactionState.PREPARE_EPOCH_FENCE,
+    }
+)
+_COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
+#: Findings about partitions of `__transaction_state` that cast doubt on every record in them.
+OF_WHOLE_COORDINATOR: Final = ("COORDINATOR_EPOCH_WENT_BACK", "COPIES_DISAGREE")
+#: Those that mean that records of it may be lost: a producer id without an owner may have had one.
+OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, "CORRUPT_MESSAGE", "LIVE_OWNER_UNKNOWN")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case(Past):
+    """What is known of one open transaction."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return self.facts.thresholds
+
+    @property
+    def kafka_version(self) -> str | None:
+        """That of the brokers; None if it is not known."""
+        return self.facts.known_version
+
+    @cached_property
+    def alarms(self) -> tuple[str, ...]:
+        """Names of findings that forbid an abort: about the partition, the producer id, its ids, and the coordinators
+        it rests on."""
+        wanted = {each.coordinator_partition for each in self.dossier.claims}
+        of_coordinators = [
+            name
+            for each in self.facts.coordinators
+            for name in each.alarms
+            if (each.partition in wanted and name in OF_WHOLE_COORDINATOR)
+            or (self.claim.is_nobodys and name in OF_LOST_RECORDS)
+        ]
+        return tuple(sorted({*self.span.alarms, *self.dossier.alarms, *of_coordinators}))
+
+    # ---- The judged copy of the partition
+
+    @cached_property
+    def is_current(self) -> bool:
+        """Whether the copy shows everything up to the instant at which it was taken."""
+        return is_current(self.copy.role, self.copy.ends)
+
+    @cached_property
+    def captured_at_ms(self) -> int | None:
+        """The latest instant at which the copy can have been taken: it is not older than its newest broker stamp."""
+        stamp, noted = clock_ms(self.copy.newest_stamp_ms), self.copy.captured_at_ms
+        return noted if noted is None or stamp is None or stamp <= noted + CLOCKS_DIFFER_MS else stamp
+
+    @cached_property
+    def is_instant_assumed(self) -> bool:
+        """Whether nothing notes when its copy, or that of its coordinator, was taken."""
+        return self.copy.is_instant_assumed is not False or self.coordinator.is_instant_assumed
+
+    @property
+    def is_instant_refuted(self) -> bool:
+        """Whether the copy was taken after its noted instant."""
+        return self.is_current and is_above(self.captured_at_ms, self.copy.known_until_ms)
+
+    @cached_property
+    def is_answered_closed(self) -> bool:
+        """Whether the leader answered a last stable offset above the first batch: then nothing was open there.
+
+        One at the log start may have been raised to it, whatever is open.
+        """
+        stable = self.copy.answered_stable_offset
+        return is_above(stable, self.span.start_offset) and is_above(stable, self.copy.log_start_offset or 0)
+
+    @cached_property
+    def gap_offset(self) -> int | None:
+        """Where a hole above the start ends."""
+        return self.copy.gap_offset if is_above(self.copy.gap_offset, self.span.start_offset) else None
+
+    @cached_property
+    def is_tail_lost(self) -> bool:
+        """Whether records above the start are known to be missing or damaged."""
+        return is_above(self.copy.damaged_offset, self.span.start_offset)
+
+    @cached_property
+    def is_disputed(self) -> bool:
+        """Whether other copies have other batches below their high watermarks, and no leader is noted."""
+        return "COPIES_DISAGREE" in self.span.alarms and self.copy.role != Role.LEADER
+
+    @cached_property
+    def is_start_committed(self) -> bool | None:
+        """Whether the start is below the high watermark of the copy; None if no checkpoint was captured."""
+        mark = self.copy.high_watermark
+        return None if mark is None else self.span.start_offset < mark
+
+    @cached_property
+    def crc(self) -> Crc:
+        checks = self.span.checks
+        if any(check.is_crc_valid is False for check in checks):
+            return Crc.INVALID
+        return Crc.VALID if checks and all(check.is_crc_valid for check in checks) else Crc.NOT_CHECKED
+
+    # ---- Other copies and partitions
+
+    @cached_property
+    def truncated_markers(self) -> tuple[str, ...]:
+        """The markers of the producer in truncated parts of other copies: `COMMIT marker at offset 7 of broker 2`."""
+        return _named([each for each in self.span.markers_elsewhere if each.is_truncated])
+
+    @cached_property
+    def ended_elsewhere(self) -> tuple[str, ...]:
+        """The markers of the producer behind the first batch that other copies have, in the same words."""
+        return _named([each for each in self.span.markers_elsewhere if not each.is_truncated])
+
+    @cached_property
+    def truncated_from(self) -> int | None:
+        """The first offset that another copy has and a newer leader truncated; None if no copy has any."""
+        return lowest(each.truncated_from for each in self.span.living_copies)
+
+    @cached_property
+    def truncated_until(self) -> int | None:
+        """The last such offset."""
+        cut = [each.end_offset for each in self.span.living_copies if each.truncated_from is not None]
+        return highest(end - 1 for end in cut if end is not None)
+
+    @cached_property
+    def newest_marker_ms(self) -> int | None:
+        """The newest marker of the producer on any partition that no known decision explains."""
+        return highest(each.newest_unexplained_ms for each in self.span.siblings)
+
+    @cached_property
+    def newest_commit(self) -> SiblingMarkers | None:
+        """The partition with the newest COMMIT among these markers; only a coordinator writes a COMMIT."""
+
+        def written(markers: SiblingMarkers) -> int:
+            ms = markers.newest_unexplained_commit_ms
+            return -1 if ms is None else ms
+
+        return max(self.span.siblings, key=written, default=None)
+
+    @property
+    def committed_siblings(self) -> tuple[str, ...]:
+        """Names of the other partitions with a COMMIT marker since the open records may have begun."""
+        before = newest_ms(each.before_ms for each in self.span.stamps)
+        since = None if before is None else before - UNKNOWN_CLOCKS_DIFFER_MS
+        return tuple(
+            sorted(
+                f"{each.topic}-{each.partition}"
+                for each in self.span.siblings
+                if each.is_committed and (since is None or each.committed_ms is None or each.committed_ms >= since)
+            )
+        )
+
+    # ---- When it began, and when it was last written to
+
+    @cached_property
+    def clocks_differ_ms(self) -> int:
+        """How far the clocks of the partition and of the coordinator may differ today."""
+        today = self.clocks.difference(self.claim.coordinator_partition, None, None)
+        return max(CLOCKS_DIFFER_MS, today.differ_ms) if self.matches else CLOCKS_DIFFER_MS
+
+    @cached_property
+    def first_timestamp_ms(self) -> int | None:
+        """The time of the first batch. One by a broker's clock that contradicts the stamps around it proves nothing."""
+        begun = self.span.last_timestamp_ms if self.span.first_timestamp_ms is None else self.span.first_timestamp_ms
+        if not self.span.is_broker_clock or begun is None:
+            return begun
+        return latest_bound_ms([begun - self.clocks.ahead_ms(self.first_leader_epoch)], self.stamped_before_ms)
+
+    @cached_property
+    def made_ms(self) -> int | None:
+        """When the producer id, or the epoch of the first batch, was handed out, at the latest."""
+        block, led = self.span.block, self.first_leader_epoch
+        return highest(
+            (
+                clock_ms(self.claim.created_ms) if self.claim.is_first_assigned else None,
+                self.span.epoch_since_ms,
+                block.allocated_at_ms if block is not None else None,
+                *(each.at_ms for each in self.elections if led == each.leader_epoch),
+            )
+        )
+
+    @cached_property
+    def begun_after_ms(self) -> int | None:
+        """An instant before the first batch, whichever of the clocks around it is wrong."""
+        before = self.stamped_before_ms
+        return None if before is None else lowest((before, *(each.behind_ms for each in self.stamps)))
+
+    @cached_property
+    def hides_stamps(self) -> bool:
+        """Whether stamps before the first batch are unknown, because a snapshot replaces that part of the log."""
+        return is_above(self.copy.read_from_offset, self.copy.log_start_offset or 0) and self.stamped_before_ms is None
+
+    @cached_property
+    def checkpointed_ms(self) -> int | None:
+        """Instant of a high watermark checkpoint that already reached beyond the start."""
+        return self._checkpointed_ms(self.span.start_offset)
+
+    def _checkpointed_ms(self, offset: int) -> int | None:
+        return self.copy.checkpointed_at_ms if is_above(self.copy.high_watermark, offset) else None
+
+    @cached_property
+    def first_seen_ms(self) -> int | None:
+        """The first audit that saw it, by the instant of its copies."""
+        seen = [e.copied_ms for e in self.span.earlier if is_same_transaction(e, self.copy, self.first_batch_crc)]
+        return latest_bound_ms(seen, self.stamped_before_ms)
+
+    @cached_property
+    def last_offset(self) -> int:
+        return self.span.start_offset if self.span.last_offset is None else self.span.last_offset
+
+    @cached_property
+    def is_written_again(self) -> bool:
+        """Whether there is more than one batch, so that the last write is not the first."""
+        return self.last_offset > self.span.start_offset
+
+    @cached_property
+    def written_after_ms(self) -> int | None:
+        """The newest broker-stamped time before the end of the last batch."""
+        return newest_ms(each.before_last_ms for each in self.stamps)
+
+    @cached_property
+    def written_before_ms(self) -> int | None:
+        """The latest time of the last batch, by the stamps behind it."""
+        floor = newest_ms([self.written_after_ms, self.stamped_before_ms])
+        return latest_bound_ms((each.behind_last_ms for each in self.stamps), floor)
+
+    @cached_property
+    def written_checkpointed_ms(self) -> int | None:
+        """Instant of a high watermark checkpoint that already reached beyond the last batch."""
+        return self._checkpointed_ms(self.last_offset)
+
+    @cached_property
+    def is_written_after_coordinator(self) -> bool:
+        """Whether brokers' clocks, or the producer's own, show a write after the coordinator's copy.
+
+        A time after the partition's own copy is a client's invention.
+        """
+        copied = self.earliest_copy_ms if self.earliest_copy_ms is not None else self.coordinators_known_until_ms
+        written, captured = newest_ms([self.written_after_ms, self.span.last_timestamp_ms]), self.captured_at_ms
+        if written is None or copied is None or captured is None or captured <= copied:
+            return False
+        return copied + CLOCKS_DIFFER_MS < written <= captured + UNKNOWN_CLOCKS_DIFFER_MS
+
+    # ---- The coordinator
+
+    @cached_property
+    def is_listed(self) -> bool:
+        """Whether the last record of its id lists the partition."""
+        return lists(self.claim.partitions, self.span)
+
+    @cached_property
+    def coordinator_copy(self) -> CoverageRow:
+        """The best copy of its coordinator's log; for a producer id without an owner, that of the worst coordinator."""
+        best = self.facts.worst_coordinator if self.claim.is_nobodys else self.coordinator.best
+        return CoverageRow() if best is None else best
+
+    @cached_property
+    def is_coordinator_current(self) -> bool:
+        """Whether the coordinator's log is known up to the instant at which it was copied."""
+        return is_current(self.coordinator_copy.role, self.coordinator_copy.ends)
+
+    @cached_property
+    def coordinators_known_until_ms(self) -> int | None:
+        """The instant up to which the coordinator's log is known; for a producer id without an owner, the logs of all
+        coordinators."""
+        known = self.facts.coordinators_known_until_ms
+        return known if self.claim.is_nobodys else self.coordinator.known_until_ms
+
+    @cached_property
+    def coordinator_leader(self) -> str | None:
+        """The broker to copy its coordinator from; for a producer id without an owner, those that lead what is
+        missing. None: not known."""
+        missing = (self.facts.missing_coordinators or ()) if self.claim.is_nobodys else ()
+        bests = [each.best for each in self.facts.coordinators if each.best and each.partition in missing]
+        leaders = {each.leader for each in bests if each.leader is not None and each.leader != NO_LEADER}
+        return ", ".join(sorted(leaders)) or self.coordinator_copy.led_by
+
+    @cached_property
+    def possible_coordinators(self) -> list[CoordinatorPartition]:
+        """The captured coordinator partitions of the ids that have or had the producer id; without an owner, all."""
+        numbers = {each.coordinator_partition for each in self.dossier.claims}
+        wanted = [each for each in self.facts.coordinators if self.claim.is_nobodys or each.partition in numbers]
+        return sorted(wanted, key=lambda each: each.partition)
+
+    @cached_property
+    def is_coordinator_leader_hidden(self) -> bool:
+        """Whether the record that names the leader of a coordinator may be lost in the metadata log."""
+        return any(each.best and each.best.is_leader_hidden for each in self.possible_coordinators)
+
+    @cached_property
+    def uncertain_copies(self) -> tuple[str, ...]:
+        """Why the copies of the coordinator partitions that could own the producer id do not prove an absence for
+        certain."""
+        if not self.possible_coordinators:
+            return ("no partition of __transaction_state was captured",)
+        return tuple(text for each in self.possible_coordinators for text in uncertainties(each))
+
+    @cached_property
+    def earliest_copy_ms(self) -> int | None:
+        """Earliest instant at which a needed copy was taken. What was written later may be in a transaction that it
+        cannot show."""
+        captures = [each.best.captured_at_ms if each.best else None for each in self.possible_coordinators]
+        return None if None in captures else lowest(captures)
+
+    @cached_property
+    def unclean_elections(self) -> tuple[Election, ...]:
+        """Unclean elections of its partition, or if there is no owner, of all: each may have lost records."""
+        return tuple(one for each in self.possible_coordinators for one in each.elections if one.is_unclean)
+
+    @cached_property
+    def is_record_committed(self) -> bool:
+        """Whether the last record is below the high watermark of the best copy, as far as both are known."""
+        last, mark = self.claim.record_offset, self.coordinator_copy.high_watermark
+        return last is None or mark is None or last < mark
+
+    @cached_property
+    def compacted_ms(self) -> int | None:
+        """Newest time at which missing records of the coordinator's log may have been written."""
+        holes = highest(each.hole_ms for each in self.facts.coordinators)
+        return holes if self.claim.is_nobodys else self.claim.hole_ms
+
+    @cached_property
+    def may_be_v2(self) -> bool:
+        return not self.facts.is_v2_excluded(self.begun_after_ms)
+
+    @cached_property
+    def pending_ids(self) -> tuple[str, ...]:
+        """What ids that have or had the producer id may still do: `payments is Ongoing`."""
+        return tuple(text for each in self.dossier.claims if (text := _pending(each)) is not None)
+
+    # ---- Decisions about the producer id
+
+    @cached_property
+    def decided(self) -> list[Decided]:
+        """Those that list, or may list, the partition, and of which open records may be. Oldest first."""
+        return [decided_of(each, self) for each in self.matches if not began_later_by_epoch(each.decision, self.span)]
+
+    @cached_property
+    def decision(self) -> Decided | None:
+        """The newest of them."""
+        return self.decided[-1] if self.decided else None
+
+    @cached_property
+    def commit_due(self) -> Decided | None:
+        """The newest COMMIT without a known marker here, after the newest decision that has one."""
+        last_marked = max((number for number, each in enumerate(self.decided) if each.is_marked), default=-1)
+        later = reversed(self.decided[last_marked + 1 :])
+        return next((each for each in later if each.type == "COMMIT" and not each.may_be_deleted), None)
+
+    @cached_property
+    def history(self) -> History:
+        return history_of(self)
+
+    @cached_property
+    def ended_ms(self) -> int | None:
+        """The latest time at which a decided transaction that lists the partition ended.
+
+        By the coordinator's clock, or by the clock of the partition's leader, whichever says later: one of them may be
+        wrong. If the time of an end is unknown, it may be as late as its copy, unless its marker is here.
+        """
+        decisions = [match.decision for match in self.matches]
+        ended = highest(
+            ms + max(self.clocks.today(each).offset_ms, 0)
+            for each in decisions
+            for ms in (each.prepared_ms, each.completed_ms)
+            if ms is not None
+        )
+        is_untimed = any(
+            each.completed_ms is None and (each.state in _COMPLETE or each.prepared_ms is None) for each in decisions
+        )
+        last_prepared = highest(each.prepared_ms for each in decisions)
+        marked = clock_ms(self.span.marker.ms) if self.span.marker else None
+        if is_untimed and not (marked is not None and last_prepared is not None and marked >= last_prepared):
+            captured = self.coordinator.captured_ms
+            return highest((ended, NO_INSTANT_MS if captured is None else captured))
+        return ended
+
+
+def _named(markers: Sequence[MarkerElsewhere]) -> tuple[str, ...]:
+    return tuple(f"{each.type} marker at offset {each.offset} of broker {each.broker}" for each in markers)
+
+
+def _pending(claim: Claim) -> str | None:
+    """That an id owns or owned the producer id and may still include the partition, in words."""
+    # What an id does under another producer id does not count, once it gave this one up.
+    if claim.owner != Owner.ROTATED and claim.transaction_state in _PENDING:
+        if claim.is_superseded:
+            # Only ids between transactions expire: records that show its end are missing.
+            in_copy = f"was {claim.state} in an older copy of its log"
+            return f"{claim.transactional_id} {in_copy}, and no record shows its end"
+        two_phase = " in a two-phase commit" if claim.is_two_phase_commit else ""
+        return f"{claim.transactional_id} is {claim.state}{two_phase}"
+    return f"{claim.transactional_id} will use the producer id next" if claim.owner == Owner.NEXT else None

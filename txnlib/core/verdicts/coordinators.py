@@ -1,0 +1,155 @@
+"""The partitions of `__transaction_state`: what their copies prove together, and what compaction left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from txnlib.core.cluster_metadata import Election
+from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.clocks import newest_leader_epoch
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionFacts:
+    """What the tables of the cluster show about a partition."""
+
+    copies: tuple[CoverageRow, ...] = ()
+    elections: tuple[Election, ...] = ()
+    #: Names of findings of severity ERROR or CRITICAL about the partition.
+    alarms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinatorLog:
+    """What compaction left of the log of a partition of `__transaction_state`."""
+
+    partition: int = -1
+    newest_coordinator_epoch: int | None = None
+    last_offset: int | None = None
+    #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
+    hole_offset: int | None = None
+    hole_ms: int | None = None
+    #: Its leader epoch.
+    hole_epoch: int | None = None
+    #: The newest transaction version of a client in its records.
+    highest_transaction_version: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinatorPartition(PartitionFacts, CoordinatorLog):
+    """A partition of `__transaction_state`: its copies, what they prove together, and what compaction left of its log.
+
+    Kafka: `TransactionStateManager.loadTransactionMetadata` reads the whole log. Source:
+    docs/rules/abort.md#no-coordinator-left.
+    """
+
+    @cached_property
+    def _captured(self) -> list[CoverageRow]:
+        return [copy for copy in self.copies if copy.status != "MISSING"]
+
+    @cached_property
+    def best(self) -> CoverageRow | None:
+        """The copy that reaches furthest for certain; None if nothing was captured."""
+        return max(
+            self._captured,
+            key=lambda copy: (bool(copy.is_current), copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0),
+            default=None,
+        )
+
+    @property
+    def has_leader(self) -> bool | None:
+        """None: not known for certain."""
+        return None if self.best is None else self.best.has_leader
+
+    @cached_property
+    def known_until_ms(self) -> int | None:
+        """The instant up to which the copies show everything."""
+        return highest(copy.known_until_ms for copy in self._captured if copy.is_decoded)
+
+    @cached_property
+    def captured_ms(self) -> int | None:
+        """When the newest copy that shows absence was taken."""
+        return highest(copy.captured_at_ms for copy in self._captured if copy.shows_absence)
+
+    @cached_property
+    def is_instant_assumed(self) -> bool:
+        return all(copy.is_instant_assumed is not False for copy in self._captured)
+
+    @cached_property
+    def damaged_offset(self) -> int | None:
+        """Records below this offset are lost in every copy.
+
+        Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged
+        one.
+        """
+        copies = self._captured
+        ends = {copy.damage_ends_at for copy in copies}
+        return highest(
+            end for end in ends if end is not None and not any(_contains(copy, end, copies) for copy in copies)
+        )
+
+    @cached_property
+    def shows_absence(self) -> bool:
+        """Whether an id without a record in the copies has none in the log."""
+        return self.damaged_offset is None and any(copy.shows_absence for copy in self._captured)
+
+    @property
+    def newest_leader_epoch(self) -> int | None:
+        """The newest leader epoch that records, checkpoints or elections show."""
+        return highest((self.newest_coordinator_epoch, newest_leader_epoch(self.copies, self.elections)))
+
+    @property
+    def hole_end(self) -> int | None:
+        """The offset below which records of the log are missing; None if none are. They may be the newest ones, too."""
+        end = highest(end for copy in self.copies for end in (copy.survives_until, copy.high_watermark))
+        last = -1 if self.last_offset is None else self.last_offset
+        return end if end is not None and end > last + 1 else self.hole_offset
+
+
+def _contains(copy: CoverageRow, end: int, copies: Iterable[CoverageRow]) -> bool:
+    """Whether a copy is whole up to an offset; for the end of the log, up to all that any copy or checkpoint
+    reaches."""
+    if not copy.shows_absence or copy.survives_until is None:
+        return False
+    if end < LOG_END:
+        return copy.survives_until >= end
+    mark = highest(mark for each in copies for mark in (each.noted_high_watermark, each.high_watermark))
+    reached = highest(each.end_offset for each in copies)
+    return mark is not None and bool(copy.is_current) and copy.survives_until >= max(mark, reached or 0)
+
+
+def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
+    """Why a coordinator partition is not known for certain, in words; empty if it is: current, whole, by a certain
+    leader."""
+    name, best, damaged = (
+        f"{TRANSACTION_STATE_TOPIC}-{coordinator.partition}",
+        coordinator.best,
+        coordinator.damaged_offset,
+    )
+    if best is None:
+        return [f"{name} was not captured"]
+    if not best.has_leader:
+        return [f"the leader of {name} is not known for certain: note it in capture.json, or copy the metadata log"]
+    if best.role != Role.LEADER or not best.is_current:
+        return [f"the copy of {name} is not known to be current: copy its leader's (broker {best.leader})"]
+    if damaged is not None:
+        return [
+            f"{name} is damaged{' at its end' if damaged >= LOG_END else f' below offset {damaged}'}: copy another"
+            " replica of it"
+        ]
+    if best.segment_gap_offset is not None:
+        lacks = f"may lack a segment before offset {best.segment_gap_offset}"
+        return [f"the copy of {name} {lacks}: copy the cleaner-offset-checkpoint of broker {best.leader} after it"]
+    if not best.begins_at_start:
+        return [f"the copy of {name} lacks its first segments: copy the whole folder"]
+    if not coordinator.shows_absence:
+        return [f"the copy of {name} does not show all of its records: copy the raw segments"]
+    if best.high_watermark is None:
+        return [
+            f"the end of the copy of {name} is not confirmed: copy the replication-offset-checkpoint of broker"
+            f" {best.leader}"
+        ]
+    return []
