@@ -115,6 +115,82 @@ CLOCKS |= {
 }
 
 
+# ---- A COMMIT that only a wrong clock calls over, or marked
+
+
+def over_by_a_stamp(*, ahead: bool) -> Schedule:
+    """A stamp is 23 minutes younger than a COMMIT, and their clocks were never compared. Its leader was ahead, and the
+    marker is lost; or it was not, and the marker was deleted."""
+
+    def of(s: Story) -> Expected:
+        broker = led_by_another(s)
+        s.note("Empty", 0)
+        if ahead:
+            tick(s, MINUTE, skew=24 * MINUTE)
+        s.begin(MINUTE + SECOND)
+        s.end(2 * MINUTE, start=MINUTE + SECOND, lost=[s.place] if ahead else ())
+        if not ahead:
+            tick(s, 25 * MINUTE)
+            s.write(30 * MINUTE)
+            state = replace(nothing_open(2 * MINUTE), last_sequence=0, last_offset=0)
+            s.copied(Copy(broker, END, log_start=2, snapshots={2: encode_snapshot({s.pid: state})}))
+        tick(s, 100 * MINUTE, leader_epoch=3)
+        return unsafe(s, fails=NO_COMMIT) if ahead else safe(s)
+
+    return of
+
+
+def marker_of_the_commit_before(*, ahead: bool) -> Schedule:
+    """Two COMMITs, ten minutes apart, by a leader whose clock was never compared. It was ten minutes ahead, and the
+    second marker is lost; or it was right."""
+
+    def of(s: Story) -> Expected:
+        led_by_another(s, 10 * MINUTE if ahead else 0)
+        s.note("Empty", 0)
+        s.transaction(MINUTE)
+        s.begin(11 * MINUTE)
+        s.end(12 * MINUTE, start=11 * MINUTE, lost=[s.place] if ahead else ())
+        if not ahead:
+            s.write(13 * MINUTE)
+        tick(s, 100 * MINUTE, leader_epoch=3)
+        return unsafe(s, fails=NO_COMMIT) if ahead else safe(s)
+
+    return of
+
+
+def by_the_next_coordinator(*, behind: int) -> Schedule:
+    """The coordinator moved. Behind, the new one seems to decide before the marker of the decision before."""
+
+    def of(s: Story) -> Expected:
+        broker = led_by_another(s)
+        s.note("Empty", 0)
+        s.transaction(MINUTE)
+        tick(s, 15 * MINUTE)
+        s.write(20 * MINUTE)
+        begun = NOON + 20 * MINUTE - behind
+        for state, at in (("Ongoing", 20 * MINUTE), ("PrepareCommit", 21 * MINUTE), ("CompleteCommit", 22 * MINUTE)):
+            times = {"stamp": at - behind, "last_update_timestamp_ms": NOON + at - behind, "start_timestamp_ms": begun}
+            s.note(state, at, [s.place] if state != "CompleteCommit" else (), leader_epoch=1, **times)
+        if not behind:
+            s.c.mark(s.place, s.pid, 0, "COMMIT", 21 * MINUTE + 5, coordinator_epoch=1)
+            s.write(30 * MINUTE)
+        tick(s, 100 * MINUTE, leader_epoch=3)
+        s.copied(Copy(broker, END, log_start=1))
+        return unsafe(s, fails=NO_COMMIT) if behind else safe(s)
+
+    return of
+
+
+CLOCKS |= {
+    "commit_before_a_stamp_of_a_leader_that_is_ahead": over_by_a_stamp(ahead=True),
+    "commit_whose_marker_was_deleted_before_a_later_stamp": over_by_a_stamp(ahead=False),
+    "marker_of_the_commit_before_by_a_leader_ten_minutes_ahead": marker_of_the_commit_before(ahead=True),
+    "two_commits_and_their_markers": marker_of_the_commit_before(ahead=False),
+    "commit_by_the_next_coordinator_two_hours_behind": by_the_next_coordinator(behind=2 * HOUR),
+    "commit_by_the_next_coordinator_with_its_marker": by_the_next_coordinator(behind=0),
+}
+
+
 # ---- A follower's later copy that closes it
 
 

@@ -86,6 +86,8 @@ class Copy:
     keep: Keep = lambda entry: True
     #: Entries that only this disk has: written by a leader that an election deposed.
     own: tuple[Entry, ...] = ()
+    #: Offset of its first segment: what is below was deleted.
+    log_start: int = 0
     #: Done to the bytes of the segment.
     damage: Callable[[bytes], bytes] = lambda content: content
     #: High watermark in the broker's checkpoint; None: where the disk ends.
@@ -236,7 +238,7 @@ class Cluster:
             self.logs.setdefault((TXN, number), [])
         for place, entries in self.logs.items():
             for copy in self.copies.get(place, [Copy(1, at)]):
-                held = [e for e in entries if e.at <= copy.until and copy.keep(e)]
+                held = [e for e in entries if e.at <= copy.until and e.offset >= copy.log_start and copy.keep(e)]
                 if copy.is_compacted_until is not None:
                     newest = {e.key: e.offset for e in held}
                     held = [e for e in held if e.at > copy.is_compacted_until or newest[e.key] == e.offset]
@@ -245,7 +247,7 @@ class Cluster:
                 inside = folder / str(copy.broker) / copy.folder / name
                 inside.mkdir(parents=True)
                 content = copy.damage(b"".join(entry.encode() for entry in written))
-                (inside / f"{0:020}.log").write_bytes(content)
+                (inside / f"{copy.log_start:020}.log").write_bytes(content)
                 self._write_beside(inside, copy, place)
                 whole = max((e.offset + 1 for e in entries if e.at <= copy.until), default=0)
                 mark = whole if copy.high_watermark is None else copy.high_watermark

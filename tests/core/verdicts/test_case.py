@@ -27,7 +27,7 @@ from tests.support.dossier_samples import (
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.core.kafka.constants import MAX_SEQUENCE
+from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, SiblingMarkers
@@ -354,6 +354,58 @@ def test_a_transaction_that_was_decided_before_the_first_batch_does_not_include_
     lost = replace(LOST, **change)
     found = history((DECISION, lost), first_epoch=epoch, stamps=stamped(before))
     assert (found.unmarked == ()) is expected
+
+
+#: The coordinator's clock was never compared with the partition's, or is the same one.
+UNCOMPARED = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
+WHOLE = replace(COPY, first_offset=0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "copy", "is_over"),
+    [
+        (UNCOMPARED, WHOLE, False),
+        (UNCOMPARED, replace(WHOLE, gap_offset=20), True),
+        (UNCOMPARED, replace(COPY, first_offset=20, log_start_offset=20), True),
+        (UNCOMPARED, replace(COPY, first_offset=20), True),
+        (UNCOMPARED, COPY, True),
+        (FACTS, WHOLE, True),
+    ],
+)
+def test_a_log_without_a_marker_that_it_would_have_is_older_only_by_clocks_that_were_compared(facts, copy, is_over):
+    before = LOST.completed_ms + UNKNOWN_CLOCKS_DIFFER_MS + 1
+    assert (history((LOST,), facts, stamps=stamped(before), markers=(), copies=(copy,)).unmarked == ()) is is_over
+
+
+def test_a_decision_whose_clock_is_behind_that_of_the_one_before_may_be_younger():
+    def at(completed_ms: int):
+        return history((DECISION, replace(LOST, completed_ms=completed_ms)), markers=(), stamps=stamped(NOON)).unmarked
+
+    assert at(DECISION.completed_ms - UNKNOWN_CLOCKS_DIFFER_MS) == ()
+    assert [each.record_offset for each in at(DECISION.completed_ms - UNKNOWN_CLOCKS_DIFFER_MS - 1)] == [72]
+
+
+EARLY = replace(DECISION, start_ms=NOON - 20 * MINUTE, said_ms=NOON - 20 * MINUTE, completed_ms=NOON - 20 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("facts", "copy", "early", "is_sure"),
+    [
+        (UNCOMPARED, WHOLE, EARLY, False),
+        (UNCOMPARED, COPY, EARLY, True),
+        (UNCOMPARED, WHOLE, replace(EARLY, outcome="ABORT"), True),
+        (UNCOMPARED, WHOLE, replace(EARLY, decided_epoch=4), True),
+        (FACTS, WHOLE, EARLY, True),
+    ],
+)
+def test_a_marker_may_be_of_a_decision_before_that_has_none_unless_clocks_were_compared(facts, copy, early, is_sure):
+    marker = replace(MARKER, ms=LOST.said_ms + 10)
+    assert (history((early, LOST), facts, markers=(marker,), copies=(copy,)).unmarked == ()) is is_sure
+
+
+def test_a_marker_is_not_of_a_decision_before_that_has_its_own():
+    markers = (replace(MARKER, ms=EARLY.said_ms, offset=30), replace(MARKER, ms=LOST.said_ms + 10))
+    assert history((EARLY, LOST), UNCOMPARED, markers=markers, copies=(WHOLE,)).unmarked == ()
 
 
 @pytest.mark.parametrize(

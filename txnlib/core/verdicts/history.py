@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import highest, lowest
+from txnlib.core.copies import highest, is_above, lowest
 from txnlib.core.instants import clock_ms, latest_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, is_ahead
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks
@@ -149,9 +149,9 @@ def history_of(past: Past) -> History:
     whole = _whole(past, own)
     last_own = -1 if own is None else past.matches.index(own)
     unmarked = []
-    for match in past.matches[last_own + 1 :]:
+    for number, match in enumerate(past.matches[last_own + 1 :], last_own + 1):
         before = past.before_ms(match.decision.stamped_epoch)
-        if began_later_by_epoch(match.decision, span) or _ended_before(match.decision, span, before):
+        if began_later_by_epoch(match.decision, span) or _ended_before(past, number):
             continue
         start, after = clock_ms(match.decision.start_ms), past.stamped_after_ms
         differ = clocks.today(match.decision)
@@ -187,18 +187,23 @@ def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
     )
 
 
-def _ended_before(decision: CoordinatorDecision, span: OpenSpan, before: int | None) -> bool:
-    """Whether a transaction was decided before the first open batch was written, by epochs or by brokers' clocks
-    (`before`)."""
-    epoch, first = marker_epoch(decision), span.first_epoch
-    if (
-        epoch is not None
-        and first is not None
-        and first > record_epochs(epoch, decision.outcome, decision.transaction_version)[1]
-    ):
-        return True
-    ended = clock_ms(decision.completed_ms if decision.completed_ms is not None else decided_ms(decision))
-    return ended is not None and before is not None and before > ended
+def _ended_before(past: Past, number: int) -> bool:
+    """Whether a transaction ended before the first open batch was written, by epochs or by brokers' clocks.
+
+    A time proves nothing if one in front of it in the coordinator's log is younger: one of the two clocks is wrong. A
+    copy that shows all markers would have its own, so there only clocks count that were compared.
+    """
+    decision = past.matches[number].decision
+    epoch, ended = marker_epoch(decision), _ended_ms(decision)
+    last = None if epoch is None else record_epochs(epoch, decision.outcome, decision.transaction_version)[1]
+    newest = highest(_ended_ms(each.decision) for each in past.matches[:number])
+    before = past.before_ms(decision.stamped_epoch, by_known_clocks=past.shows_all_markers)
+    is_refuted = ended is not None and newest is not None and ended < newest - UNKNOWN_CLOCKS_DIFFER_MS
+    return is_ahead(past.span.first_epoch, last) or (is_above(before, ended) and not is_refuted)
+
+
+def _ended_ms(decision: CoordinatorDecision) -> int | None:
+    return clock_ms(decision.completed_ms if decision.completed_ms is not None else decided_ms(decision))
 
 
 def _whole(past: Past, own: Match | None) -> Whole:

@@ -66,15 +66,20 @@ def when_decided(decision: CoordinatorDecision, marker: WrittenMarker, clocks: C
     return clocks.difference(decision.coordinator_partition, epoch, marker.leader_epoch)
 
 
-def fit(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) -> Fit:
-    """How well a marker fits a decision. A field that a dump does not print always fits."""
+def is_of_its_kind(decision: CoordinatorDecision, marker: WrittenMarker) -> bool:
+    """Whether a marker has the type, the epoch and the coordinator of a decision. A field that a dump does not print
+    always fits."""
     epoch = marker_epoch(decision)
     if marker.type not in (None, decision.outcome) or (epoch is not None and marker.epoch != epoch):
-        return Fit.NO
-    if is_ahead(decision.coordinator_epoch, marker.coordinator_epoch):
-        return Fit.NO
+        return False
     # Nobody sends a marker again once its decision is completed.
-    if decision.completed_ms is not None and is_ahead(marker.coordinator_epoch, decision.stamped_epoch):
+    is_later = decision.completed_ms is not None and is_ahead(marker.coordinator_epoch, decision.stamped_epoch)
+    return not is_later and not is_ahead(decision.coordinator_epoch, marker.coordinator_epoch)
+
+
+def fit(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) -> Fit:
+    """How well a marker fits a decision."""
+    if not is_of_its_kind(decision, marker):
         return Fit.NO
     at, since, until = clock_ms(marker.ms), decided_ms(decision), clock_ms(decision.completed_ms)
     if since is None:

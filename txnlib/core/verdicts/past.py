@@ -20,7 +20,7 @@ from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.coordinators import CoordinatorPartition
 from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan, Owner
-from txnlib.core.verdicts.match import Match, match_markers, without_repeats
+from txnlib.core.verdicts.match import Match, is_of_its_kind, match_markers, without_repeats
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
@@ -117,9 +117,19 @@ class Past:
         is_assigned_later = hole is not None and claim.is_first_assigned and (claim.first_record_offset or 0) >= hole
         return self.coordinator.shows_absence and (hole is None or is_assigned_later)
 
+    @cached_property
+    def shows_all_markers(self) -> bool:
+        """Whether the copy has its beginning and no hole, so that it lacks only markers that a leader lost."""
+        return self.copy.begins_at_start and self.copy.first_offset == 0 and self.copy.gap_offset is None
+
     def is_sure(self, match: Match) -> bool:
         """Whether the marker of a match can be of no other decision, shown or removed by compaction."""
-        return match.marker is not None and (match.is_certain or (match.is_only and self.has_all_decisions))
+        if match.marker is None or match.is_certain:
+            return match.is_certain
+        # If the copy shows all markers, and one before has none, this may be that one's: then a clock is wrong.
+        earlier = self.matches[: self.matches.index(match)] if self.shows_all_markers else ()
+        lacks = any(each.marker is None and is_of_its_kind(each.decision, match.marker) for each in earlier)
+        return match.is_only and self.has_all_decisions and not lacks
 
     @cached_property
     def own(self) -> Match | None:
@@ -143,7 +153,7 @@ class Past:
         """The latest time of the first batch, by the stamps behind it."""
         return latest_bound_ms((each.behind_ms for each in self.stamps), self.stamped_before_ms)
 
-    def before_ms(self, coordinator_epoch: int | None) -> int | None:
+    def before_ms(self, coordinator_epoch: int | None, *, by_known_clocks: bool = False) -> int | None:
         """An instant before the first batch, by the clock of the coordinator in one of its leader epochs: a stamp, less
         what the two clocks may differ.
 
@@ -155,7 +165,8 @@ class Past:
             if ms is None or (behind is not None and ms > behind + CLOCKS_DIFFER_MS):
                 continue
             differ = self.clocks.difference(self.claim.coordinator_partition, coordinator_epoch, each.leader_epoch)
-            found.append(ms - differ.offset_ms - differ.differ_ms)
+            if differ.is_known or not by_known_clocks:
+                found.append(ms - differ.offset_ms - differ.differ_ms)
         return max(found, default=None)
 
 
