@@ -54,38 +54,47 @@ def single_batches(rows: DataFrame, where: str) -> DataFrame:
 
     `rows` are rows of `record_batches`, with other columns at will; of its own columns, those that are needed.
     """
-    # Without an index, a row stays as it is. The reader makes no run of more batches than it reads at a time.
-    indexes = f"if({BATCHES} > 1 AND coalesce({where}, FALSE), sequence(0, {BATCHES} - 1), array(CAST(NULL AS INT)))"
-    return batch_at(rows.withColumn("_index", F.expr(f"explode({indexes})")), "_index").drop("_index")
+    return _divided(rows, f"if(coalesce({where}, FALSE), run_batches, NULL)")
 
 
-def batch_at(rows: DataFrame, index: str) -> DataFrame:
-    """The rows, each run reduced to its batch at an index, unless that is NULL. Columns: those of `rows`."""
-    is_of_run, own = f"{BATCHES} > 1 AND {index} IS NOT NULL", _columns(index)
-    return rows.selectExpr(
-        *[f"if({is_of_run}, {own[name]}, {name}) AS {name}" if name in own else f"`{name}`" for name in rows.columns]
+def end_batches(rows: DataFrame) -> DataFrame:
+    """The rows, with the first and the last batch of each run. Columns: those of `rows`."""
+    return _divided(rows, f"array(get(run_batches, 0), get(run_batches, {BATCHES} - 1))")
+
+
+def _divided(rows: DataFrame, batches: str) -> DataFrame:
+    """The rows, with some batches in place of their runs. `batches`: these, as SQL; NULL leaves a run as it is.
+
+    A row is repeated for each batch, so it must no longer have all of them.
+    """
+    names = rows.columns
+    own = rows.withColumn("_batches", F.expr(f"if({BATCHES} > 1, {batches}, NULL)"))
+    rest = own.withColumn("run_batches", F.expr("if(_batches IS NULL, run_batches, NULL)"))
+    each = rest.selectExpr(*[f"`{name}`" for name in names], "explode_outer(_batches) AS _batch")
+    return each.selectExpr(
+        *[
+            f"if(_batch IS NULL, {name}, {_OF_BATCH[name]}) AS {name}" if name in _OF_BATCH else f"`{name}`"
+            for name in names
+        ]
     )
 
 
-def _columns(index: str) -> dict[str, str]:
-    """The columns in which one batch of a run differs from the row: `core.batch_runs.single_batches` in SQL."""
-    base, delta = f"base_offset + {of_run('offset', index)}", of_run("offset_delta", index)
-    sequence = f"(base_sequence + {of_run('sequence', index)} & {MAX_SEQUENCE})"
-    timestamp_ms = f"first_timestamp_ms + {of_run('timestamp', index)}"
-    return {
-        "position": f"position + {of_run('position', index)}",
-        "size": f"CAST({of_run('size', index)} AS INT)",
-        "base_offset": base,
-        "last_offset": f"{base} + {delta}",
-        "offset_gap": f"if({index} = 0, offset_gap, 0L)",
-        "records_count": f"CAST({delta} + 1 AS INT)",
-        "base_sequence": f"CAST({sequence} AS INT)",
-        "last_sequence": f"CAST({sequence} + {delta} & {MAX_SEQUENCE} AS INT)",
-        "max_timestamp_ms": timestamp_ms,
-        "crc": of_run("crc", index),
-        "batches_count": "1",
-        "last_batch_offset": base,
-        "first_timestamp_ms": timestamp_ms,
-        "batches_hash": "CAST(NULL AS BIGINT)",
-        "run_batches": f"CAST(NULL AS {RUN_BATCHES})",
-    }
+_BASE: Final = "base_offset + _batch.offset"
+_SEQUENCE: Final = f"(base_sequence + _batch.sequence & {MAX_SEQUENCE})"
+#: The columns in which one batch of a run differs from the row: `core.batch_runs.single_batches` in SQL.
+_OF_BATCH: Final = {
+    "position": "position + _batch.position",
+    "size": "CAST(_batch.size AS INT)",
+    "base_offset": _BASE,
+    "last_offset": f"{_BASE} + _batch.offset_delta",
+    "offset_gap": "if(_batch.offset = 0, offset_gap, 0L)",
+    "records_count": "CAST(_batch.offset_delta + 1 AS INT)",
+    "base_sequence": f"CAST({_SEQUENCE} AS INT)",
+    "last_sequence": f"CAST({_SEQUENCE} + _batch.offset_delta & {MAX_SEQUENCE} AS INT)",
+    "max_timestamp_ms": "first_timestamp_ms + _batch.timestamp",
+    "crc": "_batch.crc",
+    "batches_count": "1",
+    "last_batch_offset": _BASE,
+    "first_timestamp_ms": "first_timestamp_ms + _batch.timestamp",
+    "batches_hash": "CAST(NULL AS BIGINT)",
+}

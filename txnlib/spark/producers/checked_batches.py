@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from txnlib.readers.header_columns import PAGE
-from txnlib.spark.batch_runs import BATCHES, LAST_BATCH_OFFSET, batch_at, is_divided_at, single_batches
+from txnlib.spark.batch_runs import LAST_BATCH_OFFSET, end_batches, is_divided_at, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.frames import arrow_of, frame_of
-from txnlib.spark.joins import broadcast, bucket_of, select, with_columns
+from txnlib.spark.joins import broadcast, bucket_of, select
 from txnlib.spark.producers.producer_spans import IS_NEWEST, IS_OPEN
 from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
 
@@ -41,8 +41,7 @@ def checked_batches(
     nearest = written.groupBy(*COPY, "producer_id", "start_offset").agg(*map(F.expr, _NEAREST))
     own = data.join(broadcast(nearest), on=[*COPY, "producer_id"]).where(_MAY_BE_NEAREST)
     # Of each row, the first and the last batch: the lowest and the highest of some batches are among them.
-    ends = {"end": f"explode(if({BATCHES} > 1, array(0, {BATCHES} - 1), array(0)))"}
-    own = batch_at(with_columns(single_batches(own, is_divided_at("start_offset")), ends), "end")
+    own = end_batches(single_batches(own, is_divided_at("start_offset")))
     # Gathered, because there are hardly ever any: then the engine need not look for them among all batches.
     found = arrow_of(select(_ODD, spans=producer_spans))
     odd = frame_of(producer_spans.sparkSession, found, _BATCH_KEY).join(judged, on=list(TOPIC_PARTITION))
