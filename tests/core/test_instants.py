@@ -11,7 +11,7 @@ import pytest
 
 from tests.core.verdicts.test_find_hanging import NOW
 from tests.core.verdicts.test_verdict import AT_ONE, MARKED, NOBODY, NOON, ONGOING, PARTITION
-from tests.support.cases import NAMES, case, replace
+from tests.support.cases import NAMES, case, decided, replace
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, latest_ms, long_difference
@@ -22,16 +22,13 @@ from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.dossier import Claim, OpenSpan
 from txnlib.core.verdicts.doubt import last_write_ms, lateness, proven_since_ms
 from txnlib.core.verdicts.evidence_records import evidence_records
-from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.judged import remedy
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.core.verdicts.verdict import judge
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 ODD = (LEAST, LEAST + 1, -2, -1, 0, LAST_MS + 1, NOON * 1_000, NOON * 1_000_000, GREATEST)
-DECIDED = Decided(
-    type="COMMIT", producer_epoch=0, coordinator_epoch=0, decided_ms=NOON, completed_ms=NOON, is_marked=False
-)
+DECIDED = decided("COMMIT", 0, decided_ms=NOON, completed_ms=NOON)
 PREPARED = replace(ONGOING, state=TransactionState.PREPARE_ABORT, record_ms=NOON, last_update_ms=NOON)
 SIDES = {
     "nobody": NOBODY,

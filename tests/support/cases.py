@@ -13,9 +13,9 @@ from typing import Any
 from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
-from txnlib.core.verdicts.coordinators import CoordinatorPartition
-from txnlib.core.verdicts.dossier import Claim, Dossier, OpenSpan, SiblingMarkers, WrittenMarker
-from txnlib.core.verdicts.history import NO_HISTORY
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
+from txnlib.core.verdicts.dossier import Claim, CoordinatorDecision, Dossier, OpenSpan, SiblingMarkers, WrittenMarker
+from txnlib.core.verdicts.history import NO_HISTORY, Decided
 
 NOON = 1_710_000_000_000
 #: The instant of the audit.
@@ -41,6 +41,15 @@ def derived(of: Any, **facts: Any) -> Any:
         assert isinstance(getattr(type(of), name), cached_property), name
         of.__dict__[name] = value
     return of
+
+
+def decided(type: str, epoch: int, *, decided_ms: int, completed_ms: int | None) -> Decided:
+    """A decision that lists the partition, of leader epoch 19 of its coordinator, without its marker."""
+    of = CoordinatorDecision(
+        coordinator_partition=3, outcome=type, decided_epoch=epoch, partitions=(), said_ms=decided_ms,
+        completed_ms=completed_ms, first_record_offset=76, last_record_offset=77,
+    )  # fmt: skip
+    return Decided(of=of, coordinator_epoch=19, is_marked=False)
 
 
 def _copy(given: Given) -> CoverageRow:
@@ -99,20 +108,20 @@ def case(
         newest_coordinator_epoch=coordinator.get("newest_coordinator_epoch"),
     )
     derived(led, damaged_offset=coordinator.get("damaged_offset"), best=_copy(coordinator))
+    place = PartitionFacts(copies=(_copy(partition),), elections=cluster.get("elections", ()))
     missing = coordinator.get("missing_partitions", ())
     complete = derived(CoordinatorPartition(partition=3), shows_absence=True)
     facts = ClusterFacts(
         thresholds=thresholds,
         kafka_version=version,
+        partitions={(partition.topic, partition.partition): place},
         coordinators=() if missing is None else (complete, *(CoordinatorPartition(partition=each) for each in missing)),
         **_of(ClusterFacts, coordinator) | _of(ClusterFacts, cluster),
     )
-    copy, siblings = _copy(partition), {f"newest_unexplained_commit_{name}": value for name, value in commit.items()}
+    siblings = {f"newest_unexplained_commit_{name}": value for name, value in commit.items()}
     span = OpenSpan(
         **_of(OpenSpan, partition),
         markers=(WrittenMarker(**marker),) if marker else (),
-        elections=cluster.get("elections", ()),
-        copies=(copy,),
     )
     dossier = Dossier(open=(span,), **_of(Dossier, Given(partition | coordinator | cluster)))
     set_here = {name: value for name, value in (DERIVED | partition).items() if name in NAMES}

@@ -14,7 +14,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.clocks import clocks_by_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
-from txnlib.core.verdicts.coordinators import CoordinatorPartition
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
 from txnlib.core.verdicts.dossier import (
     CheckedBatch,
     Claim,
@@ -51,7 +51,7 @@ STAMPS = EpochStamps(
 SPAN = OpenSpan(
     topic="foo", partition=5, start_offset=50, last_offset=51, first_epoch=5, producer_epoch=5, coordinator_epoch=19,
     first_timestamp_ms=NOON, last_timestamp_ms=NOON, records=2, bytes_from_here=700, markers=(MARKER,),
-    checks=(BEFORE, FIRST), stamps=(STAMPS,), copies=(COPY,),
+    checks=(BEFORE, FIRST), stamps=(STAMPS,),
 )  # fmt: skip
 DECISION = CoordinatorDecision(
     coordinator_partition=3, outcome="COMMIT", state="CompleteCommit", first_epoch=5, decided_epoch=5,
@@ -74,20 +74,26 @@ COORDINATOR = CoordinatorPartition(partition=3, copies=(COPY,), newest_coordinat
 COMPACTED = replace(COORDINATOR, hole_offset=90, hole_ms=NOON + 10 * MINUTE)
 
 
-def with_clocks(dossier: Dossier, facts: ClusterFacts) -> ClusterFacts:
-    """The facts, with the clocks that the copies of a dossier and of the coordinators show."""
-    named = {(each.topic, each.partition): clocks_by_epoch(each.copies, each.elections) for each in dossier.open}
+def with_clocks(facts: ClusterFacts) -> ClusterFacts:
+    """The facts, with the clocks that the copies of the partitions and of the coordinators show."""
+    named = {place: clocks_by_epoch(each.copies, each.elections) for place, each in facts.partitions.items()}
     for each in facts.coordinators:
         named[TRANSACTION_STATE_TOPIC, each.partition] = clocks_by_epoch(each.copies, each.elections)
     return replace(facts, clocks=replace(facts.clocks, named=named))
 
 
+def placed(facts: ClusterFacts, given: dict[str, Any]) -> ClusterFacts:
+    """The facts, with changes to what they show about foo-5."""
+    return with_clocks(replace(facts, partitions={FOO_5: replace(facts.partition(*FOO_5), **given)}))
+
+
+FOO_5 = ("foo", 5)
 FACTS = with_clocks(
-    DOSSIER,
     ClusterFacts(
-        thresholds=Thresholds(as_of_ms=ONE), kafka_version="3.9.1", transaction_version=0, coordinators=(COORDINATOR,)
-    ),
-)
+        thresholds=Thresholds(as_of_ms=ONE), kafka_version="3.9.1", transaction_version=0, coordinators=(COORDINATOR,),
+        partitions={FOO_5: PartitionFacts(copies=(COPY,))},
+    )
+)  # fmt: skip
 ORPHAN = replace(DOSSIER, claims=(), decisions=(), open=(replace(SPAN, markers=()),))
 
 
@@ -96,6 +102,7 @@ def judged(
     dossier: dict[str, Any] | Dossier = DOSSIER,
     span: dict[str, Any] | None = None,
     copy: dict[str, Any] | None = None,
+    place: dict[str, Any] | None = None,
     claim: dict[str, Any] | None = None,
     coordinator: dict[str, Any] | CoordinatorPartition = COORDINATOR,
     coordinator_copy: dict[str, Any] | None = None,
@@ -105,15 +112,17 @@ def judged(
     of = replace(DOSSIER, **dossier) if isinstance(dossier, dict) else dossier
     (opened,) = of.open
     opened = replace(opened, **span or {})
+    place = dict(place or {})
     if copy is not None:
-        opened = replace(opened, copies=(replace(COPY, **copy),))
+        place["copies"] = (replace(COPY, **copy),)
     if claim is not None:
         of = replace(of, claims=(replace(CLAIM, **claim),))
     partition = replace(COORDINATOR, **coordinator) if isinstance(coordinator, dict) else coordinator
     if coordinator_copy is not None:
         partition = replace(partition, copies=(replace(COPY, **coordinator_copy),))
     of = replace(of, open=(opened,))
-    (row,) = judge_dossier(of, with_clocks(of, replace(FACTS, **{"coordinators": (partition,), **(facts or {})})))
+    of_cluster = replace(FACTS, **{"coordinators": (partition,), **(facts or {})})
+    (row,) = judge_dossier(of, placed(of_cluster, place))
     return row
 
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.schema import TABLES, Array, Scalar, Struct, Type
-from txnlib.core.verdicts.dossier import OF_CLUSTER
 from txnlib.readers.arrow_schemas import commented_schema
 
 Typed = TypeVar("Typed")
@@ -31,9 +30,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @lru_cache
 def hints_of(of: Any) -> dict[str, Any]:
-    """The types of the fields of a dataclass, but for those that tables of the cluster show (`dossier.OF_CLUSTER`)."""
+    """The types of the fields of a dataclass."""
     hints = get_type_hints(of)
-    return {field.name: hints[field.name] for field in fields(of) if field.metadata != OF_CLUSTER}
+    return {field.name: hints[field.name] for field in fields(of)}
 
 
 def of_optional(hint: Any) -> Any:

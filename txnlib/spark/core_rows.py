@@ -24,10 +24,7 @@ from txnlib.spark.schemas import TABLES
 
 @lru_cache
 def struct_of(of: Any) -> StructType:
-    """The Spark type of a dataclass: int is LONG, an enum is its value, a tuple is an array. Everything may be NULL.
-
-    Fields that tables of the cluster show (`dossier.OF_CLUSTER`) are no part of it.
-    """
+    """The Spark type of a dataclass: int is LONG, an enum is its value, a tuple is an array. Everything may be NULL."""
     return StructType([StructField(name, _data_type(hint)) for name, hint in hints_of(of).items()])
 
 

@@ -270,13 +270,13 @@ LOSS = [
     ({"copy": {"checkpoint_leader_epoch": None}}, "leader-epoch-checkpoint"),
     ({"copy": {"checkpoint_leader_epoch": 4}}, "leaders changed since"),
     ({"span": {"checks": (SPAN.checks[0], replace(CHECK, partition_leader_epoch=None))}}, "is not known"),
-    ({"span": {"copies": (COPY, TAIL)}}, "truncated tail above its first batch"),
+    ({"place": {"copies": (COPY, TAIL)}}, "truncated tail above its first batch"),
     (
         {"span": {"markers_elsewhere": (MarkerElsewhere(is_truncated=True, broker="2", offset=60, type="COMMIT"),)}},
         "COMMIT marker at offset 60",
     ),
-    ({"span": {"elections": (Election(leader_epoch=4, leader=2, is_unclean=True),)}}, "unclean election"),
-    ({"span": {"elections": (Election(leader_epoch=4, leader=2, topic_id="AAAA"),)}}, "leaders changed since"),
+    ({"place": {"elections": (Election(leader_epoch=4, leader=2, is_unclean=True),)}}, "unclean election"),
+    ({"place": {"elections": (Election(leader_epoch=4, leader=2, topic_id="AAAA"),)}}, "leaders changed since"),
     (
         {"facts": {"transaction_version": 2}, "claim": {"record_offset": 95, "producer_epoch": 6}},
         "under transactions v2",
@@ -317,7 +317,7 @@ def test_an_election_may_be_lost_in_a_damaged_metadata_log() -> None:
 
 def elected(*elections: Election, version: str = "3.9.1", confirmed: bool = True):
     facts = {"is_metadata_confirmed": confirmed, "kafka_version": version, "transaction_version": 0}
-    return compacted(copy={"leader_epoch": 5}, span={"elections": elections}, facts=facts)
+    return compacted(copy={"leader_epoch": 5}, place={"elections": elections}, facts=facts)
 
 
 CLEAN = (Election(offset=7, leader_epoch=4, leader=2), Election(offset=9, leader_epoch=5, leader=1))
@@ -630,7 +630,7 @@ def test_the_timeout_is_the_limit():
 
 
 def test_a_finding_about_the_partition_the_producer_or_its_id_forbids_it():
-    for changes in ({"span": {"alarms": ("X",)}}, {"dossier": {"alarms": ("X",)}}):
+    for changes in ({"place": {"alarms": ("X",)}}, {"dossier": {"alarms": ("X",)}}):
         only(judged(**changes), "NOTHING_ELSE_IS_WRONG", "findings name it or its partition: X")
 
 
@@ -748,15 +748,15 @@ def test_a_commit_that_began_later_elsewhere_is_no_due_one():
 
 @pytest.mark.parametrize(("end", "is_safe"), [(50, True), (51, False)])
 def test_a_truncated_tail_counts_from_the_first_batch_on(end, is_safe):
-    assert compacted(span={"copies": (COPY, replace(TAIL, end_offset=end))}).safe_to_abort is is_safe
+    assert compacted(place={"copies": (COPY, replace(TAIL, end_offset=end))}).safe_to_abort is is_safe
     # The tail of another copy that ends nowhere is below every batch.
-    assert compacted(span={"copies": (COPY, replace(TAIL, end_offset=None))}).safe_to_abort
+    assert compacted(place={"copies": (COPY, replace(TAIL, end_offset=None))}).safe_to_abort
 
 
 def test_elections_up_to_the_epoch_of_the_first_batch_do_not_count():
     unclean = Election(leader_epoch=3, leader=2, is_unclean=True)
     assert compacted(
-        span={"elections": (unclean, Election(leader=None), Election(leader_epoch=2, leader=None))}
+        place={"elections": (unclean, Election(leader=None), Election(leader_epoch=2, leader=None))}
     ).safe_to_abort
     assert elected(unclean, *CLEAN).safe_to_abort
 

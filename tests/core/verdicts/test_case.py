@@ -22,7 +22,7 @@ from tests.support.dossier_samples import (
     ORPHAN,
     SPAN,
     judged,
-    with_clocks,
+    placed,
 )
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CoverageRow
@@ -33,12 +33,13 @@ from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.judged import judge_dossier
+from txnlib.core.verdicts.match import has_own_epoch
 from txnlib.core.verdicts.past import best_claim, is_start_proven, lists
 
 
-def case_of(dossier=DOSSIER, facts=FACTS, **span) -> Case:
+def case_of(dossier=DOSSIER, facts=FACTS, place=None, **span) -> Case:
     of = replace(dossier, open=(replace(dossier.open[0], **span),))
-    return Case(dossier=of, span=of.open[0], facts=with_clocks(of, facts))
+    return Case(dossier=of, span=of.open[0], facts=placed(facts, place or {}))
 
 
 # ---- Owners.
@@ -107,8 +108,8 @@ def test_the_newest_decision_and_the_commit_that_is_due():
     found = case_of(replace(DOSSIER, decisions=(LOST, DECISION)))
     assert found.decision is not None
     assert found.commit_due is not None
-    assert (found.decision.record_offset, found.decision.is_marked) == (72, False)
-    assert (found.commit_due.type, found.commit_due.lists_partition) == ("COMMIT", True)
+    assert (found.decision.of.last_record_offset, found.decision.is_marked) == (72, False)
+    assert (found.commit_due.of.outcome, found.commit_due.lists_partition) == ("COMMIT", True)
     marked = case_of()
     assert marked.decision is not None
     assert (marked.decision.is_marked, marked.commit_due) == (True, None)
@@ -127,10 +128,10 @@ def test_a_decision_of_epochs_that_the_partition_has_never_seen_includes_none_of
     first = 9 if epoch is None else epoch
     later = replace(LOST, decided_epoch=epoch, first_epoch=first, transaction_version=version)
     found = case_of(replace(DOSSIER, decisions=(DECISION, later)))
-    assert [each.record_offset for each in found.history.unmarked] == [72] * may_include
+    assert [each.of.last_record_offset for each in found.history.unmarked] == [72] * may_include
     assert (found.commit_due is not None) == may_include
     assert found.decision is not None
-    assert found.decision.record_offset == (72 if may_include else 62)
+    assert found.decision.of.last_record_offset == (72 if may_include else 62)
 
 
 def test_an_abort_is_known_whatever_was_committed_with_later_epochs():
@@ -139,7 +140,7 @@ def test_an_abort_is_known_whatever_was_committed_with_later_epochs():
         LOST, first_epoch=6, decided_epoch=7, transaction_version=2, first_record_offset=80, last_record_offset=82
     )
     found = case_of(replace(DOSSIER, decisions=(DECISION, own, later)))
-    assert [each.type for each in found.history.unmarked] == ["ABORT"]
+    assert [each.of.outcome for each in found.history.unmarked] == ["ABORT"]
     assert found.commit_due is None
 
 
@@ -374,7 +375,9 @@ WHOLE = replace(COPY, first_offset=0)
 )
 def test_a_log_without_a_marker_that_it_would_have_is_older_only_by_clocks_that_were_compared(facts, copy, is_over):
     before = LOST.completed_ms + UNKNOWN_CLOCKS_DIFFER_MS + 1
-    assert (history((LOST,), facts, stamps=stamped(before), markers=(), copies=(copy,)).unmarked == ()) is is_over
+    assert (
+        history((LOST,), facts, stamps=stamped(before), markers=(), place={"copies": (copy,)}).unmarked == ()
+    ) is is_over
 
 
 def test_a_decision_whose_clock_is_behind_that_of_the_one_before_may_be_younger():
@@ -382,7 +385,7 @@ def test_a_decision_whose_clock_is_behind_that_of_the_one_before_may_be_younger(
         return history((DECISION, replace(LOST, completed_ms=completed_ms)), markers=(), stamps=stamped(NOON)).unmarked
 
     assert at(DECISION.completed_ms - UNKNOWN_CLOCKS_DIFFER_MS) == ()
-    assert [each.record_offset for each in at(DECISION.completed_ms - UNKNOWN_CLOCKS_DIFFER_MS - 1)] == [72]
+    assert [each.of.last_record_offset for each in at(DECISION.completed_ms - UNKNOWN_CLOCKS_DIFFER_MS - 1)] == [72]
 
 
 EARLY = replace(DECISION, start_ms=NOON - 20 * MINUTE, said_ms=NOON - 20 * MINUTE, completed_ms=NOON - 20 * MINUTE)
@@ -400,12 +403,12 @@ EARLY = replace(DECISION, start_ms=NOON - 20 * MINUTE, said_ms=NOON - 20 * MINUT
 )
 def test_a_marker_may_be_of_a_decision_before_that_has_none_unless_clocks_were_compared(facts, copy, early, is_sure):
     marker = replace(MARKER, ms=LOST.said_ms + 10)
-    assert (history((early, LOST), facts, markers=(marker,), copies=(copy,)).unmarked == ()) is is_sure
+    assert (history((early, LOST), facts, markers=(marker,), place={"copies": (copy,)}).unmarked == ()) is is_sure
 
 
 def test_a_marker_is_not_of_a_decision_before_that_has_its_own():
     markers = (replace(MARKER, ms=EARLY.said_ms, offset=30), replace(MARKER, ms=LOST.said_ms + 10))
-    assert history((EARLY, LOST), UNCOMPARED, markers=markers, copies=(WHOLE,)).unmarked == ()
+    assert history((EARLY, LOST), UNCOMPARED, markers=markers, place={"copies": (WHOLE,)}).unmarked == ()
 
 
 @pytest.mark.parametrize(
@@ -434,7 +437,7 @@ def test_a_decision_is_followed_if_nothing_is_missing_from_its_first_record_on(h
 def test_a_decision_has_the_newest_epoch_of_its_coordinator_and_its_own_times():
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, newest_coordinator_epoch=23),))
     found = history((DECISION, LOST), facts).unmarked[-1]
-    assert (found.coordinator_epoch, found.decided_ms, found.completed_ms) == (23, LOST.said_ms, LOST.completed_ms)
+    assert (found.coordinator_epoch, found.decided_ms, found.of.completed_ms) == (23, LOST.said_ms, LOST.completed_ms)
     unknown = replace(FACTS, coordinators=(replace(COORDINATOR, newest_coordinator_epoch=None),))
     assert history((DECISION, LOST), unknown).unmarked[-1].coordinator_epoch == 19
     unsaid = replace(LOST, said_ms=None)
@@ -461,7 +464,7 @@ def test_only_an_end_that_raises_the_epoch_of_a_client_of_version_2_has_an_epoch
     first, decided, client, own
 ):
     lost = replace(LOST, first_epoch=first, decided_epoch=decided, client_transaction_version=client)
-    assert history((DECISION, lost)).unmarked[-1].is_own_epoch is own
+    assert has_own_epoch(history((DECISION, lost)).unmarked[-1].of) is own
 
 
 def test_a_marker_without_a_time_leaves_it_open_whose_it_is():
@@ -509,26 +512,26 @@ def test_a_write_after_the_coordinators_copy_is_one_between_the_copies(written, 
     older = replace(COPY, captured_at_ms=ONE - 10 * MINUTE, known_until_ms=ONE - 10 * MINUTE)
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(older,)),))
     copies = (replace(COPY, captured_at_ms=taken, newest_stamp_ms=None),)
-    found = case_of(DOSSIER, facts, last_timestamp_ms=written, copies=copies)
+    found = case_of(DOSSIER, facts, {"copies": copies}, last_timestamp_ms=written)
     assert found.is_written_after_coordinator is expected
 
 
 def test_copies_that_disagree_dispute_what_is_not_the_leaders():
-    assert not case_of(alarms=("COPIES_DISAGREE",)).is_disputed
+    assert not case_of(place={"alarms": ("COPIES_DISAGREE",)}).is_disputed
     other = (replace(COPY, role="FURTHEST"),)
-    assert case_of(alarms=("COPIES_DISAGREE",), copies=other).is_disputed
-    assert not case_of(alarms=("OTHER",), copies=other).is_disputed
+    assert case_of(place={"alarms": ("COPIES_DISAGREE",), "copies": other}).is_disputed
+    assert not case_of(place={"alarms": ("OTHER",), "copies": other}).is_disputed
 
 
 def test_a_snapshot_hides_the_stamps_before_it():
     snapshot = (replace(COPY, read_from_offset=45),)
-    assert case_of(copies=snapshot, stamps=stamped(None)).hides_stamps
-    assert not case_of(copies=snapshot).hides_stamps
+    assert case_of(place={"copies": snapshot}, stamps=stamped(None)).hides_stamps
+    assert not case_of(place={"copies": snapshot}).hides_stamps
     assert not case_of(stamps=stamped(None)).hides_stamps
-    gone = {"checks": (), "copies": (replace(COPY, read_from_offset=51),)}
+    gone = {"checks": (), "place": {"copies": (replace(COPY, read_from_offset=51),)}}
     assert case_of(**gone).is_begin_gone
-    assert not case_of(checks=(), copies=(replace(COPY, read_from_offset=50),)).is_begin_gone
-    assert not case_of(copies=(replace(COPY, read_from_offset=51),)).is_begin_gone
+    assert not case_of(checks=(), place={"copies": (replace(COPY, read_from_offset=50),)}).is_begin_gone
+    assert not case_of(place={"copies": (replace(COPY, read_from_offset=51),)}).is_begin_gone
 
 
 @pytest.mark.parametrize(("base_offset", "is_gone"), [(50, False), (55, True)])
@@ -536,7 +539,7 @@ def test_a_later_batch_is_not_the_first_one(base_offset: int, is_gone: bool) -> 
     """Its CRC, its leader epoch and its sequence say nothing of the first batch, which was deleted."""
     (before, first) = SPAN.checks
     checks = (before, replace(first, base_offset=base_offset))
-    found = case_of(checks=checks, copies=(replace(COPY, log_start_offset=base_offset),))
+    found = case_of(checks=checks, place={"copies": (replace(COPY, log_start_offset=base_offset),)})
     assert (found.is_begin_gone, found.first_leader_epoch is None, found.first_batch_crc is None) == (is_gone,) * 3
     assert found.is_start_exact
 
@@ -550,14 +553,14 @@ def test_a_last_stable_offset_at_the_log_start_says_nothing(
 ) -> None:
     """A leader raises it to the log start. Kafka: `UnifiedLog.maybeIncrementFirstUnstableOffset`."""
     copies = (replace(COPY, answered_stable_offset=stable, log_start_offset=log_start),)
-    assert case_of(copies=copies).is_answered_closed is is_closed
+    assert case_of(place={"copies": copies}).is_answered_closed is is_closed
 
 
 def test_nothing_is_known_of_a_partition_without_a_copy():
-    found = case_of(copies=())
+    found = case_of(place={"copies": ()})
     assert (found.is_current, found.copy.is_other) == (False, True)
     assert (found.copy.has_leader, found.copy.led_by) == (None, None)
-    assert case_of(copies=(replace(COPY, leader="-1"),)).copy.led_by is None
+    assert case_of(place={"copies": (replace(COPY, leader="-1"),)}).copy.led_by is None
     bare = case_of(DOSSIER, replace(FACTS, coordinators=()))
     assert (bare.coordinator_copy.is_other, bare.is_coordinator_current, bare.is_instant_assumed) == (True, False, True)
     assert bare.uncertain_copies == ("no partition of __transaction_state was captured",)
@@ -565,7 +568,7 @@ def test_nothing_is_known_of_a_partition_without_a_copy():
 
 @pytest.mark.parametrize(("stamp", "by"), [(ONE + 1_000, ONE), (ONE + 1_001, ONE + 1_001), (None, ONE), (0, ONE)])
 def test_a_copy_is_not_older_than_its_newest_stamp(stamp, by):
-    assert case_of(copies=(replace(COPY, newest_stamp_ms=stamp),)).captured_at_ms == by
+    assert case_of(place={"copies": (replace(COPY, newest_stamp_ms=stamp),)}).captured_at_ms == by
 
 
 def test_the_newest_unexplained_markers_elsewhere_are_summed_up():
@@ -649,4 +652,4 @@ def test_a_row_says_up_to_when_its_copy_shows_it():
     [(50, (), True), (49, (), False), (50, ("LIVE_STABLE_OFFSET_DISAGREES",), None), (50, ("CORRUPT_BATCH",), True)],
 )
 def test_the_first_open_transaction_of_a_partition_holds_it(first_open_offset, alarms, holds):
-    assert judged(span={"first_open_offset": first_open_offset, "alarms": alarms}).holds is holds
+    assert judged(span={"first_open_offset": first_open_offset}, place={"alarms": alarms}).holds is holds

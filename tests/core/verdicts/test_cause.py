@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
-from tests.support.cases import Given, case, replace
+from tests.support.cases import Given, case, decided, replace
 from txnlib.core.cluster_metadata import Election, FencedBroker, LoweredFeature
 from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
-from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import Reason
 
 AFTER = replace(MARKED, producer_epoch=MARKED.marker_epoch)
@@ -46,7 +45,7 @@ def test_newer_brokers_make_a_mended_fault_unlikely(version, likelihood):
     assert next(likely for cause, likely in found.items() if "KAFKA-15784" in cause) == likelihood
 
 
-LOST = Decided(type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=1, completed_ms=2, is_marked=False)
+LOST = decided("COMMIT", 5, decided_ms=1, completed_ms=2)
 
 
 @pytest.mark.parametrize(
@@ -275,16 +274,9 @@ def test_a_cause_shows_the_fields_that_speak_for_it(reason, partition, coordinat
 DECIDED_MS = PARTITION.first_timestamp_ms or 1_700_000_000_000
 DECIDED = replace(
     COMPLETE,
-    decision=Decided(
-        type="COMMIT",
-        producer_epoch=5,
-        coordinator_epoch=3,
-        decided_ms=DECIDED_MS,
-        completed_ms=DECIDED_MS + 100,
-        is_marked=False,
-    ),
+    decision=decided("COMMIT", 5, decided_ms=DECIDED_MS, completed_ms=DECIDED_MS + 100),
 )
-UNFINISHED = replace(DECIDED, decision=replace(DECIDED.decision, completed_ms=None))
+UNFINISHED = replace(DECIDED, decision=decided("COMMIT", 5, decided_ms=DECIDED_MS, completed_ms=None))
 
 
 def elected(after_ms, leader=2, offset=40, **facts):
@@ -392,7 +384,7 @@ def test_a_leader_that_something_newer_names_refutes_an_old_log():
 
 
 def test_an_election_before_the_marker_was_acknowledged_proves_nothing():
-    slow = replace(DECIDED, decision=replace(DECIDED.decision, completed_ms=DECIDED_MS + 60_000))
+    slow = replace(DECIDED, decision=decided("COMMIT", 5, decided_ms=DECIDED_MS, completed_ms=DECIDED_MS + 60_000))
     cluster = of(UNCLEAN)
     found = causes(LOSS, case(PARTITION, slow, cluster=cluster))
     assert [cause.likelihood for cause in found if "an unclean election removed" in cause.cause] == ["LIKELY"]

@@ -17,7 +17,8 @@ from txnlib.core.cluster_metadata import (
 )
 from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.cluster_facts import MOST_EVENTS, ClusterFacts, PartitionAlarm, cluster_facts, with_cluster
+from txnlib.core.verdicts.case import Case
+from txnlib.core.verdicts.cluster_facts import MOST_EVENTS, ClusterFacts, PartitionAlarm, cluster_facts
 from txnlib.core.verdicts.coordinators import CoordinatorLog, PartitionFacts
 
 STATE = PartitionAssignment(topic="foo", partition=5, topic_id="AAAA", leader=1, leader_epoch=0, is_unclean=False)
@@ -97,15 +98,16 @@ def test_a_coordinator_has_its_copies_its_log_and_its_alarms() -> None:
     assert (found.partition, found.copies, found.newest_coordinator_epoch, found.alarms) == (7, (copy,), 3, ("A", "B"))
 
 
-def test_a_span_gets_the_facts_of_its_partition_and_the_newest_block_of_its_producer_id() -> None:
+def test_a_case_has_the_facts_of_its_partition_and_the_newest_block_of_its_producer_id() -> None:
     producer_id = DOSSIER.producer_id
     old = ProducerIdBlock(offset=3, allocated_at_ms=30, first_producer_id=0, last_producer_id=producer_id, broker_id=1)
     new = replace(old, offset=5, first_producer_id=producer_id, broker_id=2)
     other = replace(old, offset=9, first_producer_id=producer_id + 1, last_producer_id=producer_id + 9)
-    bare = replace(DOSSIER, open=(replace(SPAN, copies=()), replace(SPAN, copies=(), partition=6)))
-    here, elsewhere = with_cluster(bare, facts(copies=[COPY], blocks=[other, new, old])).open
-    assert (here.copies, here.block) == ((COPY,), new)
-    assert (elsewhere.copies, elsewhere.block) == ((), new)
+    known = facts(copies=[COPY], blocks=[other, new, old])
+    spans = (SPAN, replace(SPAN, partition=6))
+    here, elsewhere = (Case(dossier=DOSSIER, span=span, facts=known) for span in spans)
+    assert (here.place.copies, here.block) == ((COPY,), new)
+    assert (elsewhere.place.copies, elsewhere.block) == ((), new)
 
 
 def test_the_lowest_truncated_offset_of_a_copy_counts() -> None:

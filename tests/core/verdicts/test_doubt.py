@@ -16,13 +16,12 @@ from tests.core.verdicts.test_verdict import (
     PREPARED,
     judged,
 )
-from tests.support.cases import case, replace
+from tests.support.cases import case, decided, replace
 from txnlib.core.copies import End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.case import Crc
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import DOUBTS
-from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import judge
 
@@ -31,9 +30,7 @@ ONE = AT_ONE.as_of_ms
 LONG = replace(ONGOING, start_ms=NOON - MINUTE, last_update_ms=NOON - MINUTE, record_ms=NOON - MINUTE)
 EXPIRED = replace(COMPLETE, owner=Owner.EXPIRED, state=None)
 ROTATED = replace(COMPLETE, owner=Owner.ROTATED)
-COMMITTED = Decided(
-    type="COMMIT", producer_epoch=5, coordinator_epoch=19, decided_ms=NOON, completed_ms=NOON + 1, is_marked=False
-)
+COMMITTED = decided("COMMIT", 5, decided_ms=NOON, completed_ms=NOON + 1)
 
 
 @pytest.mark.parametrize("coordinator", [NOBODY, ONGOING, COMPLETE, PREPARED, EXPIRED, ROTATED])

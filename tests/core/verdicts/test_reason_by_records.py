@@ -7,10 +7,9 @@ from itertools import product
 import pytest
 
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, ONGOING, PARTITION, PREPARED
-from tests.support.cases import case, replace
+from tests.support.cases import case, decided, replace
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.history import Decided
 from txnlib.core.verdicts.reason import (
     REASONS_OF_OTHERS,
     REASONS_OF_OWNER,
@@ -32,7 +31,7 @@ PREPARED  MARKER_PENDING                WRITTEN_AFTER_MARKER  MARKER_REFUSED    
 """
 
 #: One case for each cell that evidence reaches.
-MISSED = Decided(type="ABORT", producer_epoch=5, coordinator_epoch=19, decided_ms=1, completed_ms=2, is_marked=False)
+MISSED = decided("ABORT", 5, decided_ms=1, completed_ms=2)
 V2 = {"client_transaction_version": 2, "transaction_version": 2}
 REACHED = {
     ("NOTHING", "NOT_WRITTEN"): (PARTITION, COMPLETE, "3.9.1"),

@@ -24,7 +24,6 @@ from tests.support.dossier_samples import (
 from tests.support.frames import frame
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.instants import clock_ms
-from txnlib.core.verdicts.cluster_facts import with_cluster
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import Dossier, MarkerElsewhere, OpenSpan, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
@@ -128,7 +127,7 @@ def test_stamps_around_spans_of_random_logs(spark, monkeypatch):
 
 
 FULL_SPAN = replace(
-    SPAN, copies=(), siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
+    SPAN, siblings=(SiblingMarkers(topic="bar", partition=1, is_committed=True),),
     markers_elsewhere=(MarkerElsewhere(is_truncated=True, broker="2", offset=7, type="COMMIT"),),
     earlier=(EarlierAudit(run_id="a", as_of_ms=NOON),),
 )  # fmt: skip
@@ -170,9 +169,7 @@ def random_dossier(random: Random, producer_id: int) -> Dossier:
     def span(partition: int) -> OpenSpan:
         start, markers = random.randrange(30, 80), (MARKER,) if random.random() < 0.5 else ()
         last_ms = random.choice([NOON, NOON + 59 * MINUTE, -1, None])
-        return replace(
-            SPAN, partition=partition, start_offset=start, markers=markers, last_timestamp_ms=last_ms, copies=()
-        )
+        return replace(SPAN, partition=partition, start_offset=start, markers=markers, last_timestamp_ms=last_ms)
 
     spans = tuple(span(partition) for partition in range(1, random.randrange(2, 4)))
     partitions = random.choice([(), (FOO,), (replace(FOO, partition=1),)])
@@ -200,7 +197,7 @@ def test_each_dossier_is_judged_by_the_core(spark):
     ]
     facts = replace(FACTS, partitions={("foo", number): of for number, of in enumerate(of_partitions, 1)})
     found = arrow_of(judged_rows(gathered, facts)).to_pylist()
-    judged = [row for dossier in given for row in judge_dossier(with_cluster(dossier, facts), facts)]
+    judged = [row for dossier in given for row in judge_dossier(dossier, facts)]
     assert {(row.producer_id, row.partition, row.verdict, row.reason, row.safe_to_abort) for row in judged} == {
         (row["producer_id"], row["partition"], row["verdict"], row["reason"], row["safe_to_abort"]) for row in found
     }

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final
 
-from txnlib.core.cluster_metadata import Election
+from txnlib.core.cluster_metadata import Election, ProducerIdBlock
 from txnlib.core.copies import NO_LEADER, CoverageRow, Role, highest, is_above, is_current, lowest
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
@@ -76,7 +76,7 @@ class Case(Past):
             if (each.partition in wanted and name in OF_WHOLE_COORDINATOR)
             or (self.claim.is_nobodys and name in OF_LOST_RECORDS)
         ]
-        return tuple(sorted({*self.span.alarms, *self.dossier.alarms, *of_coordinators}))
+        return tuple(sorted({*self.place.alarms, *self.dossier.alarms, *of_coordinators}))
 
     # ---- The judged copy of the partition
 
@@ -123,7 +123,7 @@ class Case(Past):
     @cached_property
     def is_disputed(self) -> bool:
         """Whether other copies have other batches below their high watermarks, and no leader is noted."""
-        return "COPIES_DISAGREE" in self.span.alarms and self.copy.role != Role.LEADER
+        return "COPIES_DISAGREE" in self.place.alarms and self.copy.role != Role.LEADER
 
     @cached_property
     def is_start_committed(self) -> bool | None:
@@ -140,6 +140,12 @@ class Case(Past):
 
     # ---- Other copies and partitions
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether another copy, which goes on behind the end of the judged one, has a marker that ends it."""
+        end = self.copy.end_offset or 0
+        return any(each.offset >= end and not each.is_truncated for each in self.span.markers_elsewhere)
+
     @cached_property
     def truncated_markers(self) -> tuple[str, ...]:
         """The markers of the producer in truncated parts of other copies: `COMMIT marker at offset 7 of broker 2`."""
@@ -153,12 +159,12 @@ class Case(Past):
     @cached_property
     def truncated_from(self) -> int | None:
         """The first offset that another copy has and a newer leader truncated; None if no copy has any."""
-        return lowest(each.truncated_from for each in self.span.living_copies)
+        return lowest(each.truncated_from for each in self.place.captured)
 
     @cached_property
     def truncated_until(self) -> int | None:
         """The last such offset."""
-        cut = [each.end_offset for each in self.span.living_copies if each.truncated_from is not None]
+        cut = [each.end_offset for each in self.place.captured if each.truncated_from is not None]
         return highest(end - 1 for end in cut if end is not None)
 
     @cached_property
@@ -208,7 +214,7 @@ class Case(Past):
     @cached_property
     def made_ms(self) -> int | None:
         """When the producer id, or the epoch of the first batch, was handed out, at the latest."""
-        block, led = self.span.block, self.first_leader_epoch
+        block, led = self.block, self.first_leader_epoch
         return highest(
             (
                 clock_ms(self.claim.created_ms) if self.claim.is_first_assigned else None,
@@ -217,6 +223,12 @@ class Case(Past):
                 *(each.at_ms for each in self.elections if led == each.leader_epoch),
             )
         )
+
+    @cached_property
+    def block(self) -> ProducerIdBlock | None:
+        """The newest block of producer ids that contains the producer id."""
+        wanted, blocks = self.dossier.producer_id, reversed(self.facts.blocks)
+        return next((each for each in blocks if each.first_producer_id <= wanted <= each.last_producer_id), None)
 
     @cached_property
     def begun_after_ms(self) -> int | None:
@@ -384,7 +396,7 @@ class Case(Past):
         """The newest COMMIT without a known marker here, after the newest decision that has one."""
         last_marked = max((number for number, each in enumerate(self.decided) if each.is_marked), default=-1)
         later = reversed(self.decided[last_marked + 1 :])
-        return next((each for each in later if each.type == "COMMIT" and not each.may_be_deleted), None)
+        return next((each for each in later if each.is_commit and not each.may_be_deleted), None)
 
     @cached_property
     def history(self) -> History:

@@ -199,7 +199,7 @@ def _dropped_without_leader(case: Case) -> bool:
     """The partition had no leader at some time from the decision to its completion."""
     none = events(case)["leaderless"]
     decided = case.commit_due or case.decision
-    completed = None if decided is None else decided.completed_ms
+    completed = None if decided is None else decided.of.completed_ms
     if not _lacks_marker(case) or none is None or completed is None:
         return False
     return none.at_ms is None or none.at_ms <= completed
@@ -430,7 +430,7 @@ def causes(reason: Reason, case: Case) -> tuple[Cause, ...]:
         "lost_offsets": (
             "" if case.truncated_from is None else f"; another copy still has the {removed} that it removed"
         ),
-        "decision": "not known" if decision is None else decision.type,
+        "decision": "not known" if decision is None else decision.of.outcome,
     }
     ranked = []
     for rule in CAUSES.get(reason, ()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final
@@ -31,7 +32,6 @@ from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, clock_of, clocks_by_epoch
 from txnlib.core.verdicts.coordinators import CoordinatorLog, CoordinatorPartition, PartitionFacts
-from txnlib.core.verdicts.dossier import Dossier
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100
@@ -62,7 +62,7 @@ class NewestMade:
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
     """What all dossiers of an audit share."""
 
@@ -87,6 +87,10 @@ class ClusterFacts:
     #: Whether a COMMIT marker has a higher epoch than its records, as only transactions v2 write it.
     has_v2_markers: bool = False
 
+    def partition(self, topic: str, partition: int) -> PartitionFacts:
+        """A partition; one without copies if it is not known."""
+        return self.partitions.get((topic, partition), PartitionFacts())
+
     def coordinator(self, partition: int | None) -> CoordinatorPartition:
         """A partition of `__transaction_state`; one without copies if it is not known."""
         return next((each for each in self.coordinators if each.partition == partition), CoordinatorPartition())
@@ -95,10 +99,9 @@ class ClusterFacts:
         """The clocks that are behind, because all stamps on a partition are older than what is open there."""
         found: dict[str, int] = {}
         for each in made:
-            copies = self.partitions.get((each.topic, each.partition), PartitionFacts()).copies
-            judged = next((copy for copy in copies if copy.is_judged), None)
+            judged = self.partition(each.topic, each.partition).judged
             of = clocks.named.get((TRANSACTION_STATE_TOPIC, each.coordinator_partition))
-            if judged is None or of is None or judged.newest_stamp_ms is None:
+            if of is None or judged.newest_stamp_ms is None:
                 continue
             clock = clock_of(judged.topic, judged.partition, judged.leader)
             behind = each.made_ms - judged.newest_stamp_ms
@@ -106,12 +109,12 @@ class ClusterFacts:
                 found[clock] = behind
         return found
 
-    @property
+    @cached_property
     def shows_v2(self) -> bool:
         """Whether records or markers are of transactions v2."""
         return self.has_v2_markers or any((each.highest_transaction_version or 0) >= 2 for each in self.coordinators)
 
-    @property
+    @cached_property
     def known_version(self) -> str | None:
         """The version of the brokers; None if records refute what is noted."""
         is_refuted = self.shows_v2 and is_from(V2_FROM, self.kafka_version) is False
@@ -134,7 +137,7 @@ class ClusterFacts:
         )
         return self.levels is not None and max(later, default=0) < 2
 
-    @property
+    @cached_property
     def missing_coordinators(self) -> tuple[int, ...] | None:
         """The coordinator partitions that do not show which ids have no record; None if nothing was captured."""
         if not self.coordinators:
@@ -146,13 +149,13 @@ class ClusterFacts:
         """Whether any coordinator partition was not captured, or not completely."""
         return self.missing_coordinators != ()
 
-    @property
+    @cached_property
     def coordinators_known_until_ms(self) -> int | None:
         """The instant up to which all of them are known; None if one is unknown."""
         known = [each.known_until_ms for each in self.coordinators]
         return None if None in known else lowest(known)
 
-    @property
+    @cached_property
     def worst_coordinator(self) -> CoverageRow | None:
         """The best copy of the coordinator partition that is known least."""
         bests = [each.best for each in self.coordinators if each.best is not None]
@@ -224,18 +227,6 @@ def cluster_clocks(coverage: Sequence[CoverageRow], partition_assignments: Seque
         named={place: clocks_by_epoch(of.copies, of.elections) for place, of in partitions.items()},
         begun=frozenset(each.place for each in coverage if each.is_judged and each.begins_at_start),
     )
-
-
-def with_cluster(dossier: Dossier, facts: ClusterFacts) -> Dossier:
-    """The dossier, with what the tables of the cluster show about its partitions and its producer id."""
-    producer_id = dossier.producer_id
-    holding = [each for each in facts.blocks if each.first_producer_id <= producer_id <= each.last_producer_id]
-    spans = []
-    for span in dossier.open:
-        of = facts.partitions.get((span.topic, span.partition), PartitionFacts())
-        block = holding[-1] if holding else None
-        spans.append(replace(span, copies=of.copies, elections=of.elections, alarms=of.alarms, block=block))
-    return replace(dossier, open=tuple(spans))
 
 
 def _partitions(

@@ -21,6 +21,15 @@ class PartitionFacts:
     #: Names of findings of severity ERROR or CRITICAL about the partition.
     alarms: tuple[str, ...] = ()
 
+    @cached_property
+    def captured(self) -> list[CoverageRow]:
+        return [copy for copy in self.copies if copy.status != "MISSING"]
+
+    @cached_property
+    def judged(self) -> CoverageRow:
+        """The copy that is judged; one that shows nothing, if none is."""
+        return next((copy for copy in self.copies if copy.is_judged), CoverageRow())
+
 
 @dataclass(frozen=True, kw_only=True)
 class CoordinatorLog:
@@ -47,14 +56,10 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
     """
 
     @cached_property
-    def _captured(self) -> list[CoverageRow]:
-        return [copy for copy in self.copies if copy.status != "MISSING"]
-
-    @cached_property
     def best(self) -> CoverageRow | None:
         """The copy that reaches furthest for certain; None if nothing was captured."""
         return max(
-            self._captured,
+            self.captured,
             key=lambda copy: (bool(copy.is_current), copy.ends == End.WHOLE, copy.is_judged, copy.end_offset or 0),
             default=None,
         )
@@ -67,16 +72,16 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
     @cached_property
     def known_until_ms(self) -> int | None:
         """The instant up to which the copies show everything."""
-        return highest(copy.known_until_ms for copy in self._captured if copy.is_decoded)
+        return highest(copy.known_until_ms for copy in self.captured if copy.is_decoded)
 
     @cached_property
     def captured_ms(self) -> int | None:
         """When the newest copy that shows absence was taken."""
-        return highest(copy.captured_at_ms for copy in self._captured if copy.shows_absence)
+        return highest(copy.captured_at_ms for copy in self.captured if copy.shows_absence)
 
     @cached_property
     def is_instant_assumed(self) -> bool:
-        return all(copy.is_instant_assumed is not False for copy in self._captured)
+        return all(copy.is_instant_assumed is not False for copy in self.captured)
 
     @cached_property
     def damaged_offset(self) -> int | None:
@@ -85,7 +90,7 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
         Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged
         one.
         """
-        copies = self._captured
+        copies = self.captured
         ends = {copy.damage_ends_at for copy in copies}
         return highest(
             end for end in ends if end is not None and not any(_contains(copy, end, copies) for copy in copies)
@@ -94,7 +99,7 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
     @cached_property
     def shows_absence(self) -> bool:
         """Whether an id without a record in the copies has none in the log."""
-        return self.damaged_offset is None and any(copy.shows_absence for copy in self._captured)
+        return self.damaged_offset is None and any(copy.shows_absence for copy in self.captured)
 
     @property
     def newest_leader_epoch(self) -> int | None:

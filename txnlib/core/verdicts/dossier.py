@@ -1,26 +1,21 @@
-"""The dossier of a producer id: the facts on its open transactions.
+"""The dossier of a producer id: the facts of logs on its open transactions.
 
-Spark gathers the facts of logs (`spark.tables.dossiers`), the core adds those of the cluster (`cluster_facts`) and
-judges them (`judge_dossier`). Each fact is listed once, here: schemas are derived from these classes. Facts are what
-tables show; what follows from them is decided elsewhere. None means "not known". Times are epoch ms.
+Spark gathers them (`spark.tables.dossiers`), the core judges them with those of the cluster (`cluster_facts`). Each
+fact is listed once, here: schemas are derived from these classes. Facts are what tables show; what follows from them is
+decided elsewhere. None means "not known". Times are epoch ms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.cluster_metadata import Election, ProducerIdBlock
-from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, BY_KAFKA_NAME, PREPARED_STATES, TransactionState
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
 
-#: Metadata of fields that Spark does not gather: tables of the cluster show them (`cluster_facts.with_cluster`).
-OF_CLUSTER: Final[Mapping[str, bool]] = {"is_of_cluster": True}
 #: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has
 #: millions.
 MOST_MARKERS: Final = 200
@@ -148,32 +143,11 @@ class OpenSpan:
     #: When the epoch of the first batch was handed out; None if no record shows it.
     epoch_since_ms: int | None = None
     earlier: tuple[EarlierAudit, ...] = ()
-    copies: tuple[CoverageRow, ...] = field(default=(), metadata=OF_CLUSTER)
-    elections: tuple[Election, ...] = field(default=(), metadata=OF_CLUSTER)
-    #: The newest block of producer ids that contains the producer id.
-    block: ProducerIdBlock | None = field(default=None, metadata=OF_CLUSTER)
-    #: Names of findings of severity ERROR or CRITICAL about the partition.
-    alarms: tuple[str, ...] = field(default=(), metadata=OF_CLUSTER)
-
-    @property
-    def judged_copy(self) -> CoverageRow:
-        """The copy that is judged; one that shows nothing, if none is."""
-        return next((each for each in self.copies if each.is_judged), CoverageRow())
 
     @property
     def marker(self) -> WrittenMarker | None:
         """The producer's last marker here, before the open transaction."""
         return self.markers[-1] if self.markers else None
-
-    @property
-    def living_copies(self) -> list[CoverageRow]:
-        return [each for each in self.copies if each.status != "MISSING"]
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether another copy, which goes on behind the end of the judged one, has a marker that ends it."""
-        end = self.judged_copy.end_offset or 0
-        return any(each.offset >= end and not each.is_truncated for each in self.markers_elsewhere)
 
     @property
     def first_check(self) -> CheckedBatch | None:

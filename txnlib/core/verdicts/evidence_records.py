@@ -41,8 +41,8 @@ def events(case: Case) -> dict[str, Event | None]:
         """Whether it is not older. Those that only a snapshot shows have no time."""
         return since is not None and event.at_ms is not None and event.at_ms >= since - CLOCKS_DIFFER_MS
 
-    elections, led = list(filter(is_since, case.span.elections)), case.coordinator.elections
-    is_created_again = len({each.topic_id for each in case.span.elections}) > 1
+    elections, led = list(filter(is_since, case.place.elections)), case.coordinator.elections
+    is_created_again = len({each.topic_id for each in case.place.elections}) > 1
     return {
         # The new leader may lack the newest records.
         "unclean_election": next((each for each in elections if each.is_unclean), None),
@@ -51,7 +51,7 @@ def events(case: Case) -> dict[str, Event | None]:
         "leaderless": next(
             (
                 each
-                for each in case.span.elections
+                for each in case.place.elections
                 if each.leader is None and (since is None or each.until_ms is None or each.until_ms >= since)
             ),
             None,
@@ -63,7 +63,7 @@ def events(case: Case) -> dict[str, Event | None]:
         "lowered_feature": next(filter(is_since, case.facts.lowered), None),
         # Only a snapshot is left, which does not show when it was.
         "undated_unclean_election": next(
-            (each for each in case.span.elections if each.is_unclean and each.at_ms is None), None
+            (each for each in case.place.elections if each.is_unclean and each.at_ms is None), None
         ),
         "coordinator_unclean": next((each for each in led if is_since(each) and each.is_unclean), None),
         "coordinator_leaderless": led[-1] if led else None,
@@ -80,13 +80,13 @@ def is_after_completion(event: Event, case: Case) -> bool:
     Then every leader had acknowledged its marker before.
     """
     decided = case.commit_due or case.decision
-    completed = None if decided is None else clock_ms(decided.completed_ms)
+    completed = None if decided is None else clock_ms(decided.of.completed_ms)
     return completed is not None and event.at_ms is not None and event.at_ms > completed + CLOCKS_DIFFER_MS
 
 
 def is_leaderless(case: Case) -> bool:
     """Whether the metadata log shows that the partition has no leader now, and nothing newer says otherwise."""
-    elections = case.span.elections
+    elections = case.place.elections
     return case.copy.has_leader is False and bool(elections) and elections[-1].leader is None
 
 
@@ -180,7 +180,7 @@ def _begin(case: Case) -> str:
 
 def _metadata_records(case: Case) -> list[EvidenceRecord]:
     """The records of the cluster's metadata log that may explain the transaction."""
-    found, says, block = events(case), shown(case), case.span.block
+    found, says, block = events(case), shown(case), case.block
     records = [
         EvidenceRecord(CLUSTER_METADATA_TOPIC, 0, event.offset, _type(event), says[name].partition(": ")[2])
         for name in _SHOWN

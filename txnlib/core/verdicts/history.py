@@ -14,7 +14,7 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CoordinatorDecision,
@@ -27,7 +27,6 @@ from txnlib.core.verdicts.match import (
     Match,
     decided_ms,
     fit,
-    has_own_epoch,
     marker_epoch,
 )
 from txnlib.core.verdicts.past import Past
@@ -35,34 +34,39 @@ from txnlib.core.verdicts.past import Past
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """The newest decision about the producer id that lists, or may list, the partition. Times are by its coordinator's
-    clock."""
+    """A decision about the producer id that lists, or may list, the partition, as far as it concerns the open
+    records."""
 
-    type: str
-    producer_epoch: int | None
+    of: CoordinatorDecision
     #: Newest leader epoch of the coordinator partition, which a marker for the decision would have.
-    coordinator_epoch: int | None
-    decided_ms: int | None
-    completed_ms: int | None
-    transaction_version: int | None = None
+    coordinator_epoch: int | None = None
     #: Whether its marker is in the partition; None if the relevant records are gone.
     is_marked: bool | None = None
     #: Whether that marker can be of no other decision.
     is_surely_marked: bool = False
     #: Whether its marker may have been in the part of the log that was deleted.
     may_be_deleted: bool = False
-    #: Whether its records list the partition; if not, only its last record is left, which lists none.
-    lists_partition: bool = True
     #: Whether it is certain that the first open batch was written before it began.
     began_later: bool = False
     #: Whether it is certain that the first open batch was written after it began.
     began_before: bool = False
-    #: Whether it is the only one that ends records of their epoch: the end under transactions v2.
-    is_own_epoch: bool = False
     #: Whether nothing is missing in the coordinator's log from its first record on.
     is_followed: bool = False
-    coordinator_partition: int | None = None
-    record_offset: int | None = None
+
+    @property
+    def is_commit(self) -> bool:
+        return self.of.outcome == "COMMIT"
+
+    @property
+    def lists_partition(self) -> bool:
+        """Whether its records list the partition; if not, only its last record is left, which lists none."""
+        return self.of.partitions is not None
+
+    @property
+    def decided_ms(self) -> int | None:
+        """When it was decided, by its coordinator's clock; else when it was completed."""
+        of = self.of
+        return of.said_ms if of.said_ms is not None else of.prepared_ms or of.completed_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,41 +89,33 @@ NO_HISTORY: Final = History()
 
 
 def decided_of(match: Match, past: Past, *, began_later: bool = False, began_before: bool = False) -> Decided:
-    decision, may_be_deleted = match.decision, _may_be_deleted(match, past.span, past.clocks)
+    decision, may_be_deleted = match.decision, _may_be_deleted(match, past)
     of = past.facts.coordinator(decision.coordinator_partition)
     hole, newest = of.hole_end, of.newest_coordinator_epoch
     return Decided(
-        type=decision.outcome,
-        producer_epoch=marker_epoch(decision),
+        of=decision,
         coordinator_epoch=decision.coordinator_epoch if newest is None else newest,
-        completed_ms=decision.completed_ms,
-        transaction_version=decision.transaction_version,
-        coordinator_partition=decision.coordinator_partition,
-        decided_ms=decision.said_ms if decision.said_ms is not None else decision.prepared_ms or decision.completed_ms,
         is_marked=None if may_be_deleted else _is_marked(match),
         is_surely_marked=past.is_sure(match),
         may_be_deleted=may_be_deleted,
-        lists_partition=decision.partitions is not None,
         began_later=began_later,
         began_before=began_before,
-        is_own_epoch=has_own_epoch(decision),
         is_followed=bool(of.copies) and (hole is None or hole <= decision.first_record_offset),
-        record_offset=decision.last_record_offset,
     )
 
 
-def _may_be_deleted(match: Match, span: OpenSpan, clocks: Clocks) -> bool:
+def _may_be_deleted(match: Match, past: Past) -> bool:
     """Whether the marker of a decision may have been in a part of the log that retention or compaction removed.
 
     It was not, if an older stamp is left before the first batch, or if every stamp that is left is older than the
     decision.
     """
-    copy, decision = span.judged_copy, match.decision
-    begins = (copy.begins_at_start and not copy.first_offset) or any(each.before_ms is not None for each in span.stamps)
+    copy, decision, stamps = past.copy, match.decision, past.span.stamps
+    begins = (copy.begins_at_start and not copy.first_offset) or any(each.before_ms is not None for each in stamps)
     if match.marker is not None or (begins and copy.gap_offset is None):
         return False
-    oldest, ended = lowest(each.behind_ms for each in span.stamps), decided_ms(decision)
-    differ = clocks.today(decision)
+    oldest, ended = lowest(each.behind_ms for each in stamps), decided_ms(decision)
+    differ = past.clocks.today(decision)
     return oldest is None or ended is None or ended + differ.offset_ms <= oldest + differ.differ_ms
 
 

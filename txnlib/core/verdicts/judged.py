@@ -27,7 +27,7 @@ from txnlib.core.verdicts.abort_proof import proofs, safe_from_ms
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
-from txnlib.core.verdicts.dossier import Dossier, OpenSpan
+from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.evidence_records import evidence_records
@@ -169,8 +169,8 @@ JudgedTransaction: Final = row_class("open_transactions")
 
 def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]] = ()) -> list[Any]:
     """The rows of `open_transactions` for a dossier. `patterns`: of applications."""
-    spans = [span for span in dossier.open if not span.has_ended]
-    return [_judged(Case(dossier=dossier, span=span, facts=facts), patterns) for span in spans]
+    cases = [Case(dossier=dossier, span=span, facts=facts) for span in dossier.open]
+    return [_judged(case, patterns) for case in cases if not case.has_ended]
 
 
 def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
@@ -203,15 +203,15 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
         first_seen_ms=min(seen.values(), default=as_of),
         runs_seen=1 + len(seen),
         committed_siblings=case.committed_siblings[:_SHOWN],
-        holds=_holds(span),
+        holds=_holds(case),
         copied_at_ms=known_at_ms(case) if copy.known_until_ms is not None else None,
         application=None if claim.transactional_id is None else application_of(claim.transactional_id, patterns),
     )
 
 
-def _holds(span: OpenSpan) -> bool | None:
+def _holds(case: Case) -> bool | None:
     """Whether the last stable offset waits for the transaction; None where the leader says that it waits for
     another one, which no captured record shows."""
-    if span.first_open_offset is None or Finding.LIVE_STABLE_OFFSET_DISAGREES.name in span.alarms:
+    if case.span.first_open_offset is None or Finding.LIVE_STABLE_OFFSET_DISAGREES.name in case.place.alarms:
         return None
-    return span.start_offset == span.first_open_offset
+    return case.span.start_offset == case.span.first_open_offset

@@ -12,6 +12,7 @@ from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.history import Decided
+from txnlib.core.verdicts.match import has_own_epoch, marker_epoch
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.statements import Proof, Refuters, Statement, refuted
 
@@ -38,7 +39,7 @@ def _way(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
 
 
 def _commits(case: Case) -> list[Decided]:
-    return [each for each in case.history.unmarked if each.type == "COMMIT"]
+    return [each for each in case.history.unmarked if each.is_commit]
 
 
 def _lost_since(case: Case) -> Election | None:
@@ -84,11 +85,11 @@ def _by_decision(case: Case) -> Proof:
     if problems:
         return _way(False, problems[0])
     newest = case.history.unmarked[-1]
-    record = f"offset {newest.record_offset} of __transaction_state-{newest.coordinator_partition}"
+    record = f"offset {newest.of.last_record_offset} of __transaction_state-{newest.of.coordinator_partition}"
     return _way(
         True,
         "its coordinator decided ABORT, and only the marker is missing",
-        (f"{record}: {newest.type} of its epoch",),
+        (f"{record}: {newest.of.outcome} of its epoch",),
     )
 
 
@@ -106,13 +107,13 @@ def _may_be_of_a_later_transaction(case: Case) -> bool:
     newest = _newest_decision(case)
     if newest is None or case.span.first_epoch != case.span.producer_epoch:
         return True
-    is_v2_end = (newest.transaction_version or 0) >= 2 and newest.producer_epoch == case.span.producer_epoch + 1
-    return not (is_v2_end and newest.is_own_epoch) and not (newest.is_followed and newest.began_before)
+    is_v2_end = (newest.of.transaction_version or 0) >= 2 and marker_epoch(newest.of) == case.span.producer_epoch + 1
+    return not (is_v2_end and has_own_epoch(newest.of)) and not (newest.is_followed and newest.began_before)
 
 
 def _is_no_abort(case: Case) -> bool:
     newest = _newest_decision(case)
-    return newest is None or newest.type != "ABORT" or not newest.lists_partition
+    return newest is None or newest.of.outcome != "ABORT" or not newest.lists_partition
 
 
 _NOT_DECIDED: Final[Refuters] = (
@@ -258,10 +259,10 @@ def _commit_due(case: Case, due: Decided) -> str:
             " decision: brokers' clocks do not tell; first look at the other replicas and at the records themselves"
         )
     needed = marker_needed(
-        f"type {due.type}, producer id {case.dossier.producer_id}",
-        (due.producer_epoch, case.span.producer_epoch),
+        f"type {due.of.outcome}, producer id {case.dossier.producer_id}",
+        (marker_epoch(due.of), case.span.producer_epoch),
         (due.coordinator_epoch, case.span.coordinator_epoch),
-        due.transaction_version,
+        due.of.transaction_version,
     )
     return (
         "a COMMIT marker is due here: the tool can only abort, which would discard acknowledged records; first look"
@@ -309,4 +310,4 @@ def _is_led_since(case: Case, earlier: EarlierAudit) -> bool:
 def _is_committed_since(case: Case, earlier: EarlierAudit) -> bool:
     """Whether a COMMIT without a marker of its own may be younger than the copies of an earlier audit."""
     seen = earlier.record_offset
-    return any(seen is None or each.record_offset is None or each.record_offset > seen for each in _commits(case))
+    return any(seen is None or each.of.last_record_offset > seen for each in _commits(case))

@@ -18,7 +18,7 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, UNKNOWN_
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
-from txnlib.core.verdicts.coordinators import CoordinatorPartition
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
 from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan, Owner
 from txnlib.core.verdicts.match import Match, is_of_its_kind, match_markers, without_repeats
 
@@ -45,9 +45,14 @@ class Past:
         return self.facts.coordinator(self.claim.coordinator_partition)
 
     @cached_property
+    def place(self) -> PartitionFacts:
+        """Its partition, as the tables of the cluster show it."""
+        return self.facts.partition(self.span.topic, self.span.partition)
+
+    @cached_property
     def copy(self) -> CoverageRow:
         """The judged copy of its partition."""
-        return self.span.judged_copy
+        return self.place.judged
 
     @cached_property
     def clocks(self) -> Clocks:
@@ -56,7 +61,7 @@ class Past:
     @cached_property
     def elections(self) -> list[Election]:
         """The elections of the partition."""
-        return elections_of(self.copy.topic_id, self.span.elections)
+        return elections_of(self.copy.topic_id, self.place.elections)
 
     @cached_property
     def first_batch_crc(self) -> int | None:
@@ -67,7 +72,7 @@ class Past:
     @cached_property
     def newest_leader_epoch(self) -> int | None:
         """The newest leader epoch of the partition in any copy."""
-        return newest_leader_epoch(self.span.living_copies, self.elections)
+        return newest_leader_epoch(self.place.captured, self.elections)
 
     # ---- Its beginning
 

@@ -24,7 +24,6 @@ from txnlib.core.verdicts.cluster_facts import (
     PartitionAlarm,
     Thresholds,
     cluster_facts,
-    with_cluster,
 )
 from txnlib.core.verdicts.coordinators import CoordinatorLog
 from txnlib.core.verdicts.dossier import Dossier
@@ -164,7 +163,7 @@ def judged_rows(gathered: DataFrame, facts: ClusterFacts, application_patterns: 
         begin_task()
         patterns = compiled(application_patterns)
         for batch in batches:
-            dossiers = [with_cluster(typed(Dossier, row), facts) for row in batch.to_pylist()]
+            dossiers = [typed(Dossier, row) for row in batch.to_pylist()]
             rows = [each for dossier in dossiers for each in judge_dossier(dossier, facts, patterns)]
             yield from arrow_rows("open_transactions", rows).to_batches()
 
