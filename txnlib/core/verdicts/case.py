@@ -1,7 +1,7 @@
 """The case of one open transaction: all that the capture shows of its producer id.
 
-Gathered facts are read where they stand: `case.span`, `case.copy`, `case.claim`, `case.coordinator`, `case.facts`. What
-follows from them is a property here, beside its reason. None means "not known", never "no".
+Gathered facts are read where they stand: in its span, its judged copy, its claim, its coordinator, and the facts of the
+cluster. What follows from them is a property here, beside its reason. None means "not known", never "no".
 """
 
 from __future__ import annotations

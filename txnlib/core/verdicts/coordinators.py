@@ -1,4 +1,4 @@
-"""The partitions of `__transaction_state`: what their copies prove together, and what compaction left of them."""
+"""The partitions of `__transaction_state`: what their copies prove together."""
 
 from __future__ import annotations
 

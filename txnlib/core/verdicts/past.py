@@ -1,4 +1,4 @@
-"""What the capture shows of one open transaction, as far as its history is judged by it.
+"""The past of one open transaction, as the capture shows it.
 
 Facts are gathered (`dossier`, `cluster_facts`), or follow from those: then each is a property, beside its reason. None
 means "not known", never "no".
