@@ -181,7 +181,38 @@ def by_the_next_coordinator(*, behind: int) -> Schedule:
     return of
 
 
+def pair_elsewhere(s: Story, at: int, partition: int, **stamped: Any) -> None:
+    """A transaction of another id. Its marker is the only one that compares the clock of its leader."""
+    id_, pid, place = id_in(48, s.topic), s.pid + 800, (s.topic, partition)
+    s.c.note(id_, "Ongoing", pid, 0, [place], at)
+    s.c.write(place, pid, 0, at + 5, **{"leader_epoch": stamped.get("leader_epoch", 0)})
+    s.c.note(id_, "PrepareCommit", pid, 0, [place], at + SECOND, start=at)
+    s.c.mark(place, pid, 0, "COMMIT", at + SECOND + 10, **stamped)
+    s.c.note(id_, "CompleteCommit", pid, 0, (), at + SECOND + 20, start=at)
+
+
+def closed_beside_it(skew: int) -> Schedule:
+    """A marker of three minutes ago on the first partition is stamped before its decision, or after it. The second one
+    has the same leader, and stamps of hours."""
+
+    def of(s: Story) -> Expected:
+        broker, second = led_by_another(s, skew), (s.topic, 1)
+        s.c.leaders[second] = broker
+        s.c.copies[second] = [Copy(broker, END, leader_epochs=((0, 0),))]
+        pair_elsewhere(s, END - 3 * MINUTE, 0)
+        written = END - 3 * MINUTE if skew else END - 2 * HOUR
+        for at in (written - MINUTE, written + MINUTE):
+            tick(s, at, skew=skew, partition=1)
+        s.c.write(second, s.pid + 700, 0, written, stamp=written + skew)
+        fails = {"fails": OLD_ENOUGH} if skew else {}
+        return s.expect("HANGING", is_safe=not skew, pid=s.pid + 700, place=second, **fails)
+
+    return of
+
+
 CLOCKS |= {
+    "clock_that_a_closed_transaction_beside_it_refutes": closed_beside_it(-2 * HOUR),
+    "clock_that_a_closed_transaction_beside_it_confirms": closed_beside_it(0),
     "commit_before_a_stamp_of_a_leader_that_is_ahead": over_by_a_stamp(ahead=True),
     "commit_whose_marker_was_deleted_before_a_later_stamp": over_by_a_stamp(ahead=False),
     "marker_of_the_commit_before_by_a_leader_ten_minutes_ahead": marker_of_the_commit_before(ahead=True),
@@ -358,6 +389,39 @@ ELECTED |= {
     "topic_created_before_the_stamps": created(50 * MINUTE, is_safe=True),
     "leader_of_the_first_batch_elected_five_minutes_ago": elected(END - 5 * MINUTE, is_safe=False),
     "leader_of_the_first_batch_elected_before_the_stamps": elected(50 * MINUTE, is_safe=True),
+}
+
+
+def over_by_a_clock_that_one_pair_compares(skew: int) -> Schedule:
+    """A stamp of a former leader is younger than a COMMIT without a marker; what was in front was deleted."""
+
+    def of(s: Story) -> Expected:
+        log = with_metadata(s)
+        assert log is not None
+        broker = 100 + s.number
+        log.broker(broker, -6 * HOUR)
+        for partition in (0, 1):
+            log.elect(s.topic, broker, -4 * HOUR, partition=partition, isr=(broker,))
+        led = {"leader_epoch": 1}
+        s.c.copies[s.topic, 1] = [Copy(broker, END)]
+        pair_elsewhere(s, 0, 1, stamp=SECOND + 10 + skew, **led)
+        s.note("Empty", 0)
+        tick(s, 10 * SECOND, MINUTE if skew else 25 * MINUTE, skew=skew, **led)
+        s.note("Ongoing", MINUTE, [s.place])
+        s.write(MINUTE + SECOND if skew else 30 * MINUTE, **led)
+        s.end(2 * MINUTE, start=MINUTE, lost=[s.place])
+        log.elect(s.topic, 1, 50 * MINUTE, isr=(1,))
+        s.beat(100 * MINUTE, leader_epoch=2)
+        state = {} if skew else {s.pid: replace(nothing_open(2 * MINUTE), last_sequence=-1, last_offset=0)}
+        s.copied(Copy(1, END, log_start=1, snapshots={1: encode_snapshot(state)}))
+        return unsafe(s, fails=NO_COMMIT) if skew else safe(s)
+
+    return of
+
+
+ELECTED |= {
+    "commit_before_a_stamp_of_a_clock_that_one_pair_shows_ahead": over_by_a_clock_that_one_pair_compares(24 * MINUTE),
+    "commit_before_a_stamp_of_a_clock_that_one_pair_confirms": over_by_a_clock_that_one_pair_compares(0),
 }
 
 

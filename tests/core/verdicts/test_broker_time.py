@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.dossier_samples import MINUTE, NOON
-from txnlib.core.verdicts.clocks import Clocks, Difference
+from txnlib.core.verdicts.clocks import UNKNOWN, Clocks, Difference, off_by
 from txnlib.core.verdicts.dossier import EpochStamps
 from txnlib.core.verdicts.past import corrected, latest_bound_ms, newest_ms
 
@@ -54,6 +54,42 @@ CORRECTIONS = [
     (clocks({}, b7=FIVE), FIVE),
     (clocks({}, b8=FIVE), 0),
 ]
+
+
+def shown(ms: int) -> Difference:
+    """Of two clocks that one pair compares."""
+    return replace(UNKNOWN, shown_ms=ms)
+
+
+CORRECTIONS += [
+    # One pair shows that a clock is behind, and not how far it is ahead.
+    (replace(clocks({}), measured={("1", "7"): shown(-FIVE)}), FIVE),
+    (replace(clocks({}), measured={("1", "7"): shown(FIVE)}), 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("measured", "apart"),
+    [
+        ({("1", "7"): Difference(offset_ms=-9)}, {"1": 9, "7": 9}),
+        ({("1", "7"): Difference(offset_ms=9), ("2", "7"): shown(-FIVE)}, {"1": 9, "2": FIVE, "7": 9}),
+        (
+            {(n, "7"): Difference(offset_ms=ms) for n, ms in (("1", 4), ("2", 0), ("3", -8))},
+            {"1": 4, "2": 0, "3": 8, "7": 4},
+        ),
+    ],
+)
+def test_a_clock_is_off_by_what_most_others_say(measured, apart):
+    assert off_by(measured) == apart
+
+
+def test_clocks_that_were_not_compared_may_differ_by_what_each_is_off():
+    given = replace(clocks({("1", "7"): 50}), off={"7": 50, "2": FIVE})
+    far = UNKNOWN.differ_ms
+    assert [given.apart_ms(0, 0, 0), given.apart_ms(2, 0, 0), given.apart_ms(0, 9, 0)] == [1_050, 2 * far, far + 50]
+    assert [given.apart_ms(0, 9, 9), given.apart_ms(None, 0, 0)] == [far, far]
+    assert replace(given, measured={("1", "7"): shown(-2 * FIVE)}).apart_ms(0, 0, 0) == 3 * far
+    assert replace(given, measured={("1", "7"): shown(FIVE)}).difference(0, 0, 0) == UNKNOWN
 
 
 @pytest.mark.parametrize(("given", "expected"), CORRECTIONS)

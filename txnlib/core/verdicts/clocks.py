@@ -7,8 +7,10 @@ docs/rules/copies.md#clocks-of-two-brokers.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import median_low
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
@@ -30,6 +32,8 @@ class Difference:
     error_ms: int = 0
     #: How far the two may differ beside the offset, at worst: clocks drift.
     differ_ms: int = 0
+    #: What a single pair shows, too little for an estimate: the offset is not above it.
+    shown_ms: int = 0
 
     @property
     def is_known(self) -> bool:
@@ -47,6 +51,15 @@ class MeasuredClocks(Difference):
 
     coordinator_clock: str
     clock: str
+
+
+def off_by(measured: Mapping[tuple[str, str], Difference]) -> dict[str, int]:
+    """Clock -> how far it is from most others that it was compared with."""
+    found = defaultdict(list)
+    for pair, each in measured.items():
+        for clock in pair:
+            found[clock].append(abs(each.offset_ms if each.is_known else each.shown_ms))
+    return {clock: median_low(apart) for clock, apart in found.items()}
 
 
 def clock_of(topic: str, partition: int, leader: str | None) -> str:
@@ -88,6 +101,8 @@ class Clocks:
     named: Mapping[tuple[str, int], Mapping[int, str]] = field(default_factory=dict)
     #: (the coordinator's clock, the partition's) -> how they differ.
     measured: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
+    #: Clock -> how far it is from most others that it was compared with.
+    off: Mapping[str, int] = field(default_factory=dict)
     #: Clock -> how far it is behind at least, where one of its stamps is older than what it stamps.
     behind: Mapping[str, int] = field(default_factory=dict)
     #: The partitions whose logs still have their beginning.
@@ -107,7 +122,9 @@ class Clocks:
         clock = self._at(self.topic, self.partition, leader_epoch)
         today = [self._at(*place, None) for place in self.named if place[0] == TRANSACTION_STATE_TOPIC]
         known = {
-            there: each.offset_ms - each.error_ms for (there, here), each in self.measured.items() if here == clock
+            there: each.offset_ms - each.error_ms if each.is_known else min(each.shown_ms, 0)
+            for (there, here), each in self.measured.items()
+            if here == clock
         }
         if clock in today:
             known[clock] = 0
@@ -125,7 +142,20 @@ class Clocks:
             return UNKNOWN
         here = self._at(self.topic, self.partition, leader_epoch)
         there = self._at(TRANSACTION_STATE_TOPIC, coordinator_partition, coordinator_epoch)
-        return ONE_CLOCK if here == there else self.measured.get((there, here), UNKNOWN)
+        found = ONE_CLOCK if here == there else self.measured.get((there, here), UNKNOWN)
+        return found if found.is_known else UNKNOWN
+
+    def apart_ms(
+        self, coordinator_partition: int | None, coordinator_epoch: int | None, leader_epoch: int | None
+    ) -> int:
+        """How far the two may be apart for certain: of two that were not compared, one may be off by that much."""
+        differ = self.difference(coordinator_partition, coordinator_epoch, leader_epoch)
+        if differ.is_known or coordinator_partition is None:
+            return differ.offset_ms + differ.differ_ms
+        here = self._at(self.topic, self.partition, leader_epoch)
+        there = self._at(TRANSACTION_STATE_TOPIC, coordinator_partition, coordinator_epoch)
+        shown = self.measured.get((there, here), UNKNOWN).shown_ms
+        return differ.differ_ms + max(abs(shown), self.off.get(here, 0), self.off.get(there, 0))
 
     def today(self, decision: CoordinatorDecision) -> Difference:
         """The clock of today's leader of the partition less the one that stamped a decision."""

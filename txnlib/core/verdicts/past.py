@@ -171,7 +171,9 @@ class Past:
                 continue
             differ = self.clocks.difference(self.claim.coordinator_partition, coordinator_epoch, each.leader_epoch)
             if differ.is_known or not by_known_clocks:
-                found.append(ms - differ.offset_ms - differ.differ_ms)
+                found.append(
+                    ms - self.clocks.apart_ms(self.claim.coordinator_partition, coordinator_epoch, each.leader_epoch)
+                )
         return max(found, default=None)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks, MeasuredClocks
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNKNOWN, Clocks, MeasuredClocks, off_by
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.frames import local_rows
@@ -36,7 +36,8 @@ def measured_clocks(
 
     Two kinds of pairs are of one transaction without a comparison of times: the newest decision and the newest marker
     of a producer; and the n-th of each, where both logs are whole since their beginning. A lost marker breaks some
-    pairs, so only what most pairs agree on counts. The time until a marker is written is not a clock difference.
+    pairs, so only what most pairs agree on counts. The time until a marker is written is not a clock difference. Too
+    few pairs are no estimate, but two clocks that the first pair of whole logs shows far apart are not near.
     """
     clocks = cluster_clocks(coverage, partition_assignments)
     rows = [(*place, epoch, clock) for place, by_epoch in clocks.named.items() for epoch, clock in by_epoch.items()]
@@ -50,7 +51,7 @@ def measured_clocks(
         named=local_rows(transactions.sparkSession, rows, columns),
     )
     found = {(each.coordinator_clock, each.clock): each for each in rows_of(measured, MeasuredClocks)}
-    return replace(clocks, measured=found)
+    return replace(clocks, measured=found, off=off_by(found))
 
 
 _GROUP: Final = "topic, partition, producer_id"
@@ -80,7 +81,7 @@ WITH decided AS (
   SELECT coordinator_partition FROM {{states}} GROUP BY coordinator_partition
   HAVING min(offset) = 0 AND max(hole_offset) IS NULL
 ), oldest AS (
-  SELECT {_GROUP}, d, m,
+  SELECT {_GROUP}, rank, d, m,
     first_value({clock_ms("m.marker_ms")} - d.decided_ms) OVER (PARTITION BY {_GROUP} ORDER BY rank) AS first_ms
   FROM (
     SELECT {_GROUP}, row_number() OVER (PARTITION BY {_GROUP} ORDER BY last_record_offset) AS rank,
@@ -95,14 +96,15 @@ WITH decided AS (
   ) USING ({_GROUP}, rank)
   WHERE rank <= {MOST_PAIRS}
 ), pairs AS (
-  SELECT topic, partition, d, m FROM newest
+  SELECT topic, partition, d, m, FALSE AS is_first FROM newest
   UNION ALL
-  SELECT topic, partition, d, m FROM oldest WHERE abs(m.marker_ms - d.decided_ms - first_ms) <= {CLOCKS_DIFFER_MS}
+  SELECT topic, partition, d, m, rank = 1
+  FROM oldest WHERE abs(m.marker_ms - d.decided_ms - first_ms) <= {CLOCKS_DIFFER_MS}
 ), samples AS (
   SELECT coalesce(there.clock, concat('{TRANSACTION_STATE_TOPIC}-', d.coordinator_partition, '@', d.stamped_epoch))
       AS coordinator_clock,
     coalesce(here.clock, concat(pairs.topic, '-', pairs.partition, '@', m.marker_leader_epoch)) AS clock,
-    m.marker_ms - d.decided_ms AS difference_ms
+    m.marker_ms - d.decided_ms AS difference_ms, is_first
   FROM pairs
   LEFT JOIN {{named}} AS here
     ON here.topic = pairs.topic AND here.partition = pairs.partition AND here.leader_epoch = m.marker_leader_epoch
@@ -111,12 +113,18 @@ WITH decided AS (
       AND there.leader_epoch = d.stamped_epoch
   WHERE {_AGREE} AND m.marker_ms IS NOT NULL
 )
-SELECT coordinator_clock, clock, lower_ms AS offset_ms, greatest(upper_ms - lower_ms, {MARKER_SLACK_MS}L) AS error_ms,
-  {CLOCKS_DIFFER_MS}L AS differ_ms
+SELECT coordinator_clock, clock, if(is_estimated, lower_ms, 0L) AS offset_ms,
+  if(is_estimated, greatest(upper_ms - lower_ms, {MARKER_SLACK_MS}L), {UNKNOWN.error_ms}L) AS error_ms,
+  if(is_estimated, {CLOCKS_DIFFER_MS}L, {UNKNOWN.differ_ms}L) AS differ_ms,
+  if(is_estimated, 0L, shown_ms) AS shown_ms
 FROM (
-  SELECT coordinator_clock, clock, {quantile("difference_ms", 0.25)} AS lower_ms,
-    {quantile("difference_ms", 0.75)} AS upper_ms
-  FROM samples GROUP BY coordinator_clock, clock HAVING count(*) >= {SAMPLES}
+  SELECT *, number >= {SAMPLES} AND upper_ms - lower_ms <= {CLOCKS_DIFFER_MS} AS is_estimated
+  FROM (
+    SELECT coordinator_clock, clock, count(*) AS number, {quantile("difference_ms", 0.25)} AS lower_ms,
+      {quantile("difference_ms", 0.75)} AS upper_ms,
+      max_by(difference_ms, if(is_first, abs(difference_ms), NULL)) AS shown_ms
+    FROM samples GROUP BY coordinator_clock, clock
+  )
 )
-WHERE coordinator_clock != clock AND upper_ms - lower_ms <= {CLOCKS_DIFFER_MS}
+WHERE coordinator_clock != clock AND (is_estimated OR shown_ms IS NOT NULL)
 """
