@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from statistics import median_low
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
@@ -59,7 +58,7 @@ def off_by(measured: Mapping[tuple[str, str], Difference]) -> dict[str, int]:
     for pair, each in measured.items():
         for clock in pair:
             found[clock].append(abs(each.offset_ms if each.is_known else each.shown_ms))
-    return {clock: median_low(apart) for clock, apart in found.items()}
+    return {clock: sorted(apart)[(len(apart) - 1) // 2] for clock, apart in found.items()}
 
 
 def clock_of(topic: str, partition: int, leader: str | None) -> str:
