@@ -1,4 +1,4 @@
-"""What an earlier audit proved stays proven, as long as no decision can have followed.
+"""What an earlier audit proved, while no decision can have followed.
 
 Source: docs/rules/abort.md#no-commit.
 """
