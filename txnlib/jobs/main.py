@@ -58,15 +58,14 @@ def _end_on_interrupt() -> None:
 
     def wait() -> None:
         os.read(ends, 1)
-        LINES.error(INTERRUPTED)
-        traces.end_at_once(ExitCode.INTERRUPTED)
+        _end(INTERRUPTED, ExitCode.INTERRUPTED)
 
     Thread(target=wait, daemon=True).start()
 
 
-def _end(last_line: str) -> None:
+def _end(last_line: str, code: ExitCode = ExitCode.FAILED) -> None:
     LINES.error(last_line)
-    traces.end_at_once(ExitCode.FAILED)
+    traces.end_at_once(code)
 
 
 def start(job: Callable[[Sequence[str]], int]) -> None:
