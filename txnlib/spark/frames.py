@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -18,6 +18,11 @@ _SCALARS: Final = {
     "boolean": pa.bool_(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+
+
+def is_embedded(spark: SparkSession) -> bool:
+    """Whether the session is one of the embedded engine."""
+    return getattr(spark, "is_embedded", False)
 
 
 def local_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: StructType | str) -> DataFrame:
@@ -77,7 +82,7 @@ def nullable(frame: DataFrame) -> DataFrame:
     Arrow, as Spark fills it, refuses a struct that is NULL if one of its fields must not be, as those of an outer join
     may be. The embedded engine does not mind.
     """
-    if getattr(frame.sparkSession, "is_embedded", False):
+    if is_embedded(frame.sparkSession):
         return frame
     before = frame.schema
     after = before.toNullable()
@@ -87,31 +92,12 @@ def nullable(frame: DataFrame) -> DataFrame:
     return frame.withColumns({name: F.col(f"`{name}`").cast(data_type) for name, data_type in changed})
 
 
-def query(spark: SparkSession, text: str, relations: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a query over frames, which it names in braces.
-
-    `sql` of Spark Connect lets the server plan the query at once, with all that it reads, and so each frame as often as
-    frames are made of it.
-    """
-    if not getattr(spark, "is_embedded", False):
-        return spark.sql(text, **dict[str, Any](relations))
-    from pyspark.sql.connect.dataframe import DataFrame as Rows
-    from pyspark.sql.connect.plan import SQL, SubqueryAlias
-    from pyspark.sql.connect.sql_formatter import SQLStringFormatter
-
-    remote = cast(Any, spark)
-    formatter = SQLStringFormatter(remote)
-    named = formatter.format(text, **relations)
-    plan = SQL(named, views=[SubqueryAlias(frame._plan, name) for frame, name in formatter._temp_views])
-    return cast(DataFrame, Rows(plan, remote))
-
-
 def knowing(frame: DataFrame, columns: StructType) -> DataFrame:
     """The frame, of which these are the columns.
 
     A client of Spark Connect that does not know them asks for them, and its server plans the query once more.
     """
-    if getattr(frame.sparkSession, "is_embedded", False):
+    if is_embedded(frame.sparkSession):
         cast(Any, frame)._cached_schema = columns
     return frame
 

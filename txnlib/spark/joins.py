@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.batch_runs import RUN_OFFSETS
-from txnlib.spark.frames import query
+from txnlib.spark.frames import is_embedded
 
 
 def broadcast(frame: DataFrame) -> DataFrame:
@@ -18,8 +18,22 @@ def broadcast(frame: DataFrame) -> DataFrame:
 
 
 def select(text: str, **relations: DataFrame) -> DataFrame:
-    """The rows of a query over frames, which it names in braces."""
-    return query(next(iter(relations.values())).sparkSession, text, relations)
+    """The rows of a query over frames, which it names in braces.
+
+    `sql` of Spark Connect lets the server plan the query at once, with all that it reads, and so each frame as often as
+    frames are made of it.
+    """
+    spark: Any = next(iter(relations.values())).sparkSession
+    if not is_embedded(spark):
+        return cast(DataFrame, spark.sql(text, **relations))
+    from pyspark.sql.connect.dataframe import DataFrame as Rows
+    from pyspark.sql.connect.plan import SQL, SubqueryAlias
+    from pyspark.sql.connect.sql_formatter import SQLStringFormatter
+
+    formatter = SQLStringFormatter(spark)
+    named = formatter.format(text, **relations)
+    plan = SQL(named, views=[SubqueryAlias(frame._plan, name) for frame, name in formatter._temp_views])
+    return cast(DataFrame, Rows(plan, spark))
 
 
 def with_columns(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
