@@ -139,26 +139,35 @@ class Clocks:
         """The clock of the partition in a leader epoch less that of a coordinator; None: in the newest epoch."""
         if coordinator_partition is None:
             return UNKNOWN
-        here = self._at(self.topic, self.partition, leader_epoch)
-        there = self._at(TRANSACTION_STATE_TOPIC, coordinator_partition, coordinator_epoch)
-        found = ONE_CLOCK if here == there else self.measured.get((there, here), UNKNOWN)
+        found = self._shown(*self._pair(coordinator_partition, coordinator_epoch, leader_epoch))
         return found if found.is_known else UNKNOWN
 
     def apart_ms(
         self, coordinator_partition: int | None, coordinator_epoch: int | None, leader_epoch: int | None
     ) -> int:
         """How far the two may be apart for certain: of two that were not compared, one may be off by that much."""
-        differ = self.difference(coordinator_partition, coordinator_epoch, leader_epoch)
-        if differ.is_known or coordinator_partition is None:
-            return differ.offset_ms + differ.differ_ms
-        here = self._at(self.topic, self.partition, leader_epoch)
-        there = self._at(TRANSACTION_STATE_TOPIC, coordinator_partition, coordinator_epoch)
-        shown = self.measured.get((there, here), UNKNOWN).shown_ms
-        return differ.differ_ms + max(abs(shown), self.off.get(here, 0), self.off.get(there, 0))
+        if coordinator_partition is None:
+            return UNKNOWN.differ_ms
+        there, here = self._pair(coordinator_partition, coordinator_epoch, leader_epoch)
+        found = self._shown(there, here)
+        if found.is_known:
+            return found.offset_ms + found.differ_ms
+        return UNKNOWN.differ_ms + max(abs(found.shown_ms), self.off.get(here, 0), self.off.get(there, 0))
 
     def today(self, decision: CoordinatorDecision) -> Difference:
         """The clock of today's leader of the partition less the one that stamped a decision."""
         return self.difference(decision.coordinator_partition, decision.stamped_epoch, None)
+
+    def _pair(
+        self, coordinator_partition: int, coordinator_epoch: int | None, leader_epoch: int | None
+    ) -> tuple[str, str]:
+        """The clock of a coordinator, and that of the partition."""
+        there = self._at(TRANSACTION_STATE_TOPIC, coordinator_partition, coordinator_epoch)
+        return there, self._at(self.topic, self.partition, leader_epoch)
+
+    def _shown(self, there: str, here: str) -> Difference:
+        """What pairs show of two clocks, be it an estimate or not."""
+        return ONE_CLOCK if here == there else self.measured.get((there, here), UNKNOWN)
 
     def _at(self, topic: str, partition: int, epoch: int | None) -> str:
         """The clock of a leader epoch. Who led an epoch may not be known: its clock is one of its own."""

@@ -146,10 +146,10 @@ def history_of(past: Past) -> History:
     last_own = -1 if own is None else past.matches.index(own)
     unmarked = []
     for number, match in enumerate(past.matches[last_own + 1 :], last_own + 1):
-        before = past.before_ms(match.decision.stamped_epoch)
         if began_later_by_epoch(match.decision, span) or _ended_before(past, number):
             continue
         start, after = clock_ms(match.decision.start_ms), past.stamped_after_ms
+        before = past.before_ms(match.decision.stamped_epoch)
         differ = clocks.today(match.decision)
         began_later = (
             start is not None

@@ -169,11 +169,9 @@ class Past:
             ms = clock_ms(each.before_ms)
             if ms is None or (behind is not None and ms > behind + CLOCKS_DIFFER_MS):
                 continue
-            differ = self.clocks.difference(self.claim.coordinator_partition, coordinator_epoch, each.leader_epoch)
-            if differ.is_known or not by_known_clocks:
-                found.append(
-                    ms - self.clocks.apart_ms(self.claim.coordinator_partition, coordinator_epoch, each.leader_epoch)
-                )
+            clocks = (self.claim.coordinator_partition, coordinator_epoch, each.leader_epoch)
+            if not by_known_clocks or self.clocks.difference(*clocks).is_known:
+                found.append(ms - self.clocks.apart_ms(*clocks))
         return max(found, default=None)
 
 
