@@ -23,8 +23,9 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_
 TS = 1_700_000_000_000
 HOUR = 3_600_000
 DECISION = Decision(
-    type="COMMIT", epoch=3, start_ms=TS - 5_000, decided_ms=TS, completed_ms=TS + 20, coordinator_epoch=None
-)
+    transactional_id="pay", transaction_number=4, type="COMMIT", epoch=3, start_ms=TS - 5_000, decided_ms=TS,
+    completed_ms=TS + 20, coordinator_epoch=None,
+)  # fmt: skip
 MARKER = Marker(
     type="COMMIT",
     epoch=3,
@@ -40,7 +41,7 @@ MARKER = Marker(
 
 
 def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
-    odd = OddMarker("orders", 0, 7, "pay", 20, None, MARKER)
+    odd = OddMarker("orders", 0, 7, "pay", None, 20, None, MARKER)
     ended = replace(
         odd,
         first_offset=12,
@@ -48,7 +49,9 @@ def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
     )
     alone = replace(odd, marker=replace(MARKER, epoch=9, complete_since_ms=0, known_until_ms=TS + 5_000_000))
     unexplained, split = of_markers([alone, odd, replace(odd, marker=replace(MARKER, is_first=True)), ended])
-    decision = f'{{"type":"COMMIT","epoch":3,"start_ms":{TS - 5_000},"decided_ms":{TS},"completed_ms":{TS + 20}}}'
+    decision = '{"transactional_id":"pay","transaction_number":4,"type":"COMMIT","epoch":3,'
+    decision += f'"start_ms":{TS - 5_000},"decided_ms":{TS},"completed_ms":{TS + 20}}}'
+    assert (unexplained.transaction_number, split.transaction_number) == (None, 4)
     assert (unexplained.name, unexplained.evidence) == (
         "MARKER_WITHOUT_DECISION",
         f"COMMIT marker of epoch 9 ended nothing; the decision before: {decision}",
@@ -65,8 +68,12 @@ def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
 def test_a_lost_abort_marker_is_less_severe_because_an_abort_by_hand_repairs_that(
     outcome: str, word: str, severity: str
 ) -> None:
-    (row,) = of_unmarked([UnmarkedPartition("orders", 0, 7, "pay", outcome, TS)])
-    assert (row.severity, row.evidence) == (severity, f"Complete{word} at 2023-11-14 22:13:20.000Z, no marker")
+    (row,) = of_unmarked([UnmarkedPartition("orders", 0, 7, "pay", 4, outcome, TS)])
+    assert (row.transaction_number, row.severity, row.evidence) == (
+        4,
+        severity,
+        f"Complete{word} at 2023-11-14 22:13:20.000Z, no marker",
+    )
 
 
 EARLY = EarlyWrite(
@@ -74,6 +81,7 @@ EARLY = EarlyWrite(
     0,
     7,
     "pay",
+    4,
     12,
     first_timestamp_ms=TS - 5,
     is_broker_clock=False,
@@ -133,7 +141,7 @@ SOON = {"ms": TS + CLOCKS_DIFFER_MS + 1}
 def test_an_abort_inside_an_ongoing_transaction_is_found_beyond_the_difference_of_the_clocks(
     changed: dict[str, object], is_found: bool
 ) -> None:
-    rows = list(of_markers([OddMarker("orders", 0, 7, "pay", 20, 12, replace(STRAY, **changed))]))
+    rows = list(of_markers([OddMarker("orders", 0, 7, "pay", None, 20, 12, replace(STRAY, **changed))]))
     assert [(row.name, row.offset) for row in rows] == [("ABORTED_WHILE_ONGOING", 20)] * is_found
     assert all(
         row.evidence.startswith("ended the records from offset 12; the transaction began at 2023-11-14 22:")

@@ -16,7 +16,8 @@ from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import MarkerGroup, stored_match
 from txnlib.spark.coordinators import transaction_markers
-from txnlib.spark.coordinators.transaction_markers import decision_markers, lost_markers
+from txnlib.spark.coordinators.transaction_markers import decision_markers
+from txnlib.spark.findings.marker_findings import lost_markers
 from txnlib.spark.frames import local_rows
 from txnlib.spark.schemas import TABLES
 

@@ -22,10 +22,9 @@ from txnlib.core.findings.marker_findings import (
 )
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
-from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.core_rows import rows_of
-from txnlib.spark.findings.marker_findings import early_writes, odd_markers
+from txnlib.spark.findings.marker_findings import early_writes, lost_markers, odd_markers
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.dossiers import judged_copies

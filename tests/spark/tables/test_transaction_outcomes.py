@@ -170,11 +170,15 @@ def outcomes(spark, told):
         (LEFT_OPEN, "left"),
     ]
     owned = [{"producer_id": number, "transactional_id": owner, "coordinator_partition": 3} for number, owner in owners]
-    odd = [("SPLIT_OUTCOME", SPLIT, 71), ("ABORTED_WHILE_ONGOING", HASTY, 81)]
-    place = {"severity": "ERROR", "topic": "orders", "partition": 0}
-    findings = [place | {"name": each, "offset": offset, "producer_id": number} for each, number, offset in odd]
+    odd = [("SPLIT_OUTCOME", SPLIT, 0, 71), ("ABORTED_WHILE_ONGOING", HASTY, 0, 81), ("MARKER_MISSING", LOST, 1, None)]
+    findings = [finding(*each) for each in odd]
     found = kept(outcomes_of(spark, told, told["transactions"], told["producer_spans"], owned, findings))
     return found, [row.asDict() for row in found.collect()]
+
+
+def finding(kind, producer_id, partition, offset):
+    of = {"transactional_id": name(producer_id), "transaction_number": 1, "producer_id": producer_id}
+    return of | {"name": kind, "severity": "ERROR", "topic": "orders", "partition": partition, "offset": offset}
 
 
 def outcomes_of(spark, told, transactions, spans, owned=(), findings=()):
@@ -287,6 +291,7 @@ def test_open_records_are_of_no_transaction_whose_epoch_they_lack(spark, told):
         told,
         frame(spark, TABLES["transactions"], *rows),
         frame(spark, TABLES["producer_spans"], *spans, *before),
+        findings=[finding("MARKER_MISSING", row["producer_id"], 1, None) for row in rows],
     ).collect()
     listed = {row["producer_id"]: row["first_offset"] for row in found if row["known_from"] == "COORDINATOR"}
     assert [listed[number] is not None for number in range(100, 100 + len(EPOCHS))] == list(EPOCHS.values())

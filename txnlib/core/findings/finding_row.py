@@ -25,16 +25,19 @@ class FindingRow:
     offset: int | None
     producer_id: int | None
     transactional_id: str | None
+    transaction_number: int | None
     message: str
     evidence: str
 
 
 @dataclass(frozen=True, slots=True)
 class OfTransaction(OfProducer):
-    transactional_id: str
+    transactional_id: str | None
+    #: As in `transactions`.
+    transaction_number: int | None
 
 
-_PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id")
+_PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_id", "transaction_number")
 
 
 def found(

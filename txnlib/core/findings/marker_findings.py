@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from txnlib.core.display import precise_time
 from txnlib.core.finding_catalogue import Finding, Severity
@@ -16,6 +17,8 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, is_ahead
 class Decision:
     """A coordinator's decision on one producer id and a partition. Times are by its clock; None means "unknown"."""
 
+    transactional_id: str | None = None
+    transaction_number: int | None = None
     type: str
     epoch: int | None
     start_ms: int | None
@@ -66,21 +69,30 @@ def marker_finding(marker: Marker) -> Finding | None:
     if carried is not None and marker.is_first:
         is_old = is_ahead(carried.coordinator_epoch, marker.coordinator_epoch)
         return Finding.MARKER_OF_DEPOSED_COORDINATOR if is_old else None
-    if before is not None and _opposes(marker, before) and _is_within(marker, before):
-        return Finding.SPLIT_OUTCOME
-    if _is_inside_live(marker):
+    if _is_against(marker, before) or _is_inside_live(marker):
         return Finding.SPLIT_OUTCOME
     if carried is not None and not (marker.ends_data and _is_apart(marker, carried)):
         return None
     return Finding.MARKER_WITHOUT_DECISION if _is_history_complete(marker) else None
 
 
+def contradicted(marker: Marker, finding: Finding) -> Decision | None:
+    """The decision that a marker contradicts, by its finding; None if it contradicts none."""
+    if finding is Finding.ABORTED_WHILE_ONGOING:
+        return marker.ongoing
+    if finding is not Finding.SPLIT_OUTCOME:
+        return None
+    return marker.before if _is_against(marker, marker.before) else marker.after
+
+
 def _carries(marker: Marker, decision: Decision) -> bool:
     return marker.type in (None, decision.type) and marker.epoch == decision.epoch
 
 
-def _is_within(marker: Marker, decision: Decision) -> bool:
-    """Whether the coordinator was writing the markers of the decision at that time."""
+def _is_against(marker: Marker, decision: Decision | None) -> bool:
+    """Whether a marker contradicts a decision whose markers the coordinator was writing at that time."""
+    if decision is None or not _opposes(marker, decision):
+        return False
     is_after = marker.ms >= decision.decided_ms + _margin(marker)
     return is_after and (decision.completed_ms is None or marker.ms <= decision.completed_ms)
 
@@ -153,11 +165,16 @@ class OddMarker(OfTransaction):
     marker: Marker
 
 
+_TRANSACTION: Final = ("transactional_id", "transaction_number")
+
+
 def of_markers(markers: Iterable[OddMarker]) -> Iterator[FindingRow]:
     """The finding about each marker, unless a decision explains it: `core.findings.marker_findings`."""
     for each in markers:
         if (finding := marker_finding(each.marker)) is not None:
-            yield found(finding, _shown(each, finding), each)
+            of = contradicted(each.marker, finding)
+            place = {} if of is None else {name: getattr(of, name) for name in _TRANSACTION}
+            yield found(finding, _shown(each, finding), each, **place)
 
 
 def _shown(each: OddMarker, finding: Finding) -> str:

@@ -342,6 +342,7 @@ FINDINGS: Final = Table(
         Column("offset", LONG, "Offset of the record that shows the finding."),
         Column("producer_id", LONG, "Producer id."),
         Column("transactional_id", STRING, "Transactional id; in reports, the one that has or had the producer id."),
+        Column("transaction_number", LONG, "Number of the transaction that it contradicts or lacks; NULL if none."),
         Column("message", STRING, "Meaning of the finding."),
         Column("evidence", STRING, "The record, with the state before it."),
     ),

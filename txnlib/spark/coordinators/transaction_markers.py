@@ -20,7 +20,6 @@ from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import MarkerGroup
 from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.core_udfs import markers_by_core
-from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
@@ -215,31 +214,4 @@ SELECT decision.transactional_id, coordinator_partition, decision.transaction_nu
   sort_array(collect_list({named(_FIELDS, [_FOUND.get(name, name) for name in _FIELDS.names])})) AS markers
 FROM {_compared(_MATCHED, "decision.stamped_epoch", "marker.leader_epoch")}
 GROUP BY decision.transactional_id, coordinator_partition, decision.transaction_number
-"""
-
-
-def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Partitions of completed transactions without a marker, if the marker could not have been overlooked."""
-    return select(_LOST, transactions=transactions, markers=markers_of(producer_spans), coverage=coverage)
-
-
-#: In these copies, holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log
-#: is younger, the topic may have been deleted and created again. Where the partition's clock is ahead of the
-#: coordinator's, the transaction completed later than its records say.
-_LOST: Final = f"""
-SELECT /*+ BROADCAST(whole) */ {_KEY}, producer_id, outcome, unix_millis(completed) AS completed_ms, topic,
-  partition
-FROM (
-  SELECT {_KEY}, producer_id, outcome, completed, start, inline(markers)
-  FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL
-)
-JOIN (
-  SELECT topic, partition, unix_millis(known_until) AS known_until_ms
-  FROM {{coverage}} WHERE is_judged AND {SHOWS_MARKERS} AND NOT {BEGINS_LATE}
-) AS whole USING (topic, partition)
-JOIN (SELECT topic, partition, min(at_ms) AS oldest_ms FROM {{markers}} GROUP BY topic, partition)
-  USING (topic, partition)
-WHERE marker_offset IS NULL AND NOT is_followed
-  AND known_until_ms > unix_millis(completed) + greatest(clock_offset_ms, 0) + clocks_differ_ms
-  AND oldest_ms < unix_millis(start) + least(clock_offset_ms, 0)
 """

@@ -20,8 +20,9 @@ from txnlib.core.findings.marker_findings import (
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import UNKNOWN
 from txnlib.readers.typed_rows import hints_of
-from txnlib.spark.coordinators.transaction_markers import lost_markers, markers_of
+from txnlib.spark.coordinators.transaction_markers import markers_of
 from txnlib.spark.core_rows import struct, struct_of
+from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.frames import gathered
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
@@ -60,6 +61,7 @@ _MARKER: Final = {
     **dict.fromkeys(("before", "after", "is_first"), "NULL"),
 }
 _ODD_MARKER: Final = {
+    "transaction_number": "NULL",
     "offset": "written.offset",
     "first_offset": "written.first_offset",
     "marker": struct(Marker, _MARKER),
@@ -130,9 +132,36 @@ WITH clocks AS (
     {next_of("decision", "at_ms", f"{_BACK_IN_TIME} {BEFORE}")} AS after
   FROM timed
 )
-SELECT topic, partition, producer_id, odd.transactional_id, odd.offset, odd.first_offset,
+SELECT topic, partition, producer_id, odd.transactional_id, odd.transaction_number, odd.offset, odd.first_offset,
   {struct(Marker, _BESIDE)} AS marker
 FROM beside WHERE odd IS NOT NULL
+"""
+
+
+def lost_markers(transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Partitions of completed transactions without a marker, if the marker could not have been overlooked."""
+    return select(_LOST, transactions=transactions, markers=markers_of(producer_spans), coverage=coverage)
+
+
+#: In these copies, holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log
+#: is younger, the topic may have been deleted and created again. Where the partition's clock is ahead of the
+#: coordinator's, the transaction completed later than its records say.
+_LOST: Final = f"""
+SELECT /*+ BROADCAST(whole) */ transactional_id, transaction_number, producer_id, outcome,
+  unix_millis(completed) AS completed_ms, topic, partition
+FROM (
+  SELECT transactional_id, transaction_number, producer_id, outcome, completed, start, inline(markers)
+  FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL
+)
+JOIN (
+  SELECT topic, partition, unix_millis(known_until) AS known_until_ms
+  FROM {{coverage}} WHERE is_judged AND {SHOWS_MARKERS} AND NOT {BEGINS_LATE}
+) AS whole USING (topic, partition)
+JOIN (SELECT topic, partition, min(at_ms) AS oldest_ms FROM {{markers}} GROUP BY topic, partition)
+  USING (topic, partition)
+WHERE marker_offset IS NULL AND NOT is_followed
+  AND known_until_ms > unix_millis(completed) + greatest(clock_offset_ms, 0) + clocks_differ_ms
+  AND oldest_ms < unix_millis(start) + least(clock_offset_ms, 0)
 """
 
 
@@ -149,7 +178,10 @@ FROM (
   SELECT *, row_number() OVER (PARTITION BY topic, partition ORDER BY first_offset) AS number
   FROM (
     SELECT *, unix_millis(start) AS began_ms, unix_millis(start) + clock_offset_ms - clocks_differ_ms AS start_ms
-    FROM (SELECT transactional_id, producer_id, start, inline(markers) FROM {{transactions}} WHERE start IS NOT NULL)
+    FROM (
+      SELECT transactional_id, transaction_number, producer_id, start, inline(markers)
+      FROM {{transactions}} WHERE start IS NOT NULL
+    )
   )
   WHERE first_offset IS NOT NULL AND first_timestamp_ms < start_ms
 )

@@ -24,9 +24,7 @@ from txnlib.core.verdicts.transaction_outcome import (
     MarkerEvidence,
     MarkerState,
 )
-from txnlib.spark.coordinators.transaction_markers import lost_markers
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
-from txnlib.spark.frames import gathered
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.producers.producer_spans import IS_OPEN
@@ -44,8 +42,7 @@ def transaction_outcomes(
 ) -> DataFrame:
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
     placed = select(PLACED, transactions=transactions)
-    lost = gathered(lost_markers(transactions, producer_spans, coverage))
-    found = select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage, lost=lost)
+    found = select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage)
     told = select(TOLD, found=found, producer_spans=producer_spans, producer_id_owners=producer_id_owners)
     return conform(with_columns(told, {"as_of": instant(f"{as_of_ms}L")}), TABLES["transaction_outcomes"])
 
@@ -68,8 +65,9 @@ _ROW: Final = (
     f"{_KEY}, {_PRODUCER}, producer_epoch, known_from, is_two_phase_commit, decided_outcome, decision_state,"
     f" decided_ms, evidence, hidden_by, marker_offset, {_OF_SPAN}"
 )
-_UNDECIDED: Final = quoted_list((DecisionState.OPEN, DecisionState.TWO_PHASE))
-_SPLIT, _EARLY = quoted(Finding.SPLIT_OUTCOME.name), quoted(Finding.ABORTED_WHILE_ONGOING.name)
+#: Findings about markers that ended records of a transaction against its decision, or before it.
+_AGAINST: Final = quoted_list((Finding.SPLIT_OUTCOME.name, Finding.ABORTED_WHILE_ONGOING.name))
+_MISSING: Final = quoted(Finding.MARKER_MISSING.name)
 _DECISION_STATE: Final = _case(
     {
         "outcome = 'OPEN' AND is_two_phase_commit": quoted(DecisionState.TWO_PHASE),
@@ -118,24 +116,11 @@ _SPANS: Final = f"""spans AS (
 #: a later one.
 FOUND: Final = f"""
 WITH {_SPANS},
--- Markers that ended records of a transaction against its decision, or before it, each with the nearest transaction.
-odd AS (
-  SELECT DISTINCT name, {_PRODUCER}, offset AS marker_offset FROM {{findings}} WHERE name IN ({_SPLIT}, {_EARLY})
-), against AS (
-  SELECT of.transactional_id, of.coordinator_partition, of.transaction_number, topic, partition,
-    max(other_offset) AS other_offset
-  FROM (
-    SELECT {_PRODUCER}, other_offset, min_by(struct({_KEY}), abs(at_ms - coalesce(decided_ms, start_ms))) AS of
-    FROM {{placed}} JOIN (
-      SELECT name, {_PRODUCER}, marker_offset AS other_offset, marker_type AS other_type,
-        {clock_ms("marker_ms")} AS at_ms
-      FROM spans JOIN odd USING ({_PRODUCER}, marker_offset)
-    ) USING ({_PRODUCER})
-    WHERE name = CASE WHEN decision_state IN {_UNDECIDED} THEN {_EARLY} ELSE {_SPLIT} END
-      AND coalesce(other_type != decided_outcome, TRUE)
-    GROUP BY {_PRODUCER}, other_offset
-  )
-  GROUP BY of, topic, partition
+told AS (
+  SELECT transactional_id, transaction_number, topic, partition,
+    max(if(name IN {_AGAINST}, offset, NULL)) AS other_offset, bool_or(name = {_MISSING}) AS is_lost
+  FROM {{findings}} WHERE transaction_number IS NOT NULL
+  GROUP BY transactional_id, transaction_number, topic, partition
 ), of_copy AS (
   SELECT topic, partition, unix_millis(known_until) AS known_ms,
     {SHOWS_MARKERS} AS is_whole, gap_offset, damaged_offset, is_decoded, {BEGINS_LATE} AS begins_late,
@@ -143,10 +128,8 @@ odd AS (
   FROM {{coverage}} WHERE is_judged
 ), gone AS (
   SELECT DISTINCT topic, partition, TRUE AS is_gone FROM {{coverage}} WHERE is_gone
-), lost AS (
-  SELECT {_KEY}, topic, partition, TRUE AS is_lost FROM {{lost}}
 ), proven AS (
-  SELECT /*+ BROADCAST(of_copy, gone, lost, against) */ {_KEY}, topic, partition,
+  SELECT /*+ BROADCAST(of_copy, gone, told) */ {_KEY}, topic, partition,
     producer_id, producer_epoch, is_two_phase_commit, decided_outcome, decision_state,
     records_from, records_until, start_ms,
     decided_ms, completed_ms, known_from, is_followed,
@@ -160,8 +143,7 @@ odd AS (
   FROM {{placed}} AS placed
   LEFT JOIN of_copy USING (topic, partition)
   LEFT JOIN gone USING (topic, partition)
-  LEFT JOIN lost USING ({_KEY}, topic, partition)
-  LEFT JOIN against USING ({_KEY}, topic, partition)
+  LEFT JOIN told USING (transactional_id, transaction_number, topic, partition)
 ), own AS (
   SELECT {_KEY}, proven.topic, proven.partition, proven.producer_id, proven.producer_epoch, is_two_phase_commit,
     decided_outcome, decision_state, decided_ms, known_from, proven.marker_offset, evidence, is_gone, is_captured,
