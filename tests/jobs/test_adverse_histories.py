@@ -117,8 +117,8 @@ HISTORIES |= {
 # ---- Markers
 
 
-def sibling_again(coordinator_epoch: int | None) -> Schedule:
-    """An hour after its COMMIT, a sibling has another one, with nothing to end; None: it has not."""
+def sibling_again(coordinator_epoch: int | None, at: int = 62 * MINUTE) -> Schedule:
+    """After its COMMIT, a sibling has another one, with nothing to end; None: it has not."""
 
     def of(s: Story) -> Expected:
         sibling = (s.topic, 1)
@@ -129,13 +129,32 @@ def sibling_again(coordinator_epoch: int | None) -> Schedule:
         s.end(2 * MINUTE, start=MINUTE, places=[sibling])
         s.write(3 * MINUTE)
         if coordinator_epoch is not None:
-            s.c.mark(sibling, s.pid, 0, "COMMIT", 62 * MINUTE, coordinator_epoch=coordinator_epoch)
+            s.c.mark(sibling, s.pid, 0, "COMMIT", at, coordinator_epoch=coordinator_epoch)
         s.note("Empty", 90 * MINUTE, epoch=1)
         s.beat(100 * MINUTE, partition=1)
         elected_since(s)
         return safe(s) if coordinator_epoch is None else refuted(s, fails=NO_COMMIT)
 
     return of
+
+
+@HISTORIES
+def sibling_with_a_marker_that_was_sent_again(s: Story) -> Expected:
+    """The control: its coordinator did not get the answer at once."""
+    sibling = (s.topic, 1)
+    s.note("Empty", 0)
+    s.beat(0)
+    s.beat(0, partition=1)
+    s.begin(MINUTE, [sibling])
+    s.note("PrepareCommit", 2 * MINUTE, [sibling], start=MINUTE)
+    for later in (5 * SECOND, 35 * SECOND):
+        s.c.mark(sibling, s.pid, 0, "COMMIT", 2 * MINUTE + later)
+    s.note("CompleteCommit", 2 * MINUTE + 36 * SECOND, (), start=MINUTE)
+    s.write(3 * MINUTE)
+    s.note("Empty", 90 * MINUTE, epoch=1)
+    s.beat(100 * MINUTE, partition=1)
+    elected_since(s)
+    return safe(s)
 
 
 @HISTORIES
@@ -158,6 +177,7 @@ def sibling_with_a_marker_that_a_later_coordinator_sent_again(s: Story) -> Expec
 
 HISTORIES |= {
     "sibling_with_a_second_commit_that_ends_nothing": sibling_again(0),
+    "sibling_with_a_second_commit_two_minutes_after_the_completion": sibling_again(0, at=4 * MINUTE),
     "sibling_with_one_commit": sibling_again(None),
 }
 

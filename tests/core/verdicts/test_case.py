@@ -30,7 +30,7 @@ from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.clocks import Clocks, Difference
-from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, SiblingMarkers
+from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, RepeatedMarker, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.match import has_own_epoch
@@ -653,3 +653,53 @@ def test_a_row_says_up_to_when_its_copy_shows_it():
 )
 def test_the_first_open_transaction_of_a_partition_holds_it(first_open_offset, alarms, holds):
     assert judged(span={"first_open_offset": first_open_offset}, place={"alarms": alarms}).holds is holds
+
+
+#: A COMMIT on another partition that ended nothing, behind the own one of a decision -> whether it may be of another.
+AGAIN = replace(MARKER, offset=41, first_offset=None)
+REPEATS = [
+    ({"ms": NOON - MINUTE + 20}, {}, False),
+    # Two clocks that were never compared: the time between the two markers tells.
+    ({"ms": NOON - MINUTE + 50}, {}, False),
+    ({"ms": NOON - MINUTE + 51}, {}, True),
+    ({"ms": None}, {}, False),
+    # No marker has an older coordinator epoch than its decision, or a newer one than its completion.
+    ({"coordinator_epoch": 18}, {}, True),
+    ({"coordinator_epoch": 20}, {"stamped_epoch": 19}, True),
+    ({"coordinator_epoch": 20}, {"stamped_epoch": 20}, False),
+    # Another leader's clock stamped it.
+    ({"ms": NOON, "leader_epoch": 4}, {}, False),
+    ({"ms": NOON + 5 * MINUTE, "leader_epoch": 4}, {}, True),
+]
+
+
+@pytest.mark.parametrize(("marked", "decided", "is_unexplained"), REPEATS)
+def test_a_marker_that_was_sent_again_on_another_partition_counts_no_more(marked, decided, is_unexplained):
+    marker = replace(AGAIN, **marked)
+    repeated = RepeatedMarker(marker=marker, own=MARKER, decision=replace(DECISION, **decided))
+    markers = SiblingMarkers(topic="bar", partition=1, is_committed=True, committed_ms=MARKER.ms)
+    (found,) = case_of(siblings=(replace(markers, repeated=(repeated,)),)).siblings
+    assert found.newest_unexplained_ms == (marker.ms if is_unexplained else None)
+    assert found.newest_unexplained_commit_coordinator_epoch == (marker.coordinator_epoch if is_unexplained else None)
+    assert found.committed_ms == (max(MARKER.ms, marker.ms) if is_unexplained else MARKER.ms)
+
+
+def test_what_no_decision_explains_is_summed_up_with_the_other_markers_there():
+    newest, abort = replace(AGAIN, ms=NOON + 1), replace(AGAIN, type="ABORT", ms=NOON + 3)
+    unshown, older = replace(AGAIN, ms=-1), replace(AGAIN, epoch=4, ms=NOON + 2)
+    markers = SiblingMarkers(
+        topic="bar", partition=1, newest_unexplained_ms=NOON, newest_unexplained_commit_ms=NOON, committed_ms=NOON,
+        newest_unexplained_commit_coordinator_epoch=7,
+    )  # fmt: skip
+
+    def of(*repeated):
+        given = replace(markers, repeated=tuple(RepeatedMarker(marker=each) for each in repeated))
+        (found,) = case_of(siblings=(given,)).siblings
+        commit = found.newest_unexplained_commit_ms, found.newest_unexplained_commit_coordinator_epoch
+        return found.newest_unexplained_ms, *commit, found.committed_ms
+
+    assert of() == (NOON, NOON, 7, NOON)
+    assert of(replace(newest, ms=NOON - 1)) == (NOON, NOON, 7, NOON)
+    assert of(newest, abort) == (NOON + 3, NOON + 1, 19, NOON + 1)
+    assert of(older) == (NOON + 2, NOON + 2, 19, NOON), "its epoch is older than the open records"
+    assert of(newest, unshown) == (NO_INSTANT_MS, NO_INSTANT_MS, 19, NO_INSTANT_MS)

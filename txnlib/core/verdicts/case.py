@@ -170,7 +170,7 @@ class Case(Past):
     @cached_property
     def newest_marker_ms(self) -> int | None:
         """The newest marker of the producer on any partition that no known decision explains."""
-        return highest(each.newest_unexplained_ms for each in self.span.siblings)
+        return highest(each.newest_unexplained_ms for each in self.siblings)
 
     @cached_property
     def newest_commit(self) -> SiblingMarkers | None:
@@ -180,7 +180,7 @@ class Case(Past):
             ms = markers.newest_unexplained_commit_ms
             return -1 if ms is None else ms
 
-        return max(self.span.siblings, key=written, default=None)
+        return max(self.siblings, key=written, default=None)
 
     @property
     def committed_siblings(self) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ class Case(Past):
         return tuple(
             sorted(
                 f"{each.topic}-{each.partition}"
-                for each in self.span.siblings
+                for each in self.siblings
                 if each.is_committed and (since is None or each.committed_ms is None or each.committed_ms >= since)
             )
         )

@@ -52,6 +52,35 @@ class WrittenMarker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorDecision:
+    """A decided transaction of the producer id: a row of `transactions`, in the order of its coordinator's log."""
+
+    transactional_id: str | None = None
+    coordinator_partition: int
+    transaction_number: int | None = None
+    outcome: str
+    state: str | None = None
+    #: Epochs of the first record, and of the Prepare record and its markers; the latter is None if only a Complete
+    #: record is left.
+    first_epoch: int | None = None
+    decided_epoch: int | None = None
+    coordinator_epoch: int | None = None
+    #: Leader epoch of its last record: whose clock stamped it.
+    stamped_epoch: int | None = None
+    transaction_version: int | None = None
+    client_transaction_version: int | None = None
+    #: None if only a record without its partitions is left.
+    partitions: tuple[TopicPartition, ...] | None = None
+    first_record_offset: int
+    last_record_offset: int
+    start_ms: int | None = None
+    #: By the value of the record; append times of the Prepare and of the Complete record.
+    said_ms: int | None = None
+    prepared_ms: int | None = None
+    completed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerElsewhere:
     """A marker of the producer behind the first batch that the judged copy does not have."""
 
@@ -94,6 +123,16 @@ class EpochStamps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedMarker:
+    """A marker of no known transaction that ended nothing and is like the one before: it may have been sent again."""
+
+    marker: WrittenMarker
+    #: The newest marker in front that a known transaction has, and that transaction.
+    own: WrittenMarker | None = None
+    decision: CoordinatorDecision | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SiblingMarkers:
     """What the markers of the producer on another partition show. `commit` is COMMIT with the epoch of the open records
     or higher.
@@ -110,6 +149,8 @@ class SiblingMarkers:
     newest_coordinator_epoch: int | None = None
     is_committed: bool = False
     committed_ms: int | None = None
+    #: The newest of these. The others say nothing of them.
+    repeated: tuple[RepeatedMarker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,35 +259,6 @@ class Claim:
     @property
     def is_two_phase_commit(self) -> bool:
         return self.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorDecision:
-    """A decided transaction of the producer id: a row of `transactions`, in the order of its coordinator's log."""
-
-    transactional_id: str | None = None
-    coordinator_partition: int
-    transaction_number: int | None = None
-    outcome: str
-    state: str | None = None
-    #: Epochs of the first record, and of the Prepare record and its markers; the latter is None if only a Complete
-    #: record is left.
-    first_epoch: int | None = None
-    decided_epoch: int | None = None
-    coordinator_epoch: int | None = None
-    #: Leader epoch of its last record: whose clock stamped it.
-    stamped_epoch: int | None = None
-    transaction_version: int | None = None
-    client_transaction_version: int | None = None
-    #: None if only a record without its partitions is left.
-    partitions: tuple[TopicPartition, ...] | None = None
-    first_record_offset: int
-    last_record_offset: int
-    start_ms: int | None = None
-    #: By the value of the record; append times of the Prepare and of the Complete record.
-    said_ms: int | None = None
-    prepared_ms: int | None = None
-    completed_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

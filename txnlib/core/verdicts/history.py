@@ -14,7 +14,6 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
 from txnlib.core.kafka.transaction_state import TransactionState
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CoordinatorDecision,
@@ -26,7 +25,7 @@ from txnlib.core.verdicts.match import (
     Fit,
     Match,
     decided_ms,
-    fit,
+    explains,
     marker_epoch,
 )
 from txnlib.core.verdicts.past import Past
@@ -250,7 +249,10 @@ def _has_unexplained_marker(past: Past, whole: Whole) -> bool:
     known = past.span.markers
     if whole.since is not None and whole.since.marker is not None:
         known = tuple(each for each in known if each.offset > whole.since.marker.offset)
-    return any(_is_within(past, whole, each) and _is_unexplained(past, each) for each in known)
+    return any(
+        _is_within(past, whole, each) and not any(explains(match, each, past.clocks) for match in past.matches)
+        for each in known
+    )
 
 
 def _is_within(past: Past, whole: Whole, marker: WrittenMarker) -> bool:
@@ -262,26 +264,6 @@ def _is_within(past: Past, whole: Whole, marker: WrittenMarker) -> bool:
     return at is not None and at - differ.offset_ms - differ.differ_ms > whole.since_ms
 
 
-def _is_unexplained(past: Past, marker: WrittenMarker) -> bool:
-    return not any(
-        fit(match.decision, marker, past.clocks) is not Fit.NO and _may_be_its_own(match, marker)
-        for match in past.matches
-    )
-
-
-def _may_be_its_own(match: Match, marker: WrittenMarker) -> bool:
-    """Whether a marker that fits a decision is its own or that one's repeat: both were written before it was
-    completed."""
-    own, decision = match.marker, match.decision
-    if own is None or own.offset == marker.offset or own.leader_epoch != marker.leader_epoch:
-        return True
-    at, again = clock_ms(own.ms), clock_ms(marker.ms)
-    decided, completed = decided_ms(decision), clock_ms(decision.completed_ms)
-    if at is None or again is None or decided is None or completed is None:
-        return True
-    return abs(again - at) <= completed - decided + MARKER_SLACK_MS
-
-
 def _has_unexplained_sibling(past: Past, whole: Whole) -> bool:
     """The same on another partition."""
     since = whole.since_ms
@@ -289,7 +271,7 @@ def _has_unexplained_sibling(past: Past, whole: Whole) -> bool:
         decision = whole.since.decision
         since = highest((decision.completed_ms, decided_ms(decision)))
     place = (past.span.topic, past.span.partition)
-    others = [each for each in past.span.siblings if (each.topic, each.partition) != place]
+    others = [each for each in past.siblings if (each.topic, each.partition) != place]
     newest = [latest_ms(each.newest_unexplained_ms) for each in others]
     return any(ms is not None and (since is None or ms > since + CLOCKS_DIFFER_MS) for ms in newest)
 
@@ -301,7 +283,7 @@ def _has_marker_of_another_coordinator(past: Past, _whole: Whole) -> bool:
     wanted = [each for each in logs if claim.is_nobodys or each.partition == claim.coordinator_partition]
     newest = highest(each.newest_leader_epoch for each in wanted)
     seen = [each.coordinator_epoch for each in past.span.markers]
-    seen += [past.span.coordinator_epoch, *(each.newest_coordinator_epoch for each in past.span.siblings)]
+    seen += [past.span.coordinator_epoch, *(each.newest_coordinator_epoch for each in past.siblings)]
     return any(is_ahead(each, newest) for each in seen)
 
 

@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import is_ahead
-from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, Difference
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNCOMPARED, Clocks, Difference
 from txnlib.core.verdicts.dossier import MOST_MARKERS, CoordinatorDecision, WrittenMarker
 
 
@@ -92,6 +92,21 @@ def fit(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) ->
     if after >= -begun.error_ms and late <= ended.error_ms:
         return Fit.EXACT
     return Fit.WITHIN_TOLERANCE if after >= -begun.differ_ms and late <= ended.differ_ms else Fit.NO
+
+
+def explains(match: Match, marker: WrittenMarker, clocks: Clocks) -> bool:
+    """Whether a decision may explain a marker: it is the decision's own, or that one sent again. Both are written
+    before the decision is completed."""
+    own, decision = match.marker, match.decision
+    if fit(decision, marker, clocks) is Fit.NO:
+        return False
+    if own is None or own.offset == marker.offset or own.leader_epoch != marker.leader_epoch:
+        return True
+    at, again = clock_ms(own.ms), clock_ms(marker.ms)
+    decided, completed = decided_ms(decision), clock_ms(decision.completed_ms)
+    if at is None or again is None or decided is None or completed is None:
+        return True
+    return abs(again - at) <= completed - decided + MARKER_SLACK_MS
 
 
 def without_repeats(

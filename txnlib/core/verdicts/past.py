@@ -13,14 +13,24 @@ from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import CoverageRow, highest, is_above, lowest
-from txnlib.core.instants import clock_ms
+from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
-from txnlib.core.verdicts.dossier import MOST_MARKERS, CheckedBatch, Claim, Dossier, EpochStamps, OpenSpan, Owner
-from txnlib.core.verdicts.match import Match, is_of_its_kind, match_markers, without_repeats
+from txnlib.core.verdicts.dossier import (
+    MOST_MARKERS,
+    CheckedBatch,
+    Claim,
+    Dossier,
+    EpochStamps,
+    OpenSpan,
+    Owner,
+    RepeatedMarker,
+    SiblingMarkers,
+)
+from txnlib.core.verdicts.match import Match, explains, is_of_its_kind, match_markers, without_repeats
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
@@ -109,6 +119,14 @@ class Past:
         is_begin_known = self.copy.begins_at_start and len(self.span.markers) < MOST_MARKERS
         markers = without_repeats(self.span.markers, ordered, self.clocks)
         return match_markers(ordered, markers, self.clocks, is_begin_known=is_begin_known)
+
+    @cached_property
+    def siblings(self) -> tuple[SiblingMarkers, ...]:
+        """What its markers on other partitions show. What was sent again for a decision counts no more."""
+        clocks, epoch = self.facts.clocks, self.span.producer_epoch
+        return tuple(
+            with_unexplained(each, clocks.of(each.topic, each.partition), epoch) for each in self.span.siblings
+        )
 
     @cached_property
     def has_all_decisions(self) -> bool:
@@ -204,6 +222,35 @@ def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim:
         ),
         default=Claim(),
     )
+
+
+# ---- Markers on other partitions
+
+
+def with_unexplained(markers: SiblingMarkers, clocks: Clocks, producer_epoch: int) -> SiblingMarkers:
+    """The markers of a partition, with those that are like the one before and were not sent again for its decision.
+
+    `producer_epoch`: that of the open records.
+    """
+    again = [each.marker for each in markers.repeated if not _is_sent_again(each, clocks)]
+    commits = [each for each in again if each.type == "COMMIT"]
+    found = replace(
+        markers, newest_unexplained_ms=highest((markers.newest_unexplained_ms, *(latest_ms(each.ms) for each in again)))
+    )
+    newest = max(commits, key=lambda each: latest_ms(each.ms) or 0, default=None)
+    if newest is not None and not is_above(markers.newest_unexplained_commit_ms, latest_ms(newest.ms)):
+        found = replace(
+            found,
+            newest_unexplained_commit_ms=latest_ms(newest.ms),
+            newest_unexplained_commit_coordinator_epoch=newest.coordinator_epoch,
+        )
+    of_epoch = [latest_ms(each.ms) for each in commits if (each.epoch or 0) >= producer_epoch]
+    return replace(found, committed_ms=highest((markers.committed_ms, *of_epoch)))
+
+
+def _is_sent_again(repeated: RepeatedMarker, clocks: Clocks) -> bool:
+    own = repeated.decision
+    return own is not None and explains(Match(decision=own, marker=repeated.own), repeated.marker, clocks)
 
 
 # ---- The first batch

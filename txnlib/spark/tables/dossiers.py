@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -24,6 +23,7 @@ from txnlib.core.verdicts.dossier import (
     CoordinatorDecision,
     Dossier,
     OpenSpan,
+    RepeatedMarker,
     SiblingMarkers,
     WrittenMarker,
 )
@@ -38,6 +38,7 @@ from txnlib.spark.joins import broadcast, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import markers_elsewhere, stamps_around
+from txnlib.spark.windows import BEFORE, last_of
 
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
@@ -141,10 +142,12 @@ _LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(W
 
 #: Whether a record hands out its producer epoch, as SQL.
 IS_HANDED_OUT: Final = "(state = 'Empty' OR (client_transaction_version >= 2 AND state != 'Ongoing'))"
-#: A marker like the one before, with nothing to end: it was sent again.
-_IS_REPEAT: Final = """(first_offset IS NULL AND coalesce(
-  lag(struct(marker_type, marker_epoch)) OVER (PARTITION BY topic, partition, producer_id ORDER BY marker_offset)
-    = struct(marker_type, marker_epoch), FALSE))"""
+_IN_ORDER: Final = "PARTITION BY topic, partition, producer_id ORDER BY marker_offset"
+#: A marker like the one before, with nothing to end: it may have been sent again.
+_IS_REPEAT: Final = f"""(first_offset IS NULL AND coalesce(
+  lag(struct(marker_type, marker_epoch)) OVER ({_IN_ORDER}) = struct(marker_type, marker_epoch), FALSE))"""
+_REPEATED: Final = struct(RepeatedMarker, {"own": "own.marker", "decision": "own.decision"})
+_NEWEST_REPEATED: Final = f"slice(sort_array(collect_list(repeated), FALSE), 1, {MOST_MARKERS})"
 _OPEN: Final = {"markers": f"coalesce(markers.markers, {_LONE_MARKER})"}
 
 GATHERED: Final = f"""
@@ -185,58 +188,47 @@ closed AS (
 -- What the markers of each producer on each other partition show. A marker is explained if a coordinator's transaction
 -- has it.
 explained AS (
-  SELECT DISTINCT producer_id, marker.topic AS of_topic, marker.partition AS of_partition, marker.marker_offset,
-    true AS is_explained
-  FROM (
-    SELECT producer_id, explode(markers) AS marker
-    FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id)
-  )
+  SELECT producer_id, marker.topic AS topic, marker.partition AS partition, marker.marker_offset,
+    min_by({struct(CoordinatorDecision, _DECISION | {"partitions": "NULL"})}, last_record_offset) AS decision
+  FROM (SELECT *, explode(markers) AS marker FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id))
   WHERE marker.marker_offset IS NOT NULL
+  GROUP BY producer_id, marker.topic, marker.partition, marker.marker_offset
 ),
 marked AS (
-  SELECT producer_id, topic AS of_topic, partition AS of_partition, marker_offset, marker_type, marker_epoch,
-    marker_coordinator_epoch, marker_ms, is_explained IS NULL AS is_unexplained, is_repeat
+  SELECT producer_id, topic AS of_topic, partition AS of_partition, marker, is_unexplained,
+    CASE WHEN is_unexplained AND is_repeat THEN {_REPEATED} END AS repeated
   FROM (
-    SELECT *, topic AS of_topic, partition AS of_partition, {_IS_REPEAT} AS is_repeat
-    FROM {{producer_spans}} LEFT SEMI JOIN {{opened}} USING (producer_id)
-    WHERE marker_offset IS NOT NULL
+    SELECT *, {last_of("explained", "marker_offset", f"{_IN_ORDER} {BEFORE}")} AS own
+    FROM (
+      SELECT producer_id, topic, partition, marker_offset, marker, decision IS NULL AS is_unexplained, is_repeat,
+        CASE WHEN decision IS NOT NULL THEN struct(marker, decision) END AS explained
+      FROM (
+        SELECT producer_id, topic, partition, marker_offset, {struct(WrittenMarker, MARKER)} AS marker,
+          {_IS_REPEAT} AS is_repeat
+        FROM {{producer_spans}} LEFT SEMI JOIN {{opened}} USING (producer_id)
+        WHERE marker_offset IS NOT NULL
+      )
+      LEFT JOIN explained USING (producer_id, topic, partition, marker_offset)
+    )
   )
-  LEFT JOIN explained USING (producer_id, of_topic, of_partition, marker_offset)
-),
--- A marker that was sent again, while a decision of its time was carried out, is of that one.
-sent_again AS (
-  SELECT DISTINCT producer_id, of_topic, of_partition, marker_offset
-  FROM (SELECT * FROM marked WHERE is_repeat AND is_unexplained) AS marked
-  JOIN (
-    SELECT producer_id, outcome, decided_epoch, decided, completed, inline(partitions)
-    FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id) WHERE outcome != 'OPEN'
-  ) AS of USING (producer_id)
-  WHERE topic = of_topic AND partition = of_partition AND marker_type = outcome AND marker_epoch = decided_epoch
-    AND coalesce({clock_ms("marker_ms")} BETWEEN unix_millis(decided) - {UNKNOWN_CLOCKS_DIFFER_MS}
-      AND unix_millis(completed) + {UNKNOWN_CLOCKS_DIFFER_MS}, TRUE)
 ),
 elsewhere AS (
-  SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition, marker_type,
-    marker_coordinator_epoch, is_unexplained, {latest_ms("marker_ms")} AS ms,
-    coalesce({clock_ms("marker_ms")}, {NO_INSTANT_MS}) AS committed_ms,
-    (of_topic != opened.topic OR of_partition != opened.partition) AND marker_type = 'COMMIT'
-      AND marker_epoch >= opened.producer_epoch AS is_commit
-  FROM (
-    SELECT * FROM marked WHERE NOT is_repeat OR is_unexplained
-  )
-  LEFT ANTI JOIN sent_again USING (producer_id, of_topic, of_partition, marker_offset)
-  JOIN {{opened}} AS opened USING (producer_id)
+  SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition,
+    marker.type = 'COMMIT' AS is_commit, marker.coordinator_epoch, repeated,
+    is_unexplained AND repeated IS NULL AS is_unexplained,
+    {latest_ms("marker.ms")} AS ms, coalesce({clock_ms("marker.ms")}, {NO_INSTANT_MS}) AS committed_ms,
+    repeated IS NULL AND marker.type = 'COMMIT' AND marker.epoch >= opened.producer_epoch
+      AND (of_topic != opened.topic OR of_partition != opened.partition) AS is_committed
+  FROM marked JOIN {{opened}} AS opened USING (producer_id)
 ),
 siblings AS (
   SELECT topic, partition, producer_id, start_offset, collect_list({struct(SiblingMarkers, _SIBLING)}) AS siblings
   FROM (
     SELECT topic, partition, producer_id, start_offset, of_topic, of_partition,
       max(CASE WHEN is_unexplained THEN ms END) AS newest_unexplained_ms,
-      max(CASE WHEN is_unexplained AND marker_type = 'COMMIT'
-        THEN struct(ms, marker_coordinator_epoch AS coordinator_epoch) END) AS commit,
-      bool_or(is_commit) AS is_committed,
-      max(CASE WHEN is_commit THEN committed_ms END) AS committed_ms,
-      max(marker_coordinator_epoch) AS coordinator_epoch
+      max(CASE WHEN is_unexplained AND is_commit THEN struct(ms, coordinator_epoch) END) AS commit,
+      bool_or(is_committed) AS is_committed, max(CASE WHEN is_committed THEN committed_ms END) AS committed_ms,
+      max(coordinator_epoch) AS coordinator_epoch, {_NEWEST_REPEATED} AS repeated
     FROM elsewhere
     GROUP BY topic, partition, producer_id, start_offset, of_topic, of_partition
   )
