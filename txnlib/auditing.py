@@ -55,8 +55,7 @@ def audit(
     the first.
 
     Raises UsageError for invalid arguments, ConfigError for an invalid settings file or capture.json,
-    UnreadableInputError if there is no Kafka log, StepError if a table could not be made, and PartsDeletedError if what
-    it was about to use was deleted meanwhile.
+    UnreadableInputError if there is no Kafka log, and StepError if a table could not be made.
     Tables: docs/tables.md. Source of the verdicts: docs/rules/reference.md.
     """
     inputs = tuple(map(str, (capture,) if isinstance(capture, str | Path) else capture or ()))

@@ -215,21 +215,5 @@ class StepError(TxnlibError):
         return f"at {self.step}: {self.cause}. {tables}. {self.remedy}"
 
 
-class PartsDeletedError(TxnlibError):
-    """Old runs were deleted while an audit ran that was about to use what they had read."""
-
-    exit_code = ExitCode.FAILED
-
-    def __init__(self, cluster: str, run_id: str) -> None:
-        super().__init__(cluster, run_id)
-        self.cluster, self.run_id = cluster, run_id
-
-    def says(self) -> str:
-        return (
-            f"run {self.run_id} of cluster {self.cluster} cannot go on: what an earlier audit had read was deleted"
-            " while it ran (--keep-days). Run it again"
-        )
-
-
 def _instant(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")

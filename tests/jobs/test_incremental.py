@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -14,13 +15,16 @@ from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.engine import retention
 from txnlib.engine.retention import forget_runs
 from txnlib.engine.store import RunStore
-from txnlib.errors import PartsDeletedError, UnreadableInputError
+from txnlib.errors import UnreadableInputError
 from txnlib.jobs.audit import ingest_dumps, reconstruct_state, report_transactions
 from txnlib.jobs.main import main
 from txnlib.jobs.options import AUDIT, parse, request_of
+from txnlib.pipeline import parts
+from txnlib.pipeline import run as pipeline_run
+from txnlib.pipeline.audit import carry_out_steps
 from txnlib.pipeline.audit_request import AuditRequest
+from txnlib.pipeline.clock import now
 from txnlib.pipeline.run import open_run, reopen_run
-from txnlib.pipeline.scheduler import carry_out
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.spark.frames import arrow_of
 from txnlib.spark.schemas import TABLES
@@ -49,8 +53,7 @@ def opened(capture, output, *options):
 def carried_out(run, names=TABLES):
     """The run, with these tables and what they are made of."""
     needed = set().union(*map(needed_for, names))
-    run.note("RUNNING")
-    carry_out(run, [step for step in AUDIT_STEPS if step.name in needed])
+    carry_out_steps(run, [step for step in AUDIT_STEPS if step.name in needed])
     run.note("DONE")
     return run
 
@@ -191,13 +194,15 @@ def killed_at(name):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=(pytest.mark.both, pytest.mark.slow)) for n in (1, 2))])
-def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_path, seed):
+def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_path, monkeypatch, seed):
     """Of a log that grows, rolls, is cut, compacted, created again, and not all of which is captured each night. Audits
-    are carried out again, at the same time, and killed at any step; old ones are deleted."""
+    are carried out again, at the same time, and killed at any step; old ones are deleted, but for the last."""
     chance = random.Random(seed)
     log, captures, finished = ChangingLog(chance), {}, {}
     for number in range(1, 6):
         log.change()
+        for module in (parts, pipeline_run):  # two nights later than the last: what nobody uses may be deleted
+            monkeypatch.setattr(module, "now", lambda: now() + timedelta(days=2 * number))  # noqa: B023
         as_of, capture = 1_795_000_000_000 + number, tmp_path / str(number)
         log.capture(capture)
         captures[as_of] = capture
@@ -210,7 +215,7 @@ def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_
         chance.shuffle(runs)
         for each, run in runs:  # all were opened before one of them began
             finished.pop(each, None)
-            left = chance.randint(1, 25) if chance.random() < 0.3 else 1_000
+            left = chance.randint(1, 25) if number < 5 and chance.random() < 0.3 else 1_000
 
             def begin(step):
                 nonlocal left
@@ -223,7 +228,7 @@ def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_
                 finished[each] = carried_out(run, READ)
             except Killed:
                 continue
-        if finished and chance.random() < 0.3:
+        if number < 5 and chance.random() < 0.3:
             gone = forget_runs(run.tables.store, "eu", chance.choice(sorted(captures)))
             captures = {each: place for each, place in captures.items() if f"eu-{each}" not in gone}
             finished = {each: run for each, run in finished.items() if each in captures}
@@ -267,10 +272,10 @@ def test_rows_that_no_run_lists_are_deleted_with_old_runs_and_no_others(grown, t
     dead.begin = killed_at("segments")
     with pytest.raises(Killed):
         carried_out(dead, PARTS)
-    assert forget_runs(second.tables.store, "eu", 2000) == ["eu-1000", "eu-1500"]
-    assert written(dead), "an audit at work may list them yet"
-    monkeypatch.setattr(retention, "UNLISTED_S", -60)
-    forget_runs(second.tables.store, "eu", 2000)
+    assert forget_runs(second.tables.store, "eu", 2000) == ["eu-1000"], "the other one may be at work"
+    assert written(dead)
+    monkeypatch.setattr(retention, "AT_WORK_S", -60)
+    assert forget_runs(second.tables.store, "eu", 2000) == ["eu-1500"]
     assert not written(dead)
     same_tables(second, audited(whole, "--cluster", "eu"), PARTS)
     third = night(whole, out, "--as-of", "3000", "--mode", "full", names=PARTS)
@@ -280,17 +285,38 @@ def test_rows_that_no_run_lists_are_deleted_with_old_runs_and_no_others(grown, t
     same_tables(third, audited(whole, "--cluster", "eu"), PARTS)
 
 
+@pytest.fixture
+def known(grown, tmp_path, monkeypatch):
+    """An audit, as if made two days ago: what nobody uses of it may be deleted."""
+    with monkeypatch.context() as then:
+        then.setattr(parts, "now", lambda: now() - timedelta(days=2))
+        return night(grown[0], tmp_path / "out", "--as-of", "1000", names=PARTS)
+
+
 @pytest.mark.slow
-def test_an_audit_whose_known_parts_are_deleted_meanwhile_fails_and_its_next_attempt_does_not(grown, tmp_path):
-    before, whole = grown
-    out = tmp_path / "out"
-    first = night(before, out, "--as-of", "1000", names=PARTS)
+def test_an_audit_reads_again_what_was_deleted_before_it_began(grown, known, tmp_path):
+    whole, out = grown[1], tmp_path / "out"
     second = opened(whole, out, "--as-of", "2000")
-    forget_runs(first.tables.store, "eu", 2000)
-    with pytest.raises(PartsDeletedError, match="run eu-2000 of cluster eu cannot go on"):
-        carried_out(second)
-    assert second.tables.read("segments").isEmpty(), "no other run takes them for whole"
-    same_tables(night(whole, out, "--as-of", "2000", names=PARTS), audited(whole, "--cluster", "eu"), PARTS)
+    newer = night(whole, out, "--mode", "full", "--as-of", "3000", names=PARTS)
+    assert forget_runs(newer.tables.store, "eu", 2000) == ["eu-1000"]
+    assert not written(known)
+    assert used(second) == set()
+    same_tables(carried_out(second, PARTS), audited(whole, "--cluster", "eu"), PARTS)
+
+
+@pytest.mark.slow
+def test_what_an_audit_at_work_uses_is_not_deleted(grown, known, tmp_path):
+    whole, out = grown[1], tmp_path / "out"
+    newer = night(whole, out, "--mode", "full", "--as-of", "3000", names=PARTS)
+    second = opened(whole, out, "--as-of", "2000")
+
+    def begin(step):
+        if step == "segments":  # its batches are stored, and nobody else lists those that it uses
+            assert forget_runs(newer.tables.store, "eu", 2000) == ["eu-1000"]
+
+    second.begin = begin
+    same_tables(carried_out(second, PARTS), audited(whole, "--cluster", "eu"), PARTS)
+    assert used(second)
 
 
 @pytest.mark.slow

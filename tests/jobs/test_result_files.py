@@ -10,7 +10,7 @@ from tests.support.outcomes import lag
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.report import Report
 from txnlib.ask.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS, results_of
-from txnlib.errors import PartsDeletedError, TxnlibError, UnreadableInputError
+from txnlib.errors import TxnlibError, UnreadableInputError
 from txnlib.jobs.main import main
 from txnlib.jobs.result_files import result_files
 
@@ -33,7 +33,6 @@ def failing(options, error):
     ("error", "code"),
     [
         (RuntimeError("the disk is full"), 1),
-        (PartsDeletedError("blue", "blue-1"), 1),
         (UnreadableInputError("/backup/blue", "is empty", "Fill it"), 2),
     ],
 )

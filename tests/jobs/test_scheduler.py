@@ -45,7 +45,6 @@ def test_the_jobs_write_every_table_once():
         "forget_capture",
         "know_metadata",
         "infer_settings",
-        "check_parts",
         "lower_coverage",
     ]
     assert sorted(names) == sorted([*(TABLES.keys() - claimed), *decisions])

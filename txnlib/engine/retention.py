@@ -11,24 +11,25 @@ from txnlib.core.schema.rows_of_runs import OF_PARTS, PARTS_A_SECOND, quoted, qu
 from txnlib.engine.store import Store, again_after_conflicts
 from txnlib.spark.schemas import TABLES
 
-#: Parts that were read so many seconds before the newest, or later, stay: the audit that read them may be at work, and
-#: list them later.
-UNLISTED_S: Final = 24 * 3600
+#: Seconds for which an audit counts as being at work unless it ended. Parts that were read so long before the newest,
+#: or later, stay: the audit that read them may list them yet.
+AT_WORK_S: Final = 24 * 3600
 #: Number of parts that one statement deletes.
 _TOGETHER: Final = 1_000
 
 
 def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
     """Deletes the runs of a cluster with an instant before `before_ms` (epoch ms) from every table, and the parts of
-    files that no run uses. Returns the ids of the runs.
+    files that no run uses. Returns the ids of the runs. Those at work stay.
 
-    `segments` first: audits at work rely on that (`pipeline.parts.check_parts`). Rows of `audit_runs` are deleted last,
-    so a later call completes one that was interrupted. Files are deleted once Delta's retention allows it (`VACUUM`,
-    seven days), so current readers still find them.
+    `segments` first, then a look at who is at work: an audit that began before that look may use parts of the deleted
+    runs, and one that began later sees that nobody lists these (`pipeline.parts.without_deleted`). Rows of `audit_runs`
+    are deleted last, so a later call completes one that was interrupted. Files are deleted once Delta's retention
+    allows it (`VACUUM`, seven days), so current readers still find them.
     """
     runs = store.read_all("audit_runs").where(F.col("cluster") == cluster)
     old = runs.where(F.unix_millis("as_of") < before_ms).select("run_id").distinct().collect()
-    gone = sorted(row["run_id"] for row in old)
+    gone = sorted({row["run_id"] for row in old} - _at_work(store, cluster))
     order = ("segments", *sorted(TABLES.keys() - {"segments", "audit_runs", *OF_PARTS}), *OF_PARTS, "audit_runs")
     for name in order if gone else OF_PARTS:
         if store.exists(name):
@@ -39,13 +40,23 @@ def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
     return gone
 
 
+def _at_work(store: Store, cluster: str) -> set[str]:
+    """The runs that have not ended, unless they began long before the newest one did: these died."""
+    runs = store.read_all("audit_runs").where(F.col("cluster") == cluster)
+    began = runs.select("run_id", "status", F.unix_millis("started_at").alias("ms")).collect()
+    newest_ms = max((row["ms"] for row in began), default=0)
+    return {row["run_id"] for row in began if row["status"] == "RUNNING" and row["ms"] > newest_ms - AT_WORK_S * 1_000}
+
+
 def _of_parts(store: Store, name: str, cluster: str) -> Iterable[str]:
-    """Conditions on the rows of parts that no run lists, other than new ones."""
+    """Conditions on the rows of parts that no run lists or may list yet; none while an audit is at work."""
+    if _at_work(store, cluster):
+        return
     of_cluster = F.col("cluster") == cluster
     stored = store.read_all(name).where(of_cluster)
     newest = stored.agg(F.max("part")).collect()[0][0] or 0
     listed = store.read_all("segments").where(of_cluster).select(F.explode("parts").alias("part"))
-    old = stored.where(F.col("part") < newest - UNLISTED_S * PARTS_A_SECOND).select("part").distinct()
+    old = stored.where(F.col("part") < newest - AT_WORK_S * PARTS_A_SECOND).select("part").distinct()
     numbers = sorted(str(row["part"]) for row in old.join(listed, on="part", how="left_anti").collect())
     for at in range(0, len(numbers), _TOGETHER):
         yield f"cluster = {quoted(cluster)} AND part IN ({', '.join(numbers[at : at + _TOGETHER])})"

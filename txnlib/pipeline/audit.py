@@ -12,6 +12,7 @@ from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
 from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.engine.views import create_views
+from txnlib.pipeline.parts import without_deleted
 from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import Run, reading_text
 from txnlib.pipeline.scheduler import Step, carry_out
@@ -20,8 +21,9 @@ from txnlib.pipeline.scheduler import Step, carry_out
 def carry_out_steps(run: Run, steps: Sequence[Step]) -> None:
     """Writes the tables of some steps. A failure is recorded in the row of the run in `audit_runs`."""
     run.note("RUNNING")
-    if run.capture is not None:
-        run.say(reading_text(run.capture))
+    if run.source is not None:
+        run.source.replace_capture(without_deleted(run.source.capture, run.tables.store))
+        run.say(reading_text(run.source.capture))
     try:
         carry_out(run, steps)
     except Exception:

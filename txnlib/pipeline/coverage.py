@@ -111,7 +111,7 @@ COVERAGE: Final = table_of(
     leader_proof=lambda run: LeaderProof(
         run.settings.metadata_basis, run.settings.metadata_reach_ms, run.settings.hides_leaders
     ),
-    after=("transaction_log", "infer_settings", "check_parts"),
+    after=("transaction_log", "infer_settings"),
 )
 
 

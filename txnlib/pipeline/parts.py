@@ -14,16 +14,15 @@ from typing import Any, Final
 from pyspark.sql import functions as F
 
 from txnlib.core.schema.rows_of_runs import part_at, quoted_list
-from txnlib.engine.store import RunStore, Store
-from txnlib.errors import MissingTableError, PartsDeletedError
+from txnlib.engine.store import Store
+from txnlib.errors import MissingTableError
 from txnlib.pipeline.clock import now
 from txnlib.readers.capture import CHECKPOINTS, CLEANER_OFFSET, READ_WHOLE, Capture, FileKind
 from txnlib.readers.fingerprints import ReadSegment
 from txnlib.readers.storage.files import COMPRESSED
 from txnlib.readers.table_readers import read_table
-from txnlib.spark.frames import arrow_of, no_rows
+from txnlib.spark.frames import arrow_of
 from txnlib.spark.joins import select
-from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
 
 #: Number of the newest audits that are looked through. More than one, because a disk may have been away.
@@ -89,20 +88,20 @@ def _compacted_copies(capture: Capture) -> set[tuple[Any, ...]]:
     return found
 
 
-def check_parts(capture: Capture, tables: RunStore) -> None:
-    """Raises PartsDeletedError if old runs were deleted since their parts were found, and these parts with them.
+def without_deleted(capture: Capture, store: Store) -> Capture:
+    """The capture, without what is known of segments whose parts no run lists any more.
 
-    Deletion takes away rows of `segments` first, and then the parts that no row lists. So what another run still lists
-    after this one has listed it stays.
+    To be called once the run is RUNNING. From then on nobody deletes parts that are listed now
+    (`engine.retention.forget_runs`).
     """
-    earlier = [read for file in capture.files for read in file.earlier]
-    used = {*tables.parts()["part"].to_pylist()} & {part for read in earlier for part in read.parts}
-    # What an earlier attempt of this run listed, it has listed ever since.
-    used -= {part for read in earlier if read.run_id == tables.run_id for part in read.parts}
-    if not used:
-        return
-    others = tables.store.read_all("segments").where(F.col("run_id") != tables.run_id)
-    listed = others.select(F.explode("parts").alias("part")).where(F.col("part") >= min(used)).distinct()
-    if used - {*arrow_of(listed)["part"].to_pylist()}:
-        tables.write("segments", no_rows(tables.store.spark, TABLES["segments"]))
-        raise PartsDeletedError(tables.cluster, tables.run_id)
+    known = {part for file in capture.files for read in file.earlier for part in read.parts}
+    if not known:
+        return capture
+    listed = store.read_all("segments").select(F.explode("parts").alias("part")).where(F.col("part") >= min(known))
+    if not (deleted := known - {*arrow_of(listed.distinct())["part"].to_pylist()}):
+        return capture
+    files = (
+        replace(file, earlier=tuple(read for read in file.earlier if deleted.isdisjoint(read.parts)))
+        for file in capture.files
+    )
+    return replace(capture, files=tuple(files))

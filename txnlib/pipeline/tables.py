@@ -37,7 +37,6 @@ from txnlib.pipeline.given_rows import (
     selected,
 )
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings, know_metadata
-from txnlib.pipeline.parts import check_parts
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, Step, TableStep, table_of, table_of_rules
 from txnlib.spark import findings
@@ -127,18 +126,12 @@ def _segments(run: Run) -> DataFrame:
     return segments.unionByName(console_segments(segments, records))
 
 
-def _check_parts(run: Run) -> None:
-    assert run.capture is not None
-    check_parts(run.capture, run.tables)
-
-
 INGEST: Final[tuple[Step, ...]] = (
     _read(_FIRST),
     *[_read(table, _FIRST) for table in _READ],
     TableStep("transaction_log", (_FIRST,), _transaction_log),
     # After the tables of the same files, so that it shows those that shrank meanwhile, if each table reads them.
     TableStep("segments", (_FIRST, "transaction_log", "committed_offsets"), _segments),
-    RunChange("check_parts", ("segments",), _check_parts),
     TableStep("metadata_log", (_FIRST,), _metadata_log),
     # Before the large plans: Spark looks through each of them for what it keeps.
     RunChange(

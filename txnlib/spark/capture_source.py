@@ -44,6 +44,12 @@ class CaptureSource(ABC):
         """Whether the table may have rows, as far as it is known before any file is read."""
         return any(may_hold(table, file) for file in self.capture.files)
 
+    def replace_capture(self, capture: Capture) -> None:
+        """Reads the files of another capture from now on."""
+        if capture is not self.capture:
+            self.forget()
+            self.capture = capture
+
     @abstractmethod
     def forget(self) -> None:
         """Frees the disk space of what was read. If it is asked for again, it is read again."""
