@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from shutil import copytree
 
@@ -13,8 +14,11 @@ import pytest
 from tests.support.both_engines import differences, rows_of
 from tests.support.daemons import wait_until
 from txnlib.core.schema import TABLES
+from txnlib.engine.retention import forget_runs
 from txnlib.jobs import audit
 from txnlib.jobs.main import main
+from txnlib.pipeline import parts
+from txnlib.pipeline.clock import now
 
 pytestmark = pytest.mark.both
 
@@ -83,3 +87,22 @@ def test_two_audits_of_the_same_at_once_leave_the_tables_of_one(asked, fresh, tm
     both = [started(asked(out)) for _ in range(2)]
     assert [each.wait() for each in both] == [0, 0]
     assert differences(out, fresh) == []
+
+
+def test_two_audits_beside_the_deletion_of_what_they_use_have_the_rows_of_full_ones(
+    engine, asked, tmp_path, monkeypatch
+):
+    out, full, nights = tmp_path / "out", tmp_path / "full", ("2099-01-01T00:00:00Z", "2099-01-01T00:00:01Z")
+    with monkeypatch.context() as then:  # what nobody uses may be deleted
+        then.setattr(parts, "now", lambda: now() - timedelta(days=2))
+        assert main(audit.job, [*asked(out), "--as-of", "1000", "--cluster", "eu"]) == 0
+    store, before = engine.store(str(out), None), len(list((out / "audit_runs" / "_delta_log").glob("*.json")))
+    both = [started([*asked(out), "--as-of", night, "--cluster", "eu", "--keep-days", "1"]) for night in nights]
+    wait_until(lambda: len(list((out / "audit_runs" / "_delta_log").glob("*.json"))) > before, "a run")
+    while any(each.poll() is None for each in both):
+        forget_runs(store, "eu", 2000)
+    assert [each.wait() for each in both] == [0, 0]
+    for night in nights:
+        assert main(audit.job, [*asked(full), "--as-of", night, "--cluster", "eu", "--mode", "full"]) == 0
+    for name in ("record_batches", "segments", "coverage", "producer_spans", "partition_transactions"):
+        assert rows_of(out, name) == rows_of(full, name), name
