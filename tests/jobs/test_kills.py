@@ -94,7 +94,7 @@ def test_two_audits_beside_the_deletion_of_what_they_use_have_the_rows_of_full_o
 ):
     out, full, nights = tmp_path / "out", tmp_path / "full", ("2099-01-01T00:00:00Z", "2099-01-01T00:00:01Z")
     with monkeypatch.context() as then:  # what nobody uses may be deleted
-        then.setattr(parts, "now", lambda: now() - timedelta(days=2))
+        then.setattr(parts, "now", lambda: now() - timedelta(days=8))
         assert main(audit.job, [*asked(out), "--as-of", "1000", "--cluster", "eu"]) == 0
     store, before = engine.store(str(out), None), len(list((out / "audit_runs" / "_delta_log").glob("*.json")))
     both = [started([*asked(out), "--as-of", night, "--cluster", "eu", "--keep-days", "1"]) for night in nights]

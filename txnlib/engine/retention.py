@@ -13,7 +13,7 @@ from txnlib.spark.schemas import TABLES
 
 #: Seconds for which an audit counts as being at work unless it ended. Parts that were read so long before the newest,
 #: or later, stay: the audit that read them may list them yet.
-AT_WORK_S: Final = 24 * 3600
+AT_WORK_S: Final = 7 * 24 * 3600
 #: Number of parts that one statement deletes.
 _TOGETHER: Final = 1_000
 
