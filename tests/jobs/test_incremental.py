@@ -3,7 +3,9 @@
 import random
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,11 +29,40 @@ from txnlib.pipeline.clock import now
 from txnlib.pipeline.run import open_run, reopen_run
 from txnlib.pipeline.tables import AUDIT as AUDIT_STEPS
 from txnlib.spark.frames import arrow_of
-from txnlib.spark.schemas import TABLES
+from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES
 
-#: What says how a run was made, or what earlier runs showed.
+#: What says how a run was made, or how what earlier runs showed has ended.
 OF_RUNS = {"audit_runs", "ended_transactions"}
-COLUMNS_OF_RUNS = {*OF_READING, "first_seen", "runs_seen"}
+#: The tables of open transactions.
+JUDGED = {"open_transactions", "hanging_transactions", "late_transactions"}
+
+
+class OfHistory(NamedTuple):
+    """A column of the JUDGED tables that earlier audits change, and what they may make of the value without them."""
+
+    name: str
+    why: str
+    may_become: Callable[[Any, Any], bool]
+
+
+def has_lost_nothing(alone, later):
+    held = [{each["name"] for each in safety if each["holds"]} for safety in (alone, later)]
+    return held[0] <= held[1] and [each["name"] for each in alone] == [each["name"] for each in later]
+
+
+OF_HISTORY = (
+    OfHistory("first_seen", "the first audit that saw it", lambda alone, later: later <= alone),
+    OfHistory("runs_seen", "the audits that saw it", lambda alone, later: later >= alone),
+    OfHistory(
+        "broker_clock_age_ms",
+        "it was open when an earlier audit's copies were taken",
+        lambda alone, later: later is not None and later >= (alone or 0),
+    ),
+    OfHistory(
+        "blocks_since", "by that proof, it blocks for longer", lambda alone, later: alone is None or later <= alone
+    ),
+    OfHistory("safety", "its proofs are carried, and its age is one", has_lost_nothing),
+)
 READ = (
     "record_batches",
     "segments",
@@ -63,22 +94,41 @@ def night(capture, output, *options, names=TABLES):
     return carried_out(opened(capture, output, *options), names)
 
 
-def rows_of(table):
-    shown = [name for name in table.column_names if name not in COLUMNS_OF_RUNS]
-    return printed(table.select(shown).to_pylist())
+def columns_of(name):
+    """The columns that each audit shows by itself."""
+    history = [each.name for each in OF_HISTORY] if name in JUDGED else []
+    return [column for column in TABLES[name].names if column not in (*OF_READING, *history)]
+
+
+def rows_of(frame, name):
+    return printed(arrow_of(frame.select(*columns_of(name))).to_pylist())
+
+
+def history_of(frame):
+    """The rows by transaction."""
+    rows = arrow_of(frame).to_pylist()
+    return {tuple(row[name] for name in OPEN_TRANSACTION): row for row in rows}
 
 
 def same_tables(run, full, names=TABLES):
-    """Read by SQL and, if they are rows of parts, while the run lasts and by a later one: the rows of a full audit."""
+    """Read by SQL and, if they are rows of parts, while the run lasts and by a later one: the rows of a full audit.
+
+    Of an open transaction, earlier audits may only have proved more.
+    """
     later = RunStore(run.tables.store, run.tables.cluster, run.tables.run_id)
     for name in sorted(set(names) - OF_RUNS):
-        expected = rows_of(arrow_of(full.frame(name)))
+        expected = rows_of(full.frame(name), name)
         # Only rows of parts may be those of an earlier run.
         for tables in (run.tables, later) if name in OF_PARTS else ():
-            assert rows_of(arrow_of(tables.read(name))) == expected, name
-        shown = [column for column in TABLES[name].names if column not in COLUMNS_OF_RUNS]
-        found = Tables(run.tables.store.output).rows(name, shown, [("run_id", "=", run.tables.run_id)])
+            assert rows_of(tables.read(name), name) == expected, name
+        found = Tables(run.tables.store.output).rows(name, columns_of(name), [("run_id", "=", run.tables.run_id)])
         assert printed(found) == expected, name
+    for judged in sorted(JUDGED & {*names}):
+        later, alone = (history_of(each(judged)) for each in (run.tables.read, full.frame))
+        for key, row in later.items():
+            for name, why, may_become in OF_HISTORY:
+                before, now = alone[key].get(name), row.get(name)
+                assert before == now or may_become(before, now), (key, name, why, before, now)
 
 
 def own_parts(run):
@@ -201,8 +251,8 @@ def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_
     log, captures, finished = ChangingLog(chance), {}, {}
     for number in range(1, 6):
         log.change()
-        for module in (parts, pipeline_run):  # two nights later than the last: what nobody uses may be deleted
-            monkeypatch.setattr(module, "now", lambda: now() + timedelta(days=2 * number))  # noqa: B023
+        for module in (parts, pipeline_run):  # a week later than the last: what nobody uses may be deleted
+            monkeypatch.setattr(module, "now", lambda: now() + timedelta(days=8 * number))  # noqa: B023
         as_of, capture = 1_795_000_000_000 + number, tmp_path / str(number)
         log.capture(capture)
         captures[as_of] = capture
@@ -287,9 +337,9 @@ def test_rows_that_no_run_lists_are_deleted_with_old_runs_and_no_others(grown, t
 
 @pytest.fixture
 def known(grown, tmp_path, monkeypatch):
-    """An audit, as if made two days ago: what nobody uses of it may be deleted."""
+    """An audit, as if made a week ago: what nobody uses of it may be deleted."""
     with monkeypatch.context() as then:
-        then.setattr(parts, "now", lambda: now() - timedelta(days=2))
+        then.setattr(parts, "now", lambda: now() - timedelta(days=8))
         return night(grown[0], tmp_path / "out", "--as-of", "1000", names=PARTS)
 
 
