@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.pages import AS_OF, START, page, story, transaction
+from txnlib.ask import picture
 from txnlib.ask.events import Event
 from txnlib.ask.explain import Explained
-from txnlib.ask.picture import AFTER, BEFORE, MARGIN, NARROW, STYLE, WIDE, drawing, image
+from txnlib.ask.picture import AFTER, BEFORE, MARGIN, NARROW, STYLE, WIDE, image
 from txnlib.ask.story import Story
 from txnlib.core.display import printable
 from txnlib.page.page_head import harmed_partitions
@@ -49,6 +50,10 @@ def states(svg: str) -> list[tuple[str, float, float]]:
 def said(svg: str) -> list[str]:
     """All texts in view."""
     return ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter("text")]
+
+
+def drawing(story: Explained, *how: int, **named: str) -> str:
+    return picture.drawing(story.events, story.as_of_ms, story.verdict, *how, **named)
 
 
 def with_events(events: Sequence[Event]) -> Explained:
@@ -183,7 +188,7 @@ def test_the_axis_names_times_days_and_how_long_it_is_between_them():
 
 def test_a_notebook_shows_the_picture_of_the_page_above_the_story():
     shown = STORY._repr_html_()
-    assert shown.startswith(image(STORY))
+    assert shown.startswith(image(STORY.events, STORY.as_of_ms, STORY.verdict))
     assert shown.endswith(Story._repr_html_(STORY))
     svg = b64decode(re.search(r"base64,([^\"]+)", shown)[1]).decode()
     assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"

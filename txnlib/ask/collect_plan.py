@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import beside, command_lines
-from txnlib.ask.report import INSTANTS_ASSUMED
 from txnlib.ask.rows import Row, StoredRun, column_names
 from txnlib.ask.subject import GROUPS_TOPIC
+from txnlib.ask.words import INSTANTS_ASSUMED
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import BOOTSTRAP, counted, printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC

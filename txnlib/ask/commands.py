@@ -97,7 +97,7 @@ _PARTITION: Final = {
 COMMANDS: Final[Mapping[str, Command]] = {
     "report": Command(
         "Print the report of an audit: what is wrong, why, and what to do",
-        "ask.report_text:answer",
+        "page.report_command:answer",
         options={
             "--topic": {"metavar": "TOPIC", "help": "Only what is open on this topic, what holds it, and what to do"},
             "--html": {"metavar": "FILE", "help": "Also write the report as an HTML page"},

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from txnlib.ask.collect_plan import needed_for
-from txnlib.ask.report import IN_ONE_CARD, Report, ahead, clock, ends_text, named_producer, where, which_ends
+from txnlib.ask.report import IN_ONE_CARD, Report
 from txnlib.ask.rows import Row
+from txnlib.ask.words import ahead, clock, ends_text, named_producer, where, which_ends
 from txnlib.core.display import counted, duration, not_before, printable, size, told, utc_time
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 

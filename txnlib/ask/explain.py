@@ -13,12 +13,13 @@ from txnlib.ask.events import RECORD, Numbered, number_of
 from txnlib.ask.grid import instant_json
 from txnlib.ask.own_command import own_command
 from txnlib.ask.partition_events import Stamp, gone_batch, is_stamped, story_events
-from txnlib.ask.report import where
+from txnlib.ask.picture import image
 from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story import Story, leader_changes, matched
 from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place
 from txnlib.ask.verdict_names import name_of, named
+from txnlib.ask.words import where
 from txnlib.core.batch_runs import single_batches
 from txnlib.core.display import counted
 from txnlib.core.instants import clock_ms
@@ -81,9 +82,7 @@ class Explained(Story):
     holder: Row | None = None
 
     def _repr_html_(self) -> str:
-        from txnlib.ask.picture import image  # it imports this module
-
-        return image(self) + Story._repr_html_(self)
+        return image(self.events, self.as_of_ms, self.verdict) + Story._repr_html_(self)
 
 
 def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Explained:

@@ -18,6 +18,9 @@ from txnlib.core.display import BOOTSTRAP, printable, told
 
 #: Largest width, and that of text in a pipe or a file.
 WIDTH: Final = 132
+#: Columns of a label, and before the text behind it: the indentation of lines that continue it.
+LABEL: Final = 9
+INDENT: Final = 2 + LABEL
 #: Smallest width. A narrower terminal wraps lines itself.
 NARROWEST: Final = 60
 

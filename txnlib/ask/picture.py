@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
 from txnlib.ask.events import COORDINATOR, EXPIRES, Event
-from txnlib.ask.explain import Explained
+from txnlib.ask.rows import Row
 from txnlib.core.display import duration, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 
@@ -71,19 +71,19 @@ class _State(NamedTuple):
     says: str
 
 
-def image(story: Explained) -> str:
+def image(events: Sequence[Event], as_of_ms: int, verdict: Row) -> str:
     """The picture as an element of HTML. Notebooks show it even where they show no SVG that nobody has run."""
     head = f' xmlns="http://www.w3.org/2000/svg" style="background: #ffffff"><style>{STYLE}</style>'
-    encoded = b64encode(drawing(story).replace(">", head, 1).encode()).decode()
+    encoded = b64encode(drawing(events, as_of_ms, verdict).replace(">", head, 1).encode()).decode()
     return f'<img width="{WIDE}" alt="The story below over time" src="data:image/svg+xml;base64,{encoded}">'
 
 
-def drawing(story: Explained, width: int = WIDE, name: str = "timeline") -> str:
-    """The picture as an element of a page that has `STYLE`. `name`: what its ids begin with."""
-    events, as_of, verdict, name = _drawn(story.events), story.as_of_ms, story.verdict, _safe(name)
-    x_of = _axis(events, as_of, float(width - MARGIN))
+def drawing(events: Sequence[Event], as_of_ms: int, verdict: Row, width: int = WIDE, name: str = "timeline") -> str:
+    """The picture of a verdict's events as an element of a page that has `STYLE`. `name`: what its ids begin with."""
+    events, name = _drawn(events), _safe(name)
+    x_of = _axis(events, as_of_ms, float(width - MARGIN))
     right, open_x = x_of.right, next((_span(event, x_of)[0] for event in events if event.mark), float(MARGIN))
-    states = list(_states(events, as_of, x_of))
+    states = list(_states(events, as_of_ms, x_of))
     batches = [event for event in events if event.clock != COORDINATOR and not event.is_marker]
     behind = verdict["blocked_offsets"]
     held = f"open from offset {verdict['start_offset']}{'' if behind is None else f', {behind} behind it'}"
@@ -94,7 +94,7 @@ def drawing(story: Explained, width: int = WIDE, name: str = "timeline") -> str:
         f'<title id="{name}-title">What happened, by the brokers’ clocks</title>',
         f'<desc id="{name}-says">{_safe(told)}</desc>',
         '<g aria-hidden="true">',
-        *_time(events, as_of, x_of),
+        *_time(events, as_of_ms, x_of),
         f'<text x="0" y="12">Coordinator: {_sentence(states, width)}</text>',
         _rect("held", open_x, _BATCHES - 8, right - open_x, 16),
         _text(0, _WORDS, "Partition", "", "start"),

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from txnlib.ask.extents import Reach
 from txnlib.ask.rows import Row, transactions_of
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
+from txnlib.ask.words import INSTANTS_ASSUMED, clock, ends_text, where
 from txnlib.core.copies import LeaderBasis
-from txnlib.core.display import counted, duration, elapsed, not_before, printable, size, utc_time
+from txnlib.core.display import counted, duration, elapsed, printable, size, utc_time
 from txnlib.core.rows import grouped
 
 if TYPE_CHECKING:
@@ -52,11 +53,6 @@ _ALARMS: Final = ("HANGING", "STUCK")
 _DOUBTS: Final = ("LATE", "SUSPECT", "UNKNOWN")
 #: Most places of a finding to name.
 SHOWN_PLACES: Final = 3
-#: What to do where instants of copies are not known.
-INSTANTS_ASSUMED: Final = (
-    "no capture.json notes when the copies were taken, so each counts as taken at its newest record: audit again with"
-    " --captured-at TIME, when copying began"
-)
 #: Settings on which verdicts depend: if none of them is assumed, the report does not name any.
 DECISIVE: Final = frozenset({"transaction.max.timeout.ms", "producer.id.expiration.ms"})
 #: Basis of the leaders -> what that means for the reader of a report.
@@ -338,47 +334,6 @@ def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
     if section not in IN_ONE_CARD:
         return [[row] for row in rows]
     return list(grouped(rows, lambda row: (row["transactional_id"], row["producer_id"])).values())
-
-
-# ---- Words that all parts of a report, and other answers, share
-
-
-def where(row: Row) -> str:
-    return f"{printable(row['topic'])}-{row['partition']}"
-
-
-def clock(*, is_brokers: bool) -> str:
-    return "brokers' clocks" if is_brokers else "its client's clock"
-
-
-def named_producer(producer_id: int, transactional_id: str | None) -> str:
-    """A producer, with its transactional id if that is known."""
-    return f"producer {producer_id}" + ("" if transactional_id is None else f" ({printable(transactional_id)})")
-
-
-def ahead(row: Row) -> str:
-    """The transaction that holds the partition. `row`: has the columns of `partitions`."""
-    if row["blocking_producer_id"] is None:
-        return "another one"
-    return named_producer(row["blocking_producer_id"], row["blocking_transactional_id"])
-
-
-def ends_text(ends_by: int | None, as_of_ms: int) -> str:
-    """By when its coordinator ends a transaction, or should have; empty if nobody does, or nobody knows when."""
-    if ends_by is None:
-        return ""
-    if ends_by < as_of_ms:
-        return f"its coordinator should have ended it by {not_before(ends_by)}"
-    return f"its coordinator ends it by {not_before(ends_by)} at the latest"
-
-
-def which_ends(ends_by: int | None, as_of_ms: int) -> str:
-    """The same of another transaction that was just named."""
-    if ends_by is None:
-        return ""
-    if ends_by < as_of_ms:
-        return f", which its coordinator should have ended by {not_before(ends_by)}"
-    return f", which its coordinator ends by {not_before(ends_by)} at the latest"
 
 
 def _counted(name: str, number: int, report: Report) -> Counted:

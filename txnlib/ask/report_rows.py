@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.extents import Reach, extents, is_short
-from txnlib.ask.report import MEANINGS, SHOWN_PLACES, FindingPlaces, Report, ahead, where, which_ends
+from txnlib.ask.report import MEANINGS, SHOWN_PLACES, FindingPlaces, Report
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
 from txnlib.ask.transaction import broken_transactions
 from txnlib.ask.verdict_names import PREPARED, counted_as, name_of, named
+from txnlib.ask.words import ahead, where, which_ends
 from txnlib.core.display import not_before, printable, told
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC

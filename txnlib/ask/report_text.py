@@ -1,31 +1,24 @@
-"""The report as text: one screen with the answer, then why, then what to do. And `txnlib report`, which shows it."""
+"""The report as text: one screen with the answer, then why, then what to do."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from txnlib.ask.atomic_file import check_whole_file, write_whole_file
-from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.entries import acknowledged_lines, brief, broken_lines, entry
 from txnlib.ask.extents import Reach
-from txnlib.ask.grid import STYLES, WIDTH, command_lines, folded, plain, text_width
+from txnlib.ask.grid import INDENT, LABEL, STYLES, WIDTH, command_lines, folded, text_width
 from txnlib.ask.own_command import PROGRAM, own_command, program
-from txnlib.ask.report import CALM, IN_ONE_CARD, Report, cards, where
-from txnlib.ask.report_rows import SHOWN_COPIES, report_of
-from txnlib.ask.rows import Row, StoredRun, column_names
-from txnlib.ask.subject import check_captured
+from txnlib.ask.report import CALM, IN_ONE_CARD, Report, cards
+from txnlib.ask.report_rows import SHOWN_COPIES
+from txnlib.ask.rows import Row
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
+from txnlib.ask.words import where
 from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, utc_time
 from txnlib.core.kafka_commands import refusal
 
-_LABEL: Final = 9
-#: Columns before the text of a label: the indentation of lines that continue it.
-INDENT: Final = 2 + _LABEL
 #: A line; or a line to wrap, with the indentation of its continuation.
 Line = str | tuple[str, int]
 #: How a line points to the command that shows more, which stands whole at the end of the report.
@@ -136,7 +129,7 @@ def _entry_lines(section: str, rows: Sequence[Row], report: Report) -> list[Line
 def labelled(label: str, text: str) -> list[Line]:
     if not text:
         return []
-    line = f"  {label:<{_LABEL}}{text}"
+    line = f"  {label:<{LABEL}}{text}"
     return [line] if BOOTSTRAP in line else [(line, INDENT)]
 
 
@@ -281,50 +274,3 @@ def _styled(text: str, level: str) -> str:
     with console.capture() as captured:
         console.print(styled)
     return captured.get()
-
-
-# ---- The command
-
-
-_COLUMNS: Final = column_names(
-    "section topic partition start_offset producer_id transactional_id reason explanation holds ends_by blocked_offsets"
-    " safe_to_abort command"
-)
-
-
-def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The report of the run, and with --html a page. Programs get its results (`run_result.results_of`), or its
-    transactions."""
-    if options.html is not None:
-        check_whole_file(options.html)
-    if options.topic is not None:
-        check_captured(run, options.topic)
-        run = replace(run, topic=options.topic)
-    known = None
-    if options.acknowledged is not None:
-        # Imported here, because it loads pydantic.
-        from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements
-
-        known = acknowledged(run, read_acknowledgements(options.acknowledged))
-    if options.html is None:
-        report = report_of(run, known)
-    else:
-        from txnlib.page.page_rows import page_rows_of  # imported here, because the text does not need templates
-        from txnlib.page.report_page import render_page
-
-        page = page_rows_of(run, tables=run.tables.root, known=known)
-        write_whole_file(options.html, render_page(page))
-        report = page.report
-
-    def results() -> Any:
-        from txnlib.ask.run_result import results_of  # imported here, because text needs no gauges
-
-        return plain(results_of(run, report))
-
-    return CommandOutput(
-        _COLUMNS,
-        [{"section": section, **row} for section, shown in report.transactions.items() for row in shown],
-        page=lambda is_terminal: terminal_report(report, is_terminal=is_terminal),
-        whole=results,
-        notes=() if options.html is None else (f"page: {options.html}",),
-    )

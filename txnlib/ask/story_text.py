@@ -11,13 +11,12 @@ from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.entries import PLACES, behind_holder, last_write, producer, safety, since, step_of
 from txnlib.ask.events import CLIENT, COORDINATOR, Event
 from txnlib.ask.explain import Explained
-from txnlib.ask.grid import WIDTH, beside, command_lines, fold, folded, instant_json
+from txnlib.ask.grid import INDENT, WIDTH, beside, command_lines, fold, folded, instant_json
 from txnlib.ask.own_command import own_command
-from txnlib.ask.report import ahead, ends_text, where
-from txnlib.ask.report_text import INDENT
 from txnlib.ask.rows import Row, column_names
 from txnlib.ask.story import WHOLE, Story, Timeline
 from txnlib.ask.transaction import OUTCOME, TransactionStory
+from txnlib.ask.words import ahead, ends_text, where
 from txnlib.core.copies import End, Role
 from txnlib.core.display import counted, duration, elapsed, precise_time, printable, size, told, utc_time
 

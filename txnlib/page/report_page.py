@@ -21,9 +21,10 @@ from txnlib.ask import entries, picture, story_text
 from txnlib.ask.abort_plan import abort_plan_script, permissions_of, waits_until
 from txnlib.ask.explain import Explained
 from txnlib.ask.own_command import PROGRAM
-from txnlib.ask.report import cards, ends_text, meaning
+from txnlib.ask.report import cards, meaning
 from txnlib.ask.rows import Row, key_of, transactions_of
 from txnlib.ask.transaction import TransactionStory
+from txnlib.ask.words import ends_text
 from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
 from txnlib.core.kafka_commands import option, refusal, with_places
 from txnlib.page import page_head, page_rows
@@ -158,7 +159,8 @@ def render_page(page: Page) -> str:
 def drawing(story: Explained, name: str) -> Markup:
     """The picture of a story, wide for screens and paper and narrow for phones: the style shows one of them."""
     return Markup("\n").join(
-        Markup(picture.drawing(story, width, f"{name}-{width}")) for width in (picture.WIDE, picture.NARROW)
+        Markup(picture.drawing(story.events, story.as_of_ms, story.verdict, width, f"{name}-{width}"))
+        for width in (picture.WIDE, picture.NARROW)
     )
 
 
