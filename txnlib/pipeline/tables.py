@@ -43,6 +43,7 @@ from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactional_ids import transactional_ids
 from txnlib.spark.coordinators.transactions import transactions
@@ -162,7 +163,8 @@ RECONSTRUCT: Final[tuple[Step, ...]] = (
     LOWER_COVERAGE,
     QUARANTINE,
     table_of(producer_id_owners),
-    table_of(transactions, judged_copies=selected(judged_copies)),
+    table_of(measured_clocks, judged_copies=selected(judged_copies)),
+    table_of(transactions),
     FINDINGS,
     table_of(partition_transactions),
     table_of(producer_states),

@@ -20,7 +20,9 @@ from txnlib.core.findings.marker_findings import (
     of_markers,
     of_unmarked,
 )
+from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
+from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.core_rows import rows_of
@@ -141,7 +143,8 @@ def told(spark):
     spans = kept(producer_spans(batches, empty(spark, TABLES["producer_snapshots"]), copies))
     states = kept(coordinator_states(transaction_log(spark, rows), empty(spark, TABLES["coverage"])))
     copies = whole(spark, logs)
-    found = kept(transactions(states, spans, judged_copies(copies), led(logs), (), ()))
+    measured = measured_clocks(states, spans, judged_copies(copies), led(logs), ())
+    found = kept(transactions(states, spans, rows_of(measured, MeasuredClocks), led(logs), (), ()))
     odd = [
         *of_markers(rows_of(odd_markers(found, spans, states, copies), OddMarker)),
         *of_unmarked(rows_of(lost_markers(found, spans, copies), UnmarkedPartition)),

@@ -57,6 +57,7 @@ TABLES: Final[Mapping[str, Table]] = {
     "checked_batches": producers.CHECKED_BATCHES,
     "coordinator_states": coordinators.COORDINATOR_STATES,
     "transactional_ids": coordinators.TRANSACTIONAL_IDS,
+    "measured_clocks": coordinators.MEASURED_CLOCKS,
     "transactions": coordinators.TRANSACTIONS,
     "producer_states": producers.PRODUCER_STATES,
     "partition_transactions": producers.PARTITION_TRANSACTIONS,

@@ -124,6 +124,18 @@ MARKERS: Final = Array(
     )
 )
 
+MEASURED_CLOCKS: Final = Table(
+    comment="How far the clock of a partition's leader is ahead of a coordinator's, by decisions and their markers.",
+    columns=(
+        Column("coordinator_clock", STRING, "Broker of the coordinator, or its partition and leader epoch."),
+        Column("clock", STRING, "Broker of the partition's leader, or the partition and leader epoch."),
+        Column("offset_ms", LONG, "How far that clock is ahead; 0 if there are too few pairs for an estimate."),
+        Column("error_ms", LONG, "Measured error of the offset."),
+        Column("differ_ms", LONG, "How far the two may differ at worst beside the offset."),
+        Column("shown_ms", LONG, "What a single pair shows where there is no estimate, else 0."),
+    ),
+)
+
 TRANSACTIONS: Final = Table(
     comment="The transactions of each transactional id: how they ended, and when each partition was marked.",
     columns=(

@@ -30,7 +30,7 @@ from txnlib.core.kafka.constants import (
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped
-from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, clock_of, clocks_by_epoch
+from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch, off_by
 from txnlib.core.verdicts.coordinators import CoordinatorLog, CoordinatorPartition, PartitionFacts
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
@@ -220,10 +220,17 @@ def _coordinator(of: PartitionFacts, log: CoordinatorLog) -> CoordinatorPartitio
     )
 
 
-def cluster_clocks(coverage: Sequence[CoverageRow], partition_assignments: Sequence[PartitionAssignment]) -> Clocks:
-    """Whose clock stamped each partition in each leader epoch."""
+def cluster_clocks(
+    coverage: Sequence[CoverageRow],
+    partition_assignments: Sequence[PartitionAssignment],
+    measured: Iterable[MeasuredClocks] = (),
+) -> Clocks:
+    """Whose clock stamped each partition in each leader epoch, and how these differ."""
     partitions = _partitions(coverage, (), partition_assignments)
+    found = {(each.coordinator_clock, each.clock): each for each in measured}
     return Clocks(
+        measured=found,
+        off=off_by(found),
         named={place: clocks_by_epoch(of.copies, of.elections) for place, of in partitions.items()},
         begun=frozenset(each.place for each in coverage if each.is_judged and each.begins_at_start),
     )

@@ -1,9 +1,8 @@
-"""How far the clocks of two brokers differ, by decisions and their markers."""
+"""`measured_clocks`: how far the clocks of two brokers differ, by decisions and their markers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -11,12 +10,13 @@ from pyspark.sql import DataFrame
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNKNOWN, Clocks, MeasuredClocks, off_by
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNKNOWN
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
-from txnlib.spark.core_rows import rows_of
+from txnlib.spark.coordinators.transactions import ended_instances
 from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import quantile, select
+from txnlib.spark.schemas import TABLES, conform
 
 #: Minimum number of pairs of a decision and its marker for an estimate.
 SAMPLES: Final = 3
@@ -25,33 +25,31 @@ MOST_PAIRS: Final = 20
 
 
 def measured_clocks(
-    transactions: DataFrame,
-    producer_spans: DataFrame,
     coordinator_states: DataFrame,
+    producer_spans: DataFrame,
     judged_copies: DataFrame,
     coverage: Sequence[CoverageRow],
     partition_assignments: Sequence[PartitionAssignment],
-) -> Clocks:
-    """The clocks of all partitions, and how those of partitions differ from those of coordinators.
+) -> DataFrame:
+    """One row per pair of a coordinator's clock and a partition's. Columns: MEASURED_CLOCKS.
 
     Two kinds of pairs are of one transaction without a comparison of times: the newest decision and the newest marker
     of a producer; and the n-th of each, where both logs are whole since their beginning. A lost marker breaks some
     pairs, so only what most pairs agree on counts. The time until a marker is written is not a clock difference. Too
     few pairs are no estimate, but two clocks that the first pair of whole logs shows far apart are not near.
     """
-    clocks = cluster_clocks(coverage, partition_assignments)
-    rows = [(*place, epoch, clock) for place, by_epoch in clocks.named.items() for epoch, clock in by_epoch.items()]
+    named = cluster_clocks(coverage, partition_assignments).named
+    rows = [(*place, epoch, clock) for place, by_epoch in named.items() for epoch, clock in by_epoch.items()]
     columns = "topic string, partition int, leader_epoch int, clock string"
     measured = select(
         _MEASURED,
-        transactions=transactions,
+        instances=ended_instances(coordinator_states),
         spans=producer_spans,
         states=coordinator_states,
         copies=judged_copies,
-        named=local_rows(transactions.sparkSession, rows, columns),
+        named=local_rows(coordinator_states.sparkSession, rows, columns),
     )
-    found = {(each.coordinator_clock, each.clock): each for each in rows_of(measured, MeasuredClocks)}
-    return replace(clocks, measured=found, off=off_by(found))
+    return conform(measured, TABLES["measured_clocks"])
 
 
 _GROUP: Final = "topic, partition, producer_id"
@@ -60,7 +58,7 @@ _MEASURED: Final = f"""
 WITH decided AS (
   SELECT producer_id, coordinator_partition, stamped_epoch, unix_millis(decided) AS decided_ms, outcome, decided_epoch,
     last_record_offset, inline(partitions)
-  FROM {{transactions}} WHERE completed IS NOT NULL AND decided IS NOT NULL AND partitions IS NOT NULL
+  FROM {{instances}} WHERE completed IS NOT NULL AND decided IS NOT NULL AND partitions IS NOT NULL
 ), marked AS (
   SELECT {_GROUP}, marker_offset, {clock_ms("marker_ms")} AS marker_ms, marker_type, marker_epoch, marker_leader_epoch
   FROM {{spans}} WHERE marker_offset IS NOT NULL

@@ -15,7 +15,8 @@ from txnlib.core.instants import FIRST_MS, NO_INSTANT_MS
 from txnlib.core.kafka.constants import TRANSACTION_VERSION
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
 from txnlib.core.schema.rows_of_runs import quoted_list
-from txnlib.spark.coordinators.measured_clocks import measured_clocks
+from txnlib.core.verdicts.clocks import MeasuredClocks
+from txnlib.core.verdicts.cluster_facts import cluster_clocks
 from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT
 from txnlib.spark.core_rows import struct
@@ -29,7 +30,7 @@ from txnlib.spark.windows import RECORDS_OF_ID
 def transactions(
     coordinator_states: DataFrame,
     producer_spans: DataFrame,
-    judged_copies: DataFrame,
+    measured_clocks: Sequence[MeasuredClocks],
     coverage: Sequence[CoverageRow],
     cluster_settings: Sequence[ClusterSetting],
     partition_assignments: Sequence[PartitionAssignment],
@@ -43,15 +44,20 @@ def transactions(
     (docs/rules/transactions.md#times-in-coordinator-records).
     `transaction_version`: the level of that feature now; the metadata log shows earlier ones.
     """
-    instances = with_columns(select(_INSTANCES, states=coordinator_states), _OF_ENDING)
+    instances = ended_instances(coordinator_states)
     level = _level_at_end(cluster_settings, transaction_version)
     decided_by = F.when(F.col("outcome") != "OPEN", ended_by()(F.expr(struct(Ending, _ENDING))))
     ended = instances.withColumns({"ended_by": decided_by, "cluster_transaction_version": F.expr(level)})
     with_transactions = coordinator_states.where("transaction_number IS NOT NULL").select("producer_id")
     own = producer_spans.join(with_transactions, on="producer_id", how="left_semi")
     on = ["transactional_id", "coordinator_partition", "transaction_number"]
-    clocks = measured_clocks(ended, producer_spans, coordinator_states, judged_copies, coverage, partition_assignments)
+    clocks = cluster_clocks(coverage, partition_assignments, measured_clocks)
     return conform(ended.join(decision_markers(ended, own, clocks), on=on, how="left"), TABLES["transactions"])
+
+
+def ended_instances(coordinator_states: DataFrame) -> DataFrame:
+    """The transactions, without who ended them and without their markers."""
+    return with_columns(select(_INSTANCES, states=coordinator_states), _OF_ENDING)
 
 
 def _level_at_end(cluster_settings: Sequence[ClusterSetting], now: int | None) -> str:

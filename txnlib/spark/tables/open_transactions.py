@@ -18,11 +18,13 @@ from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, Partitio
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
     NewestMade,
     PartitionAlarm,
     Thresholds,
+    cluster_clocks,
     cluster_facts,
 )
 from txnlib.core.verdicts.coordinators import CoordinatorLog
@@ -30,7 +32,6 @@ from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, typed
-from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.core_rows import rows_of, struct_of
 from txnlib.spark.frames import arrow_of, knowing
 from txnlib.spark.instants import clock_ms, latest_ms
@@ -56,6 +57,7 @@ def open_transactions(
     broker_sessions: Sequence[BrokerSession],
     cluster_settings: Sequence[ClusterSetting],
     producer_id_blocks: Sequence[ProducerIdBlock],
+    measured_clocks: Sequence[MeasuredClocks],
     *,
     thresholds: Thresholds,
     kafka_version: str | None,
@@ -105,8 +107,7 @@ def open_transactions(
         cluster_settings,
         producer_id_blocks,
     )
-    logs = (transactions, producer_spans, coordinator_states, judged_copies)
-    clocks = measured_clocks(*logs, coverage, partition_assignments)
+    clocks = cluster_clocks(coverage, partition_assignments, measured_clocks)
     made = rows_of(select(_NEWEST_MADE, spans=producer_spans, states=coordinator_states), NewestMade)
     is_v2_known = facts.shows_v2 or (transaction_version or 0) >= 2
     facts = replace(
