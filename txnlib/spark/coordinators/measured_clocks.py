@@ -1,4 +1,4 @@
-"""`measured_clocks`: how far the clocks of two brokers differ, by decisions and their markers."""
+"""`measured_clocks`: how far the clocks of two brokers differ, by their stamps."""
 
 from __future__ import annotations
 
