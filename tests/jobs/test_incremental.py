@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.audits import audited, needed_for, printed
-from tests.support.changing_log import ChangingLog
+from tests.support.changing_log import ChangingCoordinator, ChangingGroups, ChangingLog
 from tests.support.daemons import OF_READING
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema.rows_of_runs import OF_PARTS
@@ -64,7 +64,7 @@ OF_HISTORY = (
     OfHistory("safety", "its proofs are carried, and its age is one", has_lost_nothing),
 )
 READ = (
-    "record_batches",
+    *OF_PARTS,
     "segments",
     "coverage",
     "quarantine",
@@ -142,9 +142,11 @@ def used(run):
 
 
 def written(run):
-    """The segments of which the run itself has stored batches."""
-    stored = run.tables.store.read_all("record_batches").select("part", "topic", "partition").distinct().collect()
-    return {(row["topic"], row["partition"]) for row in stored if row["part"] in own_parts(run)}
+    """The segments of which the run itself has stored batches or records."""
+    place = ("topic", "partition", "source", "segment_base_offset")
+    tables = [run.tables.store.read_all(name).select("part", *place).distinct() for name in OF_PARTS]
+    stored = [row for table in tables for row in table.collect()]
+    return {tuple(row[name] for name in place) for row in stored if row["part"] in own_parts(run)}
 
 
 def test_two_nights_equal_full_audits(captures, tmp_path):
@@ -245,16 +247,18 @@ def killed_at(name):
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=(pytest.mark.both, pytest.mark.slow)) for n in (1, 2))])
 def test_after_any_sequence_of_audits_each_has_the_rows_of_a_full_one_alone(tmp_path, monkeypatch, seed):
-    """Of a log that grows, rolls, is cut, compacted, created again, and not all of which is captured each night. Audits
+    """Of logs that grow, roll, are cut, compacted, created again, and not all of which is captured each night. Audits
     are carried out again, at the same time, and killed at any step; old ones are deleted, but for the last."""
     chance = random.Random(seed)
-    log, captures, finished = ChangingLog(chance), {}, {}
+    logs, captures, finished = [each(chance) for each in (ChangingLog, ChangingCoordinator, ChangingGroups)], {}, {}
     for number in range(1, 6):
-        log.change()
+        for log in logs:
+            log.change()
         for module in (parts, pipeline_run):  # a week later than the last: what nobody uses may be deleted
             monkeypatch.setattr(module, "now", lambda: now() + timedelta(days=8 * number))  # noqa: B023
         as_of, capture = 1_795_000_000_000 + number, tmp_path / str(number)
-        log.capture(capture)
+        for log in logs:
+            log.capture(capture)
         captures[as_of] = capture
         asked = [as_of, *chance.choice([(), (), (), (as_of,), (chance.choice(sorted(captures)),)])]
         try:
@@ -305,9 +309,9 @@ def test_what_is_there_is_not_read_again(grown, tmp_path):
     for as_of in ("2000", "3000"):
         run = night(whole, tmp_path / "out", "--as-of", as_of, names=PARTS)
         same_tables(run, audited(whole, "--cluster", "eu"), PARTS)
-    known = {(file.topic, file.partition) for file in run.capture.files if file.path in used(run)}
-    assert known
-    assert not known & written(run)
+    known = [file for file in run.capture.files if file.path in used(run)]
+    assert {"__transaction_state", "__consumer_offsets", "ca_compacted"} <= {file.topic for file in known}
+    assert not {(file.topic, file.partition, file.source, file.offset) for file in known} & written(run)
     again = night(whole, tmp_path / "out", "--as-of", "4000", "--mode", "full", names=PARTS)
     assert not used(again)
 

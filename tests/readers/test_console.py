@@ -23,7 +23,16 @@ from txnlib.readers.segment import Segment
 
 TOPIC = "__transaction_state"
 #: The formatter prints none of these; `position` is an ordinal.
-PLACE = ("partition", "source", "path", "position", "offset", "timestamp_ms", "coordinator_epoch", "unknown_tags")
+PLACE = (
+    "partition",
+    "source",
+    "segment_base_offset",
+    "position",
+    "offset",
+    "timestamp_ms",
+    "coordinator_epoch",
+    "unknown_tags",
+)
 ONLY_JSON = (
     *("value_version", "previous_producer_id", "next_producer_id"),
     *("next_producer_epoch", "last_producer_epoch", "client_transaction_version"),
@@ -45,9 +54,11 @@ HOSTILE = {
 
 
 def rows(table: str, text: bytes, partition: int | None = None, chunk: int = 1 << 20) -> list[dict[str, Any]]:
-    lines, where = lines_in(text, chunk), ("text:1", "console.txt", partition)
+    lines = lines_in(text, chunk)
     read = (
-        text_rows.console_log_rows(*where) if table == "transaction_log" else text_rows.ConsoleSegmentRow(lines, *where)
+        text_rows.console_log_rows("text:1", partition)
+        if table == "transaction_log"
+        else text_rows.ConsoleSegmentRow(lines, "text:1", "console.txt", partition)
     )
     return [row for _, batch in one_pass(read_console_text(lines), {"": read}) for row in batch.to_pylist()]
 
@@ -90,7 +101,7 @@ def test_every_generation_tells_the_same_of_a_coordinator(name: str) -> None:
     assert {
         tuple(row[column] for column in ("partition", "offset", "timestamp_ms", "coordinator_epoch")) for row in actual
     } == {(None, None, None, None)}
-    assert {(row["topic"], row["source"], row["path"]) for row in actual} == {(TOPIC, "text:1", "console.txt")}
+    assert {(row["topic"], row["source"]) for row in actual} == {(TOPIC, "text:1")}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -204,7 +215,8 @@ def test_content_decides_whatever_a_file_is_called(path: Path, name: str, tmp_pa
     partition = 12 if "-12" in name else 3 if "-3" in name else None
     assert (file.kind, file.source, file.topic, file.partition) == (FileKind.CONSOLE, "console:1", TOPIC, partition)
     for table, holds in {"console_log": "transaction_log", "segments": "segments"}.items():
-        actual = [row | {"path": "console.txt", "source": "text:1"} for row in rows_of_file(table, file)]
+        place = {"source": "text:1"} | ({"path": "console.txt"} if table == "segments" else {})
+        actual = [row | place for row in rows_of_file(table, file)]
         assert actual == rows(holds, text, partition)
     assert rows_of_file("record_batches", file) == []
 

@@ -126,7 +126,7 @@ def said(text: bytes) -> Counter[tuple[str, int]]:
 
 
 def recorded(text: bytes) -> Counter[str]:
-    return Counter(repr({**row, "path": None}) for row in rows("transaction_log", text))
+    return Counter(repr(row) for row in rows("transaction_log", text))
 
 
 def holds(name: str, damage: str, seeds: range) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.changing_log import ChangingLog
+from tests.support.changing_log import ChangingCoordinator, ChangingGroups, ChangingLog
 from tests.support.segments import rows_of_file
+from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.errors import UnreadableInputError
 from txnlib.pipeline.parts import with_parts
 from txnlib.readers.capture import Capture, list_capture
@@ -31,9 +32,9 @@ def without_reading(rows: list[Row]) -> list[str]:
 class Audits:
     """The tables of the audits of one cluster, and what full audits would have put there."""
 
-    record_batches: list[Row] = field(default_factory=list)
+    of_parts: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in OF_PARTS})
     segments: dict[str, list[Row]] = field(default_factory=dict)
-    expected: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
+    expected: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def known(self, run_id: str) -> list[Row]:
         """What a run knows that is opened now (`pipeline.parts.read_segments`)."""
@@ -43,29 +44,30 @@ class Audits:
     def audit(self, run_id: str, capture: Capture, known: list[Row], tables: int = 2) -> bool:
         """One audit, killed after so many tables. Whether it used what another one has read."""
         capture = with_parts(capture, known)
-        read, of_files = (
-            [row for file in capture.files for row in rows_of_file(name, file)]
-            for name in ("record_batches", "segments")
-        )
+        read, full = (rows_by_table(each) for each in (capture, with_parts(capture, [])))
+        of_files = read["segments"]
         self.expected.pop(run_id, None)
         if tables > 0:
-            self.record_batches += read
+            for name, rows in self.of_parts.items():
+                rows += read[name]
         if tables > 1:
             self.segments[run_id] = of_files
-            alone = with_parts(capture, [])
-            full = [
-                [row for file in alone.files for row in rows_of_file(name, file)]
-                for name in ("record_batches", "segments")
-            ]
-            self.expected[run_id] = (without_reading(full[0]), without_reading(full[1]))
+            self.expected[run_id] = {name: without_reading(rows) for name, rows in full.items()}
         own = {file.part for file in capture.files}
         return any(not own.issuperset(row["parts"]) for row in of_files)
 
     def check(self) -> None:
-        for run_id, (batches, segments) in self.expected.items():
+        for run_id, expected in self.expected.items():
             parts = {part for row in self.segments[run_id] for part in row["parts"]}
-            assert without_reading([row for row in self.record_batches if row["part"] in parts]) == batches, run_id
-            assert without_reading(self.segments[run_id]) == segments, run_id
+            for name, rows in self.of_parts.items():
+                assert without_reading([row for row in rows if row["part"] in parts]) == expected[name], (run_id, name)
+            assert without_reading(self.segments[run_id]) == expected["segments"], run_id
+
+
+def rows_by_table(capture: Capture) -> dict[str, list[Row]]:
+    return {
+        name: [row for file in capture.files for row in rows_of_file(name, file)] for name in (*OF_PARTS, "segments")
+    }
 
 
 def captured(log: ChangingLog, folder: Path) -> Capture | None:
@@ -77,12 +79,13 @@ def captured(log: ChangingLog, folder: Path) -> Capture | None:
         return None
 
 
+@pytest.mark.parametrize("kind", [ChangingLog, ChangingCoordinator, ChangingGroups])
 @pytest.mark.parametrize("seed", range(20))
-def test_every_finished_audit_has_the_rows_of_a_full_one(tmp_path, seed):
+def test_every_finished_audit_has_the_rows_of_a_full_one(tmp_path, seed, kind):
     used = 0
     for number in range(8):
         chance = random.Random(f"{seed} {number}")
-        log, audits, captures = ChangingLog(chance), Audits(), {}
+        log, audits, captures = kind(chance), Audits(), {}
         for night in range(chance.randint(3, 7)):
             log.change()
             before = audits.known(f"eu-{night}")
@@ -101,3 +104,31 @@ def test_every_finished_audit_has_the_rows_of_a_full_one(tmp_path, seed):
                 used += audits.audit(again, captures[again], audits.known(again), chance.choice([2, 2, 1, 0]))
             audits.check()
     assert used > 3, "most audits know something"
+
+
+def test_of_compacted_logs_only_the_newest_segment_goes_on(tmp_path):
+    """Whether an audit knew it, or its index is all that was captured."""
+    log, audits = ChangingCoordinator(random.Random(1)), Audits()
+    old, new = (f"{log.end:020}", log.batch()), (f"{log.end:020}", log.batch())
+    folder = tmp_path / "1" / log.folder
+    folder.mkdir(parents=True)
+
+    def known_of(*segments: tuple[str, bytes], index: str | None = None) -> list[str]:
+        """The captured segments of which something is known, by name; then an audit reads them."""
+        for path in folder.iterdir():
+            path.unlink()
+        for name, content in segments:
+            (folder / f"{name}.log").write_bytes(content)
+        if index is not None:
+            (folder / f"{index}.index").touch()
+        capture = with_parts(list_capture([str(tmp_path)]), audits.known("eu-1"))
+        audits.audit("eu-0", capture, [])
+        return [Path(file.path).stem for file in capture.files if file.earlier]
+
+    assert known_of(old) == []
+    assert known_of(old) == [old[0]]
+    assert known_of(old, index=new[0]) == []
+    assert known_of(old, new) == []
+    assert known_of(old, new) == [new[0]]
+    audits.segments["eu-1"] = audits.segments["eu-0"]
+    assert known_of(old) == []

@@ -69,7 +69,7 @@ def test_a_commit_becomes_a_row():
         "topic": "__consumer_offsets",
         "partition": 3,
         "source": "raw:1",
-        "path": "x.log",
+        "segment_base_offset": 0,
         "position": 0,
         "offset": 0,
         "producer_id": None,
@@ -79,6 +79,7 @@ def test_a_commit_becomes_a_row():
         "is_tombstone": False,
         "committed_offset": 10,
         "commit_timestamp_ms": TS,
+        "part": None,
     }
 
 

@@ -85,8 +85,8 @@ def made_of(name: str, settings: Settings, **frames: DataFrame) -> list[dict[str
     engine = open_engine()
     with TemporaryDirectory() as folder:
         tables = RunStore(engine.store(folder, None), settings.cluster, settings.run_id)
-        if "record_batches" in frames:  # of one part
-            frames["record_batches"] = frames["record_batches"].withColumn("part", F.lit(1).cast("long"))
+        for each in OF_PARTS.keys() & frames:  # of one part
+            frames[each] = frames[each].withColumn("part", F.lit(1).cast("long"))
             frames["segments"] = frame(engine.spark, TABLES["segments"], {"parts": [1]})
         for each, rows in frames.items():
             tables.write(each, rows)

@@ -1,4 +1,4 @@
-"""A partition on two brokers, as it changes from night to night.
+"""Partitions on two brokers, as they change from night to night.
 
 The log grows, rolls, is cut by an election, loses its front, is compacted, is created again. What a night shows may
 lack a broker or a segment, and be damaged.
@@ -9,14 +9,25 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.support.log_bytes import to_bytes
-from tests.support.log_notation import TS, C, N, T
+from tests.support.crc32c import crc32c
+from tests.support.log_bytes import (
+    encode_batch,
+    encode_offset_commit_key,
+    encode_offset_commit_value,
+    encode_transaction_log_batch,
+    to_bytes,
+)
+from tests.support.log_notation import TS, C, N, T, rec
+from txnlib.core.kafka.record_batch import DELETE_HORIZON_FLAG, Record
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 
 CHANGES = ("grow", "grow", "grow", "other", "same", "front", "compacted", "again", "nothing")
 
 
 class ChangingLog:
     """The copies of `orders-0`: broker -> segments by base offset, each a list of batches as bytes."""
+
+    folder = "orders-0"
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -26,6 +37,8 @@ class ChangingLog:
 
     def create(self) -> None:
         self.end, self.epoch = 0, 0
+        #: Below it, the cleaner has changed what is committed: no election cuts that.
+        self.uncleanable = 0
         self.copies: dict[int, dict[int, list[bytes]]] = {1: {0: []}, 2: {0: []}}
         self.grow()
 
@@ -40,6 +53,10 @@ class ChangingLog:
         self.end += 2
         return to_bytes(T(7, 0, at, at + 1, at=at, ts=TS + at, partition_leader_epoch=epoch))
 
+    def cleaned(self, batch: bytes) -> bytes:
+        """A batch that the cleaner keeps."""
+        return batch
+
     def grow(self) -> None:
         self.append([self.batch() for _ in range(self.chance.randint(1, 4))])
 
@@ -52,13 +69,13 @@ class ChangingLog:
     def cut(self) -> list[bytes]:
         """An election cuts the tail of both copies. Returns what was cut."""
         lost: dict[bytes, None] = {}
-        bound = self.end - self.chance.randint(1, 6)
+        bound = max(self.end - self.chance.randint(1, 6), self.uncleanable)
         for copy in self.copies.values():
             for base in sorted(copy, reverse=True):
                 cut = [batch for batch in copy[base] if offset_of(batch) >= bound]
                 copy[base] = [batch for batch in copy[base] if batch not in cut]
                 lost |= dict.fromkeys(reversed(cut))
-                if base > 0 and not copy[base] and base != min(copy):
+                if base > bound and not copy[base] and base != min(copy):
                     del copy[base]
         batches = sorted(lost, key=offset_of)
         self.epoch += 1
@@ -84,7 +101,7 @@ class ChangingLog:
             case "compacted":  # each broker by itself, and never the newest segment
                 for copy in self.copies.values():
                     for base in sorted(copy)[:-1]:
-                        kept = [batch for batch in copy[base][:-1] if self.chance.random() < 0.6]
+                        kept = [self.cleaned(batch) for batch in copy[base][:-1] if self.chance.random() < 0.6]
                         copy[base] = [*kept, *copy[base][-1:]]
             case "again":
                 self.create()
@@ -98,9 +115,9 @@ class ChangingLog:
             for base, batches in copy.items():
                 content = b"".join(batches)
                 is_away = self.chance.random() < 0.05 or (is_front_away and base == min(copy))
-                path = folder / str(broker) / "orders-0" / f"{base:020}.log"
+                path = folder / str(broker) / self.folder / f"{base:020}.log"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                if self.chance.random() < 0.5:
+                if self.chance.random() < 0.5 or (base == max(copy) and self.uncleanable):
                     path.with_suffix(".index").touch()
                 if broker == hidden_broker or (len(copy) > 1 and is_away):
                     continue
@@ -123,6 +140,42 @@ class ChangingLog:
             return content
         at = self.chance.randrange(begin, len(content))
         return content[:at] + bytes([content[at] ^ 1 << self.chance.randrange(8)]) + content[at + 1 :]
+
+
+class ChangingCoordinator(ChangingLog):
+    """The same of `__transaction_state-0`, whose records are decoded. The cleaner changes batches where they are."""
+
+    folder = "__transaction_state-0"
+
+    def batch(self) -> bytes:
+        at, name = self.end, self.chance.choice(["billing", "shipping"])
+        state, self.end = self.chance.choice(["O", "PC", "CC", "E"]), self.end + 2
+        records = [rec(state, 70, 0, {"payments-0"}, id=name, update=TS + at), self.chance.choice([name, "gone"])]
+        return encode_transaction_log_batch(records, at=at, ts=TS + at, leader_epoch=self.epoch)
+
+    def cleaned(self, batch: bytes) -> bytes:
+        """The batch, perhaps with a delete horizon."""
+        self.uncleanable = max(max(copy) for copy in self.copies.values())
+        if self.chance.random() < 0.5:
+            return batch
+        rest = (batch[22] | DELETE_HORIZON_FLAG).to_bytes(1, "big") + batch[23:]
+        return batch[:17] + crc32c(batch[21:22] + rest).to_bytes(4, "big") + batch[21:22] + rest
+
+
+class ChangingGroups(ChangingCoordinator):
+    """The same of `__consumer_offsets-0`. No version of the reader knows some of the commits."""
+
+    folder = "__consumer_offsets-0"
+
+    def batch(self) -> bytes:
+        at, group = self.end, self.chance.choice(["audit", "billing"])
+        self.end += 1
+        value = encode_offset_commit_value(
+            OffsetCommit(version=3, offset=at, metadata=b"", commit_timestamp_ms=TS + at)
+        )
+        key = encode_offset_commit_key(OffsetCommitKey(group, "orders", 0))
+        content = self.chance.choice([value, value, value, None, b"\x7f\xff"])
+        return encode_batch([Record(at, TS + at, key, content)], leader_epoch=self.epoch)
 
 
 def offset_of(batch: bytes) -> int:

@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from txnlib.ask.main import main
+from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.core.schema.views import VIEWS
 from txnlib.engine.tables import stored_columns
 from txnlib.pipeline.query_run import SparkRows
@@ -37,9 +38,9 @@ _PARTS = count(1)
 
 
 def write(root: Path, name: str, *rows: dict[str, Any], run_id: str = RUN) -> None:
-    """Adds rows to a table, in the schema that an audit gives it. Batches are of a part of their own, if of none."""
-    if name == "record_batches" and not any("part" in row for row in rows):
-        part = next(_PARTS)
+    """Adds rows to a table, in the schema that an audit gives it. Rows of parts are of one of their own, if of none."""
+    if name in OF_PARTS and not any("part" in row for row in rows):
+        part, rows = next(_PARTS), tuple({"source": "raw:1"} | row for row in rows)
         files = {tuple(row.get(key) for key in _FILE) for row in rows}
         write(
             root,

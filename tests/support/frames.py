@@ -133,7 +133,7 @@ def transaction_log_row(entry: Any, partition: int, offset: int, timestamp: int,
         "topic": "__transaction_state",
         "partition": partition,
         "source": "raw:1",
-        "path": f"__transaction_state-{partition}",
+        "segment_base_offset": 0,
     }
     read = {"position": 0, "offset": offset, "timestamp_ms": timestamp, "coordinator_epoch": epoch}
     return where | read | {"transactional_id": transactional_id, **entry_row(None if isinstance(entry, str) else entry)}

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pyspark.sql import functions as F
 
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema.rows_of_runs import part_at, quoted_list
 from txnlib.engine.store import Store
 from txnlib.errors import MissingTableError
@@ -20,7 +21,7 @@ from txnlib.pipeline.clock import now
 from txnlib.readers.capture import CHECKPOINTS, CLEANER_OFFSET, READ_WHOLE, Capture, FileKind
 from txnlib.readers.fingerprints import ReadSegment
 from txnlib.readers.storage.files import COMPRESSED
-from txnlib.readers.table_readers import read_table
+from txnlib.readers.table_readers import may_hold, read_table
 from txnlib.spark.frames import arrow_of
 from txnlib.spark.joins import select
 from txnlib.version import __version__
@@ -61,21 +62,41 @@ def read_segments(store: Store, cluster: str, as_of_ms: int | None) -> list[dict
 
 def with_parts(capture: Capture, read: Iterable[Mapping[str, Any]]) -> Capture:
     """The capture, with a number for what is read of each file, and with what is known of its segments (`read`)."""
-    known, compacted = defaultdict(list), _compacted_copies(capture)
+    known = defaultdict(list)
     for row in read:
-        key = tuple(row[name] for name in _KEY)
         values: dict[str, Any] = {name: row[name] for name in ReadSegment.__dataclass_fields__}
         segment = ReadSegment(**values)
-        if key[0] not in READ_WHOLE and key[:3] not in compacted and segment.is_whole:
-            known[key].append(segment)
+        if segment.is_whole:
+            known[tuple(row[name] for name in _KEY)].append(segment)
+    changing = _changing_segments(capture, known)
     first, files = part_at(now().timestamp()), []
     for number, file in enumerate(capture.files, first):
         key = (file.topic, file.partition, file.source, file.offset)
         is_plain = file.kind is FileKind.SEGMENT and not file.path.endswith(COMPRESSED)
-        of_file = known[key] if is_plain else ()
+        of_file = known[key] if is_plain and key not in changing else ()
         longest = sorted(of_file, key=lambda each: each.position, reverse=True)
         files.append(replace(file, part=number, earlier=tuple(longest)))
     return replace(capture, files=tuple(files))
+
+
+def _changing_segments(capture: Capture, known: Iterable[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
+    """The segments, by `_KEY`, that no fingerprint proves to be unchanged: of compacted copies, all but the newest, to
+    which a broker only appends. `known`: the segments of earlier audits. What has a newer one is not the newest.
+
+    And those that are to be read as a whole: of the metadata log, where a row may be a run of NoOpRecords, and of
+    coordinators, if there is text of a console, which is compared with all of their records.
+    """
+    compacted = _compacted_copies(capture)
+    is_printed = any(may_hold("console_log", file) for file in capture.files)
+    whole = {CLUSTER_METADATA_TOPIC, *((TRANSACTION_STATE_TOPIC,) if is_printed else ())}
+    captured = capture.of_kind(FileKind.SEGMENT, FileKind.REFUSED)  # a segment that is missing, too
+    keys = {*known, *((file.topic, file.partition, file.source, file.offset) for file in captured)}
+    newest = {key[:3]: key[3] for key in sorted(keys, key=lambda key: key[3])}
+    return {
+        key
+        for key in keys
+        if key[0] in whole or (key[3] < newest[key[:3]] and (key[0] in READ_WHOLE or key[:3] in compacted))
+    }
 
 
 def _compacted_copies(capture: Capture) -> set[tuple[Any, ...]]:

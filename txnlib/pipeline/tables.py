@@ -113,8 +113,12 @@ def _transaction_log(run: Run) -> DataFrame:
     source = _source(run)
     if not source.may_have("console_log"):
         return source.read("transaction_log")
-    records, printed = source.read("transaction_log"), source.read("console_log")
-    return records.unionByName(console_records(printed, records, count_coordinator_partitions(run, records)))
+    return source.read("transaction_log").unionByName(_console_records(run))
+
+
+def _console_records(run: Run) -> DataFrame:
+    records, printed = _source(run).read("transaction_log"), _source(run).read("console_log")
+    return console_records(printed, records, count_coordinator_partitions(run, records))
 
 
 def _segments(run: Run) -> DataFrame:
@@ -123,8 +127,7 @@ def _segments(run: Run) -> DataFrame:
     if not source.may_have("console_log"):
         return source.read("segments")
     segments = source.read("segments")
-    records = run.tables.read("transaction_log").where(F.col("source").startswith("console:"))
-    return segments.unionByName(console_segments(segments, records))
+    return segments.unionByName(console_segments(segments, _console_records(run)))
 
 
 INGEST: Final[tuple[Step, ...]] = (

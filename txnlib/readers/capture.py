@@ -36,7 +36,7 @@ from txnlib.readers.storage.files import READ_ERRORS, without_compression
 from txnlib.readers.storage.local_files import FolderEntry, shown
 from txnlib.readers.text_events import find_console_record, head_of, looks_like_dump, partition_in_name
 
-#: Topics whose records are decoded. Every audit reads them in full.
+#: Topics whose batches are read whole, because their records are decoded.
 READ_WHOLE: Final = frozenset({TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC, CLUSTER_METADATA_TOPIC})
 
 

@@ -7,8 +7,8 @@ last one, and a leader that writes the same batches again, because its producers
 no CRC covers.
 
 What an audit reads of a file is a *part*, and has a number of its own. So a segment that was appended to consists of
-several parts, and one that was written again of a new one. Not known by a fingerprint are all text, the logs whose
-records are decoded, and compacted ones: cleaning may change a batch in the middle and move none.
+several parts, and one that was written again of a new one. Not known by a fingerprint are all text, and what the
+cleaner may have changed: cleaning may change a batch in the middle and move none.
 """
 
 from __future__ import annotations

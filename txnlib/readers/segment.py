@@ -20,12 +20,13 @@ from txnlib.core.instants import FIRST_MS, LAST_MS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, HEADER, LOG_OVERHEAD, TIMESTAMP_TYPE_FLAG
 from txnlib.readers import arrow_schemas
-from txnlib.readers.arrow_schemas import SAMPLE_BYTES, RowList, place_of, unreadable
+from txnlib.readers.arrow_schemas import SAMPLE_BYTES, RowList, unreadable
 from txnlib.readers.batch_headers import Block, SegmentTail, UnreadableRange, read_blocks
 from txnlib.readers.batch_rows import batch_rows, offset_gaps
 from txnlib.readers.capture import READ_WHOLE
 from txnlib.readers.decoded_metadata import are_no_ops, block_rows, iter_metadata_records, metadata_log_rows
 from txnlib.readers.decoded_records import (
+    UNDECODABLE_COMMIT,
     batches_at,
     commit_rows,
     entry_rows,
@@ -100,6 +101,12 @@ class Segment:
                     self.buffer.cut(size)
 
     @property
+    def place(self) -> dict[str, Any]:
+        """The columns that say which segment of which copy a row is from."""
+        where = {"topic": self.topic, "partition": self.partition, "source": self.source}
+        return where | {"segment_base_offset": self.base_offset}
+
+    @property
     def whole_size(self) -> int:
         """The largest size of the file that was seen, in bytes."""
         return max(self.listed_size or 0, self.size)
@@ -122,14 +129,12 @@ class SegmentBatchRows:
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
-        self._constants = {"topic": segment.topic, "partition": segment.partition, "source": segment.source}
-        self._constants |= {"segment_base_offset": segment.base_offset}
 
     def add(self, event: SegmentEvent) -> Iterable[pa.RecordBatch]:
         if not isinstance(event, Block):
             return ()
         segment = self._segment
-        return (batch_rows(self._constants, segment.buffer, segment.size, event),)
+        return (batch_rows(segment.place, segment.buffer, segment.size, event),)
 
     def end(self) -> Iterable[pa.RecordBatch]:
         return ()
@@ -153,8 +158,8 @@ def _decoded(
     """The rows that `rows_of` makes of the records of each batch."""
     if not isinstance(event, Block):
         return ()
-    where, batches = place_of(segment), _data_batches(segment, event)
-    return (row for position, _size, batch in batches for row in rows_of(where | {"position": position}, batch))
+    batches = _data_batches(segment, event)
+    return (row for position, _, batch in batches for row in rows_of(segment.place | {"position": position}, batch))
 
 
 def metadata_rows(segment: Segment, snapshot_offset: int | None = None) -> RowList[SegmentEvent]:
@@ -178,11 +183,12 @@ class SegmentRow:
     def __init__(self, segment: Segment) -> None:
         self._segment, self._fingerprint = segment, Fingerprint()
         self._unreadable: list[dict[str, Any]] = []
-        self._has_undecodable_commits = False
+        before = segment.earlier.unreadable if segment.earlier else ()
+        self._has_undecodable_commits = any(each["reason"].startswith(UNDECODABLE_COMMIT) for each in before)
         self._row: dict[str, Any] = {
-            **place_of(segment),
+            **segment.place,
+            "path": segment.path,
             "kind": "raw",
-            "segment_base_offset": segment.base_offset,
             "first_offset": None,
             "newest_broker_ms": None,
             "bytes": segment.whole_size,

@@ -125,7 +125,7 @@ def _of_part(batch: pa.RecordBatch, part: int | None) -> pa.RecordBatch:
     """The rows, with the number of what was read: of `segments`, where the reader of the file has not set it."""
     if part is None or not _OF_PARTS & {*batch.schema.names}:
         return batch
-    index = batch.num_columns - 1  # the last column of both tables
+    index = batch.num_columns - 1  # the last column of each such table
     kind, values = batch.schema.field(index).type, batch.column(index)
     own = pa.scalar(part if kind == pa.int64() else [part], kind)
     return batch.set_column(index, batch.schema.field(index), pc.coalesce(values, own))
@@ -215,8 +215,8 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
         {
             # Batch by batch: text may print a batch twice, and only single batches show that.
             "record_batches": lambda file: text_rows.DumpBatchRows(),
-            "transaction_log": lambda file: text_rows.dump_transaction_log_rows(file.path),
-            "console_log": lambda file: text_rows.dump_console_rows(file.source, file.path),
+            "transaction_log": lambda file: text_rows.dump_transaction_log_rows(),
+            "console_log": lambda file: text_rows.dump_console_rows(file.source),
             "metadata_log": lambda file: text_rows.dump_metadata_log_rows(file.path),
             "producer_snapshots": lambda file: text_rows.dump_snapshot_rows(file.path),
             "segments": lambda file: text_rows.DumpSegmentRows(file.source, file.path),
@@ -225,7 +225,7 @@ KINDS: Final[Mapping[FileKind, tuple[Callable[[CaptureFile, Readers], TableBatch
     FileKind.CONSOLE: (
         _read_console,
         {
-            "console_log": lambda file, text: text_rows.console_log_rows(file.source, file.path, file.partition),
+            "console_log": lambda file, text: text_rows.console_log_rows(file.source, file.partition),
             "segments": lambda file, text: text_rows.ConsoleSegmentRow(text, file.source, file.path, file.partition),
         },
     ),

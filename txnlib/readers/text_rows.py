@@ -225,7 +225,7 @@ class DumpSegmentRows:
         yield from self._rows.end()
 
 
-def dump_transaction_log_rows(path: str) -> RowList[Located]:
+def dump_transaction_log_rows() -> RowList[Located]:
     """The coordinator records in a dump. Columns: `arrow_schemas.TRANSACTION_LOG`."""
 
     def rows_of(located: Located) -> Iterable[dict[str, Any]]:
@@ -235,7 +235,10 @@ def dump_transaction_log_rows(path: str) -> RowList[Located]:
         if not isinstance(value.content, TransactionLogText):
             return ()
         row = {
-            **place.columns(path),
+            "topic": place.topic,
+            "partition": place.partition,
+            "source": place.source,
+            "segment_base_offset": place.file.base_offset,
             "position": value.position,
             "offset": value.offset,
             "timestamp_ms": optional(value.timestamp),
@@ -297,14 +300,14 @@ def dump_snapshot_rows(path: str) -> RowList[Located]:
     return RowList(arrow_schemas.PRODUCER_SNAPSHOTS, rows_of)
 
 
-def console_log_rows(source: str, path: str, partition: int | None = None) -> RowList[Printed]:
+def console_log_rows(source: str, partition: int | None = None) -> RowList[Printed]:
     """The coordinator records in console consumer text. Columns: `arrow_schemas.TRANSACTION_LOG`.
 
     The formatter prints neither partition, offset, timestamp nor leader epoch of a record. `partition`: that of all
     records, if known. `position` is the record's ordinal: all records of one transactional id are printed in offset
     order. Kafka: `TransactionLogMessageFormatter`.
     """
-    where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source, "path": path}
+    where = {"topic": TRANSACTION_STATE_TOPIC, "partition": partition, "source": source}
     ordinals = count()
 
     def rows_of(printed: Printed) -> Iterable[dict[str, Any]]:
@@ -322,10 +325,10 @@ def _console_row(
     return row | {"unknown_tags": None}
 
 
-def dump_console_rows(source: str, path: str) -> RowList[Located]:
+def dump_console_rows(source: str) -> RowList[Located]:
     """The coordinator records of dumped files whose partition is unknown, as those in console text. Columns:
     `arrow_schemas.TRANSACTION_LOG`."""
-    where = {"topic": TRANSACTION_STATE_TOPIC, "source": console_source(source), "path": path}
+    where = {"topic": TRANSACTION_STATE_TOPIC, "source": console_source(source)}
     ordinals = count()
 
     def rows_of(located: Located) -> Iterable[dict[str, Any]]:

@@ -12,13 +12,15 @@ from txnlib.spark.frames import arrow_of
 from txnlib.spark.schemas import TABLES
 
 N = 5
+#: The files of the texts, by source.
+PARTS = {"console:a": 1, "console:b": 2}
 IDS = ["pay", "ship", "bill", "überweisung", "x"]
 
 
 def printed(name, ordinal, state="O", *, source="console:a", partition=None, updated=TS):
     row = transaction_log_row(rec(state, 7, 0, {"orders-0"}), 0, 0, 0)
     unknown = {"partition": partition, "offset": None, "timestamp_ms": None, "coordinator_epoch": None}
-    place = {"transactional_id": name, "position": ordinal, "source": source, "path": source}
+    place = {"transactional_id": name, "position": ordinal, "source": source, "part": PARTS[source]}
     return row | unknown | place | {"last_update_ms": updated}
 
 
@@ -84,6 +86,7 @@ def segments_of(spark, records, *unreadable):
         "path": "console:a",
         "kind": "console",
         "tail": "CLEAN",
+        "parts": [PARTS["console:a"]],
     }
     lost = [{"position": 5, "length": 9, "reason": reason, "sample": "", "next_offset": None} for reason in unreadable]
     segments = frame(spark, TABLES["segments"], text | {"is_decoded": True, "unreadable": lost})

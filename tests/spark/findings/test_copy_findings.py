@@ -124,7 +124,10 @@ RECORDS = [
 def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark):
     copies, known = [], []
     for number, (other, is_deleted, _) in enumerate(RECORDS):
-        one, two = (RECORD | {"partition": number, "source": source, "path": source} for source in ("raw:1", "raw:2"))
+        one, two = (
+            RECORD | {"partition": number, "source": source, "part": part}
+            for part, source in enumerate(("raw:1", "raw:2"))
+        )
         copies += [one, two | other]
         place = {"topic": RECORD["topic"], "partition": number}
         known += [place | {"source": "raw:1"}, place | {"source": "raw:2", "is_deleted": is_deleted}]

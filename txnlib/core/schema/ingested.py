@@ -27,6 +27,10 @@ RUN_BATCHES: Final = Array(
     struct(offset=INT, offset_delta=INT, sequence=INT, position=LONG, size=INT, timestamp=LONG, crc=LONG)
 )
 
+PART: Final = Column(
+    "part", LONG, "Number of what one audit read of one file. Runs that list it in `segments` have the row."
+)
+
 RECORD_BATCHES: Final = Table(
     comment=(
         "The headers of the batches of every copy. A row is one batch, or a run of consecutive batches of one producer."
@@ -64,9 +68,7 @@ RECORD_BATCHES: Final = Table(
         Column(
             "run_batches", RUN_BATCHES, "Of a run: its batches, by numbers relative to the first (`core.batch_runs`)."
         ),
-        Column(
-            "part", LONG, "Number of what one audit read of one file. Runs that list it in `segments` have the row."
-        ),
+        PART,
     ),
     checks={
         "offsets_are_in_order": "base_offset <= last_offset",
@@ -78,7 +80,7 @@ TRANSACTION_LOG: Final = Table(
     comment="The records of __transaction_state.",
     columns=(
         *COPY_COLUMNS,
-        Column("path", STRING, "File with the record."),
+        Column("segment_base_offset", LONG, "Base offset in the name of the segment."),
         Column("position", LONG, "Byte position of the record's batch."),
         Column("offset", LONG, "Offset of the record; negative, and only an order, in text of a console consumer."),
         Column("timestamp_ms", LONG, "Append time by the coordinator's clock."),
@@ -105,6 +107,7 @@ TRANSACTION_LOG: Final = Table(
             "Tag 2: transaction version of the client, or of the cluster if it aborted.",
         ),
         Column("unknown_tags", Array(INT), "Numbers of tagged fields that this version does not know."),
+        PART,
     ),
 )
 
@@ -161,7 +164,7 @@ COMMITTED_OFFSETS: Final = Table(
     comment="The commits of consumer groups in __consumer_offsets.",
     columns=(
         *COPY_COLUMNS,
-        Column("path", STRING, "File with the record."),
+        Column("segment_base_offset", LONG, "Base offset in the name of the segment."),
         Column("position", LONG, "Byte position of the record's batch."),
         Column("offset", LONG, "Offset of the record in its partition of __consumer_offsets."),
         Column("producer_id", LONG, "Producer of the commit's transaction; NULL if there is none."),
@@ -171,6 +174,7 @@ COMMITTED_OFFSETS: Final = Table(
         Column("is_tombstone", BOOLEAN, "Whether the commit expired or was deleted."),
         Column("committed_offset", LONG, "Offset that the group would read next."),
         Column("commit_timestamp_ms", LONG, "Time of the commit, by the group coordinator's clock."),
+        PART,
     ),
 )
 

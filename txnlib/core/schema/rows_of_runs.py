@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from txnlib.core.schema.ingested import RECORD_BATCHES
+from txnlib.core.schema.ingested import COMMITTED_OFFSETS, RECORD_BATCHES, TRANSACTION_LOG
 
 #: The tables whose rows belong to parts of files. All other rows belong to their run.
-OF_PARTS: Final = {"record_batches": RECORD_BATCHES}
+OF_PARTS: Final = {
+    "record_batches": RECORD_BATCHES,
+    "transaction_log": TRANSACTION_LOG,
+    "committed_offsets": COMMITTED_OFFSETS,
+}
 
 
 #: Instant from which the numbers of parts count, in epoch seconds (2020-01-01), and how many there are for a second.
@@ -35,7 +39,7 @@ def rows_of_runs(name: str) -> str:
     return f"""
 SELECT file.cluster, file.run_id, {columns}
 FROM {{{name}}} AS stored
-JOIN {{segments}} AS file
+JOIN (SELECT DISTINCT cluster, run_id, topic, partition, source, segment_base_offset, parts FROM {{segments}}) AS file
   ON stored.cluster = file.cluster AND stored.topic = file.topic AND stored.partition = file.partition
   AND stored.source = file.source AND (stored.segment_base_offset IS NOT DISTINCT FROM file.segment_base_offset)
   AND array_contains(file.parts, stored.part)

@@ -129,7 +129,7 @@ held AS (
 logged AS (
   SELECT run_id, transactional_id, partition, record.offset AS record_offset,
          max(next_producer_id) AS next_id, max(next_producer_epoch) AS next_epoch
-  FROM {{transaction_log}} AS record
+  FROM {{transaction_log_of_runs}} AS record
   WHERE topic = '{TRANSACTION_STATE_TOPIC}'
   GROUP BY run_id, transactional_id, partition, record.offset
 ),
@@ -175,6 +175,13 @@ LEFT JOIN seen
 
 #: Name -> view, each after the views that it reads.
 VIEWS: Final[dict[str, View]] = {
+    **{
+        f"{name}_of_runs": View(
+            f"The rows of {name} that each run has, whichever audit read them. run_id is the run that has them.",
+            rows_of_runs(name),
+        )
+        for name in OF_PARTS
+    },
     "brokers": _BROKERS,
     "in_doubt_transactions": _IN_DOUBT_TRANSACTIONS,
     "latest_runs": View(
@@ -195,13 +202,6 @@ WHERE age = 1
     ),
     **{
         f"latest_{name}": _latest(name, name, "belong to the newest finished run of each cluster") for name in OF_REPORT
-    },
-    **{
-        f"{name}_of_runs": View(
-            f"The rows of {name} that each run has, whichever audit read them. run_id is the run that has them.",
-            rows_of_runs(name),
-        )
-        for name in OF_PARTS
     },
     **{
         f"latest_{name}": _latest(name, f"{name}_of_runs", "the newest finished run of each cluster has")

@@ -39,21 +39,21 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
     covered = (
         transaction_log.where(F.col("offset") >= 0).select("partition").distinct().withColumn("is_covered", F.lit(True))
     )
-    texts = located.groupBy("partition", "source", "path").agg(
+    texts = located.groupBy("partition", "source", "part").agg(
         F.expr(f"max({clock_ms('last_update_ms')}) AS newest_ms"), F.count("*").alias("records")
     )
     rank = (
-        "row_number() OVER (PARTITION BY partition ORDER BY newest_ms DESC NULLS LAST, records DESC, source, path) AS"
+        "row_number() OVER (PARTITION BY partition ORDER BY newest_ms DESC NULLS LAST, records DESC, source, part) AS"
         " rank"
     )
     best = texts.selectExpr("*", rank).where("rank = 1")
     used = best.join(covered, on="partition", how="left_anti").select(
-        "partition", "source", "path", F.lit(True).alias("is_used")
+        "partition", "source", "part", F.lit(True).alias("is_used")
     )
     is_timed = ~F.coalesce(
         F.col("state").isin([s.kafka_name for s in COMPLETE_STATES]) | F.col("is_tombstone"), F.lit(True)
     )
-    placed = located.join(broadcast(used), on=["partition", "source", "path"], how="left").withColumns(
+    placed = located.join(broadcast(used), on=["partition", "source", "part"], how="left").withColumns(
         {
             "offset": F.when(F.col("is_used"), F.lit(_FIRST_OFFSET) + F.col("position") * 2),
             "timestamp_ms": F.when(is_timed, F.col("last_update_ms")),
@@ -68,16 +68,18 @@ def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFra
     For a text that is not used, `newest_broker_ms` is NULL. An unreadable range of a text counts for each of its
     partitions.
     """
-    texts = segments.where(F.col("kind") == "console").select("source", "path", "tail", "is_decoded", "unreadable")
+    texts = segments.where(F.col("kind") == "console").select(
+        "source", "path", "tail", "is_decoded", "unreadable", "parts", F.get("parts", F.lit(0)).alias("part")
+    )
     harmful = F.expr(f"filter(unreadable, each -> NOT each.reason RLIKE '^({'|'.join(HARMLESS_REASONS)})')")
     lost = F.transform(harmful, lambda s: s.withField("next_offset", F.lit(_BEHIND_ALL)))
     rows = (
-        console_records.groupBy(*COPY, "path")
+        console_records.groupBy(*COPY, "part")
         .agg(
             F.count("*").alias("batches"),
             F.expr(f"max({clock_ms('last_update_ms')}) FILTER (WHERE offset IS NOT NULL) AS newest_broker_ms"),
         )
-        .join(texts, on=["source", "path"], how="left")
+        .join(texts, on=["source", "part"], how="left")
         .withColumns({"kind": F.lit(PRINTED), "unreadable": lost})
     )
     absent = [field for field in TABLES["segments"] if field.name not in rows.columns]
