@@ -174,12 +174,18 @@ def _night(root: Path, night: int, run_id: str) -> None:
         "completed": as_of,
     }
     add("partition_transactions", *[ended | {"marker_offset": 60}] * (night == 2))
-    batch = {"topic": "orders", "partition": 0, "source": "raw:1", "producer_id": 1}
-    offsets = ("segment_base_offset", "base_offset", "last_offset", "part")
     new = SEGMENTS[night] - (SEGMENTS[night - 1] if night else set())
-    add("record_batches", *[batch | dict.fromkeys(offsets, at) for at in new])
-    segment = {"topic": "orders", "partition": 0, "source": "raw:1", "kind": "raw"}
-    add("segments", *[segment | {"segment_base_offset": at, "parts": [at]} for at in SEGMENTS[night]])
+    for name, topic, offsets in (
+        ("record_batches", "orders", ("base_offset", "last_offset")),
+        ("transaction_log", "__transaction_state", ("offset",)),
+        ("committed_offsets", "__consumer_offsets", ("offset",)),
+    ):
+        copy = {"topic": topic, "partition": 0, "source": "raw:1"}
+        add(
+            name,
+            *[copy | dict.fromkeys(("segment_base_offset", "part", *offsets), at) | {"producer_id": 1} for at in new],
+        )
+        add("segments", *[copy | {"kind": "raw", "segment_base_offset": at, "parts": [at]} for at in SEGMENTS[night]])
     span = {"topic": "orders", "partition": 0, "producer_id": 1, "span": night}
     add(
         "producer_spans",
