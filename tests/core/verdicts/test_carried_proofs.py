@@ -10,10 +10,16 @@ from dataclasses import replace
 import pytest
 
 from tests.support.cases import NOON, Given, case, decided
+from tests.support.dossier_samples import COORDINATOR as WHOLE_COORDINATOR
+from tests.support.dossier_samples import COPY, DOSSIER, FACTS, MINUTE, SPAN, placed
+from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts.case import Case
+from txnlib.core.verdicts.cluster_facts import ClusterFacts
+from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
 from txnlib.core.verdicts.history import History
-from txnlib.core.verdicts.no_commit import no_commit_includes_it, proof_carried
+from txnlib.core.verdicts.no_commit import led_at_copies, no_commit_includes_it, proof_carried
 from txnlib.core.verdicts.reason import Reason
 
 #: It proved that no COMMIT includes the records, when leader epoch 4 led, and 77 was the newest record of the id.
@@ -26,7 +32,7 @@ PARTITION = Given(
     topic="foo", partition=5, producer_id=7, producer_epoch=3, start_offset=50, topic_id="T", first_batch_crc=9,
     newest_leader_epoch=5, checkpoint_leader_epoch=5,
 )  # fmt: skip
-COORDINATOR = Given(transactional_id="pay", state=TransactionState.EMPTY, record_offset=80)
+COORDINATOR = Given(transactional_id="pay", state=TransactionState.EMPTY, record_offset=80, record_ms=NOON)
 COMMIT = decided("COMMIT", 3, decided_ms=NOON, completed_ms=NOON)
 
 
@@ -39,6 +45,9 @@ def unmarked(type: str, record_offset: int) -> History:
 CARRIED = {
     "the id wrote again and another leader followed": ({}, {}, {}, False),
     "the id has written nothing since": ({}, {}, {"record_offset": 77}, True),
+    "the last record of the id is younger than its oldest copy": ({}, {}, {"record_offset": 77, "record_ms": NOON + 1},
+                                                                  False),
+    "the last record of the id has no time": ({}, {}, {"record_offset": 77, "record_ms": None}, False),
     "no record of the id is known": ({"record_offset": None}, {}, {"record_offset": None}, False),
     "the same leader leads until now": ({}, {"newest_leader_epoch": 4, "checkpoint_leader_epoch": 4}, {}, True),
     "a leader of a checkpoint that was not copied": ({}, {"newest_leader_epoch": 4, "checkpoint_leader_epoch": None},
@@ -51,6 +60,10 @@ CARRIED = {
     "the id had expired": ({"reason": Reason.TRANSACTIONAL_ID_EXPIRED.value}, {}, {}, True),
     "the id had another producer id": ({"reason": Reason.PRODUCER_ID_ROTATED.value}, {}, {}, True),
     "no coordinator knew it": ({"reason": Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR.value}, {}, {}, True),
+    "no coordinator knew it, and an id has it now": (
+        {"reason": Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR.value}, {}, {"owner": Owner.CURRENT}, False),
+    "it lacked a record that is older than its copies": (
+        {}, {"newest_leader_epoch": 4, "checkpoint_leader_epoch": 4}, {"record_ms": NOON - 1}, False),
     "it proved nothing": ({"proves_no_commit": False}, {}, {"record_offset": 77}, False),
     "it saw another topic of that name": ({"topic_id": "S"}, {}, {"record_offset": 77}, False),
     "it saw another first batch": ({"first_batch_crc": 8}, {}, {"record_offset": 77}, False),
@@ -88,3 +101,42 @@ def test_the_newest_of_several_counts():
     newer = replace(EARLIER, newest_leader_epoch=5)
     for earlier in ((older, newer), (newer, older)):
         assert proof_carried(case(Given(PARTITION | {"earlier": earlier}), COORDINATOR)) == newer
+
+
+# ---- The leader at the instant of the copies
+
+#: Leader epochs of the copy, and of its checkpoint; how much later than the coordinator it was copied; the stamps
+#: behind the first batch, of leader epoch 0, by leader epoch -> the newest leader epoch that had begun then.
+LED_AT_COPIES = [
+    (3, 3, 0, {}, 3),
+    (3, 4, 0, {}, 4),
+    (3, 3, -1, {}, 3),
+    (3, 3, 1, {}, None),
+    (3, 3, 1, {3: 0}, 3),
+    (3, 3, 1, {3: 1}, None),
+    (3, 3, 1, {2: 0}, None),
+    (3, 4, 1, {3: 0}, None),
+    (0, 0, 1, {}, 0),
+    (3, 3, None, {3: 0}, None),
+]
+
+
+def case_of(facts: ClusterFacts, copy: CoverageRow, **span: object) -> Case:
+    of = replace(DOSSIER.open[0], **span)
+    return Case(dossier=DOSSIER, span=of, facts=placed(facts, {"copies": (copy,)}))
+
+
+@pytest.mark.parametrize(("newest", "checkpoint", "later", "stamped", "led"), LED_AT_COPIES)
+def test_a_leader_counts_for_later_audits_if_it_led_when_the_coordinators_were_copied(
+    newest, checkpoint, later, stamped, led
+):
+    copied = NOON + 30 * MINUTE
+    coordinator = replace(WHOLE_COORDINATOR, copies=(replace(COPY, captured_at_ms=copied),))
+    taken = None if later is None else copied + later
+    copy = replace(
+        COPY, leader_epoch=newest, checkpoint_leader_epoch=checkpoint, captured_at_ms=taken, newest_stamp_ms=None
+    )
+    stamps = tuple(EpochStamps(leader_epoch=epoch, behind_ms=copied + after) for epoch, after in stamped.items())
+    first = CheckedBatch(place="first", base_offset=SPAN.start_offset, partition_leader_epoch=0)
+    facts = replace(FACTS, coordinators=(coordinator,))
+    assert led_at_copies(case_of(facts, copy, stamps=stamps, checks=(first,))) == led

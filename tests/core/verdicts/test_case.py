@@ -703,3 +703,21 @@ def test_what_no_decision_explains_is_summed_up_with_the_other_markers_there():
     assert of(newest, abort) == (NOON + 3, NOON + 1, 19, NOON + 1)
     assert of(older) == (NOON + 2, NOON + 2, 19, NOON), "its epoch is older than the open records"
     assert of(newest, unshown) == (NO_INSTANT_MS, NO_INSTANT_MS, 19, NO_INSTANT_MS)
+
+
+# ---- Orphans rest on every coordinator
+
+
+@pytest.mark.parametrize(
+    ("of_others", "is_assumed"), [([], False), ([False], False), ([True], True), ([None], False), ([True, False], True)]
+)
+def test_the_instants_of_an_orphan_are_assumed_if_that_of_one_captured_coordinator_is(of_others, is_assumed):
+    others = [
+        replace(
+            COORDINATOR,
+            partition=4 + number,
+            copies=(CoverageRow(status="MISSING") if each is None else replace(COPY, is_instant_assumed=each),),
+        )
+        for number, each in enumerate(of_others)
+    ]
+    assert case_of(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, *others))).is_instant_assumed is is_assumed

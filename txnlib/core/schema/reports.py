@@ -107,7 +107,10 @@ OPEN_TRANSACTIONS: Final = Table(
         Column("topic_id", STRING, "Topic id of the copy, by which later audits recognise it."),
         Column("first_batch_crc", LONG, "CRC of its first batch, by which later audits recognise it."),
         Column(
-            "newest_leader_epoch", INT, "Newest leader epoch of the partition, by which later audits see elections."
+            "newest_leader_epoch",
+            INT,
+            "Newest leader epoch of the copy, by which later audits see elections; NULL if it may be younger than the"
+            " copy of a coordinator.",
         ),
         Column("record_offset", LONG, "Offset of the last record of its id, by which later audits see newer ones."),
     ),

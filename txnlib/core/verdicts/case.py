@@ -93,8 +93,9 @@ class Case(Past):
 
     @cached_property
     def is_instant_assumed(self) -> bool:
-        """Whether nothing notes when its copy, or that of its coordinator, was taken."""
-        return self.copy.is_instant_assumed is not False or self.coordinator.is_instant_assumed
+        """Whether nothing notes when its copy, or that of a coordinator it rests on, was taken."""
+        of_coordinators = [each.is_instant_assumed for each in self.possible_coordinators if each.captured]
+        return self.copy.is_instant_assumed is not False or not of_coordinators or any(of_coordinators)
 
     @property
     def is_instant_refuted(self) -> bool:

@@ -31,6 +31,7 @@ from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.no_commit import led_at_copies
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.statements import Proof, Statement
 from txnlib.core.verdicts.verdict import Judgement, judge
@@ -192,6 +193,7 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
         as_of_ms=as_of,
         producer_id=case.dossier.producer_id,
         topic_id=copy.topic_id,
+        newest_leader_epoch=led_at_copies(case),
         duration_minutes=None if written is None else int((as_of - written) / MS_PER_MINUTE),
         coordinator_state=claim.state,
         transaction_start_ms=clock_ms(claim.start_ms),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election
+from txnlib.core.copies import highest, is_above
 from txnlib.core.display import instant
+from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.marker_acceptance import marker_needed
 from txnlib.core.verdicts.case import Case
@@ -288,17 +290,34 @@ def proof_carried(case: Case) -> EarlierAudit | None:
 
     None followed if the producer id had been given up by then; if the newest record of its id is still the one of that
     audit, because compaction keeps it; or if the leader of its copies leads until now, so that no marker since can have
-    vanished. Source: docs/rules/abort.md#no-commit.
+    vanished. Each counts from the oldest of its copies on. Source: docs/rules/abort.md#no-commit.
     """
-    recorded = case.claim.record_offset
     for each in sorted(case.span.earlier, key=lambda each: -each.as_of_ms):
         is_proven = each.proves_no_commit and is_same_transaction(each, case.copy, case.first_batch_crc)
-        if not is_proven or _is_committed_since(case, each):
+        if not is_proven or _is_committed_since(case, each) or _is_overlooked(case, each):
             continue
-        is_quiet = recorded is not None and recorded == each.record_offset
-        if each.reason in GIVEN_UP or is_quiet or _is_led_since(case, each):
+        is_given_up = each.reason in GIVEN_UP and not case.claim.owns_producer_id
+        if is_given_up or _is_quiet_since(case, each) or _is_led_since(case, each):
             return each
     return None
+
+
+def _is_recorded(case: Case, earlier: EarlierAudit) -> bool:
+    """Whether the newest record of its id is still the one of an earlier audit."""
+    return case.claim.record_offset is not None and case.claim.record_offset == earlier.record_offset
+
+
+def _is_quiet_since(case: Case, earlier: EarlierAudit) -> bool:
+    """Whether its id decided nothing since the copies of an earlier audit, of which that of the coordinator may be the
+    younger one."""
+    written = clock_ms(case.claim.record_ms)
+    return _is_recorded(case, earlier) and not (written is None or is_above(written, earlier.copied_ms))
+
+
+def _is_overlooked(case: Case, earlier: EarlierAudit) -> bool:
+    """Whether the newest record of its id is older than the copies of an earlier audit that did not have it: its copy
+    of the coordinator's log was not current."""
+    return not _is_recorded(case, earlier) and is_above(earlier.copied_ms, clock_ms(case.claim.record_ms))
 
 
 def _is_led_since(case: Case, earlier: EarlierAudit) -> bool:
@@ -311,3 +330,15 @@ def _is_committed_since(case: Case, earlier: EarlierAudit) -> bool:
     """Whether a COMMIT without a marker of its own may be younger than the copies of an earlier audit."""
     seen = earlier.record_offset
     return any(seen is None or each.of.last_record_offset > seen for each in _commits(case))
+
+
+def led_at_copies(case: Case) -> int | None:
+    """For later audits: the newest leader epoch of the judged copy; None if it may have begun after the coordinators
+    were copied."""
+    newest = highest((case.copy.leader_epoch, case.copy.checkpoint_leader_epoch))
+    coordinators, partition = case.earliest_copy_ms, case.captured_at_ms
+    if coordinators is None or partition is None:
+        return None
+    led = [each.behind_ms for each in case.stamps if each.leader_epoch == newest]
+    has_begun = min((partition, *(ms for ms in led if ms is not None))) <= coordinators
+    return newest if has_begun or newest == case.first_leader_epoch else None
