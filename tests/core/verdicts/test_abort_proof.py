@@ -25,7 +25,7 @@ from tests.support.dossier_samples import (
     failing,
     judged,
 )
-from txnlib.core.cluster_metadata import Election
+from txnlib.core.cluster_metadata import Election, ProducerIdBlock
 from txnlib.core.copies import TruncatedEpoch
 from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.cluster_facts import Thresholds
@@ -56,6 +56,20 @@ def test_the_five_statements_are_proven_in_order_each_with_a_witness():
         assert [name for name, text in STATEMENTS.items() if words in text] == [statement]
     assert row.abort_command.endswith("abort --topic foo --partition 5 --start-offset 50")
     assert row.do_not_abort_because is None
+
+
+#: The last producer id of the newest block, less that of the case; whether an id owns it; whether an abort is safe.
+BLOCKS = [(0, False, True), (-1, False, False), (-1, True, True), (None, False, True)]
+
+
+@pytest.mark.parametrize(("behind", "is_owned", "is_safe"), BLOCKS)
+def test_a_producer_id_beyond_every_block_is_of_this_cluster_only_if_an_id_owns_it(behind, is_owned, is_safe):
+    last = None if behind is None else DOSSIER.producer_id + behind
+    blocks = () if last is None else (ProducerIdBlock(first_producer_id=0, last_producer_id=last),)
+    row = judged(dossier=DOSSIER if is_owned else ORPHAN, facts={"blocks": blocks})
+    assert row.safe_to_abort is is_safe
+    if not is_safe:
+        only(row, "NOTHING_ELSE_IS_WRONG", "ask the cluster that the partition was copied from")
 
 
 def test_an_orphan_is_proven_by_every_coordinator():

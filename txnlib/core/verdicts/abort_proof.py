@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from txnlib.core.copies import Role
+from txnlib.core.copies import Role, highest, is_above
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
@@ -229,11 +229,20 @@ def nothing_else_is_wrong(case: Case) -> Proof:
     return settled(Statement.NOTHING_ELSE_IS_WRONG, refuted(case, _WRONG), ["the table findings"])
 
 
+def _last_allocated(case: Case) -> int | None:
+    return highest(each.last_producer_id for each in case.facts.blocks)
+
+
 _WRONG: Final[Refuters] = (
     (
         lambda case: case.dossier.is_never_allocated,
         "this cluster never allocated the producer id, so another one decides about it: ask the cluster that the"
         " partition was copied from",
+    ),
+    (
+        lambda case: case.claim.is_nobodys and is_above(case.dossier.producer_id, _last_allocated(case)),
+        "the cluster's metadata log does not show that this cluster allocated the producer id: copy"
+        " __cluster_metadata-0 again, after the partition, or ask the cluster that the partition was copied from",
     ),
     (
         lambda case: bool(case.alarms),
