@@ -26,6 +26,7 @@ from tests.support.dossier_samples import (
 )
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CoverageRow
+from txnlib.core.display import instant
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.case import Case, Crc
@@ -721,3 +722,17 @@ def test_the_instants_of_an_orphan_are_assumed_if_that_of_one_captured_coordinat
         for number, each in enumerate(of_others)
     ]
     assert case_of(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, *others))).is_instant_assumed is is_assumed
+
+
+# ---- Sentences
+
+
+def test_an_answered_stable_offset_is_named_with_its_instant():
+    row = judged(copy={"answered_stable_offset": 60, "answered_at_ms": ONE})
+    assert row.reason == "BROKER_ANSWERED_OTHERWISE"
+    assert f"nothing was open below offset 60 at {instant(ONE)}" in row.explanation
+
+
+def test_a_time_that_no_clock_shows_is_named():
+    assert "-5" in judged(span={"last_timestamp_ms": -5}).explanation
+    assert "-5" not in judged().explanation

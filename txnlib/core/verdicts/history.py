@@ -231,7 +231,7 @@ def _whole(past: Past, own: Match | None) -> Whole:
             kept = f"the last one of {claim.transactional_id} is a decision whose marker is here"
             newest = f"{since}, but {kept}, and compaction keeps the newest record of an id"
             return Whole(holds=True, because=newest, since=own)
-    if claim.is_first_assigned and (claim.first_record_offset or 0) >= hole:
+    if past.is_assigned_behind_holes:
         born = f"{since}, but none since offset {claim.first_record_offset}, which assigned the producer id"
         return Whole(holds=True, because=born)
     written, before = latest_ms(of.hole_ms), past.before_ms(of.hole_epoch)

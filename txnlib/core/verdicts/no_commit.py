@@ -203,7 +203,7 @@ _MAY_BE_LOST: Final[Refuters] = (
         lambda case: f"a marker of it was lost: {', '.join(case.truncated_markers)}",
     ),
     (
-        lambda case: case.truncated_from is not None and (case.truncated_until or 0) >= case.span.start_offset,
+        lambda case: case.truncated_until is not None and case.truncated_until >= case.span.start_offset,
         "another copy has a truncated tail above its first batch, so its marker may have been lost",
     ),
     (

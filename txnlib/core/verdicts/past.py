@@ -136,9 +136,13 @@ class Past:
     @cached_property
     def shows_all_decisions(self) -> bool:
         """Whether the coordinator's log has every record about the producer id since it was assigned."""
-        claim, hole = self.claim, self.coordinator.hole_end
-        is_assigned_later = hole is not None and claim.is_first_assigned and (claim.first_record_offset or 0) >= hole
-        return self.coordinator.shows_absence and (hole is None or is_assigned_later)
+        return self.coordinator.shows_absence and (self.coordinator.hole_end is None or self.is_assigned_behind_holes)
+
+    @cached_property
+    def is_assigned_behind_holes(self) -> bool:
+        """Whether the record that assigned the producer id is behind all that is missing in the coordinator's log."""
+        hole, first = self.coordinator.hole_end, self.claim.first_record_offset
+        return self.claim.is_first_assigned and hole is not None and first is not None and first >= hole
 
     @cached_property
     def shows_all_markers(self) -> bool:
