@@ -32,10 +32,10 @@ def test_a_record_is_not_younger_than_a_stamp_behind_it(behind, floor, expected)
     assert latest_bound_ms(behind, floor) == expected
 
 
-def clocks(measured: dict[tuple[str, str], int], **behind: int) -> Clocks:
+def clocks(measured: dict[tuple[str, str], int], leaders: str = "112", **behind: int) -> Clocks:
     """Broker 7 leads the partition, brokers 1, 1 and 2 the coordinators."""
     differ = {pair: Difference(offset_ms=ms, differ_ms=1_000) for pair, ms in measured.items()}
-    led = {("__transaction_state", number): {0: broker} for number, broker in enumerate("112")}
+    led = {("__transaction_state", number): {0: broker} for number, broker in enumerate(leaders)}
     named = {("orders", 0): {0: "7"}, **led}
     late = {name[1:]: ms for name, ms in behind.items()}
     return Clocks(topic="orders", named=named, measured=differ, behind=late)
@@ -49,6 +49,8 @@ CORRECTIONS = [
     # A clock that is ahead of most coordinators is ahead. If it is ahead of one of several, that one may be behind.
     (clocks({("1", "7"): FIVE}), -FIVE),
     (clocks({("2", "7"): FIVE}), 0),
+    (clocks({("1", "7"): FIVE}, leaders="1122"), 0),
+    (clocks({("1", "7"): FIVE}, leaders="11122"), -FIVE),
     (clocks({("1", "7"): FIVE, ("2", "7"): 0}), 0),
     # Another partition of its leader refutes the clock.
     (clocks({}, b7=FIVE), FIVE),

@@ -736,3 +736,17 @@ def test_an_answered_stable_offset_is_named_with_its_instant():
 def test_a_time_that_no_clock_shows_is_named():
     assert "-5" in judged(span={"last_timestamp_ms": -5}).explanation
     assert "-5" not in judged().explanation
+
+
+LOSSES = [
+    ({"gap_offset": 60, "role": "OTHER"}, "has a hole before offset 60"),
+    ({"ends": "SHORT"}, "ends below the high watermark"),
+    ({"damaged_offset": 60}, "is damaged above the transaction's start"),
+]
+
+
+@pytest.mark.parametrize(("copy", "said"), LOSSES)
+def test_what_is_missing_behind_it_is_named(copy, said):
+    row = judged(copy=copy)
+    assert row.reason == "PARTITION_LOG_INCOMPLETE"
+    assert said in row.explanation

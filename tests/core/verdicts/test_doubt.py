@@ -139,8 +139,9 @@ def test_a_commit_younger_than_the_last_record_of_an_id_shows_that_its_coordinat
 def test_what_the_coordinator_began_after_an_older_copy_of_the_partition_is_another_transaction():
     older = replace(PARTITION, known_until_ms=NOON + 30 * MINUTE)
     assert judged(older, LONG)[0] is Verdict.LATE
-    later = replace(LONG, start_ms=NOON + 31 * MINUTE)
+    later = replace(LONG, start_ms=NOON + 30 * MINUTE - 999)
     assert judged(older, later)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
+    assert judged(older, replace(later, start_ms=NOON + 30 * MINUTE - 1_000))[0] is not Verdict.UNKNOWN
 
 
 def test_M19_a_decision_just_before_an_older_copy_may_be_later_by_another_clock():
@@ -303,6 +304,11 @@ def test_a_limit_that_may_be_lost_decides_nothing(minutes_ago: int, timeout_ms: 
     assert found is (known if is_decided else Verdict.UNKNOWN)
 
 
+@pytest.mark.parametrize("coordinator", [NOBODY, COMPLETE, EXPIRED, ROTATED])
+def test_a_limit_that_may_be_lost_decides_only_what_is_late(coordinator) -> None:
+    assert judged(PARTITION, coordinator, replace(AT_ONE, is_limit_hidden=True))[0] is Verdict.HANGING
+
+
 # What may have been written after the coordinator's copy.
 
 LATER = replace(
@@ -330,3 +336,13 @@ OLDER = replace(COMPLETE, known_until_ms=ONE - 10 * MINUTE)
 def test_a_producer_that_may_have_written_again_may_be_in_another_transaction(change, is_unknown):
     found = judged(replace(LATER, **change), OLDER)
     assert found[:2] == ((Verdict.UNKNOWN, Reason.CAPTURE_SKEW) if is_unknown else (Verdict.HANGING, found[1]))
+
+
+@pytest.mark.parametrize("by", [-1, 0, 1])
+@pytest.mark.parametrize("of", ["last_timestamp_ms", "written_after_ms"])
+def test_a_confirmed_time_precedes_the_coordinators_copy_up_to_its_instant(of, by):
+    """The last write, by its producer's clock, and the stamp before it that confirms this clock."""
+    copied = ONE - 10 * MINUTE
+    times = {"last_timestamp_ms": copied - 1, "written_after_ms": copied - 1, of: copied + by}
+    found = judged(replace(LATER, **times), OLDER)
+    assert (found[0] is Verdict.UNKNOWN) is (by > 0)

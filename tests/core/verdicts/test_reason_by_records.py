@@ -111,3 +111,14 @@ def test_a_marker_of_another_decision_is_not_written(decision):
     expected = DecisionMarker.WRITTEN if decision is None else DecisionMarker.NOT_WRITTEN
     assert marker_state(case(MARKED, coordinator)) is expected
     assert marker_state(case(PARTITION, coordinator)) is DecisionMarker.NOT_WRITTEN
+
+
+#: How much later than the decision its marker is stamped -> whether it is the one of the decision.
+STAMPED = {-1_001: False, -1_000: True, 0: True, 60_000: True}
+
+
+@pytest.mark.parametrize("later", STAMPED)
+def test_without_its_records_a_marker_is_of_a_decision_if_it_is_not_older(later):
+    marked = replace(MARKED, marker_ms=PREPARED.last_update_ms + later)
+    state = marker_state(case(marked, replace(PREPARED, decision=None)))
+    assert (state is DecisionMarker.WRITTEN) is STAMPED[later]

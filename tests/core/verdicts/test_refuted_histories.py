@@ -6,12 +6,50 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.dossier_samples import COMPACTED, COORDINATOR, MARKER, MINUTE, NOON, STAMPS, judged
+from tests.support.dossier_samples import (
+    BEFORE_MS,
+    COMPACTED,
+    COORDINATOR,
+    COPY,
+    DECISION,
+    DOSSIER,
+    FACTS,
+    MARKER,
+    MINUTE,
+    NOON,
+    SPAN,
+    STAMPS,
+    judged,
+    placed,
+)
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.core.verdicts.case import Case
+from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import SiblingMarkers
+from txnlib.core.verdicts.history import Decided
 
 #: Only the history can prove it.
 BARE = {"copy": {"checkpoint_leader_epoch": None}}
+
+
+# ---- The record that assigned the producer id
+
+#: The owner, the state and the epoch of the newest record of the id -> whether it shows that nothing was ever decided.
+NEWEST = [
+    ("CURRENT", "Empty", 0, True),
+    ("CURRENT", "Empty", 1, False),
+    ("CURRENT", "CompleteCommit", 0, False),
+    ("ROTATED", "Empty", 0, False),
+    ("EXPIRED", "Empty", 0, False),
+    ("NEXT", "Empty", 0, False),
+]
+
+
+@pytest.mark.parametrize(("owner", "state", "epoch", "is_whole"), NEWEST)
+def test_among_holes_empty_at_epoch_0_shows_that_nothing_was_decided(owner, state, epoch, is_whole):
+    claim = {"owner": owner, "state": state, "producer_epoch": epoch, "record_offset": 95}
+    row = judged(dossier={"decisions": ()}, span={"markers": ()}, claim=claim, coordinator=COMPACTED, **BARE)
+    assert row.safety[2].holds is is_whole
 
 
 # ---- Epochs of the producer
@@ -105,3 +143,60 @@ def test_what_is_older_than_its_producer_id_refutes_the_log(of, later, is_refute
         dossier={"decisions": ()} if of == "stamp" else {}, span=span, claim=claim | {"is_first_assigned": False}, **far
     )
     assert unassigned.safety[2].holds
+
+
+# ---- Markers beside holes
+
+#: The partition's clock is half a second ahead of the coordinator's, give or take a second.
+APART = {("2", "1"): Difference(offset_ms=500, error_ms=20, differ_ms=1_000)}
+
+
+@pytest.mark.parametrize(("later", "is_refuted"), [(-1_000, False), (1_500, False), (1_501, True), (None, False)])
+def test_a_marker_that_may_be_as_old_as_the_holes_refutes_nothing(later, is_refuted):
+    """All that is missing is older than the stamps before the first batch; a decision in a hole explains the marker."""
+    hole = NOON - 10 * MINUTE
+    row = judged(
+        dossier={"decisions": ()},
+        span={"markers": (replace(MARKER, ms=None if later is None else hole + later),)},
+        claim={"record_offset": 95},
+        coordinator=replace(COMPACTED, hole_ms=hole, copies=(replace(COPY, leader="2"),)),
+        facts={"clocks": Clocks(measured=APART)},
+        **BARE,
+    )
+    assert row.safety[2].holds is not is_refuted
+    assert ("a marker of the producer here" in row.safety[2].says) is is_refuted
+
+
+# ---- Markers in front of what retention deleted
+
+
+def decided_here(copy: dict, stamps: tuple, **span: object) -> Decided:
+    """The only decision, of a copy and the stamps around the open batch."""
+    of = replace(SPAN, stamps=stamps, **span)
+    return Case(dossier=DOSSIER, span=of, facts=placed(FACTS, {"copies": (replace(COPY, **copy),)})).decided[-1]
+
+
+CUT = {"log_start_offset": 10, "first_offset": 10}
+DECIDED = DECISION.said_ms
+#: The copy, the stamp before the open batch, the one behind it; whether the marker is here -> whether it may have been
+#: deleted.
+DELETED = [
+    ({}, None, DECIDED, False, False),
+    (CUT, None, DECIDED, False, True),
+    (CUT, None, None, False, True),
+    (CUT, None, DECIDED - 1, False, False),
+    (CUT, BEFORE_MS, DECIDED, False, False),
+    (CUT, None, DECIDED, True, False),
+    ({"gap_offset": 20}, None, DECIDED, False, True),
+    ({"gap_offset": 20}, BEFORE_MS, DECIDED, False, True),
+]
+
+
+@pytest.mark.parametrize(("copy", "before", "behind", "is_here", "is_deleted"), DELETED)
+def test_a_marker_may_have_been_deleted_unless_a_stamp_shows_when_the_log_begins(
+    copy, before, behind, is_here, is_deleted
+):
+    stamps = (replace(STAMPS, before_ms=before, behind_ms=behind),)
+    found = decided_here(copy, stamps, markers=(MARKER,) if is_here else ())
+    assert found.may_be_deleted is is_deleted
+    assert found.is_marked is (True if is_here else None if is_deleted else False)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.copies import End, Role, highest, lowest
+from txnlib.core.copies import End, Role, highest, is_above, lowest
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
@@ -222,9 +222,8 @@ def _margin(case: Case) -> int:
     (docs/rules/copies.md#clocks-of-two-brokers).
     """
     known, copied, decision = case.copy.known_until_ms, case.coordinators_known_until_ms, case.decision
-    is_older = known is not None and copied is not None and known < copied
     is_marked = decision is not None and decision.is_marked is True
-    return case.clocks_differ_ms if is_older and not is_marked else 0
+    return case.clocks_differ_ms if is_above(copied, known) and not is_marked else 0
 
 
 def _began_before_capture(case: Case) -> bool:

@@ -254,7 +254,7 @@ def _loss(case: Case) -> str:
     if case.gap_offset is not None:
         return f"has a hole before offset {case.gap_offset}"
     return (
-        "ends below the high watermark" if case.copy.ends is End.SHORT else "is damaged above the transaction's start"
+        "ends below the high watermark" if case.copy.ends == End.SHORT else "is damaged above the transaction's start"
     )
 
 
