@@ -32,7 +32,7 @@ PARTITION = Given(
     topic="foo", partition=5, producer_id=7, producer_epoch=3, start_offset=50, topic_id="T", first_batch_crc=9,
     newest_leader_epoch=5, checkpoint_leader_epoch=5,
 )  # fmt: skip
-COORDINATOR = Given(transactional_id="pay", state=TransactionState.EMPTY, record_offset=80, record_ms=NOON)
+COORDINATOR = Given(transactional_id="pay", state=TransactionState.EMPTY, record_offset=80, record_ms=NOON + 1)
 COMMIT = decided("COMMIT", 3, decided_ms=NOON, completed_ms=NOON)
 
 
@@ -44,7 +44,7 @@ def unmarked(type: str, record_offset: int) -> History:
 #: What differs in the earlier audit, in what the partition shows now, and at the coordinator -> whether it is carried.
 CARRIED = {
     "the id wrote again and another leader followed": ({}, {}, {}, False),
-    "the id has written nothing since": ({}, {}, {"record_offset": 77}, True),
+    "the id has written nothing since": ({}, {}, {"record_offset": 77, "record_ms": NOON}, True),
     "the last record of the id is younger than its oldest copy": ({}, {}, {"record_offset": 77, "record_ms": NOON + 1},
                                                                   False),
     "the last record of the id has no time": ({}, {}, {"record_offset": 77, "record_ms": None}, False),
@@ -63,10 +63,10 @@ CARRIED = {
     "no coordinator knew it, and an id has it now": (
         {"reason": Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR.value}, {}, {"owner": Owner.CURRENT}, False),
     "it lacked a record that is older than its copies": (
-        {}, {"newest_leader_epoch": 4, "checkpoint_leader_epoch": 4}, {"record_ms": NOON - 1}, False),
-    "it proved nothing": ({"proves_no_commit": False}, {}, {"record_offset": 77}, False),
-    "it saw another topic of that name": ({"topic_id": "S"}, {}, {"record_offset": 77}, False),
-    "it saw another first batch": ({"first_batch_crc": 8}, {}, {"record_offset": 77}, False),
+        {}, {"newest_leader_epoch": 4, "checkpoint_leader_epoch": 4}, {"record_ms": NOON}, False),
+    "it proved nothing": ({"proves_no_commit": False}, {}, {"record_offset": 77, "record_ms": NOON}, False),
+    "it saw another topic of that name": ({"topic_id": "S"}, {}, {"record_offset": 77, "record_ms": NOON}, False),
+    "it saw another first batch": ({"first_batch_crc": 8}, {}, {"record_offset": 77, "record_ms": NOON}, False),
 }  # fmt: skip
 
 

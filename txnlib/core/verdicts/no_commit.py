@@ -292,32 +292,18 @@ def proof_carried(case: Case) -> EarlierAudit | None:
     audit, because compaction keeps it; or if the leader of its copies leads until now, so that no marker since can have
     vanished. Each counts from the oldest of its copies on. Source: docs/rules/abort.md#no-commit.
     """
+    recorded, written = case.claim.record_offset, clock_ms(case.claim.record_ms)
     for each in sorted(case.span.earlier, key=lambda each: -each.as_of_ms):
         is_proven = each.proves_no_commit and is_same_transaction(each, case.copy, case.first_batch_crc)
-        if not is_proven or _is_committed_since(case, each) or _is_overlooked(case, each):
+        is_seen = recorded is not None and recorded == each.record_offset
+        is_older = written is not None and not is_above(written, each.copied_ms)
+        # A record that is older than its copies, and that it did not have: its copy of the coordinator was not current.
+        if not is_proven or _is_committed_since(case, each) or (is_older and not is_seen):
             continue
         is_given_up = each.reason in GIVEN_UP and not case.claim.owns_producer_id
-        if is_given_up or _is_quiet_since(case, each) or _is_led_since(case, each):
+        if is_given_up or (is_seen and is_older) or _is_led_since(case, each):
             return each
     return None
-
-
-def _is_recorded(case: Case, earlier: EarlierAudit) -> bool:
-    """Whether the newest record of its id is still the one of an earlier audit."""
-    return case.claim.record_offset is not None and case.claim.record_offset == earlier.record_offset
-
-
-def _is_quiet_since(case: Case, earlier: EarlierAudit) -> bool:
-    """Whether its id decided nothing since the copies of an earlier audit, of which that of the coordinator may be the
-    younger one."""
-    written = clock_ms(case.claim.record_ms)
-    return _is_recorded(case, earlier) and not (written is None or is_above(written, earlier.copied_ms))
-
-
-def _is_overlooked(case: Case, earlier: EarlierAudit) -> bool:
-    """Whether the newest record of its id is older than the copies of an earlier audit that did not have it: its copy
-    of the coordinator's log was not current."""
-    return not _is_recorded(case, earlier) and is_above(earlier.copied_ms, clock_ms(case.claim.record_ms))
 
 
 def _is_led_since(case: Case, earlier: EarlierAudit) -> bool:
