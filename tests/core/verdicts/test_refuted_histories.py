@@ -200,3 +200,12 @@ def test_a_marker_may_have_been_deleted_unless_a_stamp_shows_when_the_log_begins
     found = decided_here(copy, stamps, markers=(MARKER,) if is_here else ())
     assert found.may_be_deleted is is_deleted
     assert found.is_marked is (True if is_here else None if is_deleted else False)
+
+
+@pytest.mark.parametrize(("before", "holds"), [(None, True), (DECIDED - 5 * MINUTE, False)])
+def test_a_commit_whose_marker_may_have_been_deleted_is_none_that_a_leader_lost(before, holds):
+    stamps = (replace(STAMPS, before_ms=before, before_last_ms=before),)
+    row = judged(span={"markers": (), "stamps": stamps}, copy=CUT, coordinator=COMPACTED)
+    assert row.safety[2].holds is holds
+    if not holds:
+        assert "a COMMIT marker is due here" in row.safety[2].says
