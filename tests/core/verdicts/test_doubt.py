@@ -21,7 +21,7 @@ from txnlib.core.copies import End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.case import Crc
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.doubt import DOUBTS
+from txnlib.core.verdicts.doubt import DOUBTS, proven_since_ms
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import judge
 
@@ -346,3 +346,29 @@ def test_a_confirmed_time_precedes_the_coordinators_copy_up_to_its_instant(of, b
     times = {"last_timestamp_ms": copied - 1, "written_after_ms": copied - 1, of: copied + by}
     found = judged(replace(LATER, **times), OLDER)
     assert (found[0] is Verdict.UNKNOWN) is (by > 0)
+
+
+# What proves an age.
+
+STAMPED_MS, START_MS = PARTITION.stamped_after_ms, PARTITION.stamped_after_ms - 7 * MINUTE
+#: What differs in the partition, and at its coordinator, which began it seven minutes before the stamp -> since when it
+#: is proven to be open, and the clock of its age.
+PROVEN = [
+    ({}, {}, START_MS, "CLIENT_CLOCK"),
+    ({}, {"is_listed": False}, STAMPED_MS, "CLIENT_CLOCK"),
+    ({}, {"state": COMPLETE.state}, STAMPED_MS, "CLIENT_CLOCK"),
+    ({}, {"owner": Owner.ROTATED}, STAMPED_MS, "CLIENT_CLOCK"),
+    ({"first_seen_ms": START_MS - 1}, {}, START_MS - 1, "CLIENT_CLOCK"),
+    ({"stamped_after_ms": None}, {"is_listed": False}, None, "CLIENT_CLOCK"),
+    ({"first_timestamp_ms": START_MS - 2}, {}, START_MS, "CLIENT_CLOCK"),
+    ({"first_timestamp_ms": START_MS - 2, "is_broker_clock": True}, {}, START_MS - 2, "BROKER_CLOCK"),
+    ({"made_ms": START_MS + 1}, {}, START_MS + 1, "CLIENT_CLOCK"),
+    ({"made_ms": START_MS - 1}, {}, START_MS, "CLIENT_CLOCK"),
+]
+
+
+@pytest.mark.parametrize(("here", "there", "since", "clock"), PROVEN)
+def test_an_age_is_proven_by_brokers_clocks_and_by_the_coordinator_that_has_it(here, there, since, clock):
+    of = case(replace(PARTITION, **here), replace(ONGOING, start_ms=START_MS, **there))
+    assert proven_since_ms(of) == since
+    assert judge(of).age_basis == clock

@@ -435,3 +435,10 @@ def test_an_orphan_with_an_old_coordinator_copy_is_told_without_a_name():
 def test_a_refused_marker_names_both_epochs_where_they_differ(seen, said):
     given = case(replace(PARTITION, **seen), PREPARED)
     assert explain(Reason.MARKER_REFUSED, given, NOON).endswith(f"because it has seen {said}")
+
+
+@pytest.mark.parametrize("is_assumed", [False, True])
+def test_only_what_rests_on_the_instants_of_copies_says_that_they_were_assumed(is_assumed):
+    of = case(replace(PARTITION, is_instant_assumed=is_assumed), COMPLETE)
+    said = {reason for reason in EXPLANATIONS if rules.ASSUMED in explain(reason, of, NOON)}
+    assert said == ({Reason.CAPTURE_SKEW} if is_assumed else set())
