@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -45,13 +46,14 @@ def commits_of(out):
     return len(list(out.glob("*/_delta_log/*.json")))
 
 
-def started(options):
+def started(options, **how):
     repository = Path(__file__).resolve().parent.parent.parent
     return subprocess.Popen(
         [sys.executable, str(repository / "jobs" / "audit.py"), *options],
         env={**os.environ, "PYTHONPATH": str(repository)},
         stdout=subprocess.DEVNULL,
         start_new_session=True,
+        **how,
     )
 
 
@@ -75,6 +77,17 @@ def test_a_killed_audit_leaves_each_table_as_it_was_or_whole_and_the_next_one_me
     for name in TABLES.keys() - {"audit_runs"}:
         left = rows_of(out, name)
         assert left == rows_of(fresh, name) or (is_first and left == []), name
+    assert main(audit.job, asked(out)) == 0
+    assert differences(out, fresh) == []
+
+
+@pytest.mark.parametrize("most", [6_000, 12_000, 20_000])
+def test_an_audit_that_could_write_no_large_file_fails_and_the_next_one_mends_all(asked, fresh, tmp_path, most):
+    """As on a full disk: first the small tables are written."""
+    out, limits = tmp_path / "out", (most, resource.RLIM_INFINITY)
+    assert started(asked(out), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)).wait() == 1
+    for name in TABLES.keys() - {"audit_runs"}:
+        assert rows_of(out, name) in ([], rows_of(fresh, name)), name
     assert main(audit.job, asked(out)) == 0
     assert differences(out, fresh) == []
 
