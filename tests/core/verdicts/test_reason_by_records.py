@@ -122,3 +122,11 @@ def test_without_its_records_a_marker_is_of_a_decision_if_it_is_not_older(later)
     marked = replace(MARKED, marker_ms=PREPARED.last_update_ms + later)
     state = marker_state(case(marked, replace(PREPARED, decision=None)))
     assert (state is DecisionMarker.WRITTEN) is STAMPED[later]
+
+
+def test_a_time_that_a_dump_does_not_show_is_ignored():
+    undated = replace(PREPARED, decision=None, last_update_ms=None)
+    assert marker_state(case(MARKED, undated)) is DecisionMarker.WRITTEN
+    assert (
+        marker_state(case(replace(MARKED, marker_ms=None), replace(PREPARED, decision=None))) is DecisionMarker.WRITTEN
+    )

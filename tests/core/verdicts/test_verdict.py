@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.cases import AT_ONE, NOON, Given, case, replace
 from txnlib.core.copies import Role
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
@@ -442,3 +443,17 @@ def test_only_what_rests_on_the_instants_of_copies_says_that_they_were_assumed(i
     of = case(replace(PARTITION, is_instant_assumed=is_assumed), COMPLETE)
     said = {reason for reason in EXPLANATIONS if rules.ASSUMED in explain(reason, of, NOON)}
     assert said == ({Reason.CAPTURE_SKEW} if is_assumed else set())
+
+
+@pytest.mark.parametrize(
+    ("missing", "basis", "is_ambiguous"),
+    [
+        ((), CountBasis.AMBIGUOUS, True),
+        ((), CountBasis.GIVEN, False),
+        ((4,), CountBasis.AMBIGUOUS, False),
+    ],
+)
+def test_several_numbers_of_coordinators_are_named_if_no_partition_is_missing(missing, basis, is_ambiguous):
+    of = case(PARTITION, replace(NOBODY, missing_partitions=missing, count_basis=basis))
+    said = explain(Reason.COORDINATOR_PARTITION_NOT_CAPTURED, of, NOON)
+    assert ("how many partitions" in said) is is_ambiguous
