@@ -239,20 +239,25 @@ class CoverageRow:
         return self.damaged_offset
 
     @property
+    def is_console_text(self) -> bool:
+        return (self.source or "").startswith("console:")
+
+    @property
     def shows_absence(self) -> bool:
         """Whether the copy of a coordinator partition by itself proves which ids have no record in it.
 
         It is not known where console text began, nor whether a text of nothing but first lines was cut.
         """
-        is_unclear = (
-            self.status == "MISSING" or (self.source or "").startswith("console:") or self.tail == "EMPTY_OR_CUT"
-        )
+        is_unclear = self.status == "MISSING" or self.is_console_text or self.tail == "EMPTY_OR_CUT"
         return bool(self.is_decoded) and not is_unclear and self.begins_at_start and self.damage_ends_at is None
 
     @property
     def has_leader(self) -> bool | None:
-        """Whether the partition has a leader; None if that is not known for certain."""
-        return None if self.leader_basis not in PROVES_LEADER or self.leader is None else self.leader != NO_LEADER
+        """Whether the partition has a leader; None if that is not known for certain, or capture.json and the metadata
+        log name different ones."""
+        is_agreed = self.assigned_leader in (None, self.leader)
+        is_certain = self.leader_basis in PROVES_LEADER and self.leader is not None and is_agreed
+        return self.leader != NO_LEADER if is_certain else None
 
 
 def is_current(role: Role | None, end: End | None) -> bool:

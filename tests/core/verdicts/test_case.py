@@ -513,8 +513,9 @@ def test_a_write_after_the_coordinators_copy_is_one_between_the_copies(written, 
     older = replace(COPY, captured_at_ms=ONE - 10 * MINUTE, known_until_ms=ONE - 10 * MINUTE)
     facts = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(older,)),))
     copies = (replace(COPY, captured_at_ms=taken, newest_stamp_ms=None),)
-    found = case_of(DOSSIER, facts, {"copies": copies}, last_timestamp_ms=written)
+    found = case_of(DOSSIER, facts, {"copies": copies}, last_timestamp_ms=written, stamps=())
     assert found.is_written_after_coordinator is expected
+    assert not case_of(DOSSIER, facts, {"copies": copies}, last_timestamp_ms=written).is_written_after_coordinator
 
 
 def test_copies_that_disagree_dispute_what_is_not_the_leaders():

@@ -45,7 +45,7 @@ class CopyFacts:
             extent = replace(extent, damaged_offset=highest((extent.damaged_offset, extent.named_gap)))
         self.extent, self.checkpoints, self.epochs = extent, checkpoints, epochs
         self.captured_at_ms = captured_at_ms
-        #: Highest high watermark of the partition in any checkpoint that was not copied after this copy.
+        #: Highest high watermark in any checkpoint, or answered by the leader, not later than this copy was taken.
         self.noted_high_watermark = noted_high_watermark
         #: The offset after the last batch that was not truncated.
         self.survives_until = epochs.survives_until if epochs.truncated else extent.end_offset

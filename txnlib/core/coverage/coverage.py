@@ -181,6 +181,7 @@ def _of_copies(
         (copied_ms.get(broker_of(source) or "", instants.default_ms), lowest((mark, cuts.get(source))))
         for source, mark in found.high_watermarks.items()
     ]
+    marks.append((noted.answered_at_ms, noted.answered_high_watermark))
     copies = []
     for source, extent in found.extents.items():
         captured_ms = instants.of_copy(source, *place)

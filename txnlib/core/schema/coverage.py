@@ -84,7 +84,11 @@ COVERAGE: Final = Table(
             "hidden_below", LONG, "Offset from which it was read, if no snapshot or answer shows what was open there."
         ),
         Column("high_watermark", LONG, "High watermark in the copy's checkpoint."),
-        Column("noted_high_watermark", LONG, "Highest in any broker's checkpoint that is not younger than the copy."),
+        Column(
+            "noted_high_watermark",
+            LONG,
+            "Highest in any broker's checkpoint, or answered by its leader, that is not younger than the copy.",
+        ),
         Column(
             "ends",
             STRING,

@@ -56,6 +56,10 @@ _NOT_OPEN: Final[Refuters] = (
         lambda case: f"it has ended by {', '.join(case.ended_elsewhere)}: capture again",
     ),
     (
+        lambda case: case.is_continued_elsewhere,
+        "another copy, which goes on behind this one, has more of it: capture again",
+    ),
+    (
         lambda case: case.is_begin_gone,
         "its first batch is gone: only a producer snapshot, or the answer of its leader, shows it; look at its leader"
         " with describe-producers",
@@ -75,7 +79,7 @@ _NOT_OPEN: Final[Refuters] = (
     (
         lambda case: case.copy.has_leader is None,
         "the leader of the partition is not known for certain: copy __cluster_metadata-0 of a running broker, or add"
-        " the leader to capture.json (partitions)",
+        " the leader to capture.json (partitions), unless both name different ones",
     ),
     (
         lambda case: case.copy.has_leader is False,
@@ -151,7 +155,7 @@ _MAY_BE_ENDED: Final[Refuters] = (
     ),
     (
         lambda case: not _is_written_before_copies(case),
-        "it may have been written to after its coordinator was copied: copy the coordinators again, after the"
+        "its producer may have written after its coordinator was copied: copy the coordinators again, after the"
         " partitions",
     ),
     (
@@ -162,9 +166,10 @@ _MAY_BE_ENDED: Final[Refuters] = (
 
 
 def _is_written_before_copies(case: Case) -> bool:
-    """Whether the last write is proven to be older than the oldest copy of a coordinator that could include it."""
+    """Whether the last write is proven to be older than the oldest copy of a coordinator that could include it, and its
+    producer wrote nothing later that is open elsewhere."""
     copied = case.earliest_copy_ms
-    if copied is None or case.is_written_after_coordinator:
+    if copied is None or any(each.is_written_after_coordinator for each in (case, *case.others)):
         return False
     if case.captured_at_ms is not None and case.captured_at_ms <= copied:
         return True

@@ -7,7 +7,7 @@ cluster. What follows from them is a property here, beside its reason. None mean
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Final
@@ -16,10 +16,10 @@ from txnlib.core.cluster_metadata import Election, ProducerIdBlock
 from txnlib.core.copies import NO_LEADER, CoverageRow, Role, highest, is_above, is_current, lowest
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
-from txnlib.core.kafka.transaction_state import COMPLETE_STATES, TransactionState
+from txnlib.core.kafka.transaction_state import COMPLETE_STATES
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, uncertainties
-from txnlib.core.verdicts.dossier import Claim, MarkerElsewhere, Owner, SiblingMarkers
+from txnlib.core.verdicts.dossier import MarkerElsewhere, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.history import Decided, History, began_later_by_epoch, decided_of, history_of
 from txnlib.core.verdicts.past import Past, latest_bound_ms, lists, newest_ms
@@ -34,16 +34,6 @@ class Crc(Enum):
     INVALID = "INVALID"
 
 
-#: States that a transactional id leaves by writing a marker, or in which its next transaction may include any
-#: partition.
-_PENDING: Final = frozenset(
-    {
-        TransactionState.ONGOING,
-        TransactionState.PREPARE_COMMIT,
-        TransactionState.PREPARE_ABORT,
-        TransactionState.PREPARE_EPOCH_FENCE,
-    }
-)
 _COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 #: Findings about partitions of `__transaction_state` that cast doubt on every record in them.
 OF_WHOLE_COORDINATOR: Final = ("COORDINATOR_EPOCH_WENT_BACK", "COPIES_DISAGREE")
@@ -53,7 +43,9 @@ OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, "CORRUPT_MESSAGE", "LIVE_OWNER_
 
 @dataclass(frozen=True, kw_only=True)
 class Case(Past):
-    """What is known of one open transaction."""
+    """What is known of one open transaction. `others`: the cases of its producer id, itself included."""
+
+    others: Sequence[Case] = field(default=(), repr=False, compare=False)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -128,8 +120,8 @@ class Case(Past):
 
     @cached_property
     def is_start_committed(self) -> bool | None:
-        """Whether the start is below the high watermark of the copy; None if no checkpoint was captured."""
-        mark = self.copy.high_watermark
+        """Whether the start is below a high watermark; None if none is known."""
+        mark = highest((self.copy.high_watermark, self.copy.noted_high_watermark))
         return None if mark is None else self.span.start_offset < mark
 
     @cached_property
@@ -156,6 +148,11 @@ class Case(Past):
     def ended_elsewhere(self) -> tuple[str, ...]:
         """The markers of the producer behind the first batch that other copies have, in the same words."""
         return _named([each for each in self.span.markers_elsewhere if not each.is_truncated])
+
+    @property
+    def is_continued_elsewhere(self) -> bool:
+        """Whether another copy has more of it, behind the end of the judged one."""
+        return is_above(self.span.last_elsewhere_offset, (self.copy.end_offset or 0) - 1)
 
     @cached_property
     def truncated_from(self) -> int | None:
@@ -285,10 +282,11 @@ class Case(Past):
     def is_written_after_coordinator(self) -> bool:
         """Whether brokers' clocks, or the producer's own, show a write after the coordinator's copy.
 
-        A time after the partition's own copy is a client's invention.
+        A time after the partition's own copy, or after a broker's stamp behind it, is a client's invention.
         """
         copied = self.earliest_copy_ms if self.earliest_copy_ms is not None else self.coordinators_known_until_ms
-        written, captured = newest_ms([self.written_after_ms, self.span.last_timestamp_ms]), self.captured_at_ms
+        claimed = lowest((self.span.last_timestamp_ms, self.written_before_ms))
+        written, captured = newest_ms([self.written_after_ms, claimed]), self.captured_at_ms
         if written is None or copied is None or captured is None or captured <= copied:
             return False
         return copied + CLOCKS_DIFFER_MS < written <= captured + UNKNOWN_CLOCKS_DIFFER_MS
@@ -378,7 +376,7 @@ class Case(Past):
     @cached_property
     def pending_ids(self) -> tuple[str, ...]:
         """What ids that have or had the producer id may still do: `payments is Ongoing`."""
-        return tuple(text for each in self.dossier.claims if (text := _pending(each)) is not None)
+        return tuple(each.pending for each in self.dossier.claims if each.pending is not None)
 
     # ---- Decisions about the producer id
 
@@ -430,16 +428,3 @@ class Case(Past):
 
 def _named(markers: Sequence[MarkerElsewhere]) -> tuple[str, ...]:
     return tuple(f"{each.type} marker at offset {each.offset} of broker {each.broker}" for each in markers)
-
-
-def _pending(claim: Claim) -> str | None:
-    """That an id owns or owned the producer id and may still include the partition, in words."""
-    # What an id does under another producer id does not count, once it gave this one up.
-    if claim.owner != Owner.ROTATED and claim.transaction_state in _PENDING:
-        if claim.is_superseded:
-            # Only ids between transactions expire: records that show its end are missing.
-            in_copy = f"was {claim.state} in an older copy of its log"
-            return f"{claim.transactional_id} {in_copy}, and no record shows its end"
-        two_phase = " in a two-phase commit" if claim.is_two_phase_commit else ""
-        return f"{claim.transactional_id} is {claim.state}{two_phase}"
-    return f"{claim.transactional_id} will use the producer id next" if claim.owner == Owner.NEXT else None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from txnlib.core.cluster_metadata import Election
-from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, is_above
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import newest_leader_epoch
 
 
@@ -157,4 +157,7 @@ def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
             f"the end of the copy of {name} is not confirmed: copy the replication-offset-checkpoint of broker"
             f" {best.leader}"
         ]
+    printed = highest(copy.newest_stamp_ms for copy in coordinator.captured if copy.is_console_text)
+    if printed is not None and is_above(printed - CLOCKS_DIFFER_MS, best.captured_at_ms):
+        return [f"console text shows records of {name} that are newer than its copy: copy it again"]
     return []

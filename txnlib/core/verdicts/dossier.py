@@ -19,6 +19,8 @@ from txnlib.core.verdicts.earlier_audits import EarlierAudit
 #: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has
 #: millions.
 MOST_MARKERS: Final = 200
+#: States that an id leaves by writing a marker, or in which its next transaction may include any partition.
+_PENDING: Final = ACTIVE_STATES | {TransactionState.PREPARE_EPOCH_FENCE}
 
 
 class Owner(StrEnum):
@@ -178,6 +180,8 @@ class OpenSpan:
     checks: tuple[CheckedBatch, ...] = ()
     stamps: tuple[EpochStamps, ...] = ()
     markers_elsewhere: tuple[MarkerElsewhere, ...] = ()
+    #: The last offset of its other batches in other copies.
+    last_elsewhere_offset: int | None = None
     siblings: tuple[SiblingMarkers, ...] = ()
     #: Of the newest producer snapshot of the judged copy in front that has nothing open of the producer.
     closed_offset: int | None = None
@@ -250,7 +254,7 @@ class Claim:
     def is_active(self) -> bool:
         """Whether its coordinator has yet to end a transaction. One in PrepareEpochFence, it aborts."""
         state = self.transaction_state
-        return self.owns_producer_id and (state in ACTIVE_STATES or state is TransactionState.PREPARE_EPOCH_FENCE)
+        return self.owns_producer_id and state in _PENDING
 
     @property
     def is_prepared(self) -> bool:
@@ -259,6 +263,22 @@ class Claim:
     @property
     def is_two_phase_commit(self) -> bool:
         return self.transaction_timeout_ms in TWO_PHASE_COMMIT_TIMEOUTS
+
+    @property
+    def pending(self) -> str | None:
+        """What the id may still do that could include the partition, in words: `payments is Ongoing`. None: nothing."""
+        # What an id does under another producer id does not count, once it gave this one up.
+        if self.owner != Owner.ROTATED and self.transaction_state in _PENDING:
+            if self.is_superseded:
+                # Only ids between transactions expire: records that show its end are missing.
+                in_copy = f"was {self.state} in an older copy of its log"
+                return f"{self.transactional_id} {in_copy}, and no record shows its end"
+            two_phase = " in a two-phase commit" if self.is_two_phase_commit else ""
+            return f"{self.transactional_id} is {self.state}{two_phase}"
+        if self.owner == Owner.NEXT:
+            return f"{self.transactional_id} will use the producer id next"
+        takes_part = self.owns_producer_id and self.is_two_phase_commit
+        return f"{self.transactional_id} takes part in two-phase commit" if takes_part else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

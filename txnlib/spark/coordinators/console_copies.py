@@ -65,8 +65,8 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
 def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFrame:
     """One row per text and coordinator partition with records in it. Columns: SEGMENTS, of kind `PRINTED`.
 
-    For a text that is not used, `newest_broker_ms` is NULL. An unreadable range of a text counts for each of its
-    partitions.
+    A text that is not used is not decoded (NULL), so that it proves nothing. An unreadable range of a text counts for
+    each of its partitions.
     """
     texts = segments.where(F.col("kind") == "console").select(
         "source", "path", "tail", "is_decoded", "unreadable", "parts", F.get("parts", F.lit(0)).alias("part")
@@ -77,10 +77,17 @@ def console_segments(segments: DataFrame, console_records: DataFrame) -> DataFra
         console_records.groupBy(*COPY, "part")
         .agg(
             F.count("*").alias("batches"),
-            F.expr(f"max({clock_ms('last_update_ms')}) FILTER (WHERE offset IS NOT NULL) AS newest_broker_ms"),
+            F.expr(f"max({clock_ms('last_update_ms')}) AS newest_broker_ms"),
+            F.expr("bool_or(offset IS NOT NULL) AS is_used"),
         )
         .join(texts, on=["source", "part"], how="left")
-        .withColumns({"kind": F.lit(PRINTED), "unreadable": lost})
+        .withColumns(
+            {
+                "kind": F.lit(PRINTED),
+                "unreadable": lost,
+                "is_decoded": F.when(F.col("is_used"), F.col("is_decoded")),
+            }
+        )
     )
     absent = [field for field in TABLES["segments"] if field.name not in rows.columns]
     return conform(rows.withColumns({f.name: F.lit(None).cast(f.dataType) for f in absent}), TABLES["segments"])

@@ -134,8 +134,8 @@ WHERE at IS NOT NULL
 
 
 def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow]) -> DataFrame:
-    """The markers of the producers above each start that the judged copy does not have: of other copies of the same
-    topic id, and of what a newer leader truncated, in any copy."""
+    """The markers of the producers above each start that the judged copy does not have, and the last of their other
+    batches: of other copies of the same topic id, and markers that a newer leader truncated, in any copy."""
     judged = {copy.place: copy for copy in copies if copy.is_judged}
     rows = [
         (
@@ -144,7 +144,8 @@ def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequ
         )
         for copy in copies
         if copy.status != "MISSING" and not copy.is_deleted and (copy.truncated or not copy.is_judged)
-        if copy.place in judged and copy.topic_id in (None, judged[copy.place].topic_id)
+        # A topic id that is not known may be the same.
+        if copy.place in judged and len({None, copy.topic_id, judged[copy.place].topic_id}) < 3
     ]
     ddl = f"{COPY_DDL}, broker string, is_judged boolean, truncated {TRUNCATED.simpleString()}"
     others = local_rows(opened.sparkSession, rows, ddl)
@@ -158,13 +159,14 @@ _MARKER: Final = {
 }
 _ELSEWHERE: Final = f"""
 SELECT topic, partition, producer_id, start_offset,
-  sort_array(collect_set({struct(MarkerElsewhere, _MARKER)})) AS markers_elsewhere
+  sort_array(collect_set(CASE WHEN is_control THEN {struct(MarkerElsewhere, _MARKER)} END)) AS markers_elsewhere,
+  max(CASE WHEN NOT is_control AND {_SURVIVES} THEN last_offset END) AS last_elsewhere_offset
 FROM (
   SELECT *
   FROM {{batches}} JOIN {{others}} AS others USING (topic, partition, source)
   JOIN (SELECT topic, partition, producer_id, start_offset FROM {{opened}}) AS spans
     USING (topic, partition, producer_id)
-  WHERE is_control AND control_type IS NOT NULL AND base_offset > start_offset
+  WHERE (NOT is_control OR control_type IS NOT NULL) AND last_offset > start_offset
     AND NOT (is_judged AND {_SURVIVES})
 )
 GROUP BY topic, partition, producer_id, start_offset

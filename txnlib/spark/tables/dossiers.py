@@ -80,7 +80,7 @@ def dossiers(
         transactions=transactions,
         producer_id_owners=producer_id_owners,
         coordinator_states=coordinator_states,
-        last_records=last_records(coordinator_states),
+        last_records=last_records(coordinator_states, "max_by(state, offset) AS recorded_state"),
         findings=findings,
         snapshots=producer_snapshots,
         earlier=no_rows(producer_spans.sparkSession, _EARLIER) if earlier is None else earlier,
@@ -263,8 +263,8 @@ claims AS (
     GROUP BY transactional_id, coordinator_partition, producer_id
   ) USING (transactional_id, coordinator_partition, producer_id)
   LEFT JOIN (
-    SELECT transactional_id, coordinator_partition, state, producer_epoch, transaction_timeout_ms, start_ms,
-      last_update_ms,
+    SELECT transactional_id, coordinator_partition, recorded_state AS state, producer_epoch, transaction_timeout_ms,
+      start_ms, last_update_ms,
       record_ms, coordinator_epoch AS record_coordinator_epoch, record_offset, is_superseded, hole_ms,
       client_transaction_version, partitions
     FROM {{last_records}}
