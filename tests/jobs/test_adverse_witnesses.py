@@ -264,7 +264,7 @@ WITNESSES |= {
     "prepared_to_commit_a_sibling": pending("PrepareCommit", is_safe=False),
     "prepared_to_abort_a_sibling": pending("PrepareAbort", is_safe=False),
     "fenced_with_a_sibling": pending("PrepareEpochFence", epoch=1, is_safe=False),
-    "empty_with_a_two_phase_timeout": pending("Empty", timeout=2**31 - 1, epoch=1, is_safe=True),
+    "empty_with_a_two_phase_timeout": pending("Empty", timeout=2**31 - 1, epoch=1, is_safe=False),
     "completed_with_a_sibling": pending("CompleteCommit", is_safe=True),
 }
 

@@ -644,7 +644,7 @@ OWNED |= {
 MORE = Schedules()
 
 
-def snapshot_above(current: int | None) -> Schedule:
+def snapshot_above(current: int | None, epoch: int = 0) -> Schedule:
     """The leader's snapshot above the first open batch, and what it has open of the producer."""
 
     def of(s: Story) -> Expected:
@@ -652,10 +652,10 @@ def snapshot_above(current: int | None) -> Schedule:
         s.beat(0)
         s.late_write(3 * MINUTE)
         s.beat(10 * MINUTE, 40 * MINUTE, 100 * MINUTE)
-        state = replace(nothing_open(3 * MINUTE), current_txn_first_offset=current)
+        state = replace(nothing_open(3 * MINUTE), current_txn_first_offset=current, producer_epoch=epoch)
         snapshots = {7: encode_snapshot({s.pid: state})}
         s.copied(Copy(1, END, leader_epochs=((0, 0),), snapshots=snapshots))
-        return refuted(s, finds=("*",)) if current is None else safe(s)
+        return refuted(s, finds=("*",)) if current is None or epoch else safe(s)
 
     return of
 
@@ -663,6 +663,7 @@ def snapshot_above(current: int | None) -> Schedule:
 MORE |= {
     "snapshot_above_it_with_nothing_open": snapshot_above(None),
     "snapshot_above_it_with_the_same_first_offset": snapshot_above(4),
+    "snapshot_above_it_with_an_epoch_that_no_batch_of_it_has": snapshot_above(4, epoch=1),
 }
 
 

@@ -130,7 +130,7 @@ def test_tables_of_one_run_and_of_all(spark, tmp_path):
     assert changes == [("NEW",), ("ENDED",)]
     with pytest.raises(UsageError, match="no table transaction; expected one of audit_runs"):
         night.table("transaction")
-    assert night.table("committed_offsets").isEmpty(), "a table that is made only with rows"
+    assert night.table("live_producers").isEmpty(), "a table that is made only with rows"
     rmtree(out / "quarantine")
     with pytest.raises(MissingTableError, match="quarantine"):
         night.table("quarantine")

@@ -149,24 +149,29 @@ def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, c
 
 
 def closed_in_snapshots(producer_snapshots: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Open transactions of judged copies that a producer snapshot above their first batch does not have open.
+    """Open transactions of judged copies that a producer snapshot above their first batch does not have open, or with
+    an epoch that their batches do not have.
 
     A snapshot at an offset has the state of all batches below it, so it has what began there and has not ended. A
     producer with something open never expires.
     """
     text = f"""
     SELECT topic, partition, producer_id, first_offset AS start_offset, max(snapshot_offset) AS snapshot_offset
-    FROM (SELECT topic, partition, producer_id, first_offset FROM {{spans}} WHERE {IS_OPEN} AND is_start_exact)
+    FROM (
+      SELECT topic, partition, producer_id, first_offset, producer_epoch, state.producer_epoch AS newest_epoch
+      FROM {{spans}} WHERE {IS_OPEN} AND is_start_exact
+    )
     JOIN (
       SELECT topic, partition, snapshot_offset,
-        collect_set(CASE WHEN current_txn_first_offset IS NOT NULL
-          THEN concat_ws('@', producer_id, current_txn_first_offset) END) AS open
+        collect_list(CASE WHEN current_txn_first_offset IS NOT NULL
+          THEN struct(producer_id AS id, producer_epoch AS epoch, current_txn_first_offset AS offset) END) AS open
       FROM {{snapshots}}
       LEFT SEMI JOIN (SELECT topic, partition, source FROM {{coverage}} WHERE is_judged) AS judged
         USING (topic, partition, source)
       WHERE is_answer IS NULL GROUP BY topic, partition, snapshot_offset
     ) USING (topic, partition)
-    WHERE snapshot_offset > first_offset AND NOT array_contains(open, concat_ws('@', producer_id, first_offset))
+    WHERE snapshot_offset > first_offset AND NOT exists(open, each -> each.id = producer_id
+      AND each.offset = first_offset AND each.epoch BETWEEN producer_epoch AND newest_epoch)
     GROUP BY topic, partition, producer_id, first_offset
     """
     return select(text, spans=producer_spans, snapshots=producer_snapshots, coverage=coverage)
