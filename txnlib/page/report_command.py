@@ -13,7 +13,6 @@ from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import terminal_report
 from txnlib.ask.rows import StoredRun, column_names
 from txnlib.ask.subject import check_captured
-from txnlib.page.page_rows import page_rows_of
 
 _COLUMNS: Final = column_names(
     "section topic partition start_offset producer_id transactional_id reason explanation holds ends_by blocked_offsets"
@@ -38,7 +37,9 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     if options.html is None:
         report = report_of(run, known)
     else:
-        from txnlib.page.report_page import render_page  # imported here, because the text does not need templates
+        # Imported here, because the text needs neither templates nor stories.
+        from txnlib.page.page_rows import page_rows_of
+        from txnlib.page.report_page import render_page
 
         page = page_rows_of(run, tables=run.tables.root, known=known)
         write_whole_file(options.html, render_page(page))

@@ -169,7 +169,7 @@ def _is_written_before_copies(case: Case) -> bool:
     """Whether the last write is proven to be older than the oldest copy of a coordinator that could include it, and its
     producer wrote nothing later that is open elsewhere."""
     copied = case.earliest_copy_ms
-    if copied is None or any(each.is_written_after_coordinator for each in (case, *case.others)):
+    if copied is None or any(each.is_written_after_coordinator for each in (case, *case.of_producer)):
         return False
     if case.captured_at_ms is not None and case.captured_at_ms <= copied:
         return True

@@ -43,9 +43,9 @@ OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, "CORRUPT_MESSAGE", "LIVE_OWNER_
 
 @dataclass(frozen=True, kw_only=True)
 class Case(Past):
-    """What is known of one open transaction. `others`: the cases of its producer id, itself included."""
+    """What is known of one open transaction. `of_producer`: the cases of its producer id, itself included."""
 
-    others: Sequence[Case] = field(default=(), repr=False, compare=False)
+    of_producer: Sequence[Case] = field(default=(), repr=False, compare=False)
 
     @property
     def thresholds(self) -> Thresholds:

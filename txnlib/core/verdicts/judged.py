@@ -171,7 +171,7 @@ JudgedTransaction: Final = row_class("open_transactions")
 def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]] = ()) -> list[Any]:
     """The rows of `open_transactions` for a dossier. `patterns`: of applications."""
     cases: list[Case] = []
-    cases += [Case(dossier=dossier, span=span, facts=facts, others=cases) for span in dossier.open]
+    cases += [Case(dossier=dossier, span=span, facts=facts, of_producer=cases) for span in dossier.open]
     return [_judged(case, patterns) for case in cases if not case.has_ended]
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election
-from txnlib.core.copies import highest, is_above
+from txnlib.core.copies import is_above
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_from
 from txnlib.core.kafka.marker_acceptance import marker_needed
 from txnlib.core.verdicts.case import Case
+from txnlib.core.verdicts.clocks import newest_leader_epoch
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.history import Decided
@@ -321,7 +322,7 @@ def _is_committed_since(case: Case, earlier: EarlierAudit) -> bool:
 def led_at_copies(case: Case) -> int | None:
     """For later audits: the newest leader epoch of the judged copy; None if it may have begun after the coordinators
     were copied."""
-    newest = highest((case.copy.leader_epoch, case.copy.checkpoint_leader_epoch))
+    newest = newest_leader_epoch((case.copy,), ())
     coordinators, partition = case.earliest_copy_ms, case.captured_at_ms
     if coordinators is None or partition is None:
         return None

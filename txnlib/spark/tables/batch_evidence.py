@@ -144,12 +144,16 @@ def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequ
         )
         for copy in copies
         if copy.status != "MISSING" and not copy.is_deleted and (copy.truncated or not copy.is_judged)
-        # A topic id that is not known may be the same.
-        if copy.place in judged and len({None, copy.topic_id, judged[copy.place].topic_id}) < 3
+        if copy.place in judged and _may_be_of_one_topic(copy, judged[copy.place])
     ]
     ddl = f"{COPY_DDL}, broker string, is_judged boolean, truncated {TRUNCATED.simpleString()}"
     others = local_rows(opened.sparkSession, rows, ddl)
     return select(_ELSEWHERE, opened=opened, batches=record_batches, others=others)
+
+
+def _may_be_of_one_topic(left: CoverageRow, right: CoverageRow) -> bool:
+    """Whether two copies may have one topic id. One that is not known may be any."""
+    return left.topic_id == right.topic_id or None in (left.topic_id, right.topic_id)
 
 
 _SURVIVES: Final = survives("partition_leader_epoch", "base_offset")
