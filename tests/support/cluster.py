@@ -157,10 +157,13 @@ class Cluster:
         envelope = {name: more.pop(name) for name in ("leader_epoch", "stamp") if name in more}
         if state is not None:
             is_empty = state == "Empty"
+            changed_at = NOON + at
+            if state.startswith("Complete"):
+                changed_at = self._acknowledged(place, id_, otherwise=changed_at)
             listed = None if is_empty else tuple(sorted(TopicPartition(*each) for each in places))
             fields: dict[str, object] = {
                 "transaction_timeout_ms": 60_000,
-                "last_update_timestamp_ms": NOON + at,
+                "last_update_timestamp_ms": changed_at,
                 "start_timestamp_ms": None if is_empty else NOON + start,
                 "version": 0,
             }
@@ -169,6 +172,14 @@ class Cluster:
                 transaction_state=BY_KAFKA_NAME[state], transaction_partitions=listed, **fields | more,
             )  # fmt: skip
         self.logs[place].append(Entry(**{"at": at, "key": id_, "value": value, "stamp": at, **envelope}))
+
+    def _acknowledged(self, place: Place, id_: str, otherwise: int) -> int:
+        """When the coordinator had its newest Prepare record, before it sent any marker: a completion's last update."""
+        noted = [e.value for e in self.logs[place] if e.key == id_ and e.value is not None]
+        newest = noted[-1] if noted else None
+        if newest is None or not newest.transaction_state.kafka_name.startswith("Prepare"):
+            return otherwise
+        return newest.last_update_timestamp_ms + 1
 
     def begin(self, id_: str, producer_id: int, epoch: int, places: Iterable[Place], at: int, **more: object) -> None:
         """Ongoing, and a batch on each partition."""
