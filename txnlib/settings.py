@@ -307,6 +307,10 @@ class Settings(_Section):
     is_metadata_whole: bool = Field(
         default=False, description="Whether nothing is missing at the end of that log, and no folder was copied later."
     )
+    cluster_id: str | None = Field(default=None, description="Id of the cluster, by its files; null if none says it.")
+    misnamed: tuple[str, ...] = Field(
+        default=(), description="Folders with the number of another broker than their `meta.properties`, in words."
+    )
     contradictions: tuple[str, ...] = Field(
         default=(), description="Fields of capture.json that the metadata log contradicts, in words."
     )

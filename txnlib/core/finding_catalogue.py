@@ -360,6 +360,15 @@ class Finding(Enum):
             "correct capture.json, or leave out what the metadata log contains. Check that both are from one cluster."
         ),
     )
+    INCONSISTENT_BROKER_ID = FindingRule(
+        severity=Severity.WARNING,
+        topic=Topic.FILES,
+        meaning=(
+            "A folder has the number of one broker, and its `meta.properties` that of another, whose copies these are:"
+            " its disk moved, or somebody copied it there. Kafka up to 3.6: `InconsistentBrokerIdException`."
+        ),
+        advice="copy each broker into a folder of its own number; if the disk moved, find out what it has missed.",
+    )
     COPY_OF_DELETED_TOPIC = FindingRule(
         severity=Severity.INFO,
         topic=Topic.FILES,

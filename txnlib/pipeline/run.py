@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.core.display import Written, duration, size
+from txnlib.core.display import Written, duration, printable, size
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.engine.choice import choose, label
@@ -107,6 +107,7 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     engine = open_engine(request.engine, request.schema)
     store = _store(request, engine)
     cluster = str(_given(request, given, capture)["cluster"])
+    _check_cluster(store, cluster, capture.cluster_id)
     as_of_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
     capture = with_parts(capture, read_segments(store, cluster, as_of_ms) if request.mode == INCREMENTAL else ())
     source = engine.source(capture)
@@ -115,6 +116,24 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     tables = RunStore(store, settings.cluster, settings.run_id)
     earlier = earlier_runs(store, settings)
     return Run(engine, tables, settings, started_at, capture.inputs, source, earlier, say=say)
+
+
+def _check_cluster(store: Store, cluster: str, cluster_id: str | None) -> None:
+    """Raises UsageError if an audit of this name in the tables is of a cluster with another id: its history, and what
+    it has read, are not of this one."""
+    if cluster_id is None:
+        return
+    try:
+        noted = store.read_all("audit_runs").where(F.col("cluster") == cluster).select("settings").distinct().collect()
+    except MissingTableError:
+        return
+    ids = {json.loads(row["settings"]).get("cluster_id") for row in noted} - {None, cluster_id}
+    if ids:
+        raise UsageError(
+            f"{store.output or store.schema}: its audits of {printable(cluster)} are of the cluster with the id"
+            f" {printable(min(ids))}, this capture is of {printable(cluster_id)}: give this one another name with"
+            " --cluster, or other tables with --output"
+        )
 
 
 def earlier_runs(store: Store, settings: Settings) -> tuple[str, ...]:
@@ -153,6 +172,8 @@ def _decide(request: AuditRequest, given: BaseModel, source: CaptureSource) -> S
             "as_of_basis": basis,
             "coordinator_partitions_basis": CountBasis.GIVEN if is_counted else CountBasis.DEFAULT,
             "assumed": tuple(name for setting, name in BROKER_SETTINGS.items() if setting not in decided),
+            "cluster_id": capture.cluster_id,
+            "misnamed": capture.misnamed,
             "kafka_version": notes.kafka_version,
             "transaction_version": notes.transaction_version,
         }

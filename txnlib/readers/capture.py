@@ -31,6 +31,7 @@ from txnlib.core.text.dump_lines import is_ticket
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, merge_notes, read_capture_notes
 from txnlib.readers.fingerprints import ReadSegment
+from txnlib.readers.log_directories import META_PROPERTIES, Identities
 from txnlib.readers.storage import files
 from txnlib.readers.storage.files import READ_ERRORS, without_compression
 from txnlib.readers.storage.local_files import FolderEntry, shown
@@ -95,6 +96,10 @@ class Capture:
     files: tuple[CaptureFile, ...]
     notes: CaptureNotes
     inputs: tuple[str, ...]
+    #: Id of the cluster, by log directories or notes; None if none says it.
+    cluster_id: str | None = None
+    #: What is wrong with the names of folders of log directories, in words.
+    misnamed: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -151,7 +156,7 @@ LIVE_ANSWERS: Final = {
     "describe-transactions.jsonl": FileKind.LIVE_TRANSACTIONS,
 }
 #: Files that contain nothing an audit needs.
-_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, "meta.properties", ".lock", ".kafka_cleanshutdown", "quorum-state"})
+_SILENT_NAMES: Final = frozenset({CAPTURE_JSON, META_PROPERTIES, ".lock", ".kafka_cleanshutdown", "quorum-state"})
 _SILENT_ENDINGS: Final = (
     ".index",
     ".timeindex",
@@ -197,6 +202,7 @@ def list_capture(
     }
     found = _Found()
     notes: list[CaptureNotes] = []
+    identities = Identities()
     #: Path of a segment that has an index -> its root.
     indexed: dict[str, str] = {}
     #: Folder of segments -> whether they are text.
@@ -209,6 +215,10 @@ def list_capture(
             continue
         if entry.problem is None and PurePosixPath(entry.path).name == CAPTURE_JSON:
             notes.append(read_capture_notes(entry.path))
+            identities.note(entry.path, notes[-1].cluster_id)
+        if entry.problem is None and PurePosixPath(entry.path).name == META_PROPERTIES:
+            folder = _source("raw", PurePosixPath(entry.path).parent, bases[entry.root]).partition(":")[2]
+            entry = entry._replace(problem=identities.read(entry.path, folder))
         found.add(entry, _classify(entry, bases[entry.root], printed))
         folder, _, name = entry.path.rpartition("/")
         match = _INDEX.fullmatch(name)
@@ -227,9 +237,16 @@ def list_capture(
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
-    merged = merge_notes(notes)
+    merged, cluster_id = merge_notes(notes), identities.cluster_id()
     check_brokers(found.files, merged)
-    return Capture(tuple(sorted(found.files, key=lambda file: file.path)), merged, tuple(root for root, _ in roots))
+    listed_files = (replace(file, source=identities.source_of(file.source)) for file in found.files)
+    return Capture(
+        tuple(sorted(listed_files, key=lambda file: file.path)),
+        merged,
+        tuple(root for root, _ in roots),
+        cluster_id,
+        identities.misnamed,
+    )
 
 
 class _Found:

@@ -111,6 +111,11 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    cluster_id: str | None = _field(
+        None,
+        "Id of the cluster. Inputs with different ids are refused.",
+        "The ids in `meta.properties` alone show that inputs are of different clusters.",
+    )
     kafka_version: str | None = _field(
         None,
         "Version of the brokers. It rules out causes that it fixed, and decides the form of commands.",

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from txnlib.core.kafka.properties import properties_in
 from txnlib.errors import ConfigError, UnreadableInputError
 
 _PROTOCOL: Final = "security.protocol"
@@ -32,7 +33,6 @@ _PEM: Final = "PEM"
 _BEGIN: Final = "-----BEGIN"
 #: name="value" or name='value' in a JAAS configuration.
 _JAAS_OPTION: Final = re.compile(r"""([A-Za-z.]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;]+)""")
-_ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _TOKEN_SECONDS: Final = 30
 #: A token is asked for again after this part of its life, as Kafka does (`sasl.login.refresh.window.factor`).
 _REFRESH: Final = 0.8
@@ -42,36 +42,12 @@ _NUMBERS: Final = {"request.timeout.ms": "request_timeout_ms", "connections.max.
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """The properties in a file of Java's format. Raises ConfigError if it cannot be read.
-
-    Kafka: `Utils.loadProps`, which is `java.util.Properties.load`.
-    """
+    """The properties in a file of Java's format. Raises ConfigError if it cannot be read."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise ConfigError(path, "", f"cannot be opened: {error.strerror or error}") from error
-    found: dict[str, str] = {}
-    whole = ""
-    for line in (*text.splitlines(), ""):
-        stripped = line.lstrip(" \t\f")
-        if not whole and stripped[:1] in ("", "#", "!"):
-            continue
-        whole += stripped
-        if (len(whole) - len(whole.rstrip("\\"))) % 2:
-            whole = whole[:-1]
-            continue
-        parts = re.fullmatch(r"((?:[^=:\s\\]|\\.)*)[ \t\f]*[=: \t\f]?[ \t\f]*(.*)", whole, re.DOTALL)
-        assert parts is not None, "every part may be empty"
-        found[_unescaped(parts[1])] = _unescaped(parts[2])
-        whole = ""
-    return found
-
-
-def _unescaped(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        return chr(int(match[2], 16)) if match[2] else _ESCAPED.get(match[1], match[1])
-
-    return re.sub(r"\\(u([0-9a-fA-F]{4})|.)", plain, text, flags=re.DOTALL)
+    return properties_in(text)
 
 
 def client_config(properties: Mapping[str, str], path: str = "client.properties") -> dict[str, Any]:

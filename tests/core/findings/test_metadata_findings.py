@@ -20,13 +20,13 @@ COPY = CoverageRow("orders", 0, "raw:1", leader="1")
 
 
 def rows(
-    *rows: PartitionAssignment | CoverageRow, contradictions: tuple[str, ...] = ()
+    *rows: PartitionAssignment | CoverageRow, contradictions: tuple[str, ...] = (), misnamed: tuple[str, ...] = ()
 ) -> list[tuple[str, str | None, str | None]]:
     elections = [row for row in rows if isinstance(row, PartitionAssignment)]
     copies = [row for row in rows if isinstance(row, CoverageRow)]
     return [
         (row.name, row.topic, row.evidence)
-        for row in metadata_findings(elections, copies, contradictions=contradictions)
+        for row in metadata_findings(elections, copies, contradictions=contradictions, misnamed=misnamed)
     ]
 
 
@@ -34,6 +34,10 @@ def test_an_unclean_election_is_found_at_its_record() -> None:
     says = "__cluster_metadata offset 40: broker 2 elected at 2023-11-14 22:13:20.000Z, leader epoch 5"
     assert rows(ELECTED) == [("UNCLEAN_LEADER_ELECTION", "orders", says)]
     assert rows(replace(ELECTED, is_unclean=False), replace(ELECTED, since_offset=None)) == []
+
+
+def test_a_folder_with_the_number_of_another_broker_is_found() -> None:
+    assert rows(misnamed=("1 is broker 2's",)) == [("INCONSISTENT_BROKER_ID", None, "1 is broker 2's")]
 
 
 def test_what_is_not_known_of_an_election_is_null() -> None:

@@ -21,6 +21,7 @@ def metadata_findings(
     coverage: Sequence[CoverageRow],
     *,
     contradictions: tuple[str, ...],
+    misnamed: tuple[str, ...],
 ) -> Iterator[FindingRow]:
     """Unclean elections, and what capture.json and copies contradict. Kafka: the meter
     `UncleanLeaderElectionsPerSec`."""
@@ -43,6 +44,8 @@ def metadata_findings(
         yield found(Finding.CAPTURE_JSON_CONTRADICTED, says, topic=topic, partition=partition)
     for says in contradictions:
         yield found(Finding.CAPTURE_JSON_CONTRADICTED, says)
+    for says in misnamed:
+        yield found(Finding.INCONSISTENT_BROKER_ID, says)
     for copy in coverage:
         if copy.is_deleted:
             says = f"{copy.source} has topic id {copy.topic_id or 'unknown'}"

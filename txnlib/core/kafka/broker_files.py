@@ -1,4 +1,4 @@
-"""Files of a broker next to its logs: producer snapshots, transaction indexes, and text checkpoints.
+"""Files of a broker next to its logs: producer snapshots, transaction indexes, text checkpoints, and its identity.
 
 Kafka: `ProducerStateManager.writeSnapshot`, `readSnapshot`; `TransactionIndex`, `AbortedTxn`. Source of the
 checkpoints: docs/rules/formats.md#checkpoint-files.
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64
 from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.properties import properties_in
 from txnlib.core.kafka.wire import CorruptRecordError, optional
 
 # ---- `.snapshot`: the state of every producer of a partition before an offset
@@ -171,6 +172,20 @@ def read_topic_id(content: bytes) -> str | None:
     """The topic id in a `partition.metadata`; None if the file is not complete. Kafka: `PartitionMetadataFile`."""
     match = _PARTITION_METADATA.fullmatch(content)
     return None if match is None else match[1].decode("ascii")
+
+
+class MetaProperties(NamedTuple):
+    """What `meta.properties` says of its log directory. None: it does not say that."""
+
+    cluster_id: str | None
+    broker_id: str | None
+
+
+def read_meta_properties(content: bytes) -> MetaProperties:
+    """The identity in a `meta.properties` of version 0 (`broker.id`) or 1 (`node.id`). Kafka: `MetaProperties`."""
+    found = properties_in(content.decode(errors="replace"))
+    broker_id = number((found.get("node.id") or found.get("broker.id") or "").encode(), MAX_INT32)
+    return MetaProperties(found.get("cluster.id", "").strip() or None, None if broker_id is None else str(broker_id))
 
 
 def number(word: bytes, most: int) -> int | None:
