@@ -242,7 +242,7 @@ WITNESSES |= {
 # ---- Prepared, with other partitions
 
 
-def pending(state: str, *, is_safe: bool, timeout: int = 60_000, epoch: int = 0) -> Schedule:
+def pending(state: str, *, is_safe: bool, epoch: int = 0) -> Schedule:
     """The newest record of the id lists a sibling, if it lists any."""
 
     def of(s: Story) -> Expected:
@@ -253,8 +253,7 @@ def pending(state: str, *, is_safe: bool, timeout: int = 60_000, epoch: int = 0)
         places = [(s.topic, 1)] if state in ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence") else ()
         if places:
             s.c.write((s.topic, 1), s.pid, epoch, 19 * MINUTE)
-        more = {"transaction_timeout_ms": timeout, "start": 19 * MINUTE - 5}
-        s.note(state, 20 * MINUTE, places, epoch=epoch, **more)
+        s.note(state, 20 * MINUTE, places, epoch=epoch, start=19 * MINUTE - 5)
         return safe(s) if is_safe else unsafe(s, fails=NO_COORDINATOR)
 
     return of
@@ -264,7 +263,6 @@ WITNESSES |= {
     "prepared_to_commit_a_sibling": pending("PrepareCommit", is_safe=False),
     "prepared_to_abort_a_sibling": pending("PrepareAbort", is_safe=False),
     "fenced_with_a_sibling": pending("PrepareEpochFence", epoch=1, is_safe=False),
-    "empty_with_a_two_phase_timeout": pending("Empty", timeout=2**31 - 1, epoch=1, is_safe=False),
     "completed_with_a_sibling": pending("CompleteCommit", is_safe=True),
 }
 

@@ -166,24 +166,6 @@ BESIDE |= {
 }
 
 
-# ---- An id between two transactions
-
-
-def between(timeout: int, *, is_safe: bool) -> Schedule:
-    def of(s: Story) -> Expected:
-        late(s)
-        s.note("Empty", 20 * MINUTE, epoch=1, transaction_timeout_ms=timeout)
-        return safe(s) if is_safe else unsafe(s, fails=NO_COORDINATOR)
-
-    return of
-
-
-BESIDE |= {
-    "id_of_two_phase_commits_between_two_transactions": between(2**31 - 1, is_safe=False),
-    "id_between_two_transactions": between(60_000, is_safe=True),
-}
-
-
 # ---- A client's clock that a broker's stamp behind it refutes
 
 

@@ -22,6 +22,8 @@ NOON = 1_710_000_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 COORDINATORS = 50
 TXN = "__transaction_state"
+#: How Kafka ends the name of a folder that takes the place of the partition's, once it has caught up.
+FUTURE = ".3b1c7c6b5d3a4b0aa0b1deadbeef0123-future"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,8 @@ class Entry:
     sequence: int = -1
     stamp: int = 0
     marker: str | None = None
+    #: Its record was cleaned: the bare header of the batch is left.
+    is_emptied: bool = False
     coordinator_epoch: int = 0
     is_transactional: bool = True
     is_broker_clock: bool = False
@@ -52,6 +56,12 @@ class Entry:
         if self.key is not None:
             written = self.key if self.value is None else self.value
             return encode_transaction_log_batch([written], at=self.offset, ts=NOON + self.stamp, **envelope)
+        if self.is_emptied:
+            return encode_batch(
+                [], base_offset=self.offset, last_offset=self.offset, base_timestamp=NOON + self.stamp,
+                max_timestamp=NOON + self.stamp, producer_id=self.producer_id, producer_epoch=self.producer_epoch,
+                is_transactional=True, is_control=self.marker is not None, **envelope,
+            )  # fmt: skip
         if self.marker is not None:
             kind = ControlType[self.marker]
             place = {"at": self.offset, "ts": NOON + self.stamp}
@@ -101,8 +111,14 @@ class Copy:
     leader_epochs: tuple[tuple[int, int], ...] | None = None
     #: Files of producer snapshots, by the offset in their name.
     snapshots: Mapping[int, bytes] = field(default_factory=dict)
+    #: Files of transaction indices, in the same way.
+    transaction_indices: Mapping[int, bytes] = field(default_factory=dict)
     #: Whether the broker's checkpoint names the partition.
     is_checkpointed: bool = True
+    #: Whether the log itself was captured, or only what lies beside it.
+    has_log: bool = True
+    #: Of the partition's folder: a copy that is moved to another disk is not the current one yet.
+    is_future: bool = False
 
 
 @dataclass
@@ -255,14 +271,14 @@ class Cluster:
                     held = [e for e in held if e.at > copy.is_compacted_until or newest[e.key] == e.offset]
                 written = sorted([*held, *copy.own], key=lambda e: e.offset)
                 name = f"{place[0]}-{place[1]}"
+                name += FUTURE if copy.is_future else ""
                 inside = folder / str(copy.broker) / copy.folder / name
                 inside.mkdir(parents=True)
-                content = copy.damage(b"".join(entry.encode() for entry in written))
-                (inside / f"{copy.log_start:020}.log").write_bytes(content)
+                self._write_log(inside, copy, written)
                 self._write_beside(inside, copy, place)
                 whole = max((e.offset + 1 for e in entries if e.at <= copy.until), default=0)
                 mark = whole if copy.high_watermark is None else copy.high_watermark
-                if not copy.folder and copy.is_checkpointed:
+                if not copy.folder and not copy.is_future and copy.is_checkpointed:
                     marks[copy.broker].append(f"{place[0]} {place[1]} {mark}")
                 if copy.taken is not None:
                     instants["/".join(filter(None, [str(copy.broker), copy.folder, name]))] = NOON + copy.taken
@@ -283,9 +299,7 @@ class Cluster:
         }
         if self.metadata is not None:
             partitions = {}
-            inside = folder / "1" / "__cluster_metadata-0"
-            inside.mkdir()
-            (inside / f"{0:020}.log").write_bytes(self.metadata.encode(until=at))
+            self._write_metadata(folder / "1" / "__cluster_metadata-0", self.metadata.encode(until=at))
         told = {
             "cluster": "small", "kafka_version": "3.9.1", "captured_at_ms": instants,
             "coordinator_partitions": COORDINATORS, "partitions": partitions,
@@ -298,6 +312,15 @@ class Cluster:
         )
         return folder
 
+    def _write_log(self, inside: Path, copy: Copy, written: Iterable[Entry]) -> None:
+        if copy.has_log:
+            content = copy.damage(b"".join(entry.encode() for entry in written))
+            (inside / f"{copy.log_start:020}.log").write_bytes(content)
+
+    def _write_metadata(self, inside: Path, content: bytes) -> None:
+        inside.mkdir()
+        (inside / f"{0:020}.log").write_bytes(content)
+
     def _write_beside(self, inside: Path, copy: Copy, place: Place) -> None:
         """What lies beside the segment in its folder."""
         topic_id = copy.topic_id or (self.metadata and self.metadata.topic_ids.get(place[0]))
@@ -305,6 +328,8 @@ class Cluster:
             (inside / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
         for offset, snapshot in copy.snapshots.items():
             (inside / f"{offset:020}.snapshot").write_bytes(snapshot)
+        for offset, index in copy.transaction_indices.items():
+            (inside / f"{offset:020}.txnindex").write_bytes(index)
         if copy.leader_epochs is not None:
             lines = "".join(f"{epoch} {start}\n" for epoch, start in copy.leader_epochs)
             (inside / "leader-epoch-checkpoint").write_text(f"0\n{len(copy.leader_epochs)}\n{lines}")

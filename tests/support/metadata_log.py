@@ -5,8 +5,9 @@ Times are milliseconds after an epoch that the caller gives. A topic's id is der
 
 import struct
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.support.log_bytes import encode_batch, uvarint
 from txnlib.core.kafka.metadata_records import NO_OP_VALUE
@@ -21,7 +22,9 @@ TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, FEATURE_LEVEL, PRODUCER_IDS = 
     (12, 0),
     (15, 0),
 )
-REGISTER_BROKER = (0, 0)
+REGISTER_BROKER, REGISTRATION_CHANGE = (0, 0), (17, 1)
+#: By their tags.
+REGISTRATION_FLAGS = ("fenced", "in_controlled_shutdown")
 NO_TAGS = b"\0"
 
 
@@ -34,6 +37,12 @@ def _ids(numbers: Iterable[int]) -> bytes:
     return uvarint(len(listed) + 1) + struct.pack(f">{len(listed)}i", *listed)
 
 
+def _tags(found: Mapping[int, bytes | None]) -> bytes:
+    """Those that are not None."""
+    written = [(tag, content) for tag, content in found.items() if content is not None]
+    return uvarint(len(written)) + b"".join(uvarint(tag) + uvarint(len(of)) + of for tag, of in written)
+
+
 @dataclass
 class MetadataLog:
     """Records by their instants. `epoch_ms`: the instant that times are counted from."""
@@ -44,14 +53,39 @@ class MetadataLog:
     _records: list[tuple[int, bytes]] = field(default_factory=list)
     _raw: dict[str, bytes] = field(default_factory=dict)
     _created: int = 0
+    #: How often each broker registered.
+    _registered: dict[int, int] = field(default_factory=dict)
 
     def _add(self, at: int, kind: tuple[int, int], content: bytes) -> None:
         number, version = kind
         self._records.append((at, uvarint(1) + uvarint(number) + uvarint(version) + content))
 
-    def broker(self, number: int, at: int) -> None:
-        content = struct.pack(">i16sq", number, bytes(16), number) + uvarint(1) + uvarint(1) + uvarint(0) + b"\0"
+    def broker(self, number: int, at: int, *, is_fenced: bool = False) -> None:
+        """It registers: each time as another incarnation, with another broker epoch."""
+        self._registered[number] = self._registered.get(number, 0) + 1
+        content = struct.pack(">iqqq", number, number, self._registered[number], self._epoch(number))
+        content += uvarint(1) + uvarint(1) + uvarint(0) + struct.pack("?", is_fenced)
         self._add(at, REGISTER_BROKER, content + NO_TAGS)
+
+    def _epoch(self, broker: int) -> int:
+        return 1_000 * broker + self._registered[broker]
+
+    def _change_registration(self, broker: int, at: int, **flags: int) -> None:
+        """`fenced`, `in_controlled_shutdown`: 1 is true, -1 is false."""
+        written = [None if flag not in flags else struct.pack(">b", flags[flag]) for flag in REGISTRATION_FLAGS]
+        content = struct.pack(">iq", broker, self._epoch(broker))
+        self._add(at, REGISTRATION_CHANGE, content + _tags(dict(enumerate(written))))
+
+    def stop(self, broker: int, at: int, *, is_controlled: bool) -> None:
+        """The broker ends: it said so before, or its heartbeats end. Then it is fenced."""
+        if is_controlled:
+            self._change_registration(broker, at - 1, in_controlled_shutdown=1)
+        self._change_registration(broker, at, fenced=1)
+
+    def start(self, broker: int, at: int) -> None:
+        """The broker registers again, and is unfenced."""
+        self.broker(broker, at, is_fenced=True)
+        self._change_registration(broker, at + 1, fenced=-1)
 
     def topic(
         self, name: str, partitions: int, at: int, *, leader: int = 1, replicas: tuple[int, ...] = (1, 2)
@@ -67,12 +101,30 @@ class MetadataLog:
             )
             self._add(at, PARTITION, content + struct.pack(">iii", leader, 0, 0) + NO_TAGS)
 
-    def elect(self, name: str, leader: int, at: int, *, partition: int = 0, isr: tuple[int, ...] | None = None) -> None:
+    def elect(
+        self, name: str, leader: int, at: int, *, partition: int = 0, isr: tuple[int, ...] | None = None, **more: Any
+    ) -> None:
         """Another leader, or the same one again; -1 is none. Each raises the leader epoch. `isr`: if it changes."""
-        tags = [] if isr is None else [(0, _ids(isr))]
-        tags.append((1, struct.pack(">i", leader)))
-        written = uvarint(len(tags)) + b"".join(uvarint(tag) + uvarint(len(of)) + of for tag, of in tags)
-        self._add(at, PARTITION_CHANGE, struct.pack(">i", partition) + self._raw[name] + written)
+        self.change(name, at, partition=partition, isr=isr, leader=leader, **more)
+
+    def change(
+        self,
+        name: str,
+        at: int,
+        *,
+        partition: int = 0,
+        isr: tuple[int, ...] | None = None,
+        leader: int | None = None,
+        replicas: tuple[int, ...] | None = None,
+        adding: tuple[int, ...] | None = None,
+        is_recovering: bool = False,
+    ) -> None:
+        """What changes of a partition. `is_recovering`: an unclean election says so since metadata.version 3.2."""
+        listed = {0: isr, 2: replicas, 4: adding}
+        tags = {tag: None if numbers is None else _ids(numbers) for tag, numbers in listed.items()}
+        tags |= {1: None if leader is None else struct.pack(">i", leader), 5: b"\1" if is_recovering else None}
+        in_order = dict(sorted(tags.items()))
+        self._add(at, PARTITION_CHANGE, struct.pack(">i", partition) + self._raw[name] + _tags(in_order))
 
     def remove(self, name: str, at: int) -> None:
         self._add(at, REMOVE_TOPIC, self._raw.pop(name) + NO_TAGS)

@@ -3,7 +3,7 @@
 Times are relative to an instant t; the capture is taken hours later.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from tests.support.audits import AuditTables, audited
 from tests.support.cluster import COORDINATORS, HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, id_in
 from tests.support.metadata_log import MetadataLog
-from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built
+from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
 from txnlib.core.kafka.producer_state import ProducerState
 
 END = 3 * HOUR
@@ -164,3 +164,16 @@ def audits(kits: Kits, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
 def cases(kits: Kits) -> list[Any]:
     """Each schedule of each kit, as parameters."""
     return [pytest.param(kit, name, id=f"{kit}-{name}") for kit, given in kits.items() for name in given.schedules]
+
+
+Open = Mapping[str, tuple[str | None, bool]]
+
+
+def expect_of(tables: AuditTables, told: Told, name: str, still_open: Open) -> None:
+    """Asserts that an audit says what a schedule expects. `still_open`: by the names of those that it does not yet
+    answer as expected, its verdict, and whether it calls an abort safe: one that is answered must leave the table."""
+    found = wrong(tables, {name: told[name]})
+    if name in still_open:
+        assert [said for said, *_ in found.values()] == [still_open[name]], f"no longer open, or otherwise: {found}"
+    else:
+        assert found == {}

@@ -13,6 +13,7 @@ from tests.support.cluster import MINUTE, SECOND, TXN, Cluster, Copy, Place, id_
 
 #: Coordinator partition of ids that only show a broker's clock.
 BEATS = 49
+SERIOUS = ("ERROR", "CRITICAL")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Expected:
     #: Names of findings that name the producer id, the transactional id or the topic; "*" is any.
     finds: tuple[str, ...] = ()
     never_finds: tuple[str, ...] = ()
+    #: Whether one of them is an ERROR or CRITICAL.
+    is_error: bool = False
     #: Where, if it is not the first partition of the schedule's topic.
     place: Place | None = None
 
@@ -133,18 +136,18 @@ def built(schedules: dict[str, Schedule], c: Cluster | None = None) -> tuple[Clu
     return c, told
 
 
-def wrong(tables: AuditTables, told: Told) -> dict[str, object]:
+def wrong(tables: AuditTables, told: Told) -> dict[str, tuple[Any, Any, list[str]]]:
     """By schedule, what an audit says of it that it must not."""
     opened = {(row["topic"], row["partition"], row["producer_id"]): row for row in tables.rows("open_transactions")}
-    findings = tables.rows("findings") if any(e.finds or e.never_finds for _, e in told.values()) else []
-    found: dict[str, object] = {}
+    findings = tables.rows("findings") if any(e.finds or e.never_finds or e.is_error for _, e in told.values()) else []
+    found: dict[str, tuple[Any, Any, list[str]]] = {}
     for name, (topic, expected) in told.items():
         row = opened.get((*(expected.place or (topic, 0)), expected.producer_id))
         said = (None, False) if row is None else (row["verdict"], row["safe_to_abort"])
         because = (row or {}).get("do_not_abort_because") or ""
         named = {
-            each["name"]
-            for each in findings
+            each["name"]: each["severity"]
+            for each in sorted(findings, key=lambda each: each["severity"] in SERIOUS)
             if each["producer_id"] == expected.producer_id
             or each["topic"] == topic
             or (each["transactional_id"] or "").startswith(f"{topic}-")
@@ -159,6 +162,7 @@ def wrong(tables: AuditTables, told: Told) -> dict[str, object]:
             and expected.fails in (None, *failed)
             and all(named if each == "*" else each in named for each in expected.finds)
             and not any(named if each == "*" else each in named for each in expected.never_finds)
+            and (not expected.is_error or any(severity in SERIOUS for severity in named.values()))
         )
         if not is_right:
             told_of_it = None if row is None else (row["reason"], row["explanation"], because, sorted(failed))
