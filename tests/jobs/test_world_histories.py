@@ -33,6 +33,8 @@ OPEN: Open = {
     "commit_elsewhere_under_one_leader": ("UNKNOWN", False),
     "commit_elsewhere_with_an_election_since": ("UNKNOWN", False),
     "commit_elsewhere_that_ends_nothing": ("UNKNOWN", False),
+    "commit_elsewhere_before_a_restart": ("HANGING", True),
+    "commit_elsewhere_that_ends_nothing_before_a_restart": ("HANGING", True),
     "commit_elsewhere_before_a_whole_transaction": ("HANGING", True),
     "commit_elsewhere_before_a_whole_transaction_with_an_election_since": ("HANGING", False),
     "abort_elsewhere_of_a_coordinator_epoch_without_records": ("HANGING", True),
@@ -96,10 +98,12 @@ def elsewhere(
     ends_something: bool = True,
     is_decided: bool = False,
     is_followed: bool = False,
+    restarts: bool = False,
     is_safe: bool = False,
 ) -> Schedule:
     """A batch here, and a marker of the producer on another partition. If no record tells of its decision, the
-    coordinator has lost it with its tail. `is_followed`: a whole transaction comes after it there."""
+    coordinator has lost it with its tail. `is_followed`: a whole transaction comes after it there; `restarts`: the
+    application does."""
 
     def of(s: Story) -> Expected:
         sibling = (s.topic, 1)
@@ -123,6 +127,8 @@ def elsewhere(
             s.note("PrepareCommit", 21 * MINUTE, [sibling], start=20 * MINUTE, **later)
             s.c.mark(sibling, s.pid, 0, "COMMIT", 21 * MINUTE + 10, coordinator_epoch=4)
             s.note("CompleteCommit", 21 * MINUTE + 20, (), start=20 * MINUTE, **later)
+        if restarts:
+            s.note("Empty", 30 * MINUTE, epoch=1, leader_epoch=4)
         s.beat(100 * MINUTE, partition=1)
         is_elected(s, elected)
         return safe(s) if is_safe else refuted(s, is_error=kind == "COMMIT")
@@ -134,10 +140,13 @@ HISTORIES |= {
     "commit_elsewhere_under_one_leader": elsewhere(),
     "commit_elsewhere_with_an_election_since": elsewhere(elected=True),
     "commit_elsewhere_that_ends_nothing": elsewhere(ends_something=False),
+    "commit_elsewhere_before_a_restart": elsewhere(restarts=True),
+    "commit_elsewhere_that_ends_nothing_before_a_restart": elsewhere(ends_something=False, restarts=True),
     "commit_elsewhere_before_a_whole_transaction": elsewhere(is_followed=True),
     "commit_elsewhere_before_a_whole_transaction_with_an_election_since": elsewhere(elected=True, is_followed=True),
     "abort_elsewhere_of_a_coordinator_epoch_without_records": elsewhere("ABORT", coordinator_epoch=2),
     "abort_elsewhere_that_may_be_one_by_hand": elsewhere("ABORT", is_safe=True),
+    "abort_elsewhere_that_may_be_one_by_hand_before_a_restart": elsewhere("ABORT", restarts=True, is_safe=True),
     "commit_elsewhere_that_a_record_explains": elsewhere(is_decided=True, is_safe=True),
     "commit_elsewhere_that_a_record_explains_before_another": elsewhere(
         is_decided=True, is_followed=True, elected=True, is_safe=True

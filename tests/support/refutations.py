@@ -80,14 +80,18 @@ def with_metadata(s: Story, *, allocated: int = -5 * HOUR) -> MetadataLog | None
     return log
 
 
-def kraft(levels: Iterable[tuple[int, int]] = ((1, -5 * HOUR),)) -> Callable[[], Cluster]:
-    """A cluster whose metadata log was captured; the levels of `transaction.version` by instants."""
+def kraft(
+    levels: Iterable[tuple[int, int]] = ((1, -5 * HOUR),), metadata_version: int | None = 25
+) -> Callable[[], Cluster]:
+    """A cluster whose metadata log was captured; the levels of `transaction.version` by instants. Before
+    metadata.version 3.3, a log does not name its own level."""
 
     def of() -> Cluster:
         log = MetadataLog(NOON)
         for broker in (1, 2):
             log.broker(broker, -6 * HOUR)
-        log.level(25, -6 * HOUR, name="metadata.version")
+        if metadata_version is not None:
+            log.level(metadata_version, -6 * HOUR, name="metadata.version")
         for level, at in levels:
             log.level(level, at)
         log.topic(TXN, COORDINATORS, -5 * HOUR)
