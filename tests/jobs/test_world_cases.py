@@ -22,9 +22,6 @@ with tarfile.open(REPOSITORY / "tests" / "captures" / "world-cases.tar.xz") as a
         EXPECTED[case] = json.load(member)
 #: The answers of today that are not those expected.
 OPEN: Open = {
-    "absorb ac0-0/9302": ("HANGING", False),
-    "absorb ac1-0/9303": ("HANGING", False),
-    "absorb ac9-0/99301": ("HANGING", False),
     "copies j02-0/6402": ("HANGING", True),
     "copies j03-0/6403": ("HANGING", True),
     "copies j04-0/6404": ("HANGING", True),

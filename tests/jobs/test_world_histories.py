@@ -35,8 +35,6 @@ OPEN: Open = {
     "commit_elsewhere_that_ends_nothing": ("UNKNOWN", False),
     "commit_elsewhere_before_a_restart": ("HANGING", True),
     "commit_elsewhere_that_ends_nothing_before_a_restart": ("HANGING", True),
-    "commit_elsewhere_before_a_whole_transaction": ("HANGING", True),
-    "commit_elsewhere_before_a_whole_transaction_with_an_election_since": ("HANGING", False),
     "abort_elsewhere_of_a_coordinator_epoch_without_records": ("HANGING", True),
     "commit_in_front_under_one_leader": ("UNKNOWN", False),
     "nobodys_with_a_commit_elsewhere_of_two_hours_ago": ("HANGING", True),
@@ -57,14 +55,6 @@ OPEN: Open = {
     "abort_of_another_start_than_its_ongoing": ("HANGING", True),
     "commit_of_another_start_than_its_ongoing": ("HANGING", True),
     "commit_of_another_start_than_its_ongoing_under_one_leader": ("HANGING", True),
-    "hole_behind_the_newest_record_of_the_id": ("HANGING", False),
-    "sibling_whose_commit_is_in_front_of_a_hole": ("HANGING", False),
-    "copies_that_differ_on_another_partition": ("HANGING", False),
-    "two_phase_id_that_is_empty": ("HANGING", False),
-    "two_phase_id_that_completed": ("HANGING", False),
-    "older_epoch_beside_a_late_write_that_was_absorbed": ("HANGING", False),
-    "much_older_epoch_beside_a_late_write_that_was_absorbed": ("HANGING", False),
-    "nobodys_beside_a_late_write_that_was_absorbed": ("HANGING", False),
 }
 
 

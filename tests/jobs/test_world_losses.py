@@ -48,10 +48,6 @@ OPEN: Open = {
     "nobodys_batch_older_than_the_coordinators_topic": ("HANGING", True),
     "batch_older_than_the_coordinators_topic_and_another_producer_id": ("HANGING", True),
     "nobodys_older_than_the_coordinators_topic_behind_its_own_marker": ("HANGING", True),
-    "without_a_leader_under_a_note_of_3_9_beside_a_recorded_level_2": ("HANGING", True),
-    "older_epoch_under_a_note_of_3_9_beside_a_level_lowered_since": ("HANGING", True),
-    "nobodys_under_a_note_of_3_9_beside_a_level_lowered_since": ("HANGING", True),
-    "without_a_leader_under_a_note_of_3_9_beside_a_level_lowered_since": ("HANGING", True),
 }
 
 

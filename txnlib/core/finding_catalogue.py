@@ -246,7 +246,7 @@ class Finding(Enum):
         topic=Topic.OUTCOME,
         meaning=(
             "No captured decision explains a marker. An ABORT may have been written by hand (kafka-transactions.sh"
-            " abort); no Kafka tool writes a COMMIT."
+            " abort). No Kafka tool writes a COMMIT, so its coordinator has lost the decision: the severity is ERROR."
         ),
         advice=(
             "if the marker is an ABORT, someone aborted by hand. This is expected after an abort plan; otherwise ask"

@@ -63,6 +63,15 @@ def test_the_evidence_about_a_marker_shows_the_decisions_beside_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "epoch", "severity"), [("COMMIT", 9, "ERROR"), ("ABORT", 9, "WARNING"), (None, 9, "WARNING")]
+)
+def test_only_an_abort_may_be_one_by_hand(kind: str | None, epoch: int, severity: str) -> None:
+    marker = replace(MARKER, type=kind, epoch=epoch, complete_since_ms=0, known_until_ms=TS + 5_000_000)
+    (row,) = of_markers([OddMarker("orders", 0, 7, "pay", None, 20, None, marker)])
+    assert (row.name, row.severity) == ("MARKER_WITHOUT_DECISION", severity)
+
+
+@pytest.mark.parametrize(
     ("outcome", "word", "severity"), [("ABORT", "Abort", "WARNING"), ("COMMIT", "Commit", "CRITICAL")]
 )
 def test_a_lost_abort_marker_is_less_severe_because_an_abort_by_hand_repairs_that(

@@ -612,6 +612,45 @@ def test_records_may_be_of_transactions_v2_unless_something_excludes_it(level, v
     assert case_of(DOSSIER, facts).may_be_v2 is expected
 
 
+@pytest.mark.parametrize(
+    ("levels", "version", "known", "expected"),
+    [
+        (((2, None),), "3.9.1", None, True),
+        (((2, NOON + 60 * MINUTE), (1, None)), "3.9.1", None, True),
+        (((2, NOON - 60 * MINUTE), (1, None)), "3.9.1", None, False),
+        (((1, None),), "3.9.1", "3.9.1", False),
+        (((1, None),), "4.1.0", "4.1.0", False),
+        ((), "3.9.1", "3.9.1", False),
+        (None, "3.9.1", "3.9.1", False),
+        (None, "4.1.0", "4.1.0", True),
+        (None, None, None, True),
+    ],
+)
+def test_the_level_of_then_comes_before_a_note_of_today(levels, version, known, expected):
+    facts = replace(FACTS, transaction_version=None, kafka_version=version, levels=levels)
+    assert facts.is_v2_excluded(NOON) is not expected
+    assert facts.known_version == known
+
+
+@pytest.mark.parametrize(
+    ("complete_from", "hole_offset", "last_offset", "expected"),
+    [(0, 63, 63, None), (20, 63, 63, 20), (None, 63, 63, 63), (0, None, 63, None), (0, 40, 50, 64)],
+)
+def test_what_is_missing_behind_the_newest_record_of_an_id_was_of_others(
+    complete_from, hole_offset, last_offset, expected
+):
+    """Unless it is missing at the end of the log."""
+    copy = replace(COPY, survives_until=64, high_watermark=64)
+    log = replace(COORDINATOR, hole_offset=hole_offset, last_offset=last_offset, copies=(copy,))
+    claim = replace(CLAIM, complete_from=complete_from, coordinator_partition=log.partition)
+    assert case_of(replace(DOSSIER, claims=(claim,)), replace(FACTS, coordinators=(log,))).hole_end == expected
+
+
+def test_an_id_of_two_phase_commits_is_as_any_other_between_transactions():
+    claim = replace(CLAIM, state="Empty", transaction_timeout_ms=2**31 - 1)
+    assert case_of(replace(DOSSIER, claims=(claim,))).pending_ids == ()
+
+
 def test_an_id_in_a_two_phase_commit_says_so():
     pending = case_of(replace(DOSSIER, claims=(replace(CLAIM, state="Ongoing", transaction_timeout_ms=2**31 - 1),)))
     assert pending.pending_ids == ("bar is Ongoing in a two-phase commit",)

@@ -174,7 +174,9 @@ def of_markers(markers: Iterable[OddMarker]) -> Iterator[FindingRow]:
         if (finding := marker_finding(each.marker)) is not None:
             of = contradicted(each.marker, finding)
             place = {} if of is None else {name: getattr(of, name) for name in _TRANSACTION}
-            yield found(finding, _shown(each, finding), each, **place)
+            # An ABORT may be one by hand. Of a COMMIT, its coordinator has lost the decision, and maybe others.
+            is_lost = finding is Finding.MARKER_WITHOUT_DECISION and each.marker.type == "COMMIT"
+            yield found(finding, _shown(each, finding), each, severity=Severity.ERROR if is_lost else None, **place)
 
 
 def _shown(each: OddMarker, finding: Finding) -> str:

@@ -48,6 +48,7 @@ PRODUCER_SPANS: Final = Table(
         Column("producer_id", LONG, "Producer id."),
         Column("span", LONG, "Number of the producer's markers before the span."),
         Column("producer_epoch", INT, "Producer epoch of the first batch."),
+        Column("newest_epoch", INT, "Producer epoch of the last batch before the marker; NULL if it is not known."),
         Column("first_offset", LONG, "First offset of its transaction; NULL if there is none."),
         Column("last_offset", LONG, "Last data offset of its transaction; NULL if there is none."),
         Column("is_start_exact", BOOLEAN, "Whether the first batch of the transaction is known."),

@@ -116,26 +116,25 @@ class ClusterFacts:
 
     @cached_property
     def known_version(self) -> str | None:
-        """The version of the brokers; None if records refute what is noted."""
-        is_refuted = self.shows_v2 and is_from(V2_FROM, self.kafka_version) is False
-        return None if is_refuted else self.kafka_version
+        """The version of the brokers; None if records, or a level of `transaction.version`, refute what is noted."""
+        is_v2 = self.shows_v2 or max((self.transaction_version or 0, *(level for level, _ in self.levels or ()))) >= 2
+        return None if is_v2 and is_from(V2_FROM, self.kafka_version) is False else self.kafka_version
 
     def is_v2_excluded(self, since_ms: int | None) -> bool:
         """Whether no transaction since an instant can be of version 2 (None: since ever).
 
-        What a note says of today says nothing of before.
+        The level that held then comes first: what a note says of today says nothing of before.
         """
         if self.shows_v2 or (self.transaction_version or 0) >= 2:
             return False
-        if is_from(V2_FROM, self.kafka_version) is False:
-            return True
         # The controller's clock was compared with no other.
         later = (
             level
             for level, until in self.levels or ()
             if until is None or since_ms is None or until > since_ms - UNKNOWN_CLOCKS_DIFFER_MS
         )
-        return self.levels is not None and max(later, default=0) < 2
+        is_older = is_from(V2_FROM, self.known_version) is False
+        return max(later, default=0) < 2 and (self.levels is not None or is_older)
 
     @cached_property
     def missing_coordinators(self) -> tuple[int, ...] | None:

@@ -227,6 +227,8 @@ class Claim:
     #: Whether the current copy of the coordinator's log reaches beyond the last record and does not contain it.
     is_superseded: bool = False
     hole_ms: int | None = None
+    #: From this offset on, nothing is missing in front of its last record; 0: nothing at all.
+    complete_from: int | None = None
     client_transaction_version: int | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
@@ -277,8 +279,7 @@ class Claim:
             return f"{self.transactional_id} is {self.state}{two_phase}"
         if self.owner == Owner.NEXT:
             return f"{self.transactional_id} will use the producer id next"
-        takes_part = self.owns_producer_id and self.is_two_phase_commit
-        return f"{self.transactional_id} takes part in two-phase commit" if takes_part else None
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

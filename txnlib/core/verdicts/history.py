@@ -90,7 +90,8 @@ NO_HISTORY: Final = History()
 def decided_of(match: Match, past: Past, *, began_later: bool = False, began_before: bool = False) -> Decided:
     decision, may_be_deleted = match.decision, _may_be_deleted(match, past)
     of = past.facts.coordinator(decision.coordinator_partition)
-    hole, newest = of.hole_end, of.newest_coordinator_epoch
+    hole = past.hole_end if decision.transactional_id == past.claim.transactional_id else of.hole_end
+    newest = of.newest_coordinator_epoch
     return Decided(
         of=decision,
         coordinator_epoch=decision.coordinator_epoch if newest is None else newest,
@@ -215,9 +216,10 @@ def _whole(past: Past, own: Match | None) -> Whole:
     if len(past.dossier.decisions) >= MOST_MARKERS and own is None:
         newest = f"only the newest {MOST_MARKERS} decisions of its producer were compared with its markers"
         return Whole(holds=False, because=newest)
-    name, hole = f"{TRANSACTION_STATE_TOPIC}-{claim.coordinator_partition}", of.hole_end
+    name, hole = f"{TRANSACTION_STATE_TOPIC}-{claim.coordinator_partition}", past.hole_end
     if hole is None:
-        return Whole(holds=True, because=f"{name} has every record since offset 0")
+        every = "record since offset 0" if of.hole_end is None else f"record of {claim.transactional_id} since offset 0"
+        return Whole(holds=True, because=f"{name} has every {every}")
     since = f"compaction removed records of {name} below offset {hole}"
     if claim.owner == Owner.CURRENT and claim.state == _EMPTY and claim.producer_epoch == 0:
         born = f"the last record of {claim.transactional_id} assigned the producer id, and compaction keeps that"

@@ -136,12 +136,23 @@ class Past:
     @cached_property
     def shows_all_decisions(self) -> bool:
         """Whether the coordinator's log has every record about the producer id since it was assigned."""
-        return self.coordinator.shows_absence and (self.coordinator.hole_end is None or self.is_assigned_behind_holes)
+        return self.coordinator.shows_absence and (self.hole_end is None or self.is_assigned_behind_holes)
+
+    @cached_property
+    def hole_end(self) -> int | None:
+        """The offset below which records of its id may be missing in the coordinator's log; None if none are.
+
+        Compaction removes a record only if a newer one of its id is in the log. So what is missing behind the newest
+        record of an id is of others. Kafka: `Cleaner.shouldRetainRecord`.
+        """
+        of, since = self.coordinator, self.claim.complete_from
+        # What is missing at the end of the log was not compacted.
+        return of.hole_end if since is None or of.hole_end != of.hole_offset else since or None
 
     @cached_property
     def is_assigned_behind_holes(self) -> bool:
-        """Whether the record that assigned the producer id is behind all that is missing in the coordinator's log."""
-        hole, first = self.coordinator.hole_end, self.claim.first_record_offset
+        """Whether the record that assigned the producer id is behind all records of its id that may be missing."""
+        hole, first = self.hole_end, self.claim.first_record_offset
         return self.claim.is_first_assigned and hole is not None and first is not None and first >= hole
 
     @cached_property

@@ -71,6 +71,7 @@ _OF_RECORD: Final = (
     "client_transaction_version",
     "is_superseded",
     "hole_ms",
+    "hole_offset",
 )
 
 

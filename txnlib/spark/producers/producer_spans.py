@@ -263,6 +263,7 @@ _START: Final = f"if(is_marker, start_before, {now('start')})"
 #: The columns of a span, at its last batch.
 _END: Final = {
     "producer_epoch": now("first_epoch"),
+    "newest_epoch": "if(is_marker, epoch_before, producer_epoch)",
     "first_offset": _START,
     "last_offset": f"CASE WHEN {now('newest_offset')} >= {_START} THEN {now('newest_offset')} END",
     "marker_offset": "if(is_marker, base_offset, NULL)",

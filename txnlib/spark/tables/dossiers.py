@@ -266,6 +266,7 @@ claims AS (
     SELECT transactional_id, coordinator_partition, recorded_state AS state, producer_epoch, transaction_timeout_ms,
       start_ms, last_update_ms,
       record_ms, coordinator_epoch AS record_coordinator_epoch, record_offset, is_superseded, hole_ms,
+      coalesce(hole_offset, 0L) AS complete_from,
       client_transaction_version, partitions
     FROM {{last_records}}
   ) USING (transactional_id, coordinator_partition)
@@ -298,11 +299,11 @@ handed_out AS (
   GROUP BY producer_id, producer_epoch
 ),
 
--- What findings say of each producer id, or of its ids.
+-- What findings say of each producer id, or of its ids. Where copies disagree concerns only that place.
 told AS (
   SELECT name, {ALARMING_FINDINGS} AS is_alarming, producer_id AS of_producer, transactional_id
   FROM {{findings}}
-  WHERE {ALARMING_FINDINGS}
+  WHERE ({ALARMING_FINDINGS} AND name != '{Finding.COPIES_DISAGREE.name}')
     OR name IN ('{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}', '{Finding.LIVE_OWNER_UNKNOWN.name}')
 ),
 named AS (

@@ -143,8 +143,8 @@ JOIN (
 ) USING (producer_id, producer_epoch)
 WHERE made_ms IS NOT NULL GROUP BY topic, partition
 """
-#: One row if a COMMIT marker has a higher epoch than its records. Without transactions v2, that is so where a fenced
-#: producer's late write is among them: then a coordinator decided it at its own epoch.
+#: One row if a COMMIT marker has a higher epoch than all records that it ends. Without transactions v2, that is so
+#: where these are only a fenced producer's late writes: then a coordinator decided it at its own epoch.
 _V2_MARKERS: Final = """
 SELECT marker_offset
 FROM {spans}
@@ -152,7 +152,7 @@ LEFT ANTI JOIN (
   SELECT producer_id, decided_epoch AS marker_epoch FROM {transactions}
   WHERE outcome = 'COMMIT' AND producer_epoch = decided_epoch
 ) USING (producer_id, marker_epoch)
-WHERE marker_type = 'COMMIT' AND first_offset IS NOT NULL AND marker_epoch = producer_epoch + 1
+WHERE marker_type = 'COMMIT' AND first_offset IS NOT NULL AND marker_epoch = coalesce(newest_epoch, producer_epoch) + 1
 LIMIT 1
 """
 

@@ -1,0 +1,135 @@
+"""What does not concern an open transaction forbids no abort of it; each beside what does."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.support.audits import AuditTables
+from tests.support.cluster import MINUTE, SECOND, TXN, Cluster, Copy, Entry, id_in
+from tests.support.refutations import (
+    END,
+    NOTHING_ELSE,
+    Kit,
+    audits,
+    cases,
+    elected_since,
+    left,
+    one_leader,
+    safe,
+    unsafe,
+)
+from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
+
+# ---- A COMMIT marker above all epochs that it ends is a sign of transactions v2, be the first one as old as it may
+
+
+def absorbed(c: Cluster) -> None:
+    """A COMMIT marker ends a late write of epoch 0 and a transaction of epoch 1."""
+    place, pid = ("of-another", 0), 790_000
+    c.write(place, pid, 0, MINUTE)
+    c.write(place, pid, 1, 2 * MINUTE)
+    c.mark(place, pid, 2, "COMMIT", 3 * MINUTE)
+
+
+RAISED = Schedules({"older_epoch_beside_a_marker_above_all_that_it_ends": left(3, 9, is_safe=False)})
+
+
+# ---- Two copies of a coordinator partition that disagree
+
+PLACES = Schedules()
+
+
+def coordinators_disagree(s: Story, number: int) -> None:
+    """Two copies of a coordinator partition, in which a record differs."""
+    id_, log = id_in(number, f"differs-{s.topic}"), (TXN, number)
+    s.c.note(id_, "Empty", s.pid + 300, 0, (), 0)
+    s.c.note(id_, "Empty", s.pid + 300, 1, (), END - MINUTE)
+    (of_id,) = (e for e in s.c.logs[log] if e.key == id_ and e.at)
+    other = Entry(at=0, offset=0, key=id_, value=replace(of_id.value, producer_epoch=5))
+    s.c.copies[log] = [Copy(1, END), Copy(2, END, keep=lambda e: e.offset > 0, own=(other,))]
+
+
+def of_a_coordinator(number: int, *, is_safe: bool) -> Schedule:
+    def of(s: Story) -> Expected:
+        s.note("Empty", SECOND)
+        s.transaction(MINUTE)
+        s.write(3 * MINUTE)
+        s.beat(0, 10 * MINUTE, 100 * MINUTE)
+        one_leader(s)
+        coordinators_disagree(s, number if number >= 0 else s.number)
+        return safe(s) if is_safe else unsafe(s, fails=NOTHING_ELSE)
+
+    return of
+
+
+PLACES |= {
+    "copies_of_another_coordinator_disagree": of_a_coordinator(40, is_safe=True),
+    "copies_of_its_coordinator_disagree": of_a_coordinator(-1, is_safe=False),
+}
+
+
+# ---- The missing marker of an ABORT, and a COMMIT that no decision explains
+
+MARKERS = Schedules()
+
+
+def lost_marker(kind: str, *, is_safe: bool) -> Schedule:
+    """A later leader lost the marker of the only transaction."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 0)
+        s.begin(MINUTE)
+        s.end(2 * MINUTE, kind, start=MINUTE, lost=[s.place])
+        s.beat(0, 10 * MINUTE)
+        elected_since(s)
+        finds = ("MARKER_MISSING",)
+        return safe(s, finds=finds) if is_safe else unsafe(s, fails=NOTHING_ELSE, finds=finds)
+
+    return of
+
+
+MARKERS |= {
+    "missing_marker_of_an_abort": lost_marker("ABORT", is_safe=True),
+    "missing_marker_of_a_commit": lost_marker("COMMIT", is_safe=False),
+}
+
+
+def stray(kind: str, *, is_safe: bool) -> Schedule:
+    """A batch and a marker of another id on the partition, an hour after its newest decision."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 0)
+        s.late_write(3 * MINUTE)
+        s.beat(0, 10 * MINUTE, 110 * MINUTE)
+        s.c.write(s.place, s.pid + 500, 0, 70 * MINUTE)
+        s.c.mark(s.place, s.pid + 500, 0, kind, 71 * MINUTE)
+        one_leader(s)
+        finds = ("MARKER_WITHOUT_DECISION",)
+        return safe(s, finds=finds) if is_safe else unsafe(s, fails=NOTHING_ELSE, finds=finds)
+
+    return of
+
+
+MARKERS |= {
+    "commit_of_another_producer_without_a_decision": stray("COMMIT", is_safe=False),
+    "abort_of_another_producer_without_a_decision": stray("ABORT", is_safe=True),
+}
+
+
+KITS = {
+    "raised": Kit(RAISED, then=absorbed),
+    "places": Kit(PLACES),
+    "markers": Kit(MARKERS),
+}
+
+
+@pytest.fixture(scope="session")
+def audit_of(tmp_path_factory) -> Callable[[str], tuple[AuditTables, Told]]:
+    return audits(KITS, tmp_path_factory)
+
+
+@pytest.mark.parametrize(("kit", "name"), cases(KITS))
+def test_only_what_concerns_it_forbids_an_abort(audit_of, kit, name):
+    tables, told = audit_of(kit)
+    assert wrong(tables, {name: told[name]}) == {}
