@@ -3,37 +3,18 @@
 Each that is refuted is beside a control that nothing refutes. More of tests/jobs/test_refuted_proofs.py.
 """
 
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
-from tests.support.audits import AuditTables, audited_anew
-from tests.support.cluster import COORDINATORS, MINUTE, TXN, Cluster, Copy, id_in
+from tests.support.audits import AuditTables
+from tests.support.cluster import MINUTE, Copy, id_in
+from tests.support.nights import CAPTURED, ThreeNights, audited_nights, leader_epochs
 from tests.support.refutations import refuted, safe
-from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
+from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
 
-FIRST, SECOND_NIGHT, THIRD = CAPTURED = (70 * MINUTE, 120 * MINUTE, 180 * MINUTE)
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
 NIGHTS = Schedules()
-
-
-@dataclass
-class ThreeNights(Cluster):
-    """A cluster that is captured three times. What its copies are, and what is expected, by the instant."""
-
-    copied: dict[int, list[Callable[[], None]]] = field(default_factory=lambda: defaultdict(list))
-    told: dict[int, Told] = field(default_factory=lambda: defaultdict(dict))
-
-
-def leader_epochs(s: Story, until: int) -> tuple[tuple[int, int], ...]:
-    """What the leader-epoch-checkpoint has at an instant."""
-    found: dict[int, int] = {}
-    for offset, entry in enumerate(sorted(s.c.logs[s.place], key=lambda each: each.at)):
-        if entry.at <= until:
-            found.setdefault(entry.leader_epoch, offset)
-    return tuple(found.items())
 
 
 @dataclass(frozen=True)
@@ -249,23 +230,7 @@ NIGHTS |= {
 
 @pytest.fixture(scope="session")
 def nights(tmp_path_factory) -> dict[int, tuple[AuditTables, Told]]:
-    folder, c = tmp_path_factory.mktemp("nights"), ThreeNights()
-    built(NIGHTS, c)
-    found: dict[int, tuple[AuditTables, Told]] = {}
-    before = None
-    for captured in CAPTURED:
-        for number in range(COORDINATORS):
-            c.copies[TXN, number] = [Copy(1, captured)]
-        for change in c.copied[captured]:
-            change()
-        given = {} if before is None else {"folder": before.folder}
-        now = audited_anew([c.capture(folder / str(captured), captured)], "--cluster", "small", **given)
-        now.rows("hanging_transactions")
-        now.rows("open_transactions")
-        now.run.note("DONE")
-        found[captured] = now, c.told[captured]
-        before = now
-    return found
+    return audited_nights(NIGHTS, tmp_path_factory.mktemp("nights"))
 
 
 @pytest.mark.parametrize("name", NIGHTS)
