@@ -16,6 +16,7 @@ from txnlib.api import Audit, place
 from txnlib.core.instants import parse_instant
 from txnlib.engine.choice import EMBEDDED, choose
 from txnlib.engine.engine import open_engine
+from txnlib.engine.upgrade import opened
 from txnlib.errors import UsageError
 from txnlib.pipeline.audit import carry_out_steps, close, report_made
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
@@ -89,7 +90,7 @@ def runs(output: str | Path | None = None, *, schema: str | None = None) -> Data
 
     Raises UsageError unless exactly one of the two is given, and MissingTableError if no audit was ever written.
     """
-    store = open_engine(schema=schema).store(place(output, schema), schema)
+    store = opened(open_engine(schema=schema).store(place(output, schema), schema))
     return store.read_all("audit_runs").orderBy(F.desc("as_of"), F.desc("started_at"))
 
 

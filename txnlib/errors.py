@@ -152,6 +152,27 @@ class UnreadableInputError(TxnlibError):
         return f"{self.path}: {self.problem}. {self.remedy}"
 
 
+class OtherSchemaError(TxnlibError):
+    """Tables that another version of txnlib made, and this one cannot read."""
+
+    def __init__(self, where: str, number: int, oldest: int, newest: int) -> None:
+        super().__init__(where, number, oldest, newest)
+        self.where, self.number, self.oldest, self.newest = where, number, oldest, newest
+
+    def says(self) -> str:
+        if self.number > self.newest:
+            return (
+                f"{self.where}: its tables are of a newer txnlib (schema {self.number}, this one knows up to"
+                f" {self.newest}): use that one, or name another --output"
+            )
+        has = f"schema {self.number}" if self.number else "without a number of their schema"
+        return (
+            f"{self.where}: its tables are of an older txnlib ({has}, this one reads from {self.oldest} on): audit the"
+            " capture again into another --output; what earlier audits saw is lost: first_seen and runs_seen start"
+            " again"
+        )
+
+
 class DamagedTableError(TxnlibError):
     """A table that cannot be read, because somebody damaged its files."""
 

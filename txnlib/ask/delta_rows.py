@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from txnlib.errors import (
     UsageError,
     meant,
 )
+from txnlib.version import SCHEMA_NUMBER, SCHEMA_PROPERTY
 
 DONE: Final = "DONE"
 _RUN_COLUMNS: Final = column_names("run_id cluster as_of status started_at finished_at input settings version counts")
@@ -42,6 +44,8 @@ class Tables(Rows):
     """The Delta tables under a folder, or under the URI of one in an object store."""
 
     root: str
+    #: Number of the schema that they have.
+    schema_number: int = SCHEMA_NUMBER
     _opened: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -53,10 +57,12 @@ class Tables(Rows):
         """A table as a dataset of pyarrow, for other engines, or without rows if it is not there. Raises
         MissingTableError."""
         table = self._found(name)
-        if table is not None:
+        if table is not None and self.schema_number == SCHEMA_NUMBER:
             return table.to_pyarrow_dataset()
         import pyarrow as pa
 
+        if table is not None:
+            return _common(pa.table(self._answer_of(self._completed(name, _ROWS, table), "*", (), "")))
         return _common(pa.table(QueryBuilder().execute(_no_rows(name)).read_all()))
 
     def arrow(self, name: str, run_id: str) -> Any:
@@ -72,20 +78,25 @@ class Tables(Rows):
         return [dict(zip(answer.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
     def _answer(self, name: str, chosen: str, where: Sequence[Filter], after: str) -> Any:
+        try:
+            return self._answer_of(self._parts(name), chosen, where, after)
+        except Exception as error:  # the engine has no class of its own for what it cannot read
+            if type(error) is not Exception or "://" in self.root:
+                raise
+            raise self._damaged(name, error) from error
+
+    def _answer_of(
+        self, parts: Mapping[str, DeltaTable | str], chosen: str, where: Sequence[Filter], after: str
+    ) -> Any:
         builder, queries = QueryBuilder(), []
-        for part, rows in self._parts(name).items():
+        for part, rows in parts.items():
             if isinstance(rows, str):
                 queries.append(f"{part} AS ({rows})")
             else:
                 builder = builder.register(part, rows)
         # The engine pushes filters on the run into these queries.
         query = f"{'WITH ' if queries else ''}{', '.join(queries)} {select(_ROWS, chosen, where, after)}"
-        try:
-            return builder.execute(query).read_all()
-        except Exception as error:  # the engine has no class of its own for what it cannot read
-            if type(error) is not Exception or "://" in self.root:
-                raise
-            raise self._damaged(name, error) from error
+        return builder.execute(query).read_all()
 
     def _parts(self, name: str, part: str = _ROWS) -> dict[str, DeltaTable | str]:
         """A table or view under the name `part`, after all that it reads: tables, and queries for what is none.
@@ -93,7 +104,7 @@ class Tables(Rows):
         `_ROWS` of a table are those that each run has; under another name, it is the table as it is stored.
         """
         if name == AUDIT_RUNS:
-            return {part: self._open(name)}
+            return self._completed(name, part, self._open(name))
         # `txn-audit runs` has no use for the catalogue of columns, which takes as long to load as all else.
         from txnlib.core.schema.rows_of_runs import OF_PARTS
         from txnlib.core.schema.views import VIEWS
@@ -105,7 +116,16 @@ class Tables(Rows):
             read = {key: rows for each in view.reads for key, rows in self._parts(each, each).items()}
             return read | {part: view.named(str)}
         found = self._found(name)
-        return {part: _no_rows(name) if found is None else found}
+        return {part: _no_rows(name)} if found is None else self._completed(name, part, found)
+
+    def _completed(self, name: str, part: str, table: DeltaTable) -> dict[str, DeltaTable | str]:
+        """A table under the name `part`, with all columns of today."""
+        if self.schema_number == SCHEMA_NUMBER:
+            return {part: table}
+        from txnlib.core.schema.schema_number import completed  # as above
+
+        stored = f"stored_{part}"
+        return {stored: table, part: completed(name, _shape(table), stored)}
 
     def _found(self, name: str) -> DeltaTable | None:
         """A table; None if there is none, because it has had no rows.
@@ -115,9 +135,9 @@ class Tables(Rows):
         try:
             return self._open(name)
         except MissingTableError:
-            from txnlib.core.schema import ALWAYS_THERE  # as above
+            from txnlib.core.schema.schema_number import is_there  # as above
 
-            if name in ALWAYS_THERE:
+            if is_there(name, self.schema_number):
                 raise
             return None
 
@@ -151,6 +171,31 @@ class Tables(Rows):
         began_ms = ms(newest["started_at"])
         assert began_ms is not None
         return UnfinishedError(name, newest["cluster"], began_ms, newest["status"])
+
+
+def _shape(table: DeltaTable) -> Any:
+    """The columns of a table as it is stored."""
+    from txnlib.core.schema.schema_number import stored_shape  # as above
+
+    return stored_shape(json.loads(table.schema().to_json()))
+
+
+def _number_of(tables: Tables) -> int:
+    """The number of the schema of tables. Raises OtherSchemaError."""
+    noted = tables._open(AUDIT_RUNS).metadata().configuration.get(SCHEMA_PROPERTY)
+    if noted == str(SCHEMA_NUMBER):
+        return SCHEMA_NUMBER
+    from txnlib.core.schema import TABLES  # as above
+    from txnlib.core.schema.schema_number import number_of
+
+    def stored() -> dict[str, Any]:
+        shapes = {}
+        for name in TABLES:
+            with suppress(TxnlibError):  # what is not there, or damaged, says nothing
+                shapes[name] = _shape(tables._open(name))
+        return shapes
+
+    return number_of(tables.root, noted, stored)
 
 
 def _common(table: Any) -> Any:
@@ -231,7 +276,7 @@ def open_tables(root: str) -> Tables:
         first_line = said.splitlines()[0][:200] if said else type(error).__name__
         problem = f"no tables of an audit can be read there ({first_line})"
         raise UnreadableInputError(root, problem, "Give --tables the --output of an audit") from error
-    return tables
+    return replace(tables, schema_number=_number_of(tables))
 
 
 def runs(tables: Tables) -> list[Row]:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake import ColumnProperties, DeltaTable, Schema, WriterProperties, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Table
+from txnlib.core.schema.schema_number import Shape, contains, shape_of, stored_shape
 from txnlib.engine.commits import Commit
-from txnlib.engine.tables import STATISTICS, Rows, constraints_of, statistics_of, stored_columns
+from txnlib.engine.tables import (
+    AUDIT_RUNS,
+    CONSTRAINT,
+    STATISTICS,
+    Rows,
+    constraints_of,
+    statistics_of,
+    stored_columns,
+)
 from txnlib.readers.arrow_schemas import arrow_schema, commented_schema
 from txnlib.spark.frames import batches_of
 from txnlib.spark.schemas import spark_schema
+from txnlib.version import SCHEMA_NUMBER, SCHEMA_PROPERTY
 
 #: Hours for which files without a row of any table stay, so that a reader that began before can end. Delta's default.
 _KEPT_HOURS: Final = 7 * 24
@@ -59,8 +70,33 @@ class DeltaRsTables:
         counted = _Counted(_batches(made), stamps, schema)
         how: dict[str, Any] = {"mode": "append"} if replaced is None else {"mode": "overwrite", "predicate": replaced}
         rows = pa.RecordBatchReader.from_batches(schema, iter(counted))
-        write_deltalake(self._opened(name), rows, writer_properties=_properties(schema), **how)
+        table = self._opened(name)
+        if name == AUDIT_RUNS and SCHEMA_PROPERTY not in table.metadata().configuration:
+            self.note_number()
+            table = DeltaTable(self._path(name))
+        write_deltalake(table, rows, writer_properties=_properties(schema), **how)
         return Commit(counted.rows)
+
+    def noted_number(self) -> str | None:
+        return DeltaTable(self._path(AUDIT_RUNS)).metadata().configuration.get(SCHEMA_PROPERTY)
+
+    def shape(self, name: str) -> Shape:
+        return stored_shape(json.loads(DeltaTable(self._path(name)).schema().to_json()))
+
+    def extend(self, name: str, *, is_constrained_anew: bool) -> None:
+        table, shape = DeltaTable(self._path(name)), self.shape(name)
+        lacking = [each for each in stored_columns(name) if not contains(shape, shape_of([each]))]
+        if lacking:
+            table.alter.add_columns(list(Schema.from_arrow(commented_schema(lacking)).fields))
+        if is_constrained_anew:
+            constraints = [key for key in table.metadata().configuration if key.startswith(CONSTRAINT)]
+            for key in constraints:
+                DeltaTable(self._path(name)).alter.drop_constraint(key.removeprefix(CONSTRAINT))
+            DeltaTable(self._path(name)).alter.add_constraint(constraints_of(name))
+
+    def note_number(self) -> None:
+        noted = {SCHEMA_PROPERTY: str(SCHEMA_NUMBER)}
+        DeltaTable(self._path(AUDIT_RUNS)).alter.set_table_properties(noted, raise_if_not_exists=False)
 
     def delete(self, name: str, condition: str) -> None:
         DeltaTable(self._path(name)).delete(condition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,10 +17,20 @@ from pyspark.sql.types import StructType
 
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import quoted
+from txnlib.core.schema.schema_number import Shape, contains, shape_of, stored_shape
 from txnlib.engine.commits import Commit, newest_commit
-from txnlib.engine.tables import STATISTICS, Rows, constraints_of, statistics_of, stored_columns
-from txnlib.spark.frames import frame_of
+from txnlib.engine.tables import (
+    AUDIT_RUNS,
+    CONSTRAINT,
+    STATISTICS,
+    Rows,
+    constraints_of,
+    statistics_of,
+    stored_columns,
+)
+from txnlib.spark.frames import frame_of, no_rows
 from txnlib.spark.schemas import TABLES, spark_schema
+from txnlib.version import SCHEMA_NUMBER, SCHEMA_PROPERTY
 
 #: A run writes only its own partition, in one or two kinds of files, so rows need not be sorted by partition first. The
 #: sort takes half of a large write.
@@ -79,16 +90,46 @@ class SparkTables:
         if is_new or self.schema is None:
             writer = writer.partitionBy("run_id").options(
                 **{STATISTICS: ",".join(statistics_of(name))},
-                **{f"delta.constraints.{key}": condition for key, condition in constraints_of(name).items()},
+                **{f"{CONSTRAINT}{key}": condition for key, condition in constraints_of(name).items()},
             )
         with _set(self.spark, SETTINGS):
             self._save(writer, name)
         rows.unpersist()
         if is_new and self.schema is not None:  # no option of a writer does this (Spark 4.2)
             self.spark.sql(f"COMMENT ON TABLE {self.sql_name(name)} IS {quoted(CATALOGUE[name].comment)}")
+        if name == AUDIT_RUNS and self.noted_number() is None:
+            self.note_number()
         if isinstance(made, pa.Table):
             return Commit(made.num_rows)
         return newest_commit(self.spark, self.sql_name(name), str(stamps["run_id"]))
+
+    def noted_number(self) -> str | None:
+        return self._properties(AUDIT_RUNS).get(SCHEMA_PROPERTY)
+
+    def shape(self, name: str) -> Shape:
+        return stored_shape(json.loads(self._load(name).schema.json()))
+
+    def extend(self, name: str, *, is_constrained_anew: bool) -> None:
+        if not contains(self.shape(name), shape_of(stored_columns(name))):
+            rows = no_rows(self.spark, stored_schema(name))
+            self._save(rows.write.format("delta").mode("append").option("mergeSchema", "true"), name)
+        if is_constrained_anew:
+            for key in self._properties(name):
+                if key.startswith(CONSTRAINT):
+                    self._alter(name, f"DROP CONSTRAINT {key.removeprefix(CONSTRAINT)}")
+            for key, condition in constraints_of(name).items():
+                self._alter(name, f"ADD CONSTRAINT {key} CHECK ({condition})")
+
+    def note_number(self) -> None:
+        self._alter(AUDIT_RUNS, f"SET TBLPROPERTIES ({quoted(SCHEMA_PROPERTY)} = '{SCHEMA_NUMBER}')")
+
+    def _alter(self, name: str, how: str) -> None:
+        self.spark.sql(f"ALTER TABLE {self.sql_name(name)} {how}")
+
+    def _properties(self, name: str) -> dict[str, str]:
+        return {
+            row["key"]: row["value"] for row in self.spark.sql(f"SHOW TBLPROPERTIES {self.sql_name(name)}").collect()
+        }
 
     def delete(self, name: str, condition: str) -> None:
         self.spark.sql(f"DELETE FROM {self.sql_name(name)} WHERE {condition}")

@@ -11,11 +11,16 @@ from pyspark.sql import DataFrame
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Column
 from txnlib.core.schema.runs import RUN_CHECKS, RUN_COLUMNS
+from txnlib.core.schema.schema_number import Shape
 from txnlib.engine.commits import Commit
 
 #: Delta's setting for the columns with minimum and maximum per file, so that queries skip files. For all columns, as is
 #: its default, these would take a third of a large write.
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
+#: Delta's setting for a constraint, without the name of it.
+CONSTRAINT: Final = "delta.constraints."
+#: The table that has the number of the schema.
+AUDIT_RUNS: Final = "audit_runs"
 #: The rows of a write, to be read once.
 Rows: TypeAlias = DataFrame | pa.Table | Iterator[pa.RecordBatch]
 _NOTED: Final = (*("topic", "partition", "base_offset", "producer_id", "transactional_id", "marker_offset", "part"),)
@@ -38,6 +43,18 @@ class TableKeeper(Protocol):
 
         `stamps`: the values of the columns that name the run.
         """
+
+    def noted_number(self) -> str | None:
+        """The number of the schema that `audit_runs` has; None if it has none. `write` gives it the one of today."""
+
+    def shape(self, name: str) -> Shape:
+        """The columns of a table as it is stored."""
+
+    def extend(self, name: str, *, is_constrained_anew: bool) -> None:
+        """Adds the columns that a table lacks; `is_constrained_anew`: and replaces its constraints."""
+
+    def note_number(self) -> None:
+        """Gives `audit_runs` the number of today's schema."""
 
     def delete(self, name: str, condition: str) -> None:
         """Deletes the rows that fulfil a condition."""

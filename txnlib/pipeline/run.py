@@ -19,6 +19,7 @@ from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.engine.choice import choose, label
 from txnlib.engine.engine import Engine, open_engine
 from txnlib.engine.store import RunStore, Store
+from txnlib.engine.upgrade import opened
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError, meant
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
@@ -151,7 +152,7 @@ def _store(request: AuditRequest, engine: Engine) -> Store:
     output = request.output
     if output is not None and "://" not in output:
         output = str(Path(output.removeprefix("file:")).absolute())
-    return engine.store(output, request.schema)
+    return opened(engine.store(output, request.schema))
 
 
 def _given(request: AuditRequest, given: BaseModel, capture: Capture) -> dict[str, Any]:

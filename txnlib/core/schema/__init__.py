@@ -12,6 +12,7 @@ In reading order:
 * `outcomes`: whole transactions
 * `reports`: what is open, what it blocks, and what is odd
 * `rows_of_runs`, `views`: the rows that a run has, and views over several runs, as SQL
+* `schema_number`: what each number of the schema added, and which stored tables are read
 """
 
 from __future__ import annotations
