@@ -86,7 +86,7 @@ def without(name: str, column: str) -> dict[str, Any]:
         ({"findings": shape_of_table("findings")}, 1),
         ({"findings": dict(reversed(shape_of_table("findings").items()))}, 1),
         ({"findings": without("findings", "severity")}, 0),
-        ({"findings": shape_of_table("findings") | {"chain": "string"}}, 0),
+        ({"findings": shape_of_table("findings") | {"added_later": "string"}}, 1),
         ({"findings": shape_of_table("findings") | {"partition": "long"}}, 0),
     ],
     ids=["no tables", "whole", "one table", "another order", "a column less", "a column more", "another type"],

@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.older_tables import note_number
 from txnlib.ask.main import main
 from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.core.schema.views import VIEWS
@@ -24,6 +25,7 @@ from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.settings import Settings
 from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES, spark_schema
+from txnlib.version import SCHEMA_NUMBER
 
 NOW = 1_710_120_000_000
 RUN = f"test-{NOW}"
@@ -52,6 +54,8 @@ def write(root: Path, name: str, *rows: dict[str, Any], run_id: str = RUN) -> No
     schema = arrow_schema(stored_columns(name))
     full = [dict.fromkeys(schema.names) | {"cluster": "test", "run_id": run_id} | row for row in rows]
     write_deltalake(str(root / name), pa.Table.from_pylist(full, schema), mode="append", partition_by=["run_id"])
+    if name == "audit_runs":
+        note_number(root, str(SCHEMA_NUMBER))
 
 
 def write_plan(root: Path, *rows: Mapping[str, Any], first: int = 1) -> None:

@@ -16,6 +16,7 @@ from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
 from txnlib.ask.words import INSTANTS_ASSUMED, clock, ends_text, where
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.display import counted, duration, elapsed, printable, size, utc_time
+from txnlib.core.instants import BY_CLIENTS, BY_NOBODY
 from txnlib.core.rows import grouped
 
 if TYPE_CHECKING:
@@ -252,6 +253,8 @@ class Report:
         if self.partitions_quiet:
             partitions += f" (nothing open on {self.partitions_quiet} more, by their leaders' word)"
         coordinators = f"{self.coordinators_read} of {self.coordinators_known} coordinator partitions"
+        if self.partitions_known and not self.coordinators_known:
+            coordinators = "no coordinator partitions (by the metadata log, there is no __transaction_state)"
         unreadable = size(self.unreadable_bytes) if self.unreadable_bytes else "nothing"
         said = f"read {partitions}, {coordinators}, {unreadable} unreadable"
         lag = self.worst_lag
@@ -290,7 +293,9 @@ class Report:
             numbers = ", ".join(map(str, self.missing_coordinators[:20]))
             more = ", …" if len(self.missing_coordinators) > 20 else ""
             said.append(f"not captured: __transaction_state-{{{numbers}{more}}} (what to copy: collect-plan)")
-        if self.is_instant_assumed:
+        if self.as_of_basis in (BY_CLIENTS, BY_NOBODY):
+            said.append(f"as of the {self.as_of_basis}")
+        elif self.is_instant_assumed:
             said.append(INSTANTS_ASSUMED)
         if self.metadata_ms is not None and self.metadata_basis in UNPROVEN:
             until = utc_time(self.metadata_ms)

@@ -14,6 +14,10 @@ from txnlib.errors import UsageError
 
 #: An audit can be as of any instant from 1970 to the year 9998, so that adding to it still gives a date.
 LAST_INSTANT_MS: Final = 253_370_764_799_999
+#: Where the instant of an audit is from if no broker and nobody else says it, which only an audit does without in which
+#: nothing may be open.
+BY_CLIENTS: Final = "newest time of a client in the capture, on which nothing depends, because nothing is open"
+BY_NOBODY: Final = "beginning of 1970, because the capture contains no time, and nothing that is open"
 _EPOCH_MS: Final = re.compile("-?[0-9]+")
 #: Most characters of a value that an error message repeats.
 _SHOWN: Final = 40

@@ -15,7 +15,7 @@ from txnlib.ask.run_result import matches
 from txnlib.engine.retention import forget_runs
 from txnlib.errors import ExitCode
 from txnlib.jobs import options
-from txnlib.jobs.progress import LINES, progress_reported
+from txnlib.jobs.progress import LINES, Meter, progress_reported
 from txnlib.jobs.result_files import ResultFiles
 from txnlib.page.page_rows import STORIES, page_rows_of
 from txnlib.page.report_page import render_page
@@ -36,7 +36,7 @@ __all__ = ["AUDIT", "INGEST", "RECONSTRUCT", "REPORT", "carry_out", "finish", "o
 
 def open_run(given: Namespace) -> Run:
     """A run over the capture that the options name."""
-    return pipeline_run.open_run(options.request_of(given), LINES.progress)
+    return pipeline_run.open_run(options.request_of(given), LINES.progress, lambda size: Meter(size).is_read)
 
 
 def reopen_run(given: Namespace) -> Run:

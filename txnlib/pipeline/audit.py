@@ -22,8 +22,10 @@ def carry_out_steps(run: Run, steps: Sequence[Step]) -> None:
     """Writes the tables of some steps. A failure is recorded in the row of the run in `audit_runs`."""
     run.note("RUNNING")
     if run.source is not None:
-        run.source.replace_capture(without_deleted(run.source.capture, run.tables.store))
-        run.say(reading_text(run.source.capture))
+        known = run.source.capture
+        run.source.replace_capture(without_deleted(known, run.tables.store))
+        if not run.is_read or run.source.capture is not known:
+            run.say(reading_text(run.source.capture))
     try:
         carry_out(run, steps)
     except Exception:

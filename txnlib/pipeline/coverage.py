@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -21,6 +22,7 @@ from txnlib.pipeline.scheduler import RunChange, TableStep, table_of
 from txnlib.readers.capture import topic_partition_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
 from txnlib.readers.typed_rows import arrow_rows
+from txnlib.settings import Settings
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.coverage import epochs_of_segments, newest_snapshots
@@ -62,11 +64,21 @@ def _leaders(run: Run) -> dict[Place, PartitionLeader]:
 def _expected(run: Run) -> set[Place]:
     """Partitions that capture.json, the metadata log, the number of coordinators, or the coordinators' records name."""
     noted = {each.place for each in _partition_notes(run)}
-    coordinators = {(TRANSACTION_STATE_TOPIC, number) for number in range(run.settings.coordinator_partitions)}
     named = run.tables.read("transaction_log").select(F.inline("partitions")).distinct().collect()
     assigned = rows_of_table(run, "partition_assignments", PartitionAssignment)
     current = {(each.topic, each.partition) for each in assigned if each.is_current and each.topic is not None}
+    count = 0 if never_had_coordinators(run.settings, assigned) else run.settings.coordinator_partitions
+    coordinators = {(TRANSACTION_STATE_TOPIC, number) for number in range(count)}
     return noted | coordinators | current | {(row["topic"], row["partition"]) for row in named}
+
+
+def never_had_coordinators(settings: Settings, assigned: Iterable[PartitionAssignment]) -> bool:
+    """Whether the metadata log shows that `__transaction_state` never existed, so that none of it is missing.
+
+    What is open without it stays UNKNOWN: where no coordinator is in `coverage`, none is known.
+    """
+    is_whole = settings.names_every_topic and settings.metadata_basis is not LeaderBasis.METADATA_LOG_STALE
+    return is_whole and all(each.topic != TRANSACTION_STATE_TOPIC for each in assigned)
 
 
 def find_deleted_copies(run: Run) -> set[CopyKey]:

@@ -20,15 +20,15 @@ from txnlib.engine.choice import choose, label
 from txnlib.engine.engine import Engine, open_engine
 from txnlib.engine.store import RunStore, Store
 from txnlib.engine.upgrade import opened
-from txnlib.errors import MissingTableError, UnreadableInputError, UsageError, meant
+from txnlib.errors import MissingTableError, UsageError, meant
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
+from txnlib.pipeline.instant import instant_of
 from txnlib.pipeline.parts import read_segments, with_parts
 from txnlib.readers.capture import Capture, list_capture
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.frames import local_rows
-from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
 
@@ -36,8 +36,8 @@ from txnlib.version import __version__
 MS_PER_DAY: Final = 86_400_000
 
 
-def silent(text: str) -> None:
-    """Discards a line of progress."""
+def silent(said: object) -> None:
+    """Discards what is said of progress."""
 
 
 @dataclass(slots=True)
@@ -53,6 +53,8 @@ class Run:
     source: CaptureSource | None = None
     #: Ids of the runs of the cluster that had finished when it was opened and are as of earlier, newest first.
     earlier: tuple[str, ...] = ()
+    #: Whether its capture was read before its first step, to learn its instant.
+    is_read: bool = False
     #: Called with each line of progress.
     say: Callable[[str], object] = silent
     #: Called with the name of each step when it begins, and with what it wrote when it has ended.
@@ -98,8 +100,14 @@ class Run:
         return local_rows(self.spark, [row], TABLES["audit_runs"])
 
 
-def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Run:
-    """A run over a capture. Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
+def open_run(
+    request: AuditRequest,
+    say: Callable[[str], object] = silent,
+    watch: Callable[[int], Callable[[int], object]] = lambda size: silent,
+) -> Run:
+    """A run over a capture. `watch`: what is called with the bytes of files once they were read, by the size of all.
+
+    Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
     capture = list_capture(request.input, follow_links=request.follow_links, say=say)
@@ -112,11 +120,19 @@ def open_run(request: AuditRequest, say: Callable[[str], object] = silent) -> Ru
     as_of_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
     capture = with_parts(capture, read_segments(store, cluster, as_of_ms) if request.mode == INCREMENTAL else ())
     source = engine.source(capture)
-    settings = _decide(request, given, source)
+    if as_of_ms is None:
+        say(f"{reading_text(capture)}, before all else: no note says when it was taken")
+        source.is_read = watch(capture.size_to_read)
+    instant = (
+        instant_of(source, round(started_at.timestamp() * 1000))
+        if request.as_of_ms is None
+        else (request.as_of_ms, "given")
+    )
+    settings = _decide(request, given, capture, instant)
     _compare_instants(settings.as_of_ms, capture, say)
     tables = RunStore(store, settings.cluster, settings.run_id)
     earlier = earlier_runs(store, settings)
-    return Run(engine, tables, settings, started_at, capture.inputs, source, earlier, say=say)
+    return Run(engine, tables, settings, started_at, capture.inputs, source, earlier, is_read=as_of_ms is None, say=say)
 
 
 def _check_cluster(store: Store, cluster: str, cluster_id: str | None) -> None:
@@ -160,11 +176,12 @@ def _given(request: AuditRequest, given: BaseModel, capture: Capture) -> dict[st
     return {"cluster": Path(capture.inputs[0]).name, **decided}
 
 
-def _decide(request: AuditRequest, given: BaseModel, source: CaptureSource) -> Settings:
-    """The effective settings: options over settings file over capture.json over defaults."""
-    capture, notes = source.capture, source.capture.notes
+def _decide(request: AuditRequest, given: BaseModel, capture: Capture, instant: tuple[int, str]) -> Settings:
+    """The effective settings: options over settings file over capture.json over defaults. `instant`: of the audit, and
+    where it is from."""
+    notes = capture.notes
     decided = _given(request, given, capture)
-    as_of_ms, basis = _as_of(request, source)
+    as_of_ms, basis = instant
     is_counted = "coordinator_partitions" in decided
     return Settings(
         **decided
@@ -181,34 +198,12 @@ def _decide(request: AuditRequest, given: BaseModel, source: CaptureSource) -> S
     )
 
 
-def _as_of(request: AuditRequest, source: CaptureSource) -> tuple[int, str]:
-    """The instant of the audit and its source. Without a capture instant, it is the newest broker-stamped time."""
-    if request.as_of_ms is not None:
-        return request.as_of_ms, "given"
-    noted = source.capture.notes.newest_instant_ms
-    if noted is not None:
-        return noted, "newest capture instant"
-    return _newest_stamp(source), "newest broker-stamped time in the capture (no capture.json)"
-
-
 def _compare_instants(as_of_ms: int, capture: Capture, say: Callable[[str], object]) -> None:
     """Says if the instant of the audit is more than a day from the newest copy: it may be a slip of the pen."""
     newest_ms = capture.notes.newest_instant_ms
     if newest_ms is not None and abs(as_of_ms - newest_ms) > MS_PER_DAY:
         side = "after" if as_of_ms > newest_ms else "before"
         say(f"--as-of is {duration(abs(as_of_ms - newest_ms))} {side} the newest copy: is it meant?")
-
-
-def _newest_stamp(source: CaptureSource) -> int:
-    """The newest broker-stamped time in the segments of a capture. Raises UnreadableInputError if there is none."""
-    newest = source.read("segments").selectExpr(f"max({clock_ms('newest_broker_ms')}) AS newest").first()
-    if newest is None or newest["newest"] is None:
-        raise UnreadableInputError(
-            ", ".join(source.capture.inputs),
-            "contains no time at which it was taken",
-            "Give --captured-at, or add a capture.json",
-        )
-    return int(newest["newest"])
 
 
 def reopen_run(

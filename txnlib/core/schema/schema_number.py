@@ -132,16 +132,11 @@ def number_of(where: str, noted: str | None, stored: Callable[[], Mapping[str, S
     not. `stored`: the columns of all tables that are there.
     """
     number = int(noted) if noted is not None and noted.isdecimal() else 0
-    if noted is None and all(_is_of_first(name, shape) for name, shape in stored().items()):
+    if noted is None and all(contains(shape, shape_of_table(name, 1)) for name, shape in stored().items()):
         number = 1
     if not OLDEST <= number <= SCHEMA_NUMBER:
         raise OtherSchemaError(where, number, OLDEST, SCHEMA_NUMBER)
     return number
-
-
-def _is_of_first(name: str, shape: Shape) -> bool:
-    """Whether a table has the columns of the first number, and none that no later one added."""
-    return contains(shape, shape_of_table(name, 1)) and contains(shape_of_table(name), shape)
 
 
 def _added_since(number: int) -> frozenset[str]:
