@@ -20,11 +20,14 @@ from txnlib.version import SCHEMA_NUMBER
 #: type, another meaning, a column less.
 OLDEST: Final = 1
 #: Number -> what it added: `table`, `table.column` or `table.column.field`.
-ADDED: Final[Mapping[int, tuple[str, ...]]] = {1: ()}
+ADDED: Final[Mapping[int, tuple[str, ...]]] = {1: (), 2: ("producer_spans.newest_epoch",)}
 #: Number -> the tables whose constraints it changed.
-CONSTRAINED: Final[Mapping[int, tuple[str, ...]]] = {1: ()}
+CONSTRAINED: Final[Mapping[int, tuple[str, ...]]] = {1: (), 2: ()}
 #: Number -> the SHA-256 of its columns; and that of today's constraints. A test compares them.
-DIGESTS: Final[Mapping[int, str]] = {1: "3f42e66d56acbf886e54223496748766355fabbd570a7060a91d18e4544b74e5"}
+DIGESTS: Final[Mapping[int, str]] = {
+    1: "3f42e66d56acbf886e54223496748766355fabbd570a7060a91d18e4544b74e5",
+    2: "ecf0fbec7d33f8d7c85393ad225f97103dcc2425c1bc104a356a0aa07c238663",
+}
 CONSTRAINTS: Final = "fb8684ed9032ac76006f5818ad8066c3a4f63031b98b4cca822c72a858d425e3"
 
 #: A type by the names that Delta's log has for it: of a struct, the types of its fields; of an array, that of its
