@@ -13,15 +13,13 @@ from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.readers.capture import Capture
 from txnlib.readers.capture_notes import CaptureNotes
 from txnlib.settings import NUMBERS, SETTINGS, GivenNumbers, Settings, SettingsFile, decide, read_settings_file
-from txnlib.spark.capture_source import TaskSource
 
 
 def decided(setting: str, *, option: dict[str, Any], file: dict[str, Any], capture_json: dict[str, Any]) -> object:
     capture = Capture((), CaptureNotes.model_validate(capture_json), ("/captures/blue",))
     numbers = {name: value for name, value in option.items() if name != "cluster"}
     request = AuditRequest(as_of_ms=1, cluster=option.get("cluster"), settings=numbers)
-    source = TaskSource(None, capture)  # type: ignore[arg-type]
-    settings = run._decide(request, SettingsFile.model_validate(file), source)
+    settings = run._decide(request, SettingsFile.model_validate(file), capture, (1, "given"))
     return getattr(settings, setting)
 
 

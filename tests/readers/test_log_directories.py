@@ -109,7 +109,7 @@ def test_a_copy_is_of_the_broker_that_its_directory_names(
     assert {file.source for file in capture.files} == {source, f"{source}/first"}
     is_moved = source != f"raw:{folder}"
     assert len(capture.misnamed) == is_moved
-    assert all(folder in says and f"broker {broker_id}'s" in says for says in capture.misnamed)
+    assert all(f"folder {folder}: " in says and f"of broker {broker_id}" in says for says in capture.misnamed)
 
 
 def test_an_identity_above_the_log_directories_renames_none_of_them(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ class Identities:
     @property
     def misnamed(self) -> tuple[str, ...]:
         """What is wrong with the names of folders, in words."""
-        return tuple(f"{name}: by {META_PROPERTIES}, it is broker {owner}'s" for name, owner in self._owners.items())
+        says = f"by its {META_PROPERTIES}, it is of broker"
+        return tuple(f"folder {name}: {says} {owner}" for name, owner in self._owners.items())
 
     def source_of(self, source: str) -> str:
         """The source of a copy, with the number of its broker in front if its folder has that of another."""
