@@ -1,7 +1,7 @@
 """The embedded engine: a Spark Connect server inside this process, without a JVM.
 
-Sail (`pysail`) plans and carries out what PySpark asks for. It listens on the loopback, at a port that the system
-chooses, and `guard` closes that port as soon as our connection stands. Python functions of a query run in this process.
+Sail (`pysail`) plans and carries out what PySpark asks for. It would listen on the loopback; `guard` sees to it that
+it hears this process only. Python functions of a query run in this process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from txnlib.engine.delta_rs import DeltaRsTables
-from txnlib.engine.guard import can_close, close_to_others
+from txnlib.engine.guard import HOST, Door, OpenPortError, has_neighbours, start_closed
 from txnlib.engine.pool_source import PoolSource
 from txnlib.engine.store import Store
 from txnlib.errors import EngineError, MissingExtraError, UsageError
@@ -35,7 +35,8 @@ SETTINGS: Final = {
     "PYTHONWARNINGS": "ignore:resource_tracker",
 }
 _CHANNEL: Final = (
-    # gRPC ends a connection after 30 minutes without a call. The port is closed, so there would be no other.
+    ("grpc.default_authority", "localhost"),  # of a file, it would be a path, which the engine refuses
+    # gRPC ends a connection after 30 minutes without a call, and there is no other.
     ("grpc.client_idle_timeout_ms", (1 << 31) - 1),
     # Rows stay on this machine: to compress them takes longer than all else that is done to them.
     ("grpc.compression_enabled_algorithms_bitset", 1),
@@ -47,8 +48,9 @@ _OF_SESSION: Final = {
     # Else PySpark looks for the caller of each function that builds a plan, which takes a tenth of a small audit.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-#: Seconds to wait for our connection.
-_PATIENCE: Final = 30
+#: Seconds to wait for our connection, and how often to try.
+_PATIENCE: Final = 20
+_ATTEMPTS: Final = 3
 _FOLDERS: Final = "txnlib-engine-"
 #: Paths that the engine reads as they are.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-]*")
@@ -61,7 +63,7 @@ class EmbeddedEngine:
     """A running engine. `close` ends it."""
 
     spark: Any
-    _server: Any
+    _server: Server
     _folder: Path
     _lock: int
 
@@ -102,49 +104,119 @@ def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
 
     `is_asked_for`: whether somebody named the engine, who then accepts an open port where none can be closed.
     """
-    if not can_close() and not is_asked_for:
-        raise EngineError(
-            "on this system, its port cannot be closed to other users, who could run code as you while an audit runs."
-            " Where nobody else uses this machine: --engine embedded"
-        )
     try:
-        import grpc
-        from pysail.spark import SparkConnectServer
-        from pyspark.sql.connect.client import DefaultChannelBuilder
-        from pyspark.sql.connect.session import SparkSession
+        import grpc  # noqa: F401
+        import pysail.spark  # noqa: F401
+        import pyspark.sql.connect.session  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("the embedded engine", str(error.name), "local") from error
 
     folder, lock = _private_folder()
-    _set_up(folder)
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # the functions of pyspark.sql build plans of Spark Connect
-    server = SparkConnectServer("127.0.0.1", 0)
-    server.start(background=True)
-    port = server.listening_address[1]
-
-    class OurChannel(DefaultChannelBuilder):
-        """The connection that stands already."""
-
-        def toChannel(self) -> Any:
-            return channel
-
-    builder = OurChannel(f"sc://127.0.0.1:{port}")
-    channel = grpc.insecure_channel(builder.endpoint, options=[*_CHANNEL, *builder._channel_options])
     try:
-        grpc.channel_ready_future(channel).result(_PATIENCE)
-        if can_close():
-            close_to_others(port)
-        spark = SparkSession.builder.channelBuilder(builder).create()
-        for key, value in _OF_SESSION.items():
-            spark.conf.set(key, value)
+        _set_up(folder)
+        try:
+            server = _connected(folder)
+        except OpenPortError as error:
+            if not is_asked_for and has_neighbours():
+                raise EngineError(
+                    "on this system, its port cannot be closed to other users, who could run code as you while an audit"
+                    f" runs ({error}). Where nobody else uses this machine: --engine embedded"
+                ) from error
+            server = _connected(None)
+        try:
+            spark = _session(server.channel)
+        except BaseException:
+            server.stop()
+            raise
     except BaseException:
-        channel.close()
-        server.stop()
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
         raise
-    spark.is_embedded = True  # type: ignore[attr-defined]
     return EmbeddedEngine(spark, server, folder, lock)
+
+
+@dataclass(slots=True)
+class Server:
+    """Sail, and our connection to it. `door`: the only way to it; None where its port is open."""
+
+    sail: Any
+    door: Door | None = None
+    channel: Any = None
+
+    def stop(self) -> None:
+        """Ends both."""
+        if self.channel is not None:
+            self.channel.close()
+        if self.door is not None:
+            self.door.close()
+        with suppress(RuntimeError):  # it has not started
+            self.sail.stop()
+
+
+def _connected(folder: Path | None) -> Server:
+    """A server with our connection to it. What may have happened to one only is no reason to give up.
+
+    `folder`: a private one, by which it is reached; None for an open port. Raises EngineError and OpenPortError.
+    """
+    from pysail.spark import SparkConnectServer
+
+    problem: OSError | None = None
+    for _ in range(_ATTEMPTS):
+        server = Server(SparkConnectServer(HOST, 0))
+        try:
+            _connect(server, folder)
+            return server
+        except BaseException as error:
+            server.stop()
+            if not isinstance(error, OSError):
+                raise
+            problem = error
+    raise EngineError(f"it does not start: {problem}") from problem
+
+
+def _connect(server: Server, folder: Path | None) -> None:
+    """Starts a server and connects to it. Raises OSError, TimeoutError included, and OpenPortError."""
+    import grpc
+
+    def start_sail() -> int:
+        server.sail.start(background=True)
+        return int(server.sail.listening_address[1])
+
+    if folder is None:
+        target = f"{HOST}:{start_sail()}"
+    else:
+        server.door = start_closed(start_sail, folder)
+        target = f"unix:{server.door.path}"
+    server.channel = grpc.insecure_channel(target, options=[*_CHANNEL, *_builder(None)._channel_options])
+    ready = grpc.channel_ready_future(server.channel)  # connects
+    if server.door is not None:
+        server.door.let_in(_PATIENCE)
+    try:
+        ready.result(_PATIENCE)
+    except grpc.FutureTimeoutError as error:
+        raise TimeoutError(f"it does not answer in {_PATIENCE} s") from error
+
+
+def _session(channel: Any) -> Any:
+    """The session of PySpark over a connection."""
+    from pyspark.sql.connect.session import SparkSession
+
+    spark = SparkSession.builder.channelBuilder(_builder(channel)).create()
+    for key, value in _OF_SESSION.items():
+        spark.conf.set(key, value)
+    spark.is_embedded = True  # type: ignore[attr-defined]
+    return spark
+
+
+def _builder(channel: Any) -> Any:
+    """What PySpark asks for the connection, which stands already."""
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    class OurChannel(DefaultChannelBuilder):
+        def toChannel(self) -> Any:
+            return channel
+
+    return OurChannel(f"sc://{HOST}")
 
 
 _RUNNING: EmbeddedEngine | None = None
@@ -197,3 +269,4 @@ def _set_up(folder: Path) -> None:
     given = {**SETTINGS, "SAIL_RUNTIME__TEMPORARY_FILES__PATHS": f'["{folder}"]'}
     for key, value in given.items():
         os.environ.setdefault(key, value)
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # the functions of pyspark.sql build plans of Spark Connect

@@ -1,106 +1,131 @@
-"""Closes the port of the embedded engine to everybody but this process.
+"""Starts the embedded engine where only this process can reach it.
 
-The engine listens on the loopback, and whoever reaches it runs code as the user of the audit. So its listener is closed
-as soon as our only connection stands: a filter drops every packet for it, while the accepted connection goes on. Then
-the kernel's table of connections must show ours and no other. Source: socket(7), SO_ATTACH_FILTER.
+The engine wants to listen on the loopback, and anybody who reaches it runs code as the user of the audit. So a thread
+starts it in which `listen` does nothing and `accept4` waits for us: it is given one connection, that of this process,
+which comes through a socket in a private folder. No port is open at any time.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import socket
 import struct
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from ipaddress import ip_address
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from txnlib.errors import EngineError
+from txnlib.engine.held_calls import HeldCalls, can_hold, hold_calls
 
-#: Linux: attaches a classic BPF program to a socket.
-_SO_ATTACH_FILTER: Final = 26
-#: BPF_RET | BPF_K with 0: accept no byte of a packet, that is, drop it.
-_DROP: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
-#: A client may reach the loopback of IPv4 by a socket of IPv6.
-_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+HOST: Final = "127.0.0.1"
+_NAME: Final = "engine.socket"
+#: Process, user and group at the other end.
+_CREDENTIALS: Final = struct.Struct("3i")
 
 
-#: What precedes an address of IPv4 in one of IPv6.
-_MAPPED: Final = bytes(10) + b"\xff\xff"
+class OpenPortError(Exception):
+    """This system cannot keep a port closed."""
 
 
-class Connection(NamedTuple):
-    """A line of the kernel's table: both ends, and the inode of the near one (0 if no process has it)."""
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The only way to a server. `folder`: a folder that only this user may enter."""
 
-    near: tuple[str, int]
-    far: tuple[str, int]
-    inode: int
+    _folder: int
+    _listener: socket.socket
+    _held: HeldCalls
+
+    @property
+    def path(self) -> str:
+        """Where to connect. It is short: an address has 107 bytes."""
+        return _path(self._folder)
+
+    def let_in(self, seconds: float) -> None:
+        """Waits for a connection of this process, and gives it to the server. Nobody comes after it.
+
+        Raises TimeoutError.
+        """
+        self._listener.settimeout(seconds)
+        with self._listener:
+            connection, _ = self._listener.accept()
+            while _process_of(connection) != os.getpid():
+                connection.close()
+                connection, _ = self._listener.accept()
+        self._held.give(connection, seconds)
+
+    def close(self) -> None:
+        """Lets the server go on to its end."""
+        self._listener.close()
+        os.close(self._folder)
+        self._held.release()
 
 
-def can_close() -> bool:
-    """Whether this system can close a listener while its connections go on."""
-    return sys.platform == "linux" and _TABLES[0].exists()
+def start_closed(start: Callable[[], int], folder: Path) -> Door:
+    """Calls what starts a server of this process and returns its port, where nobody ever listens.
 
-
-def close_to_others(port: int) -> None:
-    """Closes the listener of this process at a port of the loopback.
-
-    Raises EngineError if anybody else is connected.
+    Raises OpenPortError where this system cannot do that.
     """
-    for listener in _listeners(port):
-        program = ctypes.create_string_buffer(_DROP)
-        listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HL", 1, ctypes.addressof(program)))
-        break
-    else:
-        raise EngineError("its port is not that of a listener of this process")
-    if strangers := list(_strangers(port)):
-        peers = ", ".join(sorted({f"{host}:{number}" for host, number in strangers}))
-        raise EngineError(f"another process connected to its port before it was closed ({peers})")
+    if not can_hold():
+        raise OpenPortError("its calls are not known")
+    with ThreadPoolExecutor(1) as thread:
+        held, port = thread.submit(_started, start).result()
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    listener = socket.socket(socket.AF_UNIX)
+    door = Door(directory, listener, held)
+    try:
+        if _is_open(port):
+            raise OpenPortError("the server listens in another thread")
+        (folder / _NAME).unlink(missing_ok=True)
+        listener.bind(door.path)
+        listener.listen()
+    except BaseException:
+        door.close()
+        raise
+    return door
 
 
-def _listeners(port: int) -> Iterator[socket.socket]:
-    """The listening sockets of this process at a port, each as a descriptor of our own."""
-    for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as each:
-            if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and each.getsockname()[1] == port:
-                yield each
+def _started(start: Callable[[], int]) -> tuple[HeldCalls, int]:
+    try:
+        held = hold_calls()
+    except OSError as error:
+        raise OpenPortError(f"a thread's calls cannot be held: {error.strerror}") from error
+    try:
+        return held, start()
+    except BaseException:
+        held.release()
+        raise
 
 
-def _strangers(port: int) -> Iterator[tuple[str, int]]:
-    """The far ends of connections to a port that are not of this process, those that have ended included."""
-    table = [each for each in connections() if port in (each.near[1], each.far[1])]
-    own = _own_inodes()
-    ours = {each.near for each in table if each.far[1] == port and each.inode in own}
-    for each in table:
-        client = each.near if each.far[1] == port else each.far
-        if client[1] and client not in ours:
-            yield client
+def _path(folder: int) -> str:
+    return f"/proc/self/fd/{folder}/{_NAME}"
 
 
-def connections() -> Iterator[Connection]:
-    """The TCP connections of this machine, of every state."""
-    for table in _TABLES:
-        for line in table.read_text().splitlines()[1:] if table.exists() else ():
-            fields = line.split()
-            yield Connection(_address(fields[1]), _address(fields[2]), int(fields[9]))
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((HOST, port)) == 0
 
 
-def _address(text: str) -> tuple[str, int]:
-    """`0100007F:9105`: words in the byte order of the machine. An address of IPv4 that is mapped counts as one."""
-    host, port = text.split(":")
-    words = struct.unpack(f">{len(host) // 8}I", bytes.fromhex(host))
-    packed = struct.pack(f"={len(words)}I", *words)
-    return str(ip_address(packed[-4:] if packed[:-4] in (b"", _MAPPED) else packed)), int(port, 16)
+def _process_of(connection: socket.socket) -> int:
+    """The process at the other end of a connection."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(found)[0])
 
 
-def _own_inodes() -> set[int]:
-    found = set()
-    for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError):
-            target = os.readlink(f"/proc/self/fd/{name}")
-            if target.startswith("socket:["):
-                found.add(int(target[8:-1]))
-    return found
+def has_neighbours() -> bool:
+    """Whether processes of other users than root are seen on this machine, or could be there without being seen."""
+    try:
+        if not Path("/proc/1").exists():
+            return True
+        owners = {_owner(name) for name in os.listdir("/proc") if name.isdecimal()}
+    except OSError:
+        return True
+    return bool(owners - {None, 0, os.getuid()})
+
+
+def _owner(process: str) -> int | None:
+    """The user of a process; None if it has ended."""
+    with suppress(OSError):
+        return os.stat(f"/proc/{process}").st_uid
+    return None
