@@ -22,11 +22,6 @@ with tarfile.open(REPOSITORY / "tests" / "captures" / "world-cases.tar.xz") as a
         EXPECTED[case] = json.load(member)
 #: The answers of today that are not those expected.
 OPEN: Open = {
-    "copies j02-0/6402": ("HANGING", True),
-    "copies j03-0/6403": ("HANGING", True),
-    "copies j04-0/6404": ("HANGING", True),
-    "copies j06-0/6406": ("HANGING", True),
-    "copies j10-0/6410": ("HANGING", True),
     "mda a01-0/4000701": ("HANGING", True),
     "mda a02-0/4000702": ("HANGING", True),
     "prep p01-1/6001": ("HANGING", True),

@@ -30,15 +30,7 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
 FILES = Schedules()
 #: The answers of today that are not those expected.
-OPEN: Open = {
-    "future_folder_with_a_marker": ("HANGING", True),
-    "future_folder_beside_it_with_a_marker": ("HANGING", True),
-    "snapshot_of_a_follower_beyond_the_copy": ("HANGING", True),
-    "transaction_index_of_a_follower_beyond_the_copy": ("HANGING", True),
-    "transaction_index_of_the_leader_beyond_the_copy": ("HANGING", True),
-    "leader_epoch_that_only_a_follower_knows": ("HANGING", True),
-    "cleaned_marker_of_the_producer": ("HANGING", True),
-}
+OPEN: Open = {}
 #: The leader's log: a beat, a transaction, the open batch, a beat; then what the copy of an hour lacks.
 FIRST_OPEN, COPIED, MARKER = 4, 7, 7
 

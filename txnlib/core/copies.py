@@ -139,6 +139,19 @@ class TruncatedEpoch:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyBeside:
+    """A copy of which only files beside its log were captured: producer snapshots, or a leader-epoch-checkpoint."""
+
+    source: str
+    broker: str | None = None
+    #: The newest leader epoch in its checkpoint, and where that begins: its log reached there.
+    leader_epoch: int | None = None
+    from_offset: int | None = None
+    #: The first offset of any newer leader epoch, in any other copy: what its log had from there on was truncated.
+    overtaken_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CoverageRow:
     """A row of `coverage`: a copy of a partition; MISSING: a partition without one."""
 
@@ -161,6 +174,7 @@ class CoverageRow:
     role: Role | None = None
     is_current: bool | None = None
     truncated: tuple[TruncatedEpoch, ...] | None = None
+    copies_beside: tuple[CopyBeside, ...] | None = None
     first_offset: int | None = None
     end_offset: int | None = None
     survives_until: int | None = None

@@ -1,6 +1,7 @@
 """Readers that turn the files of a capture into Arrow batches.
 
 `capture` which files there are · `capture_notes` capture.json · `log_directories` meta.properties ·
+`partition_folders` names of folders ·
 `fingerprints` what earlier audits have read ·
 `table_readers` one pass through a file · `bundles` files that are read together ·
 `segment` raw segments: `header_columns`, `batch_headers`, `batch_rows`, `decoded_records`, `decoded_metadata` ·

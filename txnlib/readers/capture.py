@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
-from txnlib.core.coverage.captured_files import is_broker_id, names_of
+from txnlib.core.coverage.captured_files import IN_THE_MAKING, is_broker_id, names_of
 from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
@@ -27,11 +27,18 @@ from txnlib.core.kafka.constants import (
     NO_OFFSET,
     TRANSACTION_STATE_TOPIC,
 )
-from txnlib.core.text.dump_lines import is_ticket
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, merge_notes, read_capture_notes
 from txnlib.readers.fingerprints import ReadSegment
 from txnlib.readers.log_directories import META_PROPERTIES, Identities
+from txnlib.readers.partition_folders import (
+    LONGEST_NAME,
+    PARTITION_FOLDER,
+    current_name,
+    is_partition_folder,
+    partition_of_text,
+    topic_partition_of,
+)
 from txnlib.readers.storage import files
 from txnlib.readers.storage.files import READ_ERRORS, without_compression
 from txnlib.readers.storage.local_files import FolderEntry, shown
@@ -129,14 +136,8 @@ _NUMBERED: Final = {
     _TRANSACTION_INDEX: FileKind.TRANSACTION_INDEX,
     _METADATA_SNAPSHOT: FileKind.METADATA_SNAPSHOT,
 }
-#: Kafka is deleting `-delete` and `-stray` folders; a `-future` folder is a second copy in the making
-#: (docs/rules/formats.md#names-of-folders-and-files).
-_PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
-_MOVED_FOLDER: Final = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 #: A text in the folder of its partition is named like the segment.
 _NAMED_LIKE_SEGMENT: Final = re.compile(r"[0-9]{20}\.log\b.*")
-#: The folder of a text of Strimzi's log dump tool, below one that has the name of the topic.
-_STRIMZI_FOLDER: Final = re.compile(r"kafka-[0-9]+-(?:disk-[0-9]+-)?(.+)")
 LEADER_EPOCH: Final = "leader_epoch"
 TOPIC_ID: Final = "topic_id"
 CLEANER_OFFSET: Final = "cleaner_offset"
@@ -207,7 +208,7 @@ def list_capture(
     indexed: dict[str, str] = {}
     #: Folder of segments -> whether they are text.
     printed: dict[str, bool] = {}
-    listed = files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=_is_partition_folder)
+    listed = files.list_files([root for root, _ in roots], follow_links=follow_links, enters_link=is_partition_folder)
     for count, entry in enumerate(listed, 1):
         if count % REPORTED_FILES == 0:
             say(f"listed {count:,} files")
@@ -223,7 +224,7 @@ def list_capture(
         folder, _, name = entry.path.rpartition("/")
         match = _INDEX.fullmatch(name)
         # A segment that is reached through a link may be listed under its own name.
-        if match is not None and not entry.is_linked and _is_partition_folder(PurePosixPath(folder).name):
+        if match is not None and not entry.is_linked and is_partition_folder(PurePosixPath(folder).name):
             indexed[f"{folder}/{match[1]}.log"] = entry.root
     for path in sorted(indexed.keys() - {file.path for file in found.files}):
         lost = FolderEntry(indexed[path], path, 0)
@@ -314,21 +315,31 @@ def _classify(entry: FolderEntry, base: PurePosixPath, printed: dict[str, bool])
     if name in CHECKPOINTS:
         return _checkpoint(entry, base)
     for pattern, kind in _NUMBERED.items():
-        match = pattern.fullmatch(name)
-        if match and _MOVED_FOLDER.fullmatch(folder.name):
-            return None
-        topic, partition = topic_partition_of(folder.name)
-        if match and kind is FileKind.SEGMENT and (other := _other_than_segment(entry, base, printed)) is not None:
-            return other
-        if match and topic is not None:
-            source = _source("raw", folder.parent, base)
-            if int(match[1]) > MAX_INT64:
-                return _refused(entry, base, f"NAME_OUT_OF_RANGE: {match[1]} is above those that Kafka has (int64)")
-            return CaptureFile(path, kind, source, size, topic, partition, int(match[1]))
-        if match and _PARTITION_FOLDER.fullmatch(folder.name):
-            return _refused(
-                entry, base, "NAME_OUT_OF_RANGE: the number of its folder is above those that Kafka has (int32)"
-            )
+        if match := pattern.fullmatch(name):
+            return _numbered(entry, base, printed, kind, int(match[1]))
+    return _of_text(entry, base)
+
+
+def _numbered(
+    entry: FolderEntry, base: PurePosixPath, printed: dict[str, bool], kind: FileKind, number: int
+) -> CaptureFile | None:
+    """A file with the name of one of a partition's; None if Kafka is deleting its folder."""
+    folder = PurePosixPath(entry.path).parent
+    named = current_name(folder.name)
+    if named is None:
+        return None
+    if named != folder.name and len(folder.name) >= LONGEST_NAME:
+        return _refused(entry, base, "NAME_MAY_BE_CUT: the name of its folder is too long to tell its topic")
+    if kind is FileKind.SEGMENT and (other := _other_than_segment(entry, base, printed)) is not None:
+        return other
+    topic, partition = topic_partition_of(named)
+    if topic is not None and number > MAX_INT64:
+        return _refused(entry, base, f"NAME_OUT_OF_RANGE: {number} is above those that Kafka has (int64)")
+    if topic is not None:
+        return CaptureFile(entry.path, kind, _source_of_copy(folder, base), entry.size, topic, partition, number)
+    if PARTITION_FOLDER.fullmatch(named):
+        problem = "NAME_OUT_OF_RANGE: the number of its folder is above those that Kafka has (int32)"
+        return _refused(entry, base, problem)
     return _of_text(entry, base)
 
 
@@ -360,7 +371,7 @@ def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
         case FileKind.DUMP:
             topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
             if topic is None and _NAMED_LIKE_SEGMENT.fullmatch(name):
-                topic, partition = _partition_of_text(folder)
+                topic, partition = partition_of_text(folder)
                 folder = folder if topic is None else folder.parent
             return CaptureFile(path, FileKind.DUMP, _source("text", folder, base), size, topic, partition)
         case FileKind.CONSOLE:
@@ -369,26 +380,18 @@ def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
     return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
 
 
-def _partition_of_text(folder: PurePosixPath) -> tuple[str | None, int | None]:
-    """The partition that the folder of a text names; (None, None) if it names a ticket, or nothing."""
-    if is_ticket(folder.name):
-        return None, None
-    found = _STRIMZI_FOLDER.fullmatch(folder.name)
-    of_strimzi = topic_partition_of(found[1]) if found else (None, None)
-    return of_strimzi if of_strimzi[0] == folder.parent.name else topic_partition_of(folder.name)
-
-
 def _checkpoint(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
-    """A file of CHECKPOINTS; None for the topic id of a folder that Kafka is deleting or making."""
+    """A file of CHECKPOINTS; None for the topic id of a folder that Kafka is deleting."""
     path = PurePosixPath(entry.path)
     name, folder = path.name, path.parent
+    named = current_name(folder.name)
     # A broker that crashed may leave it empty.
-    if name == "partition.metadata" and (not entry.size or _MOVED_FOLDER.fullmatch(folder.name)):
+    if name == "partition.metadata" and (not entry.size or named is None):
         return None
-    log_dir = folder.parent if _PARTITION_FOLDER.fullmatch(folder.name) and name in _OF_PARTITION else folder
-    topic, partition = topic_partition_of(folder.name) if log_dir is not folder else (None, None)
-    source = _source("raw", log_dir, base)
-    return CaptureFile(entry.path, FileKind.CHECKPOINT, source, entry.size, topic, partition)
+    if name not in _OF_PARTITION or named is None or not PARTITION_FOLDER.fullmatch(named):
+        return CaptureFile(entry.path, FileKind.CHECKPOINT, _source("raw", folder, base), entry.size)
+    topic, partition = topic_partition_of(named)
+    return CaptureFile(entry.path, FileKind.CHECKPOINT, _source_of_copy(folder, base), entry.size, topic, partition)
 
 
 def _kind_of_text(head: bytes) -> FileKind | None:
@@ -397,18 +400,6 @@ def _kind_of_text(head: bytes) -> FileKind | None:
     if console is not None and not looks_like_dump(head[:console]):
         return FileKind.CONSOLE
     return FileKind.DUMP if looks_like_dump(head) else None
-
-
-def topic_partition_of(folder: str) -> tuple[str | None, int | None]:
-    """Topic and partition in the name of a partition folder, split at the last hyphen; (None, None) for any other
-    name."""
-    match = _PARTITION_FOLDER.fullmatch(folder)
-    partition = None if match is None else number(match["partition"].encode(), MAX_INT32)
-    return (match["topic"], partition) if match is not None and partition is not None else (None, None)
-
-
-def _is_partition_folder(name: str) -> bool:
-    return topic_partition_of(name)[0] is not None
 
 
 def _refused(entry: FolderEntry, base: PurePosixPath, problem: str) -> CaptureFile:
@@ -421,6 +412,12 @@ def _refused(entry: FolderEntry, base: PurePosixPath, problem: str) -> CaptureFi
     offset = NO_OFFSET if base_offset is None else base_offset
     source = _source("raw", folder.parent if topic is not None else path.parent, base)
     return CaptureFile(entry.path, FileKind.REFUSED, source, entry.size, topic, partition, offset, problem=problem)
+
+
+def _source_of_copy(folder: PurePosixPath, base: PurePosixPath) -> str:
+    """The source of a copy in a partition's folder, by its log directory; a second copy in the making has its own."""
+    is_current = current_name(folder.name) == folder.name
+    return _source("raw", folder.parent, base) + ("" if is_current else IN_THE_MAKING)
 
 
 @lru_cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.coverage.captured_files import broker_of, is_broker_id
+from txnlib.core.coverage.captured_files import IN_THE_MAKING, broker_of, is_broker_id
 from txnlib.core.display import printable
 from txnlib.core.kafka.broker_files import read_meta_properties
 from txnlib.errors import UsageError
@@ -59,5 +59,5 @@ class Identities:
     def source_of(self, source: str) -> str:
         """The source of a copy, with the number of its broker in front if its folder has that of another."""
         how, _, folder = source.partition(":")
-        owner = self._owners.get(folder.removesuffix("/first"))
+        owner = self._owners.get(folder.removesuffix(IN_THE_MAKING).removesuffix("/first"))
         return source if owner is None else f"{how}:{owner}/{folder}"

@@ -17,8 +17,10 @@ from txnlib.core.instants import clock_ms
 Place = tuple[str, int]
 CopyKey = tuple[str, int, str]
 
+#: The end of the source of a second copy in the making: `raw:1/-future`.
+IN_THE_MAKING: Final = "/-future"
 _NUMBER: Final = re.compile("[0-9]+")
-_NO_NAMES: Final = (".", "..", "")
+_NO_NAMES: Final = (".", "..", "", IN_THE_MAKING.removeprefix("/"))
 
 
 def names_of(source: str) -> list[str]:
@@ -39,6 +41,14 @@ def broker_of(source: str) -> str | None:
 def is_broker_id(name: str | None) -> bool:
     """Whether a name is the id of a broker, and not a name that somebody gave to a folder."""
     return name is not None and _NUMBER.fullmatch(name) is not None
+
+
+def is_in_the_making(source: str) -> bool:
+    """Whether a copy will take the place of the one on another disk of its broker. Until then, it is behind that.
+
+    Kafka: `ReplicaAlterLogDirsThread`.
+    """
+    return source.endswith(IN_THE_MAKING)
 
 
 def place_in(source: str) -> str:

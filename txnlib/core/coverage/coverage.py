@@ -10,7 +10,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from txnlib.core.copies import CoverageRow, End, Role, highest, is_above, is_current, known_until_ms, lowest
+from txnlib.core.copies import (
+    CopyBeside,
+    CoverageRow,
+    End,
+    Role,
+    highest,
+    is_above,
+    is_current,
+    known_until_ms,
+    lowest,
+)
 from txnlib.core.coverage.captured_files import (
     CapturedFile,
     CheckpointEntry,
@@ -24,7 +34,7 @@ from txnlib.core.coverage.captured_files import (
     place_in,
 )
 from txnlib.core.coverage.copy_facts import CopyFacts, begin_by_choice, problems_of
-from txnlib.core.coverage.judged_copy import CopyRole, LeaderProof, order_to_judge, roles
+from txnlib.core.coverage.judged_copy import CheckpointOnly, CopyRole, LeaderProof, order_to_judge, roles
 from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, contradicted_batches, epochs_of_copies
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, TopicProof, absence, topic_proof
 from txnlib.core.instants import clock_ms
@@ -97,7 +107,8 @@ def coverage(
     for each, _ in contradicted_batches(living, segments, checkpoints_of):
         partitions[each.topic, each.partition].contradicted.append(each)
     for snapshot in newest_snapshots:
-        partitions[snapshot.topic, snapshot.partition].snapshots[snapshot.source] = snapshot.snapshot_offset
+        if snapshot.copy not in deleted_copies:
+            partitions[snapshot.topic, snapshot.partition].snapshots[snapshot.source] = snapshot.snapshot_offset
     notes = {each.place: each for each in partition_notes}
     copied_ms = instants.of_high_watermarks()
     for place, found in partitions.items():
@@ -207,9 +218,29 @@ def _of_copies(
                 captured_ms is None or checkpoints_ms is None or checkpoints_ms < captured_ms,
             )
         )
-    judged = list(zip(copies, roles(copies, named, leader_proof), strict=True)) if copies else []
+    beside = tuple(_copies_beside(found, epochs))
+    without_logs = [
+        CheckpointOnly(each.broker, instants.of_copy(each.source, *place), (each.leader_epoch, each.from_offset or 0))
+        for each in beside
+        if each.leader_epoch is not None
+    ]
+    judged = list(zip(copies, roles(copies, without_logs, named, leader_proof), strict=True)) if copies else []
     best = min(judged, key=lambda each: order_to_judge(*each), default=None)
-    return [_of_copy(place, each, noted, named, instants, is_judged=each is best) for each in judged]
+    return [
+        _of_copy(place, each, noted, named, instants, beside if each is best else (), is_judged=each is best)
+        for each in judged
+    ]
+
+
+def _copies_beside(found: _Partition, epochs: Mapping[str, EpochsOfCopy]) -> Iterator[CopyBeside]:
+    """The copies of which only files beside the log were captured, but for those of another topic id."""
+    ids = {noted.topic_id for source, noted in found.checkpoints.items() if source in found.extents} - {None}
+    for source in dict.fromkeys((*found.checkpoints, *found.snapshots)):
+        noted, of_copy = found.checkpoints.get(source, Checkpoints()), epochs.get(source, EpochsOfCopy())
+        has_files = source in found.snapshots or of_copy.leader_epoch is not None
+        if source not in found.extents and has_files and (not ids or noted.topic_id in (None, *ids)):
+            named = broker_of(source)
+            yield CopyBeside(source, named, of_copy.leader_epoch, of_copy.reached_offset, of_copy.overtaken_from)
 
 
 def _of_copy(
@@ -218,6 +249,7 @@ def _of_copy(
     noted: NotedPartition,
     named: PartitionLeader,
     instants: CaptureInstants,
+    beside: tuple[CopyBeside, ...],
     *,
     is_judged: bool,
 ) -> CoverageRow:
@@ -237,6 +269,7 @@ def _of_copy(
         is_deleted=False,
         is_current=is_known,
         truncated=copy.epochs.truncated or None,
+        copies_beside=beside or None,
         checkpoint_leader_epoch=highest(
             (copy.epochs.checkpoint_leader_epoch, noted.noted_leader_epoch if role.role == Role.LEADER else None)
         ),

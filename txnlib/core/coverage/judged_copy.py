@@ -28,6 +28,16 @@ class LeaderProof:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointOnly:
+    """What the leader-epoch-checkpoint of a copy shows whose log was not captured."""
+
+    broker: str | None
+    captured_at_ms: int | None
+    #: As of a copy: its newest leader epoch, and the offset up to which it is known to reach.
+    reach: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class CopyRole:
     """The role of a copy, and the leader that it follows from."""
 
@@ -37,8 +47,11 @@ class CopyRole:
     is_leader: bool | None
 
 
-def roles(copies: Sequence[CopyFacts], named: PartitionLeader, proof: LeaderProof) -> Iterator[CopyRole]:
-    """The role of each copy of a partition. `named`: its leader by notes and metadata log.
+def roles(
+    copies: Sequence[CopyFacts], beside: Sequence[CheckpointOnly], named: PartitionLeader, proof: LeaderProof
+) -> Iterator[CopyRole]:
+    """The role of each copy of a partition. `beside`: those without their logs. `named`: its leader by notes and
+    metadata log.
 
     A leader epoch in any copy that is above the metadata log's shows that the log is outdated for the partition. A copy
     that was taken after the end of the log may have had another leader by then. One that was taken before its broker
@@ -46,9 +59,11 @@ def roles(copies: Sequence[CopyFacts], named: PartitionLeader, proof: LeaderProo
     of it.
     """
     is_of_metadata = named.leader_basis not in (None, LeaderBasis.CAPTURE_JSON)
-    newest_epoch = highest(copy.epochs.leader_epoch for copy in copies)
-    is_outdated = (is_of_metadata and is_above(newest_epoch, named.led_epoch)) or _is_note_refuted(copies, named.leader)
+    newest_epoch = highest((*(copy.epochs.leader_epoch for copy in copies), *(each.reach[0] for each in beside)))
+    is_refuted = _is_note_refuted(copies, beside, named.leader)
+    is_outdated = is_refuted or (is_of_metadata and is_above(newest_epoch, named.led_epoch))
     leader = None if is_outdated else named.leader
+    others: list[CopyFacts | CheckpointOnly] = [*copies, *beside]
     for copy in copies:
         in_force = named.leader_basis
         is_late = copy.captured_at_ms is None or proof.reach_ms is None or copy.captured_at_ms > proof.reach_ms
@@ -60,14 +75,19 @@ def roles(copies: Sequence[CopyFacts], named: PartitionLeader, proof: LeaderProo
             basis = LeaderBasis.METADATA_LOG_DAMAGED
         was_follower = is_of_metadata and _is_before(copy.captured_at_ms, named.led_since_ms)
         is_leader = None if leader is None or copy.broker is None else leader == copy.broker
-        role = Role.OTHER if was_follower else _role(copy, copies, named, leader, basis)
+        is_none = was_follower or copy.is_in_the_making
+        role = Role.OTHER if is_none else _role(copy, others, named, leader, basis)
         yield CopyRole(role, leader, basis, is_leader)
 
 
 def _role(
-    copy: CopyFacts, copies: Sequence[CopyFacts], named: PartitionLeader, leader: str | None, basis: LeaderBasis | None
+    copy: CopyFacts,
+    others: Sequence[CopyFacts | CheckpointOnly],
+    named: PartitionLeader,
+    leader: str | None,
+    basis: LeaderBasis | None,
 ) -> Role:
-    is_furthest = copy.reach == max(each.reach for each in copies)
+    is_furthest = copy.reach == max(each.reach for each in others)
     if basis is LeaderBasis.METADATA_LOG_STALE:
         return Role.OTHER
     if leader is None:
@@ -75,9 +95,10 @@ def _role(
     if leader == NO_LEADER:
         in_sync = named.in_sync or ()
         is_last_in_sync = copy.broker in in_sync and copy.reach == max(
-            each.reach for each in copies if each.broker in in_sync
+            each.reach for each in others if each.broker in in_sync
         )
-        are_all_captured = bool(named.replicas) and set(named.replicas) <= {each.broker for each in copies}
+        captured = {each.broker for each in others if isinstance(each, CopyFacts) and not each.is_in_the_making}
+        are_all_captured = bool(named.replicas) and set(named.replicas) <= captured
         return Role.LAST_LEADER if is_last_in_sync or (is_furthest and are_all_captured) else Role.OTHER
     if leader == copy.broker:
         return Role.LEADER if is_furthest or basis not in _UNCONFIRMED else Role.OTHER
@@ -93,20 +114,21 @@ def _is_before(ms: int | None, other_ms: int | None) -> bool:
     return ms is not None and other_ms is not None and ms < other_ms - CLOCKS_DIFFER_MS
 
 
-def _is_note_refuted(copies: Sequence[CopyFacts], leader: str | None) -> bool:
+def _is_note_refuted(copies: Sequence[CopyFacts], beside: Sequence[CheckpointOnly], leader: str | None) -> bool:
     """Whether another copy refutes that a partition's leader led it when its copy was taken.
 
     The other has a higher leader epoch, or the same one and a higher end: followers are never ahead of their leader.
+    Its checkpoint of leader epochs alone may show that, too.
     A copy that was taken later proves that only if its leader stamped a marker before this copy was taken. One that was
     taken so shortly before that it may have been read after proves nothing.
     """
     replicas = [copy for copy in copies if not copy.extent.is_printed and copy.broker is not None]
-    own = [copy for copy in replicas if copy.broker == leader and copy.ends_whole]
+    own = [copy for copy in replicas if copy.broker == leader and copy.ends_whole and not copy.is_in_the_making]
     if leader is None or not own:
         return False
     led = max(own, key=lambda copy: (copy.reach, -1 if copy.captured_at_ms is None else copy.captured_at_ms))
 
-    def is_earlier(other: CopyFacts) -> bool:
+    def is_earlier(other: CopyFacts | CheckpointOnly) -> bool:
         is_known = other.captured_at_ms is not None and led.captured_at_ms is not None
         is_same = other.captured_at_ms == led.captured_at_ms
         return not is_known or is_same or _is_before(other.captured_at_ms, led.captured_at_ms)
@@ -115,10 +137,9 @@ def _is_note_refuted(copies: Sequence[CopyFacts], leader: str | None) -> bool:
         is_newer = is_above(other.epochs.leader_epoch, led.epochs.leader_epoch)
         return is_newer and _is_before(other.epochs.stamped_ms, led.captured_at_ms)
 
-    return any(
-        other.broker != leader and other.reach > led.reach and (is_earlier(other) or was_deposed(other))
-        for other in replicas
-    )
+    others: list[CopyFacts | CheckpointOnly] = [*replicas, *beside]
+    ahead = [each for each in others if each.broker != leader and each.reach > led.reach]
+    return any(is_earlier(each) or (isinstance(each, CopyFacts) and was_deposed(each)) for each in ahead)
 
 
 def order_to_judge(copy: CopyFacts, role: CopyRole) -> tuple[object, ...]:

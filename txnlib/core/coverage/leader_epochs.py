@@ -45,6 +45,8 @@ class EpochsOfCopy:
     stamped_ms: int | None = None
     #: The offset after the last batch that was not truncated; None if none was.
     survives_until: int | None = None
+    #: The first offset of any leader epoch above its newest one, in any copy.
+    overtaken_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def _of_copy(ranges: Sequence[_Range], above: Mapping[int, int | None]) -> Epoch
         stamped_ms=lowest(each.stamped_ms for each in ranges if each.epoch == newest),
         checkpoint_leader_epoch=highest(each.epoch for each in noted),
         reached_offset=highest(each.begins for each in noted),
+        overtaken_from=None if newest is None else above[newest],
         truncated=tuple(truncated),
         survives_until=highest(
             lowest((None if each.ends is None else each.ends + 1, above[each.epoch])) for each in ranges

@@ -22,6 +22,10 @@ from txnlib.core.schema.columns import (
 
 #: Leader epochs, each with the first offset that a newer leader truncated.
 TRUNCATED: Final = Array(struct(leader_epoch=INT, from_offset=LONG))
+#: Copies of which only files beside the log were captured (`core.copies.CopyBeside`).
+COPIES_BESIDE: Final = Array(
+    struct(source=STRING, broker=STRING, leader_epoch=INT, from_offset=LONG, overtaken_from=LONG)
+)
 
 COVERAGE: Final = Table(
     comment=(
@@ -70,6 +74,12 @@ COVERAGE: Final = Table(
             "truncated",
             TRUNCATED,
             "Leader epochs that a newer leader truncated, each with the first truncated offset; NULL if none.",
+        ),
+        Column(
+            "copies_beside",
+            COPIES_BESIDE,
+            "Of the judged copy: the copies of which only files beside the log were captured, each with its newest"
+            " leader epoch, where that begins, and from where on a newer one truncated that log; NULL if none.",
         ),
         Column("first_offset", LONG, "Offset of the first batch that was read."),
         Column("end_offset", LONG, "Offset after the last batch that was read."),

@@ -20,13 +20,18 @@ from txnlib.version import SCHEMA_NUMBER
 #: type, another meaning, a column less.
 OLDEST: Final = 1
 #: Number -> what it added: `table`, `table.column` or `table.column.field`.
-ADDED: Final[Mapping[int, tuple[str, ...]]] = {1: (), 2: ("producer_spans.newest_epoch",)}
+ADDED: Final[Mapping[int, tuple[str, ...]]] = {
+    1: (),
+    2: ("producer_spans.newest_epoch",),
+    3: ("coverage.copies_beside",),
+}
 #: Number -> the tables whose constraints it changed.
-CONSTRAINED: Final[Mapping[int, tuple[str, ...]]] = {1: (), 2: ()}
+CONSTRAINED: Final[Mapping[int, tuple[str, ...]]] = {1: (), 2: (), 3: ()}
 #: Number -> the SHA-256 of its columns; and that of today's constraints. A test compares them.
 DIGESTS: Final[Mapping[int, str]] = {
     1: "3f42e66d56acbf886e54223496748766355fabbd570a7060a91d18e4544b74e5",
     2: "ecf0fbec7d33f8d7c85393ad225f97103dcc2425c1bc104a356a0aa07c238663",
+    3: "b1c0f7af91cb0b2dc23e05fd4e4c90c59c8cbbac884a5bec5834a27be3d79354",
 }
 CONSTRAINTS: Final = "fb8684ed9032ac76006f5818ad8066c3a4f63031b98b4cca822c72a858d425e3"
 

@@ -6,7 +6,7 @@ In reading order:
   who saw it before
 * `clocks`, `match`: whose clock stamped what, and which marker is a decision's
 * `past`, `history`, `case`: the case of one open transaction: what is gathered, and what follows from it;
-  `evidence_records`: its records in words
+  `files_beside`: what files beside logs know of it; `evidence_records`: its records in words
 * `reason`, `verdict`, `doubt`: the verdict
 * `abort_proof`, `no_commit`, `statements`: whether an abort is safe
 * `cause`: why nobody ended it

@@ -17,6 +17,7 @@ from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms
+from txnlib.core.verdicts.files_beside import files_against, leader_in_words, newer_leader
 from txnlib.core.verdicts.no_commit import no_commit_includes_it
 from txnlib.core.verdicts.reason import Reason, Verdict, reason_by_records
 from txnlib.core.verdicts.statements import Proof, Refuters, Statement, refuted, settled
@@ -58,6 +59,21 @@ _NOT_OPEN: Final[Refuters] = (
     (
         lambda case: case.is_continued_elsewhere,
         "another copy, which goes on behind this one, has more of it: capture again",
+    ),
+    (
+        lambda case: bool(files_against(case)),
+        lambda case: f"{files_against(case)[0].says}, which the copy of the partition does not show: capture again",
+    ),
+    (
+        lambda case: bool(case.cleaned_markers),
+        lambda case: (
+            f"its marker was written, and a cleaner removed it ({', '.join(case.cleaned_markers)}): look for it in the"
+            " other replicas"
+        ),
+    ),
+    (
+        lambda case: newer_leader(case) is not None,
+        lambda case: leader_in_words(newer_leader(case)),
     ),
     (
         lambda case: case.is_begin_gone,

@@ -147,7 +147,14 @@ class Case(Past):
     @cached_property
     def ended_elsewhere(self) -> tuple[str, ...]:
         """The markers of the producer behind the first batch that other copies have, in the same words."""
-        return _named([each for each in self.span.markers_elsewhere if not each.is_truncated])
+        others = [each for each in self.span.markers_elsewhere if not each.is_truncated]
+        return _named([each for each in others if not each.is_cleaned])
+
+    @cached_property
+    def cleaned_markers(self) -> tuple[str, ...]:
+        """Those of which the cleaner left only the header, in the judged copy or another one."""
+        others = [each for each in self.span.markers_elsewhere if not each.is_truncated]
+        return _named([each for each in others if each.is_cleaned])
 
     @property
     def is_continued_elsewhere(self) -> bool:
@@ -427,4 +434,4 @@ class Case(Past):
 
 
 def _named(markers: Sequence[MarkerElsewhere]) -> tuple[str, ...]:
-    return tuple(f"{each.type} marker at offset {each.offset} of broker {each.broker}" for each in markers)
+    return tuple(f"{each.type or 'a'} marker at offset {each.offset} of broker {each.broker}" for each in markers)

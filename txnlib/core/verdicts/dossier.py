@@ -84,15 +84,52 @@ class CoordinatorDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerElsewhere:
-    """A marker of the producer behind the first batch that the judged copy does not have."""
+    """A marker of the producer behind the first batch that the judged copy does not have, or of which it has only the
+    bare header of a batch: the cleaner removed the rest."""
 
     #: Whether it is in a part of the copy that a newer leader truncated.
     is_truncated: bool
+    is_cleaned: bool = False
     broker: str | None
     offset: int
     type: str | None
     epoch: int | None = None
     ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBeside:
+    """What a producer snapshot or a transaction index of any copy of the partition says of the producer behind its
+    first open batch, also where the log beside the file was not captured or ends earlier."""
+
+    is_index: bool
+    broker: str | None
+    #: The number in its name.
+    file_offset: int
+    #: A snapshot shows the state of all batches below this offset; an index, the marker of an abort at it.
+    offset: int
+    #: First offset of what is open, or of what was aborted; None: nothing is open.
+    first_offset: int | None = None
+    #: Last offset that the producer wrote, as a snapshot shows it.
+    last_offset: int | None = None
+    #: Whether it is of a part of the log that a newer leader truncated.
+    is_truncated: bool = False
+
+    @property
+    def end_offset(self) -> int:
+        """The log reached at least up to here."""
+        return self.offset + 1 if self.is_index else self.offset
+
+    @property
+    def says(self) -> str:
+        """What it says, with its name, in words."""
+        name = f"{self.file_offset:020}.{'txnindex' if self.is_index else 'snapshot'} of broker {self.broker}"
+        if self.is_index:
+            return f"{name} has an abort of it, by a marker at offset {self.offset}"
+        if self.first_offset is None:
+            return f"{name} has nothing open of its producer"
+        more = "" if self.last_offset is None else f" to {self.last_offset}"
+        return f"{name} has a transaction of its producer open from offset {self.first_offset}{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +219,7 @@ class OpenSpan:
     markers_elsewhere: tuple[MarkerElsewhere, ...] = ()
     #: The last offset of its other batches in other copies.
     last_elsewhere_offset: int | None = None
+    files_beside: tuple[FileBeside, ...] = ()
     siblings: tuple[SiblingMarkers, ...] = ()
     #: Of the newest producer snapshot of the judged copy in front that has nothing open of the producer.
     closed_offset: int | None = None

@@ -17,6 +17,7 @@ from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import is_candidate
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.dossier import Owner
+from txnlib.core.verdicts.files_beside import ended_by
 from txnlib.core.verdicts.reason import Reason, cluster_version
 
 
@@ -124,7 +125,7 @@ def _has_loss(case: Case, _reason: Reason) -> bool:
     """Records missing above the start may have ended the transaction (docs/rules/copies.md#snapshots-and-holes)."""
     # A hole in the leader's own copy hides no marker that the leader has.
     is_hole = case.gap_offset is not None and not (case.copy.role == Role.LEADER and case.is_current)
-    return is_hole or case.is_tail_lost or case.copy.ends == End.SHORT
+    return is_hole or case.is_tail_lost or case.copy.ends == End.SHORT or ended_by(case) is not None
 
 
 def _is_answered_otherwise(case: Case, reason: Reason) -> bool:

@@ -81,8 +81,9 @@ class Past:
 
     @cached_property
     def newest_leader_epoch(self) -> int | None:
-        """The newest leader epoch of the partition in any copy."""
-        return newest_leader_epoch(self.place.captured, self.elections)
+        """The newest leader epoch of the partition in any copy, also of those without their logs."""
+        beside = (each.leader_epoch for each in self.copy.copies_beside or ())
+        return highest((newest_leader_epoch(self.place.captured, self.elections), *beside))
 
     # ---- Its beginning
 

@@ -30,6 +30,7 @@ from txnlib.core.verdicts.doubt import (
     proven_since_ms,
     times_out_ms,
 )
+from txnlib.core.verdicts.files_beside import ended_by
 from txnlib.core.verdicts.reason import (
     EXPLANATIONS,
     LastRecord,
@@ -251,6 +252,9 @@ def _ahead(case: Case) -> str:
 
 def _loss(case: Case) -> str:
     """What is missing in the copy, as the end of a sentence."""
+    ended = ended_by(case)
+    if ended is not None:
+        return f"ends before what a file beside a log shows ({ended.says})"
     if case.gap_offset is not None:
         return f"has a hole before offset {case.gap_offset}"
     return (

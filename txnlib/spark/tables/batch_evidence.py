@@ -1,4 +1,5 @@
-"""What batches around open transactions show: times of brokers, bytes, and truncated markers."""
+"""What batches and files around open transactions show: times of brokers, bytes, and markers that the judged copy
+lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.verdicts.dossier import EpochStamps, MarkerElsewhere
+from txnlib.core.verdicts.dossier import EpochStamps, FileBeside, MarkerElsewhere
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.typed_rows import plain
 from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, of_run, single_batches
@@ -135,30 +136,34 @@ WHERE at IS NOT NULL
 
 def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow]) -> DataFrame:
     """The markers of the producers above each start that the judged copy does not have, and the last of their other
-    batches: of other copies of the same topic id, and markers that a newer leader truncated, in any copy."""
-    judged = {copy.place: copy for copy in copies if copy.is_judged}
+    batches: of other copies of the same topic id, and markers that a newer leader truncated or the cleaner emptied, in
+    any copy."""
     rows = [
         (
             *(copy.topic, copy.partition, copy.source, copy.broker, copy.is_judged),
             [plain(each) for each in copy.truncated or ()],
         )
-        for copy in copies
-        if copy.status != "MISSING" and not copy.is_deleted and (copy.truncated or not copy.is_judged)
-        if copy.place in judged and _may_be_of_one_topic(copy, judged[copy.place])
+        for copy in _of_judged_topics(copies)
     ]
     ddl = f"{COPY_DDL}, broker string, is_judged boolean, truncated {TRUNCATED.simpleString()}"
     others = local_rows(opened.sparkSession, rows, ddl)
     return select(_ELSEWHERE, opened=opened, batches=record_batches, others=others)
 
 
-def _may_be_of_one_topic(left: CoverageRow, right: CoverageRow) -> bool:
-    """Whether two copies may have one topic id. One that is not known may be any."""
-    return left.topic_id == right.topic_id or None in (left.topic_id, right.topic_id)
+def _of_judged_topics(copies: Sequence[CoverageRow]) -> list[CoverageRow]:
+    """The copies whose topic id may be that of the judged copy. One that is not known may be any."""
+    judged = {copy.place: copy for copy in copies if copy.is_judged}
+    living = [copy for copy in copies if copy.status != "MISSING" and not copy.is_deleted and copy.place in judged]
+    ids = [(copy, {copy.topic_id, judged[copy.place].topic_id}) for copy in living]
+    return [copy for copy, of_both in ids if len(of_both) == 1 or None in of_both]
 
 
 _SURVIVES: Final = survives("partition_leader_epoch", "base_offset")
+#: The bare header of a control batch.
+_IS_CLEANED: Final = "(is_control AND control_type IS NULL AND records_count = 0)"
 _MARKER: Final = {
     "is_truncated": f"NOT ({_SURVIVES})",
+    "is_cleaned": _IS_CLEANED,
     **{"offset": "base_offset", "type": "control_type", "epoch": "producer_epoch", "ms": "max_timestamp_ms"},
 }
 _ELSEWHERE: Final = f"""
@@ -170,8 +175,82 @@ FROM (
   FROM {{batches}} JOIN {{others}} AS others USING (topic, partition, source)
   JOIN (SELECT topic, partition, producer_id, start_offset FROM {{opened}}) AS spans
     USING (topic, partition, producer_id)
-  WHERE (NOT is_control OR control_type IS NOT NULL) AND last_offset > start_offset
-    AND NOT (is_judged AND {_SURVIVES})
+  WHERE last_offset > start_offset
+    AND ({_IS_CLEANED} OR ((NOT is_control OR control_type IS NOT NULL) AND NOT (is_judged AND {_SURVIVES})))
 )
 GROUP BY topic, partition, producer_id, start_offset
+"""
+
+
+def files_beside(
+    opened: DataFrame, producer_snapshots: DataFrame, aborted_transactions: DataFrame, copies: Sequence[CoverageRow]
+) -> DataFrame:
+    """What producer snapshots and transaction indices of all copies say of each producer behind its start.
+
+    Of the snapshots of a copy, these are the newest one, and the oldest one that does not have the transaction open.
+    """
+    captured = [(*each.place, each.source, each.broker, each.truncated_from) for each in _of_judged_topics(copies)]
+    beside = [
+        (*copy.place, each.source, each.broker, each.overtaken_from)
+        for copy in copies
+        for each in copy.copies_beside or ()
+    ]
+    ddl = f"{COPY_DDL}, broker string, truncated_from long"
+    others = local_rows(opened.sparkSession, [*captured, *beside], ddl)
+    files = {"snapshots": producer_snapshots, "index": aborted_transactions}
+    return select(_BESIDE, opened=opened, copies=others, **files)
+
+
+_SNAPSHOT: Final = {
+    "is_index": "FALSE",
+    "file_offset": "snapshot_offset",
+    "offset": "snapshot_offset",
+    "first_offset": "current_txn_first_offset",
+    "is_truncated": "coalesce(snapshot_offset > truncated_from, FALSE)",
+}
+_INDEX_ENTRY: Final = {
+    "is_index": "TRUE",
+    "file_offset": "segment_base_offset",
+    "offset": "last_offset",
+    "last_offset": "NULL",
+    "is_truncated": "coalesce(last_offset >= truncated_from, FALSE)",
+}
+_IN_COPY: Final = "topic, partition, producer_id, start_offset, source"
+_BESIDE: Final = f"""
+WITH spans AS (
+  SELECT topic, partition, producer_id, start_offset, source, broker, truncated_from
+  FROM {{opened}} JOIN {{copies}} USING (topic, partition)
+),
+
+-- A snapshot that does not name a producer has nothing open of it.
+snapshots AS (
+  SELECT topic, partition, source, snapshot_offset, producer_id, current_txn_first_offset, last_offset
+  FROM {{snapshots}} LEFT SEMI JOIN spans USING (topic, partition, source) WHERE is_answer IS NULL
+),
+states AS (
+  SELECT {_IN_COPY}, snapshot_offset, {struct(FileBeside, _SNAPSHOT)} AS file,
+    coalesce(current_txn_first_offset = start_offset, FALSE) AS agrees
+  FROM (
+    SELECT *
+    FROM spans
+    JOIN (SELECT DISTINCT topic, partition, source, snapshot_offset FROM snapshots) USING (topic, partition, source)
+    WHERE snapshot_offset > start_offset
+  )
+  LEFT JOIN snapshots USING (topic, partition, source, snapshot_offset, producer_id)
+),
+files AS (
+  SELECT topic, partition, producer_id, start_offset, file
+  FROM (
+    SELECT *, max(snapshot_offset) OVER (PARTITION BY {_IN_COPY}) AS newest,
+      min(if(agrees, NULL, snapshot_offset)) OVER (PARTITION BY {_IN_COPY}) AS oldest
+    FROM states
+  )
+  WHERE snapshot_offset = newest OR snapshot_offset <=> oldest
+  UNION ALL
+  SELECT topic, partition, producer_id, start_offset, {struct(FileBeside, _INDEX_ENTRY)} AS file
+  FROM {{index}} JOIN spans USING (topic, partition, producer_id, source)
+  WHERE last_offset > start_offset
+)
+SELECT topic, partition, producer_id, start_offset, sort_array(collect_set(file)) AS files_beside
+FROM files GROUP BY topic, partition, producer_id, start_offset
 """

@@ -37,7 +37,7 @@ from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
-from txnlib.spark.tables.batch_evidence import markers_elsewhere, stamps_around
+from txnlib.spark.tables.batch_evidence import files_beside, markers_elsewhere, stamps_around
 from txnlib.spark.windows import BEFORE, last_of
 
 #: The columns of the `open_transactions` of earlier audits.
@@ -59,6 +59,7 @@ def dossiers(
     findings: DataFrame,
     judged_copies: DataFrame,
     producer_snapshots: DataFrame,
+    aborted_transactions: DataFrame,
     coverage: Sequence[CoverageRow],
     earlier: DataFrame | None = None,
 ) -> DataFrame:
@@ -75,6 +76,7 @@ def dossiers(
         located=located,
         stamps=stamps_around(located, record_batches),
         markers_elsewhere=markers_elsewhere(opened, record_batches, coverage),
+        files_beside=files_beside(opened, producer_snapshots, aborted_transactions, coverage),
         producer_spans=producer_spans,
         checked_batches=checked_batches,
         transactions=transactions,
@@ -328,6 +330,7 @@ spans AS (
   LEFT JOIN checks USING (topic, partition, producer_id, start_offset)
   LEFT JOIN {{stamps}} AS stamps USING (topic, partition, producer_id, start_offset)
   LEFT JOIN {{markers_elsewhere}} AS markers_elsewhere USING (topic, partition, producer_id, start_offset)
+  LEFT JOIN {{files_beside}} AS files_beside USING (topic, partition, producer_id, start_offset)
   LEFT JOIN siblings USING (topic, partition, producer_id, start_offset)
   LEFT JOIN seen USING (topic, partition, producer_id, start_offset)
   LEFT JOIN closed USING (topic, partition, producer_id, start_offset)

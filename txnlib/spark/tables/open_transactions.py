@@ -53,6 +53,7 @@ def open_transactions(
     findings: DataFrame,
     judged_copies: DataFrame,
     producer_snapshots: DataFrame,
+    aborted_transactions: DataFrame,
     partition_assignments: Sequence[PartitionAssignment],
     broker_sessions: Sequence[BrokerSession],
     cluster_settings: Sequence[ClusterSetting],
@@ -83,6 +84,7 @@ def open_transactions(
         findings,
         judged_copies,
         producer_snapshots,
+        aborted_transactions,
         coverage,
         earlier,
     )
