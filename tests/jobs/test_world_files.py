@@ -14,6 +14,7 @@ from tests.support.cluster import HOUR, MINUTE, Copy, id_in
 from tests.support.log_bytes import encode_snapshot, encode_transaction_index
 from tests.support.refutations import (
     END,
+    OPEN_NOW,
     Kit,
     Open,
     audits,
@@ -159,6 +160,26 @@ FILES |= {
     "transaction_index_of_the_leader_beyond_the_copy": known_by(1, aborted=(FIRST_OPEN, MARKER)),
     "transaction_index_of_a_follower_that_agrees": known_by(2, aborted=(2, 3), is_safe=True),
     "transaction_index_of_the_leader_that_agrees": known_by(1, aborted=(2, 3), is_safe=True),
+}
+
+
+def of_topic_id(followers: str) -> Schedule:
+    """The log of the leader shows it open; a snapshot of a follower, without its log, has nothing open of it."""
+
+    def of(s: Story) -> Expected:
+        late(s, 100 * MINUTE)
+        files = {"snapshots": {7: snapshot(s.pid, None)}, "leader_epochs": ((0, 0),)}
+        other = Copy(2, END, has_log=False, is_checkpointed=False, topic_id=followers, **files)
+        s.copied(whole(topic_id=TOPIC_ID), other)
+        return safe(s) if followers != TOPIC_ID else s.expect("HANGING", fails=OPEN_NOW, says="07.snapshot of broker 2")
+
+    return of
+
+
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+FILES |= {
+    "snapshot_of_a_follower_that_contradicts_the_log": of_topic_id(TOPIC_ID),
+    "snapshot_of_another_topic_id": of_topic_id("BBBBBBBBBBBBBBBBBBBBBB"),
 }
 
 

@@ -112,3 +112,34 @@ def test_a_link_that_is_an_input_is_followed(tmp_path):
     link.symlink_to(file)
     (listed,) = list_capture([str(link)]).files
     assert len(rows_of_file("record_batches", listed)) == 1
+
+
+HEX = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize("ending", ["future", "delete", "stray"])
+def test_only_of_moved_folders_the_future_one_is_a_copy_with_a_source_of_its_own(tmp_path, ending):
+    segment = to_bytes(T(1, 0, 0, 4, at=0))
+    for folder in ("orders-0", f"orders-0.{HEX}-{ending}"):
+        inside = tmp_path / "1" / folder
+        inside.mkdir(parents=True)
+        (inside / f"{0:020}.log").write_bytes(segment)
+        (inside / f"{5:020}.snapshot").write_bytes(b"")
+        (inside / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+        (inside / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
+    found = list_capture([str(tmp_path)]).files
+    sources = [(file.source, file.kind.value) for file in found if (file.topic, file.partition) == ("orders", 0)]
+    kinds = ["checkpoint", "checkpoint", "producer_snapshot", "segment"]
+    of_both = ["raw:1", "raw:1/-future"] if ending == "future" else ["raw:1"]
+    assert sorted(sources) == [(source, kind) for source in of_both for kind in kinds]
+
+
+def test_a_future_folder_whose_name_kafka_may_have_cut_is_refused(tmp_path):
+    for length in (254, 255):
+        name = "o" * (length - len(f"-0.{HEX}-future"))
+        inside = tmp_path / "1" / f"{name}-0.{HEX}-future"
+        inside.mkdir(parents=True)
+        (inside / f"{0:020}.log").write_bytes(to_bytes(T(1, 0, 0, 4, at=0)))
+    read, refused = sorted(list_capture([str(tmp_path)]).files, key=lambda file: file.problem)
+    assert (read.partition, refused.topic) == (0, None)
+    assert refused.problem.startswith("NAME_MAY_BE_CUT")

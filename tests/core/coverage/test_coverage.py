@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.copies import NOW, assigned, captured, checkpoint, covered, epoch, noted, unreadable
-from txnlib.core.copies import CoverageRow, End, LeaderBasis, Role, TruncatedEpoch, known_until_ms
+from txnlib.core.copies import CopyBeside, CoverageRow, End, LeaderBasis, Role, TruncatedEpoch, known_until_ms
+from txnlib.core.coverage.captured_files import CheckpointEntry
 from txnlib.core.coverage.coverage import CaptureInstants, NewestSnapshot
 from txnlib.core.coverage.judged_copy import LeaderProof
 from txnlib.core.coverage.leaders import PartitionLeader, leaders
@@ -606,3 +607,67 @@ def test_checkpoints_are_copied_before_the_partitions_of_their_broker() -> None:
         "2/first/t-0": 1,
     }  # fmt: skip
     assert CaptureInstants(3, noted_ms).of_high_watermarks() == {"1": 9, "2": 6}
+
+
+# ---- Copies of which only files beside the log were captured
+
+
+def beside(*checkpoints: CheckpointEntry, instants: CaptureInstants | None = None) -> CoverageRow:
+    """The judged copy of a partition that broker 1 leads, in leader epoch 3 up to offset 20."""
+    own = [epoch(3, 0, 19)]
+    notes = [noted(leader=1, replicas=[1, 2])]
+    instants = CaptureInstants(NOW) if instants is None else instants
+    (row,) = covered(
+        captured(), checkpoints=checkpoints, epochs=own, partition_notes=notes, instants=instants,
+        newest_snapshots=[NewestSnapshot("t", 0, "raw:3", 30)],
+    )  # fmt: skip
+    return row
+
+
+def of_2(number: int, start: int) -> CheckpointEntry:
+    return checkpoint("leader_epoch", number, source="raw:2", start=start)
+
+
+def test_a_checkpoint_alone_refutes_the_note_of_a_leader_that_does_not_know_its_epoch():
+    row = beside(of_2(3, 0), of_2(4, 20))
+    assert (row.role, row.leader) == (Role.OTHER, None)
+    assert row.copies_beside == (CopyBeside("raw:2", "2", 4, 20), CopyBeside("raw:3", "3"))
+
+
+@pytest.mark.parametrize("epochs", [(of_2(3, 0),), (of_2(3, 19),), (of_2(2, 40),)])
+def test_a_checkpoint_that_knows_no_more_refutes_nothing(epochs):
+    assert beside(*epochs).role == Role.LEADER
+
+
+def test_a_checkpoint_that_reaches_beyond_the_leaders_end_refutes_it():
+    assert beside(of_2(3, 21)).role == Role.OTHER
+
+
+def test_a_checkpoint_that_was_copied_later_refutes_no_note():
+    later = CaptureInstants(NOW, {"2/t-0": NOW + 600_000})
+    row = beside(of_2(4, 20), instants=later)
+    assert (row.role, [each.leader_epoch for each in row.copies_beside or ()]) == (Role.LEADER, [4, None])
+
+
+def test_a_checkpoint_of_another_topic_id_says_nothing():
+    ids = [checkpoint("topic_id", "A"), checkpoint("topic_id", "B", source="raw:2")]
+    row = beside(of_2(4, 20), *ids)
+    assert (row.role, row.copies_beside) == (Role.LEADER, (CopyBeside("raw:3", "3"),))
+
+
+def test_what_a_newer_leader_truncated_is_known_of_a_copy_without_its_log():
+    (found, _) = beside(of_2(2, 0)).copies_beside or ()
+    assert (found.leader_epoch, found.overtaken_from) == (2, 0)
+
+
+def test_a_second_copy_in_the_making_is_never_the_leaders():
+    notes = [noted(leader=1, replicas=[1])]
+    rows = covered(captured(end=20), captured(source="raw:1/-future", end=30, kind="raw"), partition_notes=notes)
+    assert [(row.broker, row.role, row.is_judged, row.status) for row in rows] == [
+        ("1", Role.LEADER, True, "COMPLETE"),
+        ("1", Role.OTHER, False, "COMPLETE"),
+    ]
+    (alone,) = covered(captured(source="raw:1/-future", kind="raw"), partition_notes=notes)
+    assert (alone.role, alone.is_current, alone.detail) == (
+        Role.OTHER, False, "a second copy in the making, on another disk"
+    )  # fmt: skip
