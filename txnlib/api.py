@@ -22,7 +22,7 @@ from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render
 from txnlib.ask.rows import AUDIT_RUNS, StoredRun
-from txnlib.ask.story import Timeline, timeline_of
+from txnlib.ask.story import SHOWN_WIDTH, Timeline, timeline_of
 from txnlib.ask.transaction import TransactionStory, whole_transaction
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
@@ -153,8 +153,8 @@ class Audit:
         return render_page(page_rows_of(self._rows, tables=tables))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the report."""
-        return f"<pre>{escape(self.report())}</pre>"
+        """What a notebook shows: the report, as wide as JupyterLab shows text without breaking its lines."""
+        return f"<pre>{escape(render(self._reported(), SHOWN_WIDTH))}\n</pre>"
 
     def _reported(self) -> Report:
         return self._report or report_of(self._rows)

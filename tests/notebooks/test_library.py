@@ -19,6 +19,7 @@ import txnlib
 from tests.support.delta_tables import called_plainly, txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
 from txnlib import auditing, errors
+from txnlib.ask.report_text import render
 from txnlib.engine import spark as spark_engine
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 from txnlib.pipeline.audit_request import MODES, AuditRequest
@@ -93,7 +94,8 @@ def test_an_audit_answers_as_the_command_line_does(found):
 
 
 def test_a_notebook_shows_the_report_and_completes_tables(found):
-    assert found._repr_html_() == f"<pre>{escape(found.report())}</pre>"
+    assert found._repr_html_() == f"<pre>{escape(render(found._reported(), 88))}\n</pre>"
+    assert escape(found.report()).split()[:40] == found._repr_html_().removeprefix("<pre>").split()[:40]
     story = found.explain("payments", 0, 24)
     shown = story._repr_html_()
     told, _, _ = unescape(shown[shown.index("<pre>") :]).partition("\nRECORDS")

@@ -97,7 +97,7 @@ def test_the_first_cells_say_how_to_open_it(name):
     for needed in (
         "whl[audit]",
         f"jupyter lab notebooks/{name}",
-        '".[spark]"',
+        '".[local]"',
         "Databricks",
         "*Import*",
         "%pip install",

@@ -1,7 +1,4 @@
-"""Notebooks, run cell by cell: the outputs that Jupyter would keep.
-
-A kernel of its own would start a second Spark.
-"""
+"""Notebooks, run cell by cell: the outputs that Jupyter would keep. And in a kernel, the outputs that it keeps."""
 
 import ast
 import contextlib
@@ -14,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+from tests.support.daemons import PATIENCE_S, bare_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -67,6 +66,27 @@ def renew(ran: Ran) -> None:
     for number, (cell, outputs) in enumerate(zip(code, ran.outputs, strict=True), 1):
         cell["outputs"], cell["execution_count"] = outputs, number
     (NOTEBOOKS / ran.name).write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+
+
+def run_in_kernel(name: str, **parameters: object) -> list[list[dict[str, Any]]]:
+    """The outputs of each cell of code in a kernel of its own, started as Jupyter starts one; also those of errors."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.reads((NOTEBOOKS / name).read_text(), as_version=4)
+    (given,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ()))
+    known: dict[str, Any] = {}
+    exec(given.source, known)
+    assert parameters.keys() <= known.keys()
+    given.source += "".join(f"\n{key} = {value!r}" for key, value in parameters.items())
+    place = {"metadata": {"path": str(NOTEBOOKS)}}
+    client = NotebookClient(
+        notebook, timeout=PATIENCE_S, startup_timeout=PATIENCE_S, allow_errors=True, resources=place
+    )
+    client.execute(env=bare_environment())
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    hidden = {str(value): known[key] or "…" for key, value in parameters.items()}
+    return json.loads(_normal(json.dumps(outputs), hidden))
 
 
 def _outputs(source: str, known: dict[str, Any], number: int) -> list[dict[str, Any]]:

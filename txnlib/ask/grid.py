@@ -312,7 +312,8 @@ def _styled(least: Mapping[str, int], below: Sequence[str], rows: Sequence[Mappi
     from rich.text import Text
 
     widths = _widths(least, rows, width)
-    console = Console(width=width)  # knows NO_COLOR and TERM
+    # It knows NO_COLOR, FORCE_COLOR and TERM. In a kernel of Jupyter, it would also display each line by itself.
+    console = Console(width=width, force_jupyter=False)
 
     def line(cells: Mapping[str, str], style: str = "") -> Iterator[Text]:
         parts = {name: wrapped(cells[name], widths[name]) for name in widths}

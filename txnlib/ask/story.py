@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 #: Number of transactions of a partition to load for the last stable offset, and number to show of those that ended
 #: before the blocking one.
 LOADED, SHOWN_BEFORE = 2_000, 2
+#: Columns of what a notebook shows: JupyterLab breaks longer lines.
+SHOWN_WIDTH: Final = 88
 #: Number of open transactions to show of one partition or id, lowest start first.
 OPEN: Final = 20
 #: Most records of coordinators, and partitions of transactions.
@@ -101,7 +103,10 @@ class Story:
 
     def _repr_html_(self) -> str:
         """What a notebook shows, as wide as JupyterLab shows text without breaking its lines."""
-        return f"<pre>{escape(self.output().text(width=88))}</pre>"
+        from rich.text import Text
+
+        # Without colours, which kernels of Jupyter ask for by FORCE_COLOR.
+        return f"<pre>{escape(Text.from_ansi(self.output().text(width=SHOWN_WIDTH)).plain)}</pre>"
 
 
 # ---- What stories read of the logs
