@@ -183,7 +183,7 @@ def open_audit(
     rows = delta_rows.finished_run(
         delta_rows.open_tables(request.output), cluster=cluster, as_of_ms=as_of_ms, run_id=run_id
     )
-    return Audit(rows, rows.tables.root, lru_cache(lambda: _reopened(request, rows.run_id)))
+    return Audit(rows, rows.tables.root, lru_cache(lambda: reopened(request, rows.run_id)))
 
 
 def _is_read_here(output: str) -> bool:
@@ -193,19 +193,24 @@ def _is_read_here(output: str) -> bool:
 
 
 def _on_engine(request: AuditRequest, run_id: str | None) -> Audit:
-    run = _reopened(request, run_id, is_finished=run_id is None and request.as_of_ms is None)
-    from txnlib.pipeline.query_run import query_run  # needs PySpark
+    try:
+        from txnlib.engine.spark_session import active_session_kept
+        from txnlib.pipeline.query_run import query_run
+        from txnlib.pipeline.run import reopen_run
+    except ModuleNotFoundError as error:
+        raise missing_extra("a DataFrame", error, request.schema) from error
+    with active_session_kept():
+        rows = query_run(reopen_run(request, run_id=run_id, is_finished=run_id is None and request.as_of_ms is None))
+    return Audit(rows, rows.tables.root, lru_cache(lambda: reopened(request, rows.run_id)))
 
-    rows = query_run(run)
-    return Audit(rows, rows.tables.root, lambda: run)
 
-
-def _reopened(request: AuditRequest, run_id: str | None, *, is_finished: bool = False) -> Run:
+def reopened(request: AuditRequest, run_id: str) -> Run:
+    """A run, for frames that users get. Raises MissingExtraError."""
     try:
         from txnlib.pipeline.run import reopen_run
     except ModuleNotFoundError as error:
         raise missing_extra("a DataFrame", error, request.schema) from error
-    return reopen_run(request, run_id=run_id, is_finished=is_finished)
+    return reopen_run(request, run_id=run_id, is_shared=True)
 
 
 def explain(audit: Audit, topic: str, partition: int, start_offset: int) -> Explained:

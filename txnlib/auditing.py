@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Unpack
@@ -12,10 +12,11 @@ from typing import Any, Literal, Unpack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.api import Audit, place
+from txnlib.api import Audit, place, reopened
 from txnlib.core.instants import parse_instant
 from txnlib.engine.choice import EMBEDDED, choose
 from txnlib.engine.engine import open_engine
+from txnlib.engine.spark_session import active_session_kept
 from txnlib.engine.upgrade import opened
 from txnlib.errors import UsageError
 from txnlib.pipeline.audit import carry_out_steps, close, report_made
@@ -76,13 +77,14 @@ def audit(
         follow_links=follow_links,
     )
     say = silent if progress is None else progress
-    run = open_run(request, say)
-    run.ended = lambda name, written: say(f"{name}: {written}")
-    carry_out_steps(run, AUDIT)
-    report = report_made(run)
-    close(run, report)
-    audited, rows = replace(run, source=None), query_run(run)
-    return Audit(rows, rows.tables.root, lambda: audited, report, folder)
+    with active_session_kept():
+        run = open_run(request, say)
+        run.ended = lambda name, written: say(f"{name}: {written}")
+        carry_out_steps(run, AUDIT)
+        report = report_made(run)
+        close(run, report)
+        rows = query_run(run)
+    return Audit(rows, rows.tables.root, lru_cache(lambda: reopened(request, rows.run_id)), report, folder)
 
 
 def runs(output: str | Path | None = None, *, schema: str | None = None) -> DataFrame:
@@ -90,15 +92,18 @@ def runs(output: str | Path | None = None, *, schema: str | None = None) -> Data
 
     Raises UsageError unless exactly one of the two is given, and MissingTableError if no audit was ever written.
     """
-    store = opened(open_engine(schema=schema).store(place(output, schema), schema))
+    store = opened(open_engine(schema=schema, is_shared=True).store(place(output, schema), schema))
     return store.read_all("audit_runs").orderBy(F.desc("as_of"), F.desc("started_at"))
 
 
 def _temporary_folder() -> TemporaryDirectory[str]:
-    if choose(None, None) != EMBEDDED and not str(open_engine().spark.conf.get("spark.master", "")).startswith("local"):
-        raise UsageError(
-            "this session's tasks may run on other machines, which share no temporary folder: give output= or schema="
-        )
+    if choose(None, None) != EMBEDDED:
+        master = open_engine(is_shared=True).spark.conf.get("spark.master", None)
+        if not str(master).startswith("local"):
+            raise UsageError(
+                "this session's tasks may run on other machines, which share no temporary folder: give output= or"
+                " schema="
+            )
     return TemporaryDirectory(prefix="txnlib-", ignore_cleanup_errors=True)
 
 

@@ -13,7 +13,7 @@ def test_audits_through_spark_connect_have_the_same_tables(
     (tmp_path / "server").mkdir()
     one, two = tmp_path / "one", tmp_path / "two"
     with daemons(tmp_path / "server") as started:
-        remote = started.connect_server(repository)
+        remote = started.connect_server()
         printed, _ = audited(repository, "--input", str(capture), "--output", str(one), SPARK_REMOTE=remote)
         assert "1 HANGING" in printed
         for night in nights:

@@ -47,6 +47,7 @@ READS_THE_ENVIRONMENT = {
     "txnlib/engine/choice.py",
     "txnlib/engine/embedded.py",
     "txnlib/engine/spark.py",
+    "txnlib/engine/spark_session.py",
     "txnlib/ask/delta_rows.py",
     "txnlib/readers/storage/object_stores.py",
 }

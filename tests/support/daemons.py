@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from tests.support.audits import printed
 from txnlib.ask.delta_rows import open_tables, runs
+from txnlib.engine.spark import DELTA
 from txnlib.spark.schemas import TABLES
 
 #: Columns that say which audit has read what.
@@ -116,12 +117,13 @@ class Daemons:
         self.running.append(Daemon(process, log))
         return self.running[-1]
 
-    def connect_server(self, repository: Path) -> str:
-        """Where a new server of Spark Connect is to be reached."""
+    def connect_server(self) -> str:
+        """Where a new server of Spark Connect is to be reached, which has Delta's settings and no others of ours
+        (docs/operations.md)."""
         server = self.start(
             "connect",
             *["spark-submit", "--master", "local[2]", "--jars", os.environ["TXNLIB_DELTA_JARS"]],
-            *["--properties-file", str(repository / "conf" / "spark-defaults.conf")],
+            *(part for setting in DELTA.items() for part in ("--conf", "=".join(setting))),
             *["--conf", "spark.connect.grpc.binding.address=127.0.0.1", "--conf", "spark.connect.grpc.binding.port=0"],
             *["--class", _CONNECT_SERVER, "spark-internal"],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -41,10 +42,11 @@ def missing_extra(what: str, error: ModuleNotFoundError, schema: str | None = No
 
 
 def _has_session() -> bool:
-    """Whether a session of Spark is active, as in a notebook."""
+    """Whether there is a session of Spark, as in a notebook."""
     pyspark: Any = sys.modules.get("pyspark.sql")
-    active = None if pyspark is None else pyspark.SparkSession.getActiveSession()
-    return active is not None and not getattr(active, "is_embedded", False)
+    with suppress(RuntimeError):  # there is none
+        return pyspark is not None and not getattr(pyspark.SparkSession.active(), "is_embedded", False)
+    return False
 
 
 def label(engine: str) -> str:

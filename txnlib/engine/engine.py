@@ -25,12 +25,15 @@ class Engine(Protocol):
         """The rows of a capture."""
 
 
-def open_engine(asked: str | None = None, schema: str | None = None) -> Engine:
-    """The engine, started if need be. Raises UsageError, EngineError or MissingExtraError."""
+def open_engine(asked: str | None = None, schema: str | None = None, *, is_shared: bool = False) -> Engine:
+    """The engine, started if need be. Raises UsageError, EngineError or MissingExtraError.
+
+    `is_shared`: on Spark, its frames are those of the session that users have, and not of one beside it.
+    """
     if choose(asked, schema) == EMBEDDED:
         from txnlib.engine.embedded import running
 
         return running(is_asked_for=asked == EMBEDDED)
     from txnlib.engine.spark import SparkEngine
 
-    return SparkEngine()
+    return SparkEngine(is_shared=is_shared)

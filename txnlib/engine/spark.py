@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from txnlib.engine.spark_session import choose_catalog, copy_of, prepare, running_session, size_for
 from txnlib.engine.spark_tables import SparkTables
 from txnlib.engine.store import Store
 from txnlib.errors import MissingExtraError
@@ -17,38 +18,39 @@ from txnlib.spark.capture_source import CaptureSource, TaskSource
 
 
 class SparkEngine:
-    """Spark: the active session, or a new one."""
+    """Spark: beside the session that is there (Databricks, notebooks, spark-submit), or in a new one.
+
+    `is_shared`: in that session itself, whose user gets the frames and combines them with others.
+    """
 
     name = "spark"
 
-    def __init__(self) -> None:
-        self.spark = delta_session("txnlib")
+    def __init__(self, *, is_shared: bool = False) -> None:
+        found = running_session()
+        self._session = new_session() if found is None else found
+        self.spark = self._session if found is None or is_shared else copy_of(found)
+        self._is_own = self.spark is not found
 
     def store(self, output: str | None, schema: str | None) -> Store:
         """The tables under a folder or any Hadoop URI, or in a catalog schema."""
+        if self._is_own:
+            choose_catalog(self.spark, self._session, schema)
         return Store(self.spark, SparkTables(self.spark, output, schema), output, schema)
 
     def source(self, capture: Capture) -> CaptureSource:
+        if self._is_own:
+            size_for(self.spark, capture.size)
         return TaskSource(self.spark, capture)
 
 
-def delta_session(name: str) -> SparkSession:
-    """The active session if there is one (Databricks, notebooks, spark-submit), else a new one with Delta's catalog.
-
-    With SPARK_REMOTE it is a Spark Connect session, whose server must support Delta. The session uploads the code that
-    TXNLIB_PY_FILES names (set by `spark-submit.sh`).
-    """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+def new_session() -> SparkSession:
+    """A session with Delta's catalog. With SPARK_REMOTE it is one of Spark Connect, whose server must support Delta."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    asks_server = "SPARK_REMOTE" in os.environ
-    builder = SparkSession.builder.appName(name)
-    for key, value in {**SHOWN, **({} if asks_server else {**DELTA, **_alone()})}.items():
+    builder = SparkSession.builder.appName("txnlib")
+    for key, value in ({} if "SPARK_REMOTE" in os.environ else {**DELTA, **_alone()}).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    if asks_server:
-        session.addArtifacts(*filter(None, os.environ.get("TXNLIB_PY_FILES", "").split(",")), pyfile=True)
+    prepare(session)
     return session
 
 
@@ -81,8 +83,6 @@ DELTA = {
 #: Parquet, Jackson, …), and clients of Unity Catalog, which paths and Spark's own catalog do not load. Five jars of 33
 #: remain.
 IN_SPARK = "org.*:*,com.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*"
-#: Timestamps are shown in UTC.
-SHOWN = {"spark.sql.session.timeZone": "UTC"}
 
 #: The settings of `conf/spark-defaults.conf` (see there for reasons) without which a session on one machine is slow or
 #: noisy.

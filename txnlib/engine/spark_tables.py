@@ -19,6 +19,7 @@ from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import quoted
 from txnlib.core.schema.schema_number import Shape, contains, shape_of, stored_shape
 from txnlib.engine.commits import Commit, newest_commit
+from txnlib.engine.spark_session import all_settings, change
 from txnlib.engine.tables import (
     AUDIT_RUNS,
     CONSTRAINT,
@@ -181,28 +182,9 @@ class SparkTables:
 @contextmanager
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of the session while something is written."""
-    before = {key: _setting(spark, key) for key in settings}
-    _change(spark, settings)
+    known = all_settings(spark)
+    change(spark, settings)
     try:
         yield
     finally:
-        _change(spark, before)
-
-
-def _setting(spark: SparkSession, key: str) -> str | None:
-    """The value of a setting; None if it has none, or if the server does not tell it (serverless compute)."""
-    try:
-        value = spark.conf.get(key, None)
-    except PySparkException:
-        return None
-    return None if value is None else str(value)
-
-
-def _change(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
-    for key, value in settings.items():
-        # A shared server may refuse settings that are not per session. The audit is then slower, with the same result.
-        with suppress(PySparkException):
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
+        change(spark, {key: known.get(key) for key in settings})

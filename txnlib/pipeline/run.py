@@ -212,10 +212,13 @@ def reopen_run(
     *,
     run_id: str | None = None,
     is_finished: bool = False,
+    is_shared: bool = False,
 ) -> Run:
     """Opens a run of `audit_runs`: the newest one that has the given cluster, instant or id. Raises UsageError if there
-    is none."""
-    engine = open_engine(request.engine, request.schema)
+    is none.
+
+    `is_shared`: its frames are for users (`open_engine`)."""
+    engine = open_engine(request.engine, request.schema, is_shared=is_shared)
     store = _store(request, engine)
     runs = store.read_all("audit_runs")
     if request.cluster is not None:

@@ -96,7 +96,10 @@ SCHEMAS: Final[Mapping[str, StructType]] = {
 
 def tasks_of(spark: SparkSession) -> int:
     """The number of tasks over which a session spreads work: that of a shuffle."""
-    configured = spark.conf.get("spark.sql.shuffle.partitions", "") or ""
+    try:
+        configured = spark.conf.get("spark.sql.shuffle.partitions") or ""
+    except PySparkException:  # not every server tells it
+        configured = ""
     return max(int(configured), 1) if configured.isdecimal() else _MANY_TASKS  # Databricks may say "auto"
 
 
