@@ -128,9 +128,9 @@ class SparkTables:
         self.spark.sql(f"ALTER TABLE {self.sql_name(name)} {how}")
 
     def _properties(self, name: str) -> dict[str, str]:
-        return {
-            row["key"]: row["value"] for row in self.spark.sql(f"SHOW TBLPROPERTIES {self.sql_name(name)}").collect()
-        }
+        # SHOW TBLPROPERTIES finds no path where another catalog than Spark's is the current one.
+        (detail,) = self.spark.sql(f"DESCRIBE DETAIL {self.sql_name(name)}").collect()
+        return dict(detail["properties"])
 
     def delete(self, name: str, condition: str) -> None:
         self.spark.sql(f"DELETE FROM {self.sql_name(name)} WHERE {condition}")
