@@ -283,6 +283,27 @@ def test_after_its_end_nothing_listens_and_nothing_is_left(repository, tmp_path)
     assert list(tmp_path.glob("txnlib-*")) == []
 
 
+#: Two engines, one after the other: whether each keeps its files in its own folder.
+TWICE = """
+import os
+from txnlib.engine.embedded import start
+
+for _ in range(2):
+    engine = start(is_asked_for=True)
+    engine.spark.sql("SELECT 1").collect()
+    print(str(engine._folder) in os.environ["SAIL_RUNTIME__TEMPORARY_FILES__PATHS"])
+    engine.close()
+"""
+
+
+def test_the_next_engine_of_a_process_keeps_its_files_in_its_own_folder(repository, tmp_path):
+    here = {name: value for name, value in os.environ.items() if not name.startswith("SAIL_")}
+    environment = {**here, "TMPDIR": str(tmp_path), "PYTHONPATH": str(repository)}
+    done = subprocess.run([sys.executable, "-c", TWICE], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["True", "True"], done.stderr
+    assert list(tmp_path.glob("txnlib-*")) == []
+
+
 KILLED = "from txnlib.engine.embedded import _private_folder; print(_private_folder()[0], flush=True); input()"
 
 

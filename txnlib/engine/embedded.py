@@ -34,6 +34,8 @@ SETTINGS: Final = {
     # Python's tracker of resources would complain on stderr of a program that Ctrl-C ended.
     "PYTHONWARNINGS": "ignore:resource_tracker",
 }
+#: Where the engine keeps what does not fit into memory.
+_TEMPORARY: Final = "SAIL_RUNTIME__TEMPORARY_FILES__PATHS"
 _CHANNEL: Final = (
     ("grpc.default_authority", "localhost"),  # of a file, it would be a path, which the engine refuses
     # gRPC ends a connection after 30 minutes without a call, and there is no other.
@@ -95,8 +97,7 @@ class EmbeddedEngine:
         with suppress(Exception):
             self.spark.stop()
         self._server.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._lock)
+        _forget(self._folder, self._lock)
 
 
 def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
@@ -129,8 +130,7 @@ def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
             server.stop()
             raise
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        _forget(folder, lock)
         raise
     return EmbeddedEngine(spark, server, folder, lock)
 
@@ -264,9 +264,21 @@ def _private_folder() -> tuple[Path, int]:
     return folder, descriptor
 
 
+def _forget(folder: Path, lock: int) -> None:
+    """Removes the private folder. The next engine has another one, where it keeps its files."""
+    if os.environ.get(_TEMPORARY) == _setting(folder):
+        del os.environ[_TEMPORARY]
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
+
+
+def _setting(folder: Path) -> str:
+    return f'["{folder}"]'
+
+
 def _set_up(folder: Path) -> None:
     """The environment that the engine reads when it starts. What the user has set stays."""
-    given = {**SETTINGS, "SAIL_RUNTIME__TEMPORARY_FILES__PATHS": f'["{folder}"]'}
+    given = {**SETTINGS, _TEMPORARY: _setting(folder)}
     for key, value in given.items():
         os.environ.setdefault(key, value)
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # the functions of pyspark.sql build plans of Spark Connect
