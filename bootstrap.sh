@@ -12,6 +12,8 @@
 # Sets and exports VENV and TZ; for Spark also SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON and DELTA_JARS
 # (comma-separated). A step that fails says what to do and exits with 1.
 #
+# Bytecode is made in the background, after the installation and after changes of the jobs.
+#
 # Messages go to stderr: a line for each stage with its size, and for each jar. On a terminal, pip also draws progress bars.
 #
 # Variables it reads:
@@ -36,12 +38,14 @@ bootstrap() {
 
   if [[ "$purpose" == local ]]; then
     bootstrap_is_complete "$root" local || bootstrap_make "$root" local
+    bootstrap_compile "$root" local
     return 0
   fi
   if ! bootstrap_is_complete "$root" "$purpose" || ! bootstrap_find_java; then
     bootstrap_make "$root" "$purpose"
     bootstrap_find_java || bootstrap_die "the Java in $VENV does not start; remove .venv-spark and try again"
   fi
+  bootstrap_compile "$root" "$purpose"
   export PYSPARK_PYTHON="$VENV/bin/python"        # without these, Spark's workers use python3 on PATH
   export PYSPARK_DRIVER_PYTHON="$VENV/bin/python"
   bootstrap_use_java
@@ -194,9 +198,41 @@ bootstrap_dependencies() {
   fi
   rm -f "$VENV"/.complete-*
   bootstrap_say "installing $what into $name ($size to download the first time)$then"
-  # What is imported is compiled then: compiling everything takes as long as all the rest.
+  # Nobody waits for bytecode: see bootstrap_compile.
   bootstrap_pip install --no-compile --editable "${root}[$extras]" || bootstrap_die "pip could not install the dependencies: see above." \
     "Without a network, give pip a mirror (PIP_INDEX_URL) or a folder of wheels (PIP_FIND_LINKS), then try again."
+}
+
+# Compiles in the background what is installed, and the jobs, once and after changes of them: else each run would compile 1,200
+# modules where PYTHONDONTWRITEBYTECODE is set, or where only another user may write. What nobody imports is left out.
+bootstrap_compile() {
+  local root="$1" stamp="$VENV/.compiled-$2"
+  [[ -w "$VENV" ]] || return 0
+  [[ ! -f "$stamp" || -n "$(find "$root/txnlib" "$root/jobs" -name '*.py' -newer "$stamp" -print -quit 2>/dev/null)" ]] || return 0
+  (nice -n 19 "$VENV/bin/python" - "$VENV" "$stamp" "$root/jobs" "$root/txnlib" <<'PY' >/dev/null 2>&1 &)
+import compileall
+import fcntl
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+environment, stamp, *folders = map(Path, sys.argv[1:])
+begun = time.time()  # what is saved meanwhile is newer
+with (environment / "pyvenv.cfg").open() as lock:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit()  # another one is at it
+    except OSError:
+        pass  # this file system has no locks: to do it twice is no harm
+    unused = re.compile(r"/site-packages/((pip|setuptools|pkg_resources)/|.*/tests?/)")
+    for folder in [*folders, *environment.glob("lib/python3*/site-packages")]:
+        compileall.compile_dir(folder, quiet=2, rx=unused)
+    stamp.touch()
+    os.utime(stamp, (begun, begun))
+PY
 }
 
 bootstrap_java() {

