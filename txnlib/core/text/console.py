@@ -276,7 +276,8 @@ def _read_element(position: int, element: bytes, unfinished: UnreadableReason) -
 def _read_gap(line: bytes, unfinished: UnreadableReason) -> UnreadableReason | None:
     """What a line that is no object reads as."""
     is_whole = line.endswith(b"\n")
-    if not line.strip() or (is_whole and is_chatter(line)):
+    # `jq -s` makes one array of all objects.
+    if not line.strip(b"[], \t\r\n") or (is_whole and is_chatter(line)):
         return None
     if unfinished is UnreadableReason.LINE_TOO_LONG and not is_whole:
         return unfinished

@@ -23,6 +23,10 @@ _OBJECT: Final = re.compile(rb'\{\s?"key"\s?:')
 _CONSOLE_LINE: Final = re.compile(rb"(?P<before>.*?)::TransactionMetadata\(transactionalId=(?P<id>.*), producerId=")
 #: Escape sequences of terminals.
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+#: Non-breaking spaces: U+00A0, U+2007 and U+202F.
+_SPACES: Final = re.compile(b"|".join(re.escape(each.encode()) for each in "\u00a0\u2007\u202f"))
+#: What mail and tickets put in front of lines that they quote.
+_QUOTED: Final = re.compile(rb"[> \t]*")
 _LONGEST_SAMPLE: Final = 120
 
 
@@ -44,7 +48,7 @@ def find_form(head: bytes) -> LineForm | None:
     """What each line carries, by the beginning of the text; None if its lines are bare, or are of no tool."""
     lines = [line for line in head.split(b"\n")[:-1] or [head] if line]
     steps, says = [], []
-    for find in (_find_shipper, _find_colours, _find_prefix):
+    for find in (_find_spaces, _find_shipper, _find_colours, _find_prefix):
         found = find(lines)
         if found is not None:
             step, said = found
@@ -81,7 +85,7 @@ def _shipped_field(line: bytes) -> tuple[str, ...] | None:
     for name, value in _object(line).items():
         inside = value.items() if isinstance(value, dict) else ()
         for field, text in (((name,), value), *(((name, each), text) for each, text in inside)):
-            if isinstance(text, str) and _begin_of_line(text.encode(errors="replace")) is not None:
+            if isinstance(text, str) and begin_of_line(text.encode(errors="replace")) is not None:
                 return field
     return None
 
@@ -98,9 +102,21 @@ def _object(line: bytes) -> dict[str, Any]:
     return found
 
 
+def _find_spaces(lines: Sequence[bytes]) -> _Found:
+    """Non-breaking spaces, as word processors and chats write them, in at least half of the lines of tools."""
+    plain = [(line, _with_plain_spaces(line)) for line in lines]
+    of_tools = [(line, bare) for line, bare in plain if begin_of_line(bare) is not None]
+    odd = sum(begin_of_line(line) is None for line, _ in of_tools)
+    return (_with_plain_spaces, "non-breaking spaces") if odd * 2 >= len(of_tools) > 0 else None
+
+
+def _with_plain_spaces(line: bytes) -> bytes:
+    return _SPACES.sub(b" ", line)
+
+
 def _find_colours(lines: Sequence[bytes]) -> _Found:
     plain = [(line, _without_colours(line)) for line in lines]
-    of_tools = [(line, bare) for line, bare in plain if _begin_of_line(bare) is not None]
+    of_tools = [(line, bare) for line, bare in plain if begin_of_line(bare) is not None]
     coloured = sum(line != bare for line, bare in of_tools)
     return (_without_colours, "colours of a terminal") if coloured * 2 >= len(of_tools) > 0 else None
 
@@ -111,7 +127,7 @@ def _without_colours(line: bytes) -> bytes:
 
 def _find_prefix(lines: Sequence[bytes]) -> _Found:
     """The prefix of at least half of the lines that tools print, if all of those share its form."""
-    begins = [(line, begin) for line in lines if (begin := _begin_of_line(line)) is not None]
+    begins = [(line, begin) for line in lines if (begin := begin_of_line(line)) is not None]
     prefixes = [line[:begin] for line, begin in begins if begin]
     if not prefixes or 2 * len(prefixes) < len(begins):
         return None
@@ -123,7 +139,7 @@ def _find_prefix(lines: Sequence[bytes]) -> _Found:
     return None
 
 
-def _begin_of_line(line: bytes) -> int | None:
+def begin_of_line(line: bytes) -> int | None:
     """Where the tool's line begins in a line; None if there is none."""
     found, printed, record = _TOOLS_LINE.search(line), _OBJECT.search(line), _CONSOLE_LINE.match(line)
     if record is not None and record["before"].endswith(record["id"]):
@@ -132,8 +148,8 @@ def _begin_of_line(line: bytes) -> int | None:
         begin = printed.start()
     else:
         return None if found is None else found.start()
-    # A consumer ends no line behind an object, and an id may be anything: only white space ends a prefix.
-    return begin if begin == 0 or line[:begin].endswith((b" ", b"\t")) else None
+    # A consumer ends no line behind an object, and an id may be anything: only white space ends a prefix, or quoting.
+    return begin if line[:begin].endswith((b" ", b"\t")) or _QUOTED.fullmatch(line, 0, begin) else None
 
 
 def _forms(prefix: bytes) -> tuple[tuple[bytes, bytes], ...]:

@@ -8,6 +8,7 @@ from typing import Final, Self
 
 from txnlib.core.text.line_forms import LineForm, find_form
 from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.wrappings import unwrapped
 
 #: The position of a line in the text, and the line with its line end.
 Line = tuple[int, bytes]
@@ -52,14 +53,19 @@ class TextLines:
         self._source, self._longest = chunks, longest
         #: The text ends before a run of so many zero bytes.
         self._zeros = 0
-        self._chunks = self._without_zeros(iter(chunks))
+        inside, wrapping = unwrapped(self._without_zeros(iter(chunks)))
+        self._chunks = inside
         self._unread = b""
         while len(self._unread) < _FORM_BYTES and (chunk := next(self._chunks, b"")):
             self._unread += chunk
         #: Position of the next line.
         self._position = len(BYTE_ORDER_MARK) if self._unread.startswith(BYTE_ORDER_MARK) else 0
         self._unread = self._unread[self._position :]
-        self.form: LineForm | None = find_form(self._unread[:_FORM_BYTES])
+        form = find_form(self._unread[:_FORM_BYTES])
+        says, steps = ("", ()) if form is None else (form.says, form.steps)
+        if wrapping:
+            form = LineForm("; ".join(filter(None, (wrapping, says))), steps)
+        self.form: LineForm | None = form
         #: Lines that were given back; and the text after them: pieces of complete lines or a long one, the rest of a
         #: chunk, and the beginning of one more line.
         self._held: deque[Line] = deque()
