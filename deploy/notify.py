@@ -83,11 +83,13 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
     verdicts = ", ".join(f"{count} {name}" for name, count in counted if count and name != "OPEN")
     critical = found["findings"].get("CRITICAL", 0)
     coverage = found["coverage"]
+    unread = coverage.get("unreadable_files", 0)  # summaries of earlier versions have no such field
     said = "; ".join(
         [
-            verdicts or "no transaction needs attention",
+            verdicts or f"no transaction needs attention{' in what was read' if unread else ''}",
             *([f"{critical} CRITICAL finding{'' if critical == 1 else 's'}"] if critical else []),
             f"read {coverage['partitions_read']} of {coverage['partitions_known']} partitions",
+            *([f"{unread} file{'' if unread == 1 else 's'} not read"] if unread else []),
         ]
     )
     urgent = [each for each in found["transactions"] if each["verdict"] not in IN_TIME]

@@ -14,6 +14,7 @@ from txnlib.ask.report_rows import STEPS, report_of
 from txnlib.ask.report_text import render, terminal_report
 from txnlib.ask.rows import ms
 from txnlib.ask.sql import ask
+from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.verdicts.abort_plan import Action
 
 IN_SQL = """
@@ -161,6 +162,50 @@ def test_what_cannot_wait_stands_in_the_answer_and_colours_it():
     assert [each.level for each in reports] == ["calm", "warning", "alarm"]
     assert reports[1].urgent[0].startswith("0 of 5 coordinator partitions read")
     assert reports[2].urgent[0].startswith("CRITICAL: 2 MARKER_MISSING")
+
+
+#: What was not read, and what a report says of that.
+NOT_READ = {
+    "a text": (
+        {"unread_by_reason": [UnreadFiles("TOPIC_PARTITION_UNKNOWN", 1, 4096, ["/in/a.txt"])], "unreadable_files": 1},
+        "1 text of 4.0 KiB could not be placed: /in/a.txt",
+    ),
+    "several files": (
+        {
+            "unread_by_reason": [
+                UnreadFiles("PERMISSION_DENIED", 3, 0, ["/in/a", "/in/b", "/in/c"]),
+                UnreadFiles("LINK_OUT_OF_INPUT", 2, 0, ["/in/l", "/in/m"]),
+                UnreadFiles("CORRUPT_BATCH", 1, 90, ["/in/d"]),
+                UnreadFiles("CUT_LINE", 1, 9, ["/in/e"]),
+            ],
+            "unreadable_files": 7,
+        },
+        "Permission denied: /in/a, /in/b and 1 more; 2 links were not followed: /in/l, /in/m;"
+        " 90 B of 1 file could not be read: /in/d; 1 more reason (coverage)",
+    ),
+    "a partition in part": (
+        {
+            "incomplete": [
+                {"topic": "__transaction_state", "partition": 3, "detail": "damaged"},
+                {"topic": "t", "partition": 1, "detail": "ends inside a batch"},
+            ],
+            "partitions_in_part": 1,
+        },
+        "1 partition was read in part: t-1 (ends inside a batch)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_READ)
+def test_calm_is_about_what_was_read(case):
+    given, said = NOT_READ[case]
+    calm = Report("c", NOW, "given", "/out", coordinators_read=1, coordinators_known=5)
+    report = replace(calm, **given)
+    assert report.answer == [f"nothing hangs in what was read; {said}.  No transaction is open in that."]
+    assert report.headline == f"Nothing hangs in what was read; {said}."
+    assert (calm.level, report.level) == ("calm", "warning")
+    counts = {"transactions": {"HANGING": 1}}
+    assert f"not read: {said}" in replace(report, counts=counts).answer
 
 
 PROMISED = {"safe_from": at(NOW - 1_000)}

@@ -110,6 +110,18 @@ def test_slack_is_told_and_a_scheduler_that_sends_mails_is_failed_unless_all_is_
     assert (failed.returncode, failed.stdout, failed.stderr) == ((1, "", f"{text}\n") if text else (0, "", ""))
 
 
+def test_no_message_is_calm_about_what_was_not_read(tmp_path):
+    file = summary(tmp_path, code=3)
+    told = json.loads(file.read_text())
+    told["found"]["transactions_by_verdict"] = {"OPEN": 1}
+    told["found"]["coverage"]["unreadable_files"] = 2
+    file.write_text(json.dumps(told))
+    with receiving() as slack:
+        notify("slack", file, slack)
+    first = bodies(slack)[0]["text"].split("\n")[0]
+    assert first.endswith("no transaction needs attention in what was read; read 3 of 4 partitions; 2 files not read")
+
+
 def test_a_name_from_a_log_is_text_and_nothing_else(tmp_path):
     with receiving() as slack:
         assert notify("slack", summary(tmp_path, code=3, name=HOSTILE), slack).returncode == 0

@@ -67,6 +67,7 @@ STYLES: Final[Mapping[str, str]] = {
     "DAMAGED": "red",
     "PARTIAL": "yellow",
     "MISSING": "magenta",
+    "NOT_READ": "yellow",
     "FAILED": "red",
 }
 

@@ -19,6 +19,9 @@ from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.schema import shown
 from txnlib.errors import UsageError, meant
 
+#: Status, in the list of coverage, of a file of no partition that was not read.
+NOT_READ: Final = "NOT_READ"
+
 
 def _listed(view: str, rows: list[Row], kept: Sequence[str] = ()) -> CommandOutput:
     """The rows of a view of the catalogue (`core.schema.shown`)."""
@@ -109,6 +112,12 @@ def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:
 
 
 def answer_coverage(run: StoredRun, options: Namespace) -> CommandOutput:
-    """What was captured of each partition, and which copy is judged."""
+    """What was captured of each partition, and which copy is judged; then what of no partition was not read."""
     rows = run.rows("coverage", shown("coverage"), order='"topic", "partition", "broker"')
+    unread = run.rows("unread_files", ("path", "reason", "bytes"), [("topic", "IS", None)], order='"path", "code"')
+    none = dict.fromkeys(shown("coverage"))
+    rows += [
+        none | {"status": NOT_READ, "detail": f"{row['path']}: {row['reason']}", "unreadable_bytes": row["bytes"]}
+        for row in unread
+    ]
     return _listed("coverage", rows, ("topic", "partition", "broker", "status", "is_judged", "detail"))

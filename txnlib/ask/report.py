@@ -15,8 +15,10 @@ from txnlib.ask.rows import Row, transactions_of
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
 from txnlib.ask.words import INSTANTS_ASSUMED, clock, ends_text, where
 from txnlib.core.copies import LeaderBasis
+from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.display import counted, duration, elapsed, printable, size, utc_time
 from txnlib.core.instants import BY_CLIENTS, BY_NOBODY
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped
 
 if TYPE_CHECKING:
@@ -49,9 +51,15 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
 #: Those of which one owner ends all transactions together.
 IN_ONE_CARD: Final = ("LATE", PREPARED, LOOKS_LATE, "OPEN")
 CALM: Final = "nothing hangs, nothing is late, nothing is stuck."
+#: The same where something that was given was not read.
+CALM_IN_PART: Final = "nothing hangs in what was read"
+#: Most reasons, and partitions that were read in part, to name in a sentence.
+_SHOWN_REASONS: Final = 3
 #: Names that mean that something is wrong, and those that are at least odd.
 _ALARMS: Final = ("HANGING", "STUCK")
 _DOUBTS: Final = ("LATE", "SUSPECT", "UNKNOWN")
+#: Topics without records of applications.
+_NO_DATA: Final = (TRANSACTION_STATE_TOPIC, CLUSTER_METADATA_TOPIC)
 #: Most places of a finding to name.
 SHOWN_PLACES: Final = 3
 #: Settings on which verdicts depend: if none of them is assumed, the report does not name any.
@@ -133,12 +141,22 @@ class Report:
     partitions_as_text: int = 0
     #: Partitions of whose judged copy nothing shows what was open where it begins.
     partitions_hidden: int = 0
+    #: Partitions, and coordinators, of which files were captured and none was opened.
+    partitions_unopened: int = 0
+    coordinators_unopened: int = 0
     coordinators_read: int = 0
     coordinators_known: int = 0
     missing_coordinators: tuple[int, ...] = ()
     #: Topic and number of the first other partitions of which no copy was read.
     missing_partitions: tuple[tuple[str, int], ...] = ()
+    #: What was given and not read, whether it has a partition or not: its number of paths and bytes, by reason, and the
+    #: first rows of `unread_files`.
+    unreadable_files: int = 0
     unreadable_bytes: int = 0
+    unread_by_reason: Sequence[UnreadFiles] = ()
+    unread: Sequence[Row] = ()
+    #: Partitions, without those of coordinators, whose judged copy is not complete.
+    partitions_in_part: int = 0
     worst_lag: Row | None = None
     #: When the oldest open transaction began, according to its coordinator, else by the best available clock.
     oldest_open_ms: int | None = None
@@ -175,7 +193,33 @@ class Report:
     def headline(self) -> str:
         """The counts in one sentence."""
         counts = ", ".join(f"{each.number} {each.name}" for each in self.counted if each.name != "OPEN")
-        return f"{counts or CALM[:1].upper() + CALM[1:-1]}."
+        calm = self.nothing_wrong.rstrip(".")
+        return f"{counts or calm[:1].upper() + calm[1:]}."
+
+    @property
+    def nothing_wrong(self) -> str:
+        """The good news where nothing is wrong, which is about what was read."""
+        return f"{CALM_IN_PART}; {'; '.join(self.not_read)}." if self.not_read else CALM
+
+    @cached_property
+    def not_read(self) -> list[str]:
+        """What was given and not read: how much, why and where, the gravest first."""
+        said = [kind.says for kind in self.unread_by_reason[:_SHOWN_REASONS]]
+        more = len(self.unread_by_reason) - len(said)
+        if more > 0:
+            said.append(f"{counted(more, 'more reason')} (coverage)")
+        told = {(row["topic"], row["partition"]) for row in self.unread}
+        cut = [row for row in self.incomplete if row["topic"] not in _NO_DATA]
+        others = [row for row in cut if (row["topic"], row["partition"]) not in told]
+        number = self.partitions_in_part - (len(cut) - len(others))
+        if others and number > 0:
+            named_ones = ", ".join(f"{where(row)} ({printable(row['detail'])})" for row in others[:_SHOWN_REASONS])
+            left = number - len(others[:_SHOWN_REASONS])
+            said.append(
+                f"{counted(number, 'partition')} {'was' if number == 1 else 'were'} read in part: {named_ones}"
+                + (f" and {left} more (coverage)" if left > 0 else "")
+            )
+        return said
 
     @property
     def calm(self) -> str:
@@ -184,7 +228,7 @@ class Report:
             return ""
         opened = transactions_of(self.counts).get("OPEN", 0)
         if not opened:
-            return "No transaction is open."
+            return "No transaction is open in that." if self.not_read else "No transaction is open."
         oldest = self.oldest_open_ms
         age = "" if oldest is None else f", the oldest for {elapsed(self.as_of_ms - oldest)}"
         return f"{'1 open transaction' if opened == 1 else f'{opened} open transactions, all'} in time{age}."
@@ -194,7 +238,8 @@ class Report:
         """alarm, warning or calm."""
         if self._critical or any(name in _ALARMS for name in self.alarming):
             return "alarm"
-        return "warning" if self._unread or any(name in _DOUBTS for name in self.alarming) else "calm"
+        is_in_doubt = any(name in _DOUBTS for name in self.alarming)
+        return "warning" if self._unread or self.not_read or is_in_doubt else "calm"
 
     @property
     def _critical(self) -> list[str]:
@@ -214,7 +259,8 @@ class Report:
         """Findings that cannot wait, that promises do not hold, and that no coordinator was read."""
         promises = counted(len(self.withdrawn), "promise") + " of a safe abort"
         since = f"withdrawn since the audit as of {utc_time(self.earlier_ms)}: {promises}, see below"
-        return [*self._critical, *([since] if self.withdrawn else []), *self._unread]
+        not_read = [f"not read: {'; '.join(self.not_read)}"] if self.alarming and self.not_read else []
+        return [*self._critical, *([since] if self.withdrawn else []), *self._unread, *not_read]
 
     @property
     def new(self) -> str:
@@ -229,7 +275,7 @@ class Report:
     def answer(self) -> list[str]:
         """What is wrong, and what to do first: a line each."""
         return [
-            *([f"{CALM}  {self.calm}"] if self.calm else []),
+            *([f"{self.nothing_wrong}  {self.calm}"] if self.calm else []),
             *(f"{each.number} {each.name}, {each.says}" for each in self.counted),
             *([f"first: {self.first}"] if self.first else []),
             *self.urgent,
@@ -255,8 +301,7 @@ class Report:
         coordinators = f"{self.coordinators_read} of {self.coordinators_known} coordinator partitions"
         if self.partitions_known and not self.coordinators_known:
             coordinators = "no coordinator partitions (by the metadata log, there is no __transaction_state)"
-        unreadable = size(self.unreadable_bytes) if self.unreadable_bytes else "nothing"
-        said = f"read {partitions}, {coordinators}, {unreadable} unreadable"
+        said = f"read {partitions}, {coordinators}, {self._unreadable} unreadable"
         lag = self.worst_lag
         if lag is None or any(extent.held for name, extent in self.extents.items() if name != "OPEN"):
             return said
@@ -264,6 +309,13 @@ class Report:
         ends = ends_text(lag.get("ends_by"), self.as_of_ms)
         highest = f"highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)}{f'; {ends}' if ends else ''})"
         return f"{said}.  LSO lag: {highest}"
+
+    @property
+    def _unreadable(self) -> str:
+        if not self.unreadable_files:
+            return "nothing"
+        files = counted(self.unreadable_files, "file")
+        return f"{size(self.unreadable_bytes)} in {files}" if self.unreadable_bytes else files
 
     @property
     def unseen(self) -> list[str]:
@@ -283,11 +335,14 @@ class Report:
             )
         if self.missing_partitions:
             named_ones = [f"{printable(topic)}-{partition}" for topic, partition in self.missing_partitions]
-            unread = self.partitions_known - self.partitions_read - self.partitions_quiet
+            unread = self.partitions_known - self.partitions_read - self.partitions_quiet - self.partitions_unopened
             left = max(unread - len(self.missing_coordinators) - len(named_ones), 0)
             others = f" and {left} more (coverage)" if left else ""
             said.append(f"not read, because no copy was captured: {', '.join(named_ones)}{others}")
-        if self.coordinators_known and not self.coordinators_read:
+        if self.coordinators_unopened:
+            closed = counted(self.coordinators_unopened, "coordinator partition")
+            said.append(f"not opened: {closed} (what to do: coverage)")
+        if self.coordinators_known and not self.coordinators_read and not self.coordinators_unopened:
             said.append("no coordinator partition was captured (what to copy: collect-plan)")
         elif self.missing_coordinators:
             numbers = ", ".join(map(str, self.missing_coordinators[:20]))

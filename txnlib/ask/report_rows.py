@@ -12,9 +12,11 @@ from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_
 from txnlib.ask.transaction import broken_transactions
 from txnlib.ask.verdict_names import PREPARED, counted_as, name_of, named
 from txnlib.ask.words import ahead, where, which_ends
+from txnlib.core.copies import UNOPENED
+from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.display import not_before, printable, told
 from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.abort_plan import NO_ACTION, OF_WHOLE_TRANSACTION, Action
 
@@ -74,7 +76,8 @@ def report_of(
     and of the broken transactions, `shown_copies` that of incomplete copies, `shown_places` that of the places of each
     finding.
     """
-    reach, covered, found = extents(run), _coverage(run, shown_copies), finding_places(run, shown_places)
+    reach, found = extents(run), finding_places(run, shown_places)
+    covered = _coverage(run, shown_copies) | _unread(run, shown_copies)
     severities = {name: sum(each.count for each in found if each.severity == name) for name in Severity.__members__}
     counts = {
         "verdicts": {name: extent.rows for name, extent in reach.items()},
@@ -84,6 +87,7 @@ def report_of(
         "findings": {name: count for name, count in severities.items() if count},
         "in_doubt": _in_doubt(run),
         "coverage": covered.pop("statuses"),
+        "unread": {"FILES": covered["unreadable_files"], "PARTITIONS": covered["partitions_in_part"]},
         "rows": {
             "open_transactions": sum(extent.rows for extent in reach.values()),
             "record_batches": covered.pop("batches"),
@@ -307,6 +311,8 @@ def complete(run: StoredRun, rows: Sequence[Row]) -> None:
         row.update({name: ms(row[name]) for name in _INSTANTS if name in row})
 
 
+#: SQL for a copy of which no file was opened.
+_UNOPENED: Final = f"""(coalesce("tail", '') = '{UNOPENED}' AND "first_offset" IS NULL)"""
 _COVERED: Final = {
     "partitions_read": "count(DISTINCT CASE WHEN NOT {missing} THEN {partition} END)",
     "partitions_known": "count(DISTINCT {partition})",
@@ -315,8 +321,12 @@ _COVERED: Final = {
     "partitions_hidden": ('count(DISTINCT CASE WHEN "is_judged" AND "hidden_below" IS NOT NULL THEN {partition} END)'),
     "coordinators_read": 'count(DISTINCT CASE WHEN NOT {missing} AND {coordinator} THEN "partition" END)',
     "coordinators_known": 'count(DISTINCT CASE WHEN {coordinator} THEN "partition" END)',
-    "unreadable_bytes": 'coalesce(sum("unreadable_bytes"), 0)',
+    "partitions_in_part": """count(DISTINCT CASE WHEN "is_judged" AND {harmed} AND {data} THEN {partition} END)""",
     "batches": 'coalesce(sum("batches"), 0)',
+    "partitions_uncaptured": "count(DISTINCT CASE WHEN \"status\" = 'MISSING' THEN {partition} END)",
+    "coordinators_uncaptured": (
+        'count(DISTINCT CASE WHEN "status" = \'MISSING\' AND {coordinator} THEN "partition" END)'
+    ),
     "brokers": 'count(DISTINCT "broker")',
     "captured_to_ms": 'max("captured_at")',
     "is_instant_assumed": 'coalesce(bool_or(NOT {missing} AND "captured_at" IS NULL), FALSE)',
@@ -326,8 +336,10 @@ _COVERED: Final = {
 def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
     parts = {
         "partition": """concat("topic", '-', "partition")""",
-        "missing": "\"status\" = 'MISSING'",
+        "missing": f"(\"status\" = 'MISSING' OR {_UNOPENED})",
         "coordinator": f"\"topic\" = '{TRANSACTION_STATE_TOPIC}'",
+        "data": f"\"topic\" NOT IN ('{TRANSACTION_STATE_TOPIC}', '{CLUSTER_METADATA_TOPIC}')",
+        "harmed": "\"status\" IN ('PARTIAL', 'DAMAGED')",
     }
     numbers = run.one("coverage", {name: expression.format(**parts) for name, expression in _COVERED.items()})
     statuses = {key[0]: number for key, number in run.grouped("coverage", ("status",), "count(*)").items()}
@@ -337,8 +349,12 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
     by_place = '"topic", "partition"'
     missing = run.rows("coverage", ("partition",), coordinators, order='"partition"', limit=COORDINATORS)
     missing_data = run.rows("coverage", ("topic", "partition"), others, order=by_place, limit=SHOWN_MISSING)
-    is_harmed = [("status", "IN", ("PARTIAL", "DAMAGED")), ("is_judged", "=", True)]
+    is_harmed: list[Filter] = [("status", "IN", ("PARTIAL", "DAMAGED")), ("is_judged", "=", True)]
     columns = ("topic", "partition", "source", "status", "detail")
+    # Each has a copy, or is MISSING.
+    for what in ("partitions", "coordinators"):
+        uncaptured = numbers.pop(f"{what}_uncaptured")
+        numbers[f"{what}_unopened"] = numbers[f"{what}_known"] - numbers[f"{what}_read"] - uncaptured
     return {
         **numbers,
         "captured_to_ms": ms(numbers["captured_to_ms"]),
@@ -349,6 +365,32 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
     }
 
 
+def _unread(run: StoredRun, most: int) -> dict[str, Any]:
+    """What was given and not read: how much, by its reason, and the first files, those of most bytes first."""
+    # A report about a topic has what is of its partitions or coordinators, and what has no partition: it may be of any.
+    filters: list[list[Filter]] = [[]]
+    if run.topic is not None:
+        filters = [[("topic", "IN", (run.topic, TRANSACTION_STATE_TOPIC))], [("topic", "IS", None)]]
+    kinds, rows, files = list[UnreadFiles](), list[Row](), 0
+    for given in filters:
+        chosen = '"code", count(DISTINCT "path") AS "files", sum("bytes") AS "bytes"'
+        for row in run.ask("unread_files", chosen, given, ' GROUP BY "code"'):
+            first = run.rows("unread_files", ("path",), [*given, ("code", "=", row["code"])], order=_LARGEST, limit=2)
+            kinds.append(UnreadFiles(row["code"], row["files"], row["bytes"], [each["path"] for each in first]))
+        if kinds:
+            files += run.number("unread_files", 'count(DISTINCT "path")', given) or 0
+            rows += run.rows("unread_files", _UNREAD, given, order=_LARGEST, limit=most)
+    return {
+        "unreadable_files": files,
+        "unreadable_bytes": sum(kind.bytes for kind in kinds),
+        "unread_by_reason": sorted(kinds, key=lambda kind: kind.rank),
+        "unread": rows,
+    }
+
+
+#: What a report lists of `unread_files`, and its order.
+_UNREAD: Final = ("path", "topic", "partition", "code", "reason", "bytes")
+_LARGEST: Final = '"bytes" DESC, "path", "code"'
 _OPEN_TIME: Final = "active_transaction_open_time_max_ms"
 
 

@@ -11,12 +11,12 @@ from txnlib.ask.entries import acknowledged_lines, brief, broken_lines, entry
 from txnlib.ask.extents import Reach
 from txnlib.ask.grid import INDENT, LABEL, STYLES, WIDTH, command_lines, folded, text_width
 from txnlib.ask.own_command import PROGRAM, own_command, program
-from txnlib.ask.report import CALM, IN_ONE_CARD, Report, cards
+from txnlib.ask.report import CALM, CALM_IN_PART, IN_ONE_CARD, Report, cards
 from txnlib.ask.report_rows import SHOWN_COPIES
 from txnlib.ask.rows import Row
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
 from txnlib.ask.words import where
-from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, utc_time
+from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, size, utc_time
 from txnlib.core.kafka_commands import refusal
 
 #: A line; or a line to wrap, with the indentation of its continuation.
@@ -52,6 +52,7 @@ def render(report: Report, width: int = WIDTH, called: str = PROGRAM) -> str:
         ("ENDED SINCE THE AUDIT BEFORE", _ended(report), INDENT),
         ("ACKNOWLEDGED", acknowledged_lines(report.known), INDENT),
         ("FINDINGS", _findings(report), 16),
+        ("NOT READ", _not_read(report), INDENT),
         ("INCOMPLETE COPIES", _incomplete(report), INDENT),
     ):
         lines += ["", title, *((f"  {each}", indent) for each in told)] if told else []
@@ -74,7 +75,7 @@ def _answer(report: Report) -> list[Line]:
     first = f"  {'first':<{indent - 2}}{report.first}"
     others = [*report.urgent, *filter(None, [report.new])]
     return [
-        *([(f"  {CALM}  {report.calm}", 4)] if report.calm else []),
+        *([(f"  {report.nothing_wrong}  {report.calm}", 4)] if report.calm else []),
         *((line, indent) for line in [*counts, *([first] if report.first else [])]),
         *((f"  {said}", 4) for said in others),
     ]
@@ -208,6 +209,17 @@ def _incomplete(report: Report) -> list[str]:
     return [*lines, "and more (coverage)"] if len(report.incomplete) > SHOWN_COPIES else lines
 
 
+def _not_read(report: Report) -> list[str]:
+    """The files that were not read, or not to their end, with what to do."""
+    shown = report.unread[:SHOWN_COPIES]
+    lines = []
+    for row in shown:
+        amount = [size(row["bytes"])] if row["bytes"] else []
+        lines.append("   ".join([printable(row["path"]), *amount, printable(row["reason"])]))
+    more = report.unreadable_files - len({row["path"] for row in shown})
+    return [*lines, f"and {counted(more, 'more file')} (coverage)"] if more > 0 else lines
+
+
 def _further(lines: Sequence[Line], report: Report, called: str) -> list[Line]:
     """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines
     point.
@@ -238,7 +250,9 @@ _ENTRY: Final = re.compile(r"^  (\S.*?)   producer \d+ epoch", re.MULTILINE)
 _LABELS: Final = re.compile(r"^  [a-z][a-z ]{1,7}(?=  )", re.MULTILINE)
 _COMMAND: Final = re.compile(r"^  (?:do|then)  +(.*\\\n.*|.*)$", re.MULTILINE)
 _CRITICAL: Final = re.compile(r"^  (CRITICAL: .*)$", re.MULTILINE)
-_UNREAD: Final = re.compile(r"^  (0 of \d+ coordinator partitions? read: .*|withdrawn since .*)$", re.MULTILINE)
+_UNREAD: Final = re.compile(
+    rf"^  (0 of \d+ coordinator partitions? read: .*|withdrawn since .*|not read: .*|{CALM_IN_PART}; .*)$", re.MULTILINE
+)
 _CALM: Final = re.compile(rf"^  ({re.escape(CALM)})", re.MULTILINE)
 _OTHER_STYLES: Final = {PREPARED: "cyan", LOOKS_LATE: "dim"}
 

@@ -34,6 +34,8 @@ SHOWN_LAGS: Final = 50
 SHOWN_TRANSACTIONS: Final = 100
 SHOWN_BROKERS: Final = 1_000
 
+#: What is listed of files that were given and not read.
+NOT_READ: Final = ("path", "topic", "partition", "bytes", "reason")
 SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -126,8 +128,11 @@ def results_of(run: StoredRun, report: Report, finished_ms: int | None = None) -
             "partitions_read": report.partitions_read,
             "coordinators_known": report.coordinators_known,
             "coordinators_read": report.coordinators_read,
-            "partitions": statuses | {"MISSING": report.partitions_known - report.partitions_read},
+            "partitions": statuses
+            | {"MISSING": report.partitions_known - report.partitions_read - report.partitions_unopened},
+            "unreadable_files": report.unreadable_files,
             "unreadable_bytes": report.unreadable_bytes,
+            "not_read": [{name: row[name] for name in NOT_READ} for row in report.unread],
         },
         "findings": _all_of(SEVERITIES, report.counts["findings"]),
         "named_findings": [
@@ -323,7 +328,12 @@ METRICS: Final[Mapping[str, Metric]] = {
         "status",
     ),
     "txnlib_unreadable_bytes": _found(
-        "Bytes of copies that could not be read.", lambda found: found["coverage"]["unreadable_bytes"]
+        "Bytes that were given and not read, in a partition or not.",
+        lambda found: found["coverage"]["unreadable_bytes"],
+    ),
+    "txnlib_unreadable_files": _found(
+        "Number of files, folders and links that were given and not read, or not to their end.",
+        lambda found: found["coverage"]["unreadable_files"],
     ),
     "txnlib_findings": _found("Number of findings, by severity.", lambda found: found["findings"], "severity"),
 }
@@ -365,15 +375,24 @@ def render_metrics(outcome: Outcome) -> str:
 
 
 _ALARMS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
-#: Condition -> the counts of a run (`Report.counts`) that meet it: their kind, and names with what they are, in words.
-CONDITIONS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
-    **{name.lower(): ("verdicts", {name: f"{{}} {name}"}) for name in _ALARMS},
-    "new": ("new", {name: f"{{}} new {name}" for name in _ALARMS}),
-    **{f"new-{name.lower()}": ("new", {name: f"{{}} new {name}"}) for name in _ALARMS},
-    **{f"holding-{name.lower()}": ("holding", {name: f"{{}} partitions held by {name}"}) for name in _ALARMS},
-    "in-doubt": ("in_doubt", {"OVERDUE": "{} two-phase commits in doubt for too long"}),
-    "critical": ("findings", {"CRITICAL": "{} findings CRITICAL"}),
-    "coverage": ("coverage", {name: f"{{}} copies {name}" for name in ("PARTIAL", "DAMAGED", "MISSING")}),
+#: What was given and not read: of that, too, no verdict is known.
+_NOT_READ: Final = {
+    "FILES": "{} files not read, or not to their end",
+    "PARTITIONS": "{} partitions read in part",
+}
+#: Condition -> the counts of a run (`Report.counts`) that meet it: by their kind, names with what they are, in words.
+CONDITIONS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
+    **{name.lower(): {"verdicts": {name: f"{{}} {name}"}} for name in _ALARMS},
+    "unknown": {"verdicts": {"UNKNOWN": "{} UNKNOWN"}, "unread": _NOT_READ},
+    "new": {"new": {name: f"{{}} new {name}" for name in _ALARMS}},
+    **{f"new-{name.lower()}": {"new": {name: f"{{}} new {name}"}} for name in _ALARMS},
+    **{f"holding-{name.lower()}": {"holding": {name: f"{{}} partitions held by {name}"}} for name in _ALARMS},
+    "in-doubt": {"in_doubt": {"OVERDUE": "{} two-phase commits in doubt for too long"}},
+    "critical": {"findings": {"CRITICAL": "{} findings CRITICAL"}},
+    "coverage": {
+        "coverage": {name: f"{{}} copies {name}" for name in ("PARTIAL", "DAMAGED", "MISSING")},
+        "unread": _NOT_READ,
+    },
 }
 
 
@@ -383,7 +402,8 @@ def matches(conditions: Iterable[str], counts: Mapping[str, Any]) -> list[str]:
     wanted = (counted for condition, counted in CONDITIONS.items() if condition in given)
     found = (
         words.format(number)
-        for kind, names in wanted
+        for kinds in wanted
+        for kind, names in kinds.items()
         for name, words in names.items()
         if (number := counts.get(kind, {}).get(name, 0))
     )

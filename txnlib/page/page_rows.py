@@ -77,7 +77,6 @@ class Page:
     coordinators_complete: int = 0
     #: Topic, partition and status of judged copies that are not complete, and of missing partitions.
     harmed: Sequence[Row] = ()
-    quarantined: int = 0
     #: Open transactions of two-phase commits, oldest first, and their number.
     two_phase: Sequence[Row] = ()
     two_phase_open: int = 0
@@ -118,7 +117,6 @@ def page_rows_of(
         lags=_with_ms(lags, "ends_by"),
         lagging=run.number("partitions", "count(*)", [("lag_offsets", ">", 0)]) or 0,
         brokers=broker_rows(run, _OF_BROKER, SHOWN_BROKERS),
-        quarantined=run.number("quarantine", "count(*)") or 0,
         two_phase=_with_ms(two_phase, "transaction_start"),
         two_phase_open=run.number("open_transactions", "count(*)", is_two_phase) or 0,
         runs=runs,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.coverage.unread import NOTHING_LOST
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.schema import TABLES
@@ -29,6 +30,7 @@ OF_REPORT: Final = (
     "ended_transactions",
     "brokers",
     "coverage",
+    "unread_files",
     "producer_spans",
     "partition_transactions",
 )
@@ -173,6 +175,20 @@ LEFT JOIN seen
 """,
 )
 
+_IS_LOST: Final = " AND ".join(f"reason NOT LIKE '{each}%'" for each in NOTHING_LOST)
+_UNREAD_FILES: Final = View(
+    "What was given and not read, in each run: a row for each path and reason, whether it lies in a partition or not."
+    " bytes: how many, 0 where that is not known, as of a folder; stretches: in how many parts; code: the reason up to"
+    " its colon. What coverage counts of each partition (unreadable_bytes) is among it.",
+    f"""
+SELECT cluster, run_id, path, topic, partition, split_part(reason, ':', 1) AS code, min(reason) AS reason,
+       count(*) AS stretches, min(position) AS first_position, sum(length) AS bytes
+FROM {{quarantine}}
+WHERE {_IS_LOST}
+GROUP BY cluster, run_id, path, topic, partition, split_part(reason, ':', 1)
+""",
+)
+
 #: Name -> view, each after the views that it reads.
 VIEWS: Final[dict[str, View]] = {
     **{
@@ -184,6 +200,7 @@ VIEWS: Final[dict[str, View]] = {
     },
     "brokers": _BROKERS,
     "in_doubt_transactions": _IN_DOUBT_TRANSACTIONS,
+    "unread_files": _UNREAD_FILES,
     "latest_runs": View(
         "The newest finished run of each cluster, and its earlier run, the finished run before it (NULL if there is"
         " none).",
