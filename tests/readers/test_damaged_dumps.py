@@ -20,6 +20,7 @@ import pytest
 from tests.readers.test_dump_hostile import HOSTILE
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, marker, print_dump, rows, unreadable
 from txnlib.core.text.events import DumpTail
+from txnlib.core.text.reasons import UnreadableReason
 
 Line = bytes
 TABLES: Final = ("record_batches", "transaction_log", "segments", "producer_snapshots")
@@ -181,5 +182,5 @@ def test_a_snapshot_without_a_folder_is_named() -> None:
     text = b"Dumping 00000000000933607637.snapshot\n" + dumped("3.9-snapshot").partition(b"\n")[2]
 
     assert rows("producer_snapshots", text) == []
-    assert unreadable(text) == [("TOPIC_PARTITION_UNKNOWN", 0, len(text))]
+    assert unreadable(text) == [(UnreadableReason.TOPIC_PARTITION_UNKNOWN, 0, len(text))]
     assert rows("segments", text)[0]["unreadable"][0]["sample"] == "00000000000933607637.snapshot"

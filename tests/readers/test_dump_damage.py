@@ -27,6 +27,7 @@ from tests.support.dumps import (
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
 from txnlib.core.text.dump_reader import DumpReader
 from txnlib.core.text.events import DumpedRecord, DumpTail, FileEnd
+from txnlib.core.text.reasons import UnreadableReason
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 LOG = (
@@ -344,7 +345,7 @@ def test_batches_of_a_file_whose_first_line_is_lost_are_not_mixed_up_with_the_on
 
     assert base_offsets(text) == OFFSETS
     assert [(row["topic"], row["batches"]) for row in rows("segments", text)] == [("orders", 6), (None, 6)]
-    assert unreadable(text)[-1][0] == "TOPIC_PARTITION_UNKNOWN"
+    assert unreadable(text)[-1][0] == UnreadableReason.TOPIC_PARTITION_UNKNOWN
 
 
 def test_readers_never_raise_for_numbers_that_no_column_holds() -> None:

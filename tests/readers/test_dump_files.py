@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.dumps import Batch, Record, marker, print_dump, rows
 from txnlib.core.text.dump_reader import DumpReader
+from txnlib.core.text.reasons import UnreadableReason
 
 Line = bytes
 DIRECTORY: Final = "/var/lib/kafka/data"
@@ -151,7 +152,7 @@ def test_a_lost_dumping_line_is_noticed_by_the_line_after_it(batches: int) -> No
     text = print_dump(*first, deep=False) + print_dump(*second, deep=False).partition(b"\n")[2]
 
     assert [(row["topic"], row["batches"]) for row in rows("segments", text)] == [("orders", batches), (None, 3)]
-    assert rows("segments", text)[1]["unreadable"][0]["reason"] == "TOPIC_PARTITION_UNKNOWN"
+    assert rows("segments", text)[1]["unreadable"][0]["reason"] == UnreadableReason.TOPIC_PARTITION_UNKNOWN
 
 
 def test_a_starting_offset_other_than_the_name_lowers_its_file() -> None:

@@ -21,6 +21,7 @@ from tests.support.dumps import (
     unreadable,
 )
 from tests.support.samples import sample
+from txnlib.core.text.reasons import UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.text_events import looks_like_dump
 
@@ -73,7 +74,7 @@ def test_a_partition_that_the_path_does_not_name_comes_from_elsewhere(path: str)
     assert rows("record_batches", text) == []
     (segment,) = rows("segments", text)
     assert (segment["topic"], segment["batches"], segment["end_offset"]) == (None, 2, 2)
-    assert unreadable(text) == [("TOPIC_PARTITION_UNKNOWN", 0, len(text))]
+    assert unreadable(text) == [(UnreadableReason.TOPIC_PARTITION_UNKNOWN, 0, len(text))]
     assert segment["unreadable"][0]["sample"] == path
 
     known = rows("record_batches", text, ("payments", 7))
@@ -110,7 +111,7 @@ def test_batch_lines_alone_are_a_dump_of_an_unknown_partition() -> None:
     text = b"".join(line for line in print_dump(*LOG).splitlines(keepends=True) if line.startswith(b"baseOffset"))
 
     assert len(rows("record_batches", text, ("orders", 0))) == 2
-    assert [stretch[0] for stretch in unreadable(text)] == ["TOPIC_PARTITION_UNKNOWN"]
+    assert [stretch[0] for stretch in unreadable(text)] == [UnreadableReason.TOPIC_PARTITION_UNKNOWN]
 
 
 def test_the_middle_of_a_dump_is_read() -> None:
@@ -118,7 +119,7 @@ def test_the_middle_of_a_dump_is_read() -> None:
     text = text[text.index(b"baseOffset") :]
 
     assert [row["position"] for row in rows("record_batches", text, ("orders", 0))] == [5_000, 5_120]
-    assert unreadable(text)[0][0] == "TOPIC_PARTITION_UNKNOWN"
+    assert unreadable(text)[0][0] == UnreadableReason.TOPIC_PARTITION_UNKNOWN
 
 
 def test_log_directories_are_copies() -> None:

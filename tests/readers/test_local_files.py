@@ -21,7 +21,7 @@ from txnlib.readers import arrow_schemas
 from txnlib.readers.broker_files import MOST_BYTES
 from txnlib.readers.capture import Capture, FileKind, list_capture
 from txnlib.readers.storage import files
-from txnlib.readers.storage.local_files import native, shown
+from txnlib.readers.storage.local_files import MAY_NOT, native, shown
 from txnlib.readers.table_readers import read_table
 
 SEGMENT = f"{0:020}.log"
@@ -228,9 +228,9 @@ def test_a_link_out_of_the_input_is_named_with_its_partition_and_not_followed(li
         (row["topic"], row["partition"], row["source"], row["segment_base_offset"], row["tail"]) for row in told
     } == {
         ("orders", 0, "raw:1", 0, "CLEAN"),
-        ("orders", 0, "raw:1", 3, "CORRUPT"),
-        ("orders", 0, "raw:1", 9, "CORRUPT"),
-        ("orders", 1, "raw:1", None, "CORRUPT"),
+        ("orders", 0, "raw:1", 3, "UNOPENED"),
+        ("orders", 0, "raw:1", 9, "UNOPENED"),
+        ("orders", 1, "raw:1", None, "UNOPENED"),
     }
 
 
@@ -361,5 +361,5 @@ def test_a_folder_that_may_not_be_listed_is_named(capture, monkeypatch):
 
     monkeypatch.setattr("txnlib.readers.storage.local_files.os.scandir", refuse)
     listed = list_capture([str(capture)])
-    assert quarantine(listed) == {"1/orders-3": "CANNOT_LIST: Permission denied"}
+    assert quarantine(listed) == {"1/orders-3": MAY_NOT}
     assert [(row["topic"], row["partition"]) for row in rows("segments", listed)] == [("orders", 0), ("orders", 3)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +35,12 @@ def zstd(text: bytes) -> bytes:
     return bytes(cramjam.zstd.compress(text))
 
 
-PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {".gz": gzip.compress, ".zst": zstd}
+PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    ".gz": gzip.compress,
+    ".zst": zstd,
+    ".bz2": partial(bz2.compress, compresslevel=1),
+    ".xz": lzma.compress,
+}
 
 
 def cut(packed: bytes, share: float) -> bytes:

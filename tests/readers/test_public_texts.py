@@ -53,6 +53,39 @@ def test_a_prefix_is_told_in_one_row_and_white_space_in_none() -> None:
     assert [bad for row in indented for bad in row["unreadable"]] == []
 
 
+#: The same log of `pay-0` and its coordinator, as it came.
+WRAPPED: Final = ("t05-ansible-stdout", "t07-nbsp", "t10-bz2", "t11-xz")
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_a_wrapped_text_is_read_whole(name: str) -> None:
+    found = read(DATA / "q10-refused-without-a-reason" / name)
+
+    batches = Counter((row["topic"], row["partition"]) for row in found["record_batches"])
+    assert batches == {("pay", 0): 9, ("__transaction_state", 18): 5}
+    assert {row["partition"] for row in found["transaction_log"]} == {18}
+    assert {row["tail"] for row in found["segments"]} == {"CLEAN"}
+    reasons = {bad["reason"].partition(":")[0] for row in found["segments"] for bad in row["unreadable"]}
+    assert reasons <= {"LINE_FORM"}
+
+
+def test_console_records_in_one_array_are_read_whole() -> None:
+    found = read(DATA / "q16-console-text" / "u12-console-jq-slurp")
+
+    records = [(row["transactional_id"], row["producer_id"]) for row in found["console_log"]]
+    assert ("settle-svc-1", 4242) in records
+    (segment,) = [row for row in found["segments"] if row["kind"] == "console"]
+    assert (segment["batches"], segment["tail"], segment["unreadable"]) == (len(records), "CLEAN", [])
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("u01-kcat", "kcat"), ("u02-kafbat", "web UI"), ("u03-redpanda", "Redpanda")]
+)
+def test_what_is_not_read_is_refused_with_a_reason(name: str, remedy: str) -> None:
+    with pytest.raises(UnreadableInputError, match=remedy):
+        list_capture([str(DATA / "q10-refused-without-a-reason" / name)])
+
+
 def test_a_gzipped_segment_is_read() -> None:
     found = read(DATA / "p13-odd-files" / "r27c-raw-gz")
 

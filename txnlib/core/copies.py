@@ -21,8 +21,10 @@ LOG_END: Final = 1 << 62
 #: How the reasons of unreadable ranges begin that contain nothing a verdict could use.
 HARMLESS_REASONS: Final = ("UNKNOWN_KEY_VERSION", "UNDECODABLE_COMMIT", "NOT_DUMP_TEXT", "LINE_FORM")
 
+#: Tail of a copy whose newest file was not opened.
+UNOPENED: Final = "UNOPENED"
 #: Tails of a copy of which more was captured than could be read.
-ENDS_SHORT: Final = ("CORRUPT", "UNMEASURED")
+ENDS_SHORT: Final = ("CORRUPT", "UNMEASURED", UNOPENED)
 
 
 def is_harmful(reason: str) -> bool:

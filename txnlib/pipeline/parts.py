@@ -20,7 +20,7 @@ from txnlib.errors import MissingTableError
 from txnlib.pipeline.clock import now
 from txnlib.readers.capture import CHECKPOINTS, CLEANER_OFFSET, READ_WHOLE, Capture, FileKind
 from txnlib.readers.fingerprints import ReadSegment
-from txnlib.readers.storage.files import COMPRESSED
+from txnlib.readers.storage.packed_text import COMPRESSED
 from txnlib.readers.table_readers import may_hold, read_table
 from txnlib.spark.frames import arrow_of
 from txnlib.spark.joins import select

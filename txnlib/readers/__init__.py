@@ -1,7 +1,7 @@
 """Readers that turn the files of a capture into Arrow batches.
 
-`capture` which files there are · `capture_notes` capture.json · `log_directories` meta.properties ·
-`partition_folders` names of folders ·
+`capture` which files there are · `other_files` what no reader knows · `partition_folders` names of folders ·
+`capture_notes` capture.json · `log_directories` meta.properties ·
 `fingerprints` what earlier audits have read ·
 `table_readers` one pass through a file · `bundles` files that are read together ·
 `segment` raw segments: `header_columns`, `batch_headers`, `batch_rows`, `decoded_records`, `decoded_metadata` ·

@@ -14,6 +14,8 @@ import google_crc32c
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from txnlib.core.copies import UNOPENED
+from txnlib.core.coverage.unread import why_not_opened
 from txnlib.core.kafka.broker_files import (
     CRC_STARTS_AT,
     EPOCH_FIELDS,
@@ -116,7 +118,8 @@ def read_unreadable_file(
     """
     is_segment = file.kind is FileKind.SEGMENT or (file.kind is FileKind.REFUSED and file.topic is not None)
     lost = [unreadable(position, file.size - position, reason, sample)]
-    seen = {"bytes": file.size, "tail": "CORRUPT", "is_decoded": is_segment and file.offset >= 0, "unreadable": lost}
+    tail = "CORRUPT" if why_not_opened(reason) is None else UNOPENED
+    seen = {"bytes": file.size, "tail": tail, "is_decoded": is_segment and file.offset >= 0, "unreadable": lost}
     yield segment_without_batches(file, {**seen, **({"kind": "raw"} if is_segment else {})})
 
 

@@ -7,7 +7,6 @@ so that the audit can report what it did not read.
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -31,6 +30,15 @@ from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, merge_notes, read_capture_notes
 from txnlib.readers.fingerprints import ReadSegment
 from txnlib.readers.log_directories import META_PROPERTIES, Identities
+from txnlib.readers.other_files import (
+    ARCHIVE,
+    LET_IT,
+    MISSING_SEGMENT,
+    MOST_NAMED,
+    TOO_LARGE,
+    what_it_looks_like,
+    why_not_read,
+)
 from txnlib.readers.partition_folders import (
     LONGEST_NAME,
     PARTITION_FOLDER,
@@ -40,8 +48,8 @@ from txnlib.readers.partition_folders import (
     topic_partition_of,
 )
 from txnlib.readers.storage import files
-from txnlib.readers.storage.files import READ_ERRORS, without_compression
-from txnlib.readers.storage.local_files import FolderEntry, shown
+from txnlib.readers.storage.local_files import MAY_NOT, FolderEntry, shown
+from txnlib.readers.storage.packed_text import READ_ERRORS, without_compression
 from txnlib.readers.text_events import find_console_record, head_of, looks_like_dump, partition_in_name
 
 #: Topics whose batches are read whole, because their records are decoded.
@@ -83,7 +91,7 @@ class CaptureFile:
     #: (`fingerprints.py`).
     part: int | None = None
     earlier: tuple[ReadSegment, ...] = ()
-    #: For a REFUSED file, why it is not opened.
+    #: For a REFUSED file, why it is not opened; for an UNKNOWN one, what it looks like, if its beginning shows that.
     problem: str = ""
     #: Reached through a link; nobody may put one in its place later. And through one that leads out of the input: no
     #: sample of its content is kept.
@@ -170,17 +178,8 @@ _SILENT_ENDINGS: Final = (
     ".capture",  # state of scripts/capture.sh for its next call
     ".tierstate",  # what Confluent Server notes of tiered segments
 )
+_SEGMENT_NAME: Final = re.compile(r"([0-9]{20})\.log(?:\.(?:gz|bz2|xz|zst|lz4|zip|7z))?")
 _ARCHIVES: Final = (".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz", ".zip", ".7z")
-ARCHIVE: Final = "ARCHIVE: unpack it"
-#: Offsets and positions in a segment are int32 in its indexes.
-TOO_LARGE: Final = f"TOO_LARGE: a segment has at most {MAX_INT32} bytes"
-#: Problem of a segment that has indexes and is not there itself.
-MISSING_SEGMENT: Final = "MISSING_SEGMENT: its index is here, and it is not: copy it, too"
-#: Problem of text that PowerShell redirected into a file.
-UTF_16: Final = "UTF_16: text of Kafka's tools as PowerShell writes it: convert it with iconv -f UTF-16 -t UTF-8"
-_UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-
 #: Number of files after which listing reports progress again: some seconds on a slow disk.
 REPORTED_FILES: Final = 25_000
 
@@ -214,7 +213,7 @@ def list_capture(
             say(f"listed {count:,} files")
         if found.has(entry):
             continue
-        if entry.problem is None and PurePosixPath(entry.path).name == CAPTURE_JSON:
+        if entry.problem in (None, MAY_NOT) and PurePosixPath(entry.path).name == CAPTURE_JSON:
             notes.append(read_capture_notes(entry.path))
             identities.note(entry.path, notes[-1].cluster_id)
         if entry.problem is None and PurePosixPath(entry.path).name == META_PROPERTIES:
@@ -229,12 +228,13 @@ def list_capture(
     for path in sorted(indexed.keys() - {file.path for file in found.files}):
         lost = FolderEntry(indexed[path], path, 0)
         found.add(lost, _refused(lost, bases[lost.root], MISSING_SEGMENT))
+    for path in [file.path for file in found.files if file.problem == MAY_NOT][:MOST_NAMED]:
+        say(f"Permission denied: {path}")
     if not any(file.kind in (FileKind.SEGMENT, FileKind.DUMP, FileKind.CONSOLE) for file in found.files):
-        refused = next((file for file in found.files if file.kind is FileKind.REFUSED), None)
+        reasons = ((file.path, file.problem or (None if file.kind is FileKind.UNKNOWN else "")) for file in found.files)
         raise UnreadableInputError(
             ", ".join(root for root, _ in roots),
-            f"no Kafka log among its {len(found.files)} files"
-            + (f" ({refused.path}: {refused.problem})" if refused else ""),
+            f"no Kafka log among its {len(found.files)} files{why_not_read(reasons)}",
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
@@ -292,6 +292,8 @@ def _root(given: str) -> tuple[str, bool]:
     root = files.locate(given)
     try:
         return root, files.is_file(root)
+    except PermissionError as error:
+        raise UnreadableInputError(shown(given), "Permission denied", LET_IT) from error
     except UnreadableInputError as error:
         raise UnreadableInputError(shown(given), error.problem, error.remedy) from error
 
@@ -301,12 +303,15 @@ def _classify(entry: FolderEntry, base: PurePosixPath, printed: dict[str, bool])
 
     `printed`: folder of segments -> whether they are text. Filled by the first segment of each.
     """
-    if entry.problem is not None:
-        return _refused(entry, base, entry.problem)
     path, size = entry.path, entry.size
     name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
     is_metadata_snapshot = folder.name == _METADATA_FOLDER and _METADATA_SNAPSHOT.fullmatch(name) is not None
-    if name in _SILENT_NAMES or (name.endswith(_SILENT_ENDINGS) and not is_metadata_snapshot):
+    is_silent = name in _SILENT_NAMES or (name.endswith(_SILENT_ENDINGS) and not is_metadata_snapshot)
+    # A folder that may not be listed has whatever in it.
+    is_needed = not is_silent or name == META_PROPERTIES or entry.identity is None
+    if entry.problem is not None and (is_needed or entry.problem != MAY_NOT):
+        return _refused(entry, base, entry.problem)
+    if is_silent:
         return None
     if name.endswith(_ARCHIVES):
         return _refused(entry, base, ARCHIVE)
@@ -365,8 +370,6 @@ def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
     """A file that may contain what Kafka's tools print."""
     path, size, head = entry.path, entry.size, head_of(entry.path)
     name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
-    if head.startswith(_UTF_16_MARKS) and _kind_of_text(head.decode("utf-16", "ignore").encode()):
-        return _refused(entry, base, UTF_16)
     match _kind_of_text(head):
         case FileKind.DUMP:
             topic, partition = topic_partition_of(without_compression(name).rsplit(".", 1)[0])
@@ -377,7 +380,10 @@ def _of_text(entry: FolderEntry, base: PurePosixPath) -> CaptureFile:
         case FileKind.CONSOLE:
             where = (_source("console", folder, base), size, TRANSACTION_STATE_TOPIC, partition_in_name(name))
             return CaptureFile(path, FileKind.CONSOLE, *where)
-    return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size)
+    problem = what_it_looks_like(path, size)
+    if problem and _SEGMENT_NAME.fullmatch(name) and is_partition_folder(folder.name):
+        return _refused(entry, base, problem)
+    return CaptureFile(path, FileKind.UNKNOWN, _source("raw", folder, base), size, problem=problem)
 
 
 def _checkpoint(entry: FolderEntry, base: PurePosixPath) -> CaptureFile | None:
@@ -405,7 +411,7 @@ def _kind_of_text(head: bytes) -> FileKind | None:
 def _refused(entry: FolderEntry, base: PurePosixPath, problem: str) -> CaptureFile:
     """A file that is listed but not read. A segment, or a whole partition folder, gets the partition in its name."""
     path = PurePosixPath(entry.path)
-    match = _SEGMENT.fullmatch(path.name)
+    match = _SEGMENT_NAME.fullmatch(path.name)
     folder = path if match is None else path.parent
     topic, partition = topic_partition_of(folder.name)
     base_offset = None if match is None else number(match[1].encode(), MAX_INT64)

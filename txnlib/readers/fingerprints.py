@@ -32,7 +32,7 @@ from txnlib.readers.header_columns import (
 )
 from txnlib.readers.storage import files
 from txnlib.readers.storage.block_buffer import BLOCK_BYTES, Buffer
-from txnlib.readers.storage.files import READ_ERRORS
+from txnlib.readers.storage.packed_text import READ_ERRORS
 
 OFFSET_BYTES: Final = 8
 #: Bytes per request while fingerprints are compared: few, because a store may be asked for millions of segments.

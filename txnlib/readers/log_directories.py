@@ -10,6 +10,7 @@ from txnlib.core.display import printable
 from txnlib.core.kafka.broker_files import read_meta_properties
 from txnlib.errors import UsageError
 from txnlib.readers.storage import files
+from txnlib.readers.storage.packed_text import READ_ERRORS
 
 META_PROPERTIES: Final = "meta.properties"
 #: Size limit, in bytes. Brokers write less than 200.
@@ -30,7 +31,7 @@ class Identities:
         """Reads the `meta.properties` of a folder of the input. Returns why that was not possible; None if it was."""
         try:
             said = read_meta_properties(files.read_all(path, _MOST_BYTES))
-        except files.READ_ERRORS as error:
+        except READ_ERRORS as error:
             return f"CANNOT_OPEN: {getattr(error, 'strerror', None) or error}"
         self.note(path, said.cluster_id)
         named = broker_of(f"raw:{folder}") or ""

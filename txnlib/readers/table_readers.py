@@ -20,12 +20,13 @@ from txnlib.readers.arrow_schemas import SAMPLE_BYTES, TableBatches, one_pass
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.fingerprints import bytes_per_request, known_begin
 from txnlib.readers.header_columns import AT_START
+from txnlib.readers.other_files import reason_of_unknown
 from txnlib.readers.segment import Segment
 from txnlib.readers.storage import files
 from txnlib.readers.storage.block_buffer import BlockBuffer
-from txnlib.readers.storage.files import COMPRESSED, READ_ERRORS, can_be_unpacked, open_text
-from txnlib.readers.storage.local_files import is_link
+from txnlib.readers.storage.local_files import is_link, reason_of
 from txnlib.readers.storage.object_stores import may_pass
+from txnlib.readers.storage.packed_text import COMPRESSED, READ_ERRORS, open_text
 from txnlib.readers.text_events import read_located
 
 Batches = Iterator[pa.RecordBatch]
@@ -105,7 +106,7 @@ def read_tables(tables: Collection[str], file: CaptureFile) -> TableBatches:
         is_passing = isinstance(error, OSError) and may_pass(file.path, error)
         for table in wanted:
             if table == "segments":
-                for batch in broker_files.read_unreadable_file(file, f"CANNOT_OPEN: {problem}"):
+                for batch in broker_files.read_unreadable_file(file, reason_of(error, "CANNOT_OPEN")):
                     yield table, _of_part(batch, file.part)
             elif is_passing:
                 raise UnreadableInputError(file.path, f"cannot be opened: {problem}", "Run the audit again") from error
@@ -184,8 +185,8 @@ def _read_no_content(file: CaptureFile, readers: Readers) -> TableBatches:
 
 def _unknown_file(file: CaptureFile) -> Batches:
     sample = files.read_range(file.path, 0, SAMPLE_BYTES)
-    is_packed = file.path.endswith(COMPRESSED) and not can_be_unpacked(file.path)
-    yield from broker_files.read_unreadable_file(file, "CANNOT_UNPACK" if is_packed else "NOT_A_KAFKA_FILE", sample)
+    reason = file.problem or reason_of_unknown(file.path)
+    yield from broker_files.read_unreadable_file(file, reason, sample)
 
 
 #: Table -> the only topic that has its records.

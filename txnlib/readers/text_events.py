@@ -21,8 +21,8 @@ from txnlib.core.text.events import ConsoleRecord, Dumped, FileEnd, FileStart, U
 from txnlib.core.text.lines import TextLines
 from txnlib.core.text.reasons import UnreadableReason
 from txnlib.errors import UnreadableInputError
-from txnlib.readers.storage.files import READ_ERRORS, open_text
 from txnlib.readers.storage.object_stores import may_pass
+from txnlib.readers.storage.packed_text import READ_ERRORS, open_text
 
 #: Number of bytes of a file that show what it is.
 _HEAD_BYTES: Final = 65_536
@@ -30,10 +30,11 @@ _NAMED_BY_PARTITION: Final = re.compile(re.escape(TRANSACTION_STATE_TOPIC) + r"-
 
 
 def head_of(path: str) -> bytes:
-    """The first bytes of a file, unpacked; empty if it cannot be read, because the table readers report that."""
+    """The first bytes of a file, unpacked and taken out of what they stand in; empty if it cannot be read, because the
+    table readers report that."""
     try:
         with open_text(path, chunk=_HEAD_BYTES) as text:
-            return next(iter(text), b"")[:_HEAD_BYTES]
+            return TextLines(text).head(_HEAD_BYTES)
     except READ_ERRORS as error:
         if isinstance(error, OSError) and may_pass(path, error):
             raise UnreadableInputError(path, f"cannot be opened: {error}", "Run the audit again") from error

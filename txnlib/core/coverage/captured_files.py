@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.copies import highest, is_above, is_harmful, lowest
+from txnlib.core.copies import UNOPENED, highest, is_above, is_harmful, lowest
+from txnlib.core.coverage.unread import why_not_opened
 from txnlib.core.instants import clock_ms
 
 # ---- The names in the source of a copy: `raw:1/first` was read from segments in the folder `1/first` of the input
@@ -142,6 +143,11 @@ class UnreadableBytes:
     def is_cut(self) -> bool:
         return self.reason.startswith(CUT_REASONS)
 
+    @property
+    def why_not_opened(self) -> str | None:
+        """Why the file was not opened, in words; None if it was."""
+        return why_not_opened(self.reason)
+
 
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
@@ -182,6 +188,8 @@ class Extent:
     unreadable_bytes: int
     #: Number of unreadable ranges that may have contained something, but for the end of a log that was being written.
     harm: int
+    #: Why files of it were not opened, in words, one for each. They are among `harm`, and are no damage.
+    unopened: tuple[str, ...] = ()
     damaged_offset: int | None
     #: Highest base offset in a segment, and at the begin of one, that does not follow the batch before it.
     last_gap_offset: int | None
@@ -270,6 +278,8 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
         if segment.ends is not None:
             end_before, highest_end = segment.ends, highest((highest_end, segment.ends))
     newest = in_order[-1]
+    unopened = [each.why_not_opened for segment in in_order for each in segment.unreadable]
+    is_newest_closed = any(each.why_not_opened for each in newest.unreadable)
     return Extent(
         first_offset=lowest(segment.first_offset for segment in in_order),
         end_offset=highest(each.base_offset if each.end_offset is None else each.end_offset for each in in_order),
@@ -280,12 +290,13 @@ def _extent(segments: Sequence[_Segment]) -> Extent:
             each.length for segment in in_order for each in segment.unreadable if each.reason != PROSE
         ),
         harm=harm,
+        unopened=tuple(filter(None, unopened)),
         damaged_offset=highest(damages),
         last_gap_offset=highest(segment.last_gap_offset for segment in in_order),
         boundary_gap=highest(gaps),
         named_gap=highest(named_gaps),
         overlap_offset=lowest(overlaps),
-        tail=None if newest.base_offset is None else newest.tail,
+        tail=UNOPENED if is_newest_closed else None if newest.base_offset is None else newest.tail,
         is_decoded=_all(segment.is_decoded for segment in in_order),
         is_printed=any(segment.is_printed for segment in in_order),
         newest_broker_ms=highest(segment.newest_broker_ms for segment in in_order),

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from txnlib.core.copies import ENDS_SHORT, End, highest, is_above, lowest
+from txnlib.core.copies import ENDS_SHORT, UNOPENED, End, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import Checkpoints, Extent, broker_of, is_in_the_making
 from txnlib.core.coverage.leader_epochs import EpochsOfCopy
 from txnlib.core.coverage.leaders import NotedPartition
+from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 
 _WHOLE_TAILS: Final = ("CLEAN", "ZEROS")
@@ -74,8 +75,14 @@ class CopyFacts:
         return None if is_shown else begins_at
 
     @property
+    def has_damage(self) -> bool:
+        """Whether something that was opened could not be read."""
+        return self.extent.harm > len(self.extent.unopened) or self.tail == "CORRUPT" or self.lacks_segment
+
+    @property
     def is_damaged(self) -> bool:
-        return self.extent.harm > 0 or self.tail == "CORRUPT" or self.lacks_segment
+        """Whether it may lack anything of what was captured."""
+        return self.has_damage or self.extent.harm > 0 or self.tail == UNOPENED
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -119,20 +126,24 @@ def problems_of(copy: CopyFacts) -> Iterator[str]:
     begins_at = highest((copy.log_start_offset, extent.read_from_offset))
     # Compaction leaves holes everywhere below its progress; a hole only between segments is a missing segment.
     has_gap = extent.boundary_gap is not None and extent.last_gap_offset is None
+    is_closed = copy.tail == UNOPENED and extent.first_offset is None
     problems = {
-        "damaged stretches": extent.harm > 0,
+        f"{counted(len(extent.unopened), 'file')} not opened: {', '.join(dict.fromkeys(extent.unopened))}": (
+            bool(extent.unopened)
+        ),
+        "damaged stretches": extent.harm > len(extent.unopened),
         "unbelievable end": copy.tail == "CORRUPT",
         "ends inside a batch": copy.tail == "TORN",
         "read only up to contents without a known end (print it again without --print-data-log)": (
             copy.tail == "UNMEASURED"
         ),
         "empty, or cut after the first lines of its text": copy.tail == "EMPTY_OR_CUT",
-        "ends below the high watermark": copy.is_below_high_watermark and not copy.is_in_the_making,
+        "ends below the high watermark": (copy.is_below_high_watermark and not copy.is_in_the_making and not is_closed),
         "ends below what its own checkpoints note": copy.is_below_own_checkpoints,
         "a newer leader truncated some of its batches": bool(copy.epochs.truncated),
         "offsets missing between segments": copy.lacks_segment or (has_gap and not is_coordinator),
         "its first segments are missing": is_coordinator and is_above(begins_at, 0),
-        "markers or coordinator records not printed": extent.is_decoded is False,
+        "markers or coordinator records not printed": extent.is_decoded is False and not is_closed,
         "a console consumer's text, which does not tell where it began": extent.is_printed,
     }
     return (text for text, applies in problems.items() if applies)

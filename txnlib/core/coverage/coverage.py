@@ -279,7 +279,7 @@ def _of_copy(
         newest_stamp_ms=copy.extent.newest_broker_ms,
         known_until_ms=known_until_ms(role.role, copy.end, copy.captured_at_ms, copy.extent.newest_broker_ms),
         is_instant_assumed=copy.captured_at_ms is None or not is_known,
-        status="DAMAGED" if copy.is_damaged else "PARTIAL" if problems else "COMPLETE",
+        status="DAMAGED" if copy.has_damage else "PARTIAL" if problems else "COMPLETE",
         detail="; ".join(filter(None, (begin_by_choice(copy), problems))) or None,
         is_nothing_open=None,
     )

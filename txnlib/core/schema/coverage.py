@@ -120,7 +120,11 @@ COVERAGE: Final = Table(
         ),
         Column("overlap_offset", LONG, "Lowest offset from which segments overlap; NULL if none do."),
         Column("damaged_offset", LONG, "Highest offset below which something was unreadable."),
-        Column("tail", STRING, "How the newest segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN, UNMEASURED or CORRUPT."),
+        Column(
+            "tail",
+            STRING,
+            "How the newest segment ends: CLEAN, ZEROS, EMPTY_OR_CUT, TORN, UNMEASURED, CORRUPT or UNOPENED.",
+        ),
         Column("is_decoded", BOOLEAN, "Whether the copy shows markers and coordinator records."),
         Column("status", STRING, "COMPLETE, PARTIAL, DAMAGED or MISSING."),
         Column("detail", STRING, "What is missing, in words."),

@@ -47,7 +47,9 @@ class UnreadableReason(StrEnum):
     #: The text is shorter than when the capture was listed; length 0, because the lost content is unknown.
     FILE_SHRANK = "FILE_SHRANK: the text ends here, before the size that it had"
     #: A whole file whose path does not contain its partition.
-    TOPIC_PARTITION_UNKNOWN = "TOPIC_PARTITION_UNKNOWN"
+    TOPIC_PARTITION_UNKNOWN = (
+        "TOPIC_PARTITION_UNKNOWN: nothing in it names its partition: call the file <topic>-<partition>.txt"
+    )
 
 
 #: Reasons that, at the end of a file, do not mean that the file is incomplete.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from txnlib.core.cluster_metadata import Election
-from txnlib.core.copies import LOG_END, CoverageRow, End, Role, highest, is_above
+from txnlib.core.copies import LOG_END, UNOPENED, CoverageRow, End, Role, highest, is_above
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import newest_leader_epoch
 
@@ -136,6 +136,8 @@ def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
     )
     if best is None:
         return [f"{name} was not captured"]
+    if best.tail == UNOPENED:
+        return [f"files of {name} could not be opened: quarantine says which, and why"]
     if not best.has_leader:
         return [f"the leader of {name} is not known for certain: note it in capture.json, or copy the metadata log"]
     if best.role != Role.LEADER or not best.is_current:

@@ -47,6 +47,17 @@ class FolderEntry(NamedTuple):
     is_outside: bool = False
 
 
+#: What to do where the user of the audit may not open a file or a folder.
+MAY_NOT: Final = "PERMISSION_DENIED: let the user of the audit read it, or audit as its owner"
+
+
+def reason_of(error: BaseException, otherwise: str) -> str:
+    """Why a file or folder could not be opened. `otherwise`: how the reason begins if it may be opened."""
+    if isinstance(error, PermissionError):
+        return MAY_NOT
+    return f"{otherwise}: {getattr(error, 'strerror', None) or error}"
+
+
 class FileShrunk(OSError):
     """A file now ends before bytes that it had when it was opened. `size`: its new size in bytes."""
 
@@ -166,7 +177,7 @@ class Walk:
             with os.scandir(native(folder.path)) as listed:
                 found = [(shown(entry.path), entry.is_symlink(), _is_folder(entry)) for entry in listed]
         except OSError as error:
-            yield folder._replace(problem=f"CANNOT_LIST: {error.strerror}", identity=None)
+            yield folder._replace(problem=reason_of(error, "CANNOT_LIST"), identity=None)
             return
         # A folder is sorted like its files, by its name with a slash after it.
         for path, is_link, _ in sorted(found, key=lambda item: item[0] + "/" * item[2]):
@@ -193,9 +204,11 @@ class Walk:
         try:
             status = os.stat(native(path))
         except OSError as error:
-            return parent._replace(path=path, size=0, problem=f"CANNOT_OPEN: {error.strerror}", identity=None)
+            return parent._replace(path=path, size=0, problem=reason_of(error, "CANNOT_OPEN"), identity=None)
         kind = kind_of(status.st_mode)
         problem = kind if kind in (None, FOLDER) else f"NOT_A_REGULAR_FILE: it is a {kind}"
+        if kind is None and not os.access(native(path), os.R_OK):
+            problem = MAY_NOT
         size = status.st_size if kind is None else 0
         return parent._replace(path=path, size=size, problem=problem, identity=(status.st_dev, status.st_ino))
 
