@@ -111,7 +111,9 @@ def test_of_every_action_it_is_said_what_to_do_in_the_order_in_which_it_is_done(
 def test_what_was_not_seen_stands_beside_it():
     said = words(by_id(render_page(full_page()), "answer"))
     assert "not captured: __transaction_state-{7, 31} (what to copy: collect-plan)" in said
-    assert "3 files, or parts of files, not read" in said
+    assert "3 files not read, or not to the end" in said
+    assert "not read: 3 archives of 12 B were not unpacked: /data/capture/a.txt and 2 more" in said
+    assert "/data/capture/a.txt12ARCHIVE: unpack it" in words(by_id(render_page(full_page()), "coverage"))
 
 
 def test_sections_come_in_the_order_of_the_text_report_and_only_where_there_are_rows():

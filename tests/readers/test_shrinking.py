@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_opened_any_more_is_lost_whatever_is_known_of_it(t
     (row,) = rows_of_file("segments", file)
     (stretch,) = row["unreadable"]
     assert (stretch["position"], stretch["length"], stretch["reason"][:11]) == (0, file.size, "CANNOT_OPEN")
-    assert (row["batches"], row["tail"], row["parts"]) == (0, "CORRUPT", [2])
+    assert (row["batches"], row["tail"], row["parts"]) == (0, "UNOPENED", [2])
 
 
 def test_a_segment_that_grew_is_read_up_to_the_size_it_was_listed_with(listed):

@@ -15,6 +15,7 @@ from txnlib.ask.partition_events import story_events
 from txnlib.ask.report import FindingPlaces, Report
 from txnlib.ask.transaction import TransactionStory
 from txnlib.ask.verdict_names import PREPARED
+from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 from txnlib.page.page_rows import Page
 
@@ -238,10 +239,13 @@ def full_page() -> Page:
         "unreadable_bytes": 0,
     }
     more = {"incomplete": (harmed,), "findings": findings(), "missing_coordinators": (7, 31), "unreadable_bytes": 12}
+    unread = {"path": "/data/capture/a.txt", "topic": None, "partition": None, "bytes": 12, "code": "ARCHIVE"}
+    more |= {"unread": [unread | {"reason": "ARCHIVE: unpack it"}], "unreadable_files": 3}
+    more |= {"unread_by_reason": [UnreadFiles("ARCHIVE", 3, 12, ["/data/capture/a.txt"])]}
     more |= {"ended": (ended,), "ended_known": 1, "broken": [broken()]}
     endings = [{**ended, "as_of": AS_OF}]
     more["known"] = acknowledged_of(held(start_offset=90))
-    return page(*rows, report=more, two_phase=[rows[5]], two_phase_open=1, quarantined=3, endings=endings)
+    return page(*rows, report=more, two_phase=[rows[5]], two_phase_open=1, endings=endings)
 
 
 def acknowledged_of(row: Mapping[str, Any]) -> Acknowledged:

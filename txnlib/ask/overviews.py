@@ -114,7 +114,9 @@ def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:
 def answer_coverage(run: StoredRun, options: Namespace) -> CommandOutput:
     """What was captured of each partition, and which copy is judged; then what of no partition was not read."""
     rows = run.rows("coverage", shown("coverage"), order='"topic", "partition", "broker"')
-    unread = run.rows("unread_files", ("path", "reason", "bytes"), [("topic", "IS", None)], order='"path", "code"')
+    unread = run.rows(
+        "unread_files", ("path", "reason", "bytes"), [("topic", "IS", None)], order='"path", "code"', is_optional=True
+    )
     none = dict.fromkeys(shown("coverage"))
     rows += [
         none | {"status": NOT_READ, "detail": f"{row['path']}: {row['reason']}", "unreadable_bytes": row["bytes"]}

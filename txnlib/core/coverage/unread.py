@@ -7,6 +7,7 @@ with or without a partition (docs/rules/copies.md#what-was-given-and-not-read).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from txnlib.core.display import counted, printable, size
@@ -69,7 +70,8 @@ _CUT: Final = ("INCOMPLETE_BATCH", "CUT_LINE", "INCOMPLETE_TRANSACTION_INDEX", "
 _ORDER: Final = {code: rank for rank, code in enumerate((PERMISSION_DENIED, *_WHOLE))}
 
 
-class UnreadFiles(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class UnreadFiles:
     """The files, or parts of files, that were not read for one reason."""
 
     #: How the reason begins, up to its colon.

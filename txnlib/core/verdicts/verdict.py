@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import ROLES, UNOPENED, End, Role, is_above
+from txnlib.core.copies import ENDS_SHORT, ROLES, UNOPENED, End, Role, is_above
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
@@ -259,9 +259,12 @@ def _loss(case: Case) -> str:
         return f"has a hole before offset {case.gap_offset}"
     if case.copy.tail == UNOPENED:
         return "has files that could not be opened"
-    if is_above(case.copy.noted_high_watermark, case.copy.survives_until):
-        return "ends below the high watermark"
-    return "could not be read to its end" if case.copy.ends == End.SHORT else "is damaged above the transaction's start"
+    is_below = is_above(case.copy.noted_high_watermark, case.copy.survives_until)
+    if case.copy.tail in ENDS_SHORT and not is_below:
+        return "could not be read to its end"
+    return (
+        "ends below the high watermark" if case.copy.ends == End.SHORT else "is damaged above the transaction's start"
+    )
 
 
 def _missing(case: Case) -> str:
