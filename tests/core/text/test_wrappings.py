@@ -130,3 +130,10 @@ def test_a_document_that_is_too_large_stays_as_it_is() -> None:
     chunks, says = unwrapped(chunk for source in ((begin,), rest) for chunk in source)
     assert next(chunks).startswith(begin)
     assert says == ""
+
+
+def test_a_comment_of_a_page_that_never_ends_is_bounded() -> None:
+    piece = b"a" * (1 << 20)
+    chunks, says = unwrapped(chunk for chunk in (b"<html><!-- ", *([piece] * 40)))
+    assert says
+    assert max(map(len, chunks)) <= 18 << 20

@@ -238,6 +238,10 @@ def _of_page(chunks: Iterable[bytes]) -> Iterator[bytes]:
     page, decode = _PageText(), codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
     for chunk in chunks:
         page.feed(decode(chunk))
+        # A tag, a comment or a script that does not end is no page: what it holds is passed on as it is.
+        if len(page.rawdata) > _LONGEST:
+            page.handle_data(page.rawdata)
+            page.rawdata = ""
         if page.found:
             yield page.taken()
     page.feed(decode(b"", final=True))
