@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cases import AT_ONE, NOON, Given, case, replace
-from txnlib.core.copies import Role
+from tests.support.cases import AT_ONE, NOON, Given, case, derived, replace
+from txnlib.core.copies import CoverageRow, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
 from txnlib.core.verdicts.cause import CAUSES, causes
 from txnlib.core.verdicts.cluster_facts import Thresholds
+from txnlib.core.verdicts.coordinators import CoordinatorPartition
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import LateBy
 from txnlib.core.verdicts.evidence_records import evidence_records
@@ -443,6 +444,21 @@ def test_only_what_rests_on_the_instants_of_copies_says_that_they_were_assumed(i
     of = case(replace(PARTITION, is_instant_assumed=is_assumed), COMPLETE)
     said = {reason for reason in EXPLANATIONS if rules.ASSUMED in explain(reason, of, NOON)}
     assert said == ({Reason.CAPTURE_SKEW} if is_assumed else set())
+
+
+@pytest.mark.parametrize(
+    ("sources", "noted_ms", "begins"),
+    [
+        (["console:."], NOON, "a console consumer's text of __transaction_state-3 does not tell where it ends"),
+        (["console:."], None, rules.ASSUMED),
+        (["console:.", "raw:1"], NOON, "the copies of the partition"),
+    ],
+)
+def test_instants_that_are_noted_are_not_asked_for(sources, noted_ms, begins):
+    of = case(replace(PARTITION, is_instant_assumed=True, captured_at_ms=NOON), COMPLETE)
+    copies = tuple(CoverageRow(source=each, status="PARTIAL", captured_at_ms=noted_ms) for each in sources)
+    derived(of, possible_coordinators=[CoordinatorPartition(partition=3, copies=copies)])
+    assert explain(Reason.CAPTURE_SKEW, of, NOON).startswith(begins)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ ASSUMED: Final = (
     "the instants of the copies are assumed, because nothing notes them (give --captured-at TIME, or one line of"
     " capture.json: captured_at_ms): "
 )
+#: The same where they are noted, and of a coordinator there is only what a console consumer printed.
+PRINTED: Final = "a console consumer's text of {name} does not tell where it ends (dump or copy that partition): "
 #: Text for a last write of unknown age.
 UNSHOWN: Final = "its last write is stamped with a time that no clock shows ({ms} ms)"
 
@@ -188,7 +190,7 @@ def live_answer(case: Case) -> bool | None:
 
 def explain(reason: Reason, case: Case, at_ms: int) -> str:
     """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
-    assumed = ASSUMED if reason is Reason.CAPTURE_SKEW and case.is_instant_assumed else ""
+    assumed = _assumed(case) if reason is Reason.CAPTURE_SKEW and case.is_instant_assumed else ""
     return assumed + EXPLANATIONS[reason].format(
         **fields_of(case),
         coordinator_log=coordinator_log(case.claim.coordinator_partition),
@@ -207,6 +209,15 @@ def explain(reason: Reason, case: Case, at_ms: int) -> str:
         start_age=_age(clock_ms(case.claim.start_ms), at_ms),
         timeout=duration(case.claim.transaction_timeout_ms),
     )
+
+
+def _assumed(case: Case) -> str:
+    """Why the instants of the copies are assumed, as the beginning of a sentence."""
+    copies = [copy for each in case.possible_coordinators for copy in each.captured]
+    if not copies or any(copy.captured_at_ms is None for copy in (case.copy, *copies)):
+        return ASSUMED
+    name = coordinator_log(case.claim.coordinator_partition)
+    return PRINTED.format(name=name) if all(copy.is_console_text for copy in copies) else ""
 
 
 def coordinator_log(coordinator_partition: int | None) -> str:
