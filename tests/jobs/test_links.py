@@ -10,6 +10,7 @@ import pytest
 from tests.support.copies import covered
 from tests.support.log_bytes import to_bytes
 from tests.support.log_notation import T
+from txnlib.core.copies import LOG_END
 from txnlib.core.coverage.captured_files import CapturedFile
 from txnlib.core.coverage.quarantine import quarantine
 from txnlib.errors import UsageError
@@ -57,6 +58,13 @@ def test_what_was_not_opened_lowers_the_coverage_of_its_partition(segments):
     details = {row.partition: row.detail for row in covered(*segments)}
     assert details[0] is None
     assert details[1].startswith("1 file not opened: a link that was not followed"), "that is no damage"
+
+
+def test_nothing_is_decided_behind_what_was_not_opened(segments):
+    """As behind damage: records that would decide it may be there."""
+    for row in covered(*segments):
+        if row.partition in (1, 2, 4):
+            assert (row.ends, row.damage_ends_at, row.is_current, row.shows_absence) == ("SHORT", LOG_END, False, False)
 
 
 def test_what_was_not_opened_is_in_quarantine(segments):
