@@ -21,7 +21,7 @@ PERMISSION_DENIED: Final = "PERMISSION_DENIED"
 _NOT_OPENED: Final = {
     PERMISSION_DENIED: "Permission denied",
     "LINK_OUT_OF_INPUT": "a link that was not followed",
-    "MISSING_SEGMENT": "not captured, but its index",
+    "MISSING_SEGMENT": "its index was captured alone",
     "CANNOT_LIST": "cannot be listed",
     "CANNOT_OPEN": "cannot be opened",
     "NOT_A_REGULAR_FILE": "no regular file",
@@ -56,7 +56,7 @@ _WHOLE: Final = {
     "CANNOT_LIST": _Words("folder", "could not be listed"),
     "CANNOT_OPEN": _Words("file", "could not be opened"),
     "NOT_A_REGULAR_FILE": _Words("path", "{was} not opened"),
-    "MISSING_SEGMENT": _Words("segment", "{was} not captured, but its index"),
+    "MISSING_SEGMENT": _Words("segment", "{was} not captured beside its index"),
     "NO_PARTITION_FOLDER": _Words("partition's file", "could not be placed"),
     "TOO_LARGE": _Words("file", "{was} not opened"),
     "NAME_OUT_OF_RANGE": _Words("file", "{was} not opened"),
