@@ -28,6 +28,7 @@ from txnlib.core.copies import ROLES, End, Role, is_current  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
+from txnlib.core.verdicts.axioms import AXIOMS  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402
     DOUBTS,
     LATE_BY,
@@ -160,6 +161,12 @@ def _copies() -> list[str]:
     return table(("role", "what it is", *(end.value for end in End)), rows)
 
 
+def _axioms() -> list[str]:
+    """The premises of every history."""
+    rows = ((f"`{name}`", each.says, each.gives) for name, each in AXIOMS.items())
+    return table(("premise", "what holds", "what a world makes of it"), rows)
+
+
 def _doubts() -> list[str]:
     order = ", ".join(f"`{reason.value}`" for reason, _ in DOUBTS)
     return [f"{order}.\n"]
@@ -209,6 +216,7 @@ BLOCKS = {
     "acceptances": _markers,
     "lateness": _lateness,
     "copies": _copies,
+    "axioms": _axioms,
     "doubts": _doubts,
     "reasons": _reasons,
     "markers": _marker_states,
@@ -234,7 +242,7 @@ PAGES = {
     "../conf/audit.toml": configuration.settings_file,
     **{
         page: partial(filled, page)
-        for page in ("tables.md", "configuration.md", "numbers.md", "rules/reference.md", "runbook.md")
+        for page in ("tables.md", "configuration.md", "numbers.md", "rules/abort.md", "rules/reference.md", "runbook.md")
     },
 }
 

@@ -16,4 +16,5 @@ WITH = {
 @pytest.fixture(scope="session", params=WITH.values(), ids=WITH)
 def audit_of_schedules(request, tmp_path_factory) -> tuple[AuditTables, Told]:
     c, told = built(request.param)
-    return audited(c.capture(tmp_path_factory.mktemp("schedules") / "brokers", proofs.END)), told
+    notes = {"transactional_id_expiration_ms": proofs.MINUTE}  # tombstones of these minutes are of ids that expired
+    return audited(c.capture(tmp_path_factory.mktemp("schedules") / "brokers", proofs.END, notes=notes)), told

@@ -787,8 +787,9 @@ def nobodys_in_a_folder_mirrored_from_another_cluster(s: Story) -> Expected:
 
 @ORPHANS
 def nobodys_with_a_marker_of_a_coordinator_of_this_cluster(s: Story) -> Expected:
-    s.write(30 * SECOND)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 40 * SECOND)
+    """Its id has expired since: after seven days."""
+    s.write(30 * SECOND - 216 * HOUR)
+    s.c.mark(s.place, s.pid, 0, "COMMIT", 40 * SECOND - 216 * HOUR)
     orphan(s, elected=False)
     return safe(s)
 

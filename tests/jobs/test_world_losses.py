@@ -99,10 +99,11 @@ def of_partition(*events: tuple[str, int], replicas: int = 2, committed: bool = 
         log.topic(s.topic, 1, -5 * HOUR, leader=first, replicas=(first, second)[:replicas])
         s.note("Empty", -4 * HOUR, epoch=0)
         s.note("Empty", -3 * HOUR, epoch=1)
-        s.beat(0)
+        led = 2 * sum(what == "crashed" and minute < 0 for what, minute in events)
+        s.beat(0, leader_epoch=led)
         if committed:
             s.note("Ongoing", MINUTE - 5, [s.place], epoch=1)
-        s.write(MINUTE, 1)
+        s.write(MINUTE, 1, leader_epoch=led)
         if committed:
             s.end(2 * MINUTE, start=MINUTE - 5, epoch=1, lost=[s.place])
         s.note("Empty", 25 * MINUTE, epoch=1)

@@ -14,8 +14,8 @@ from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
+from txnlib.core.verdicts.decided import Decided
 from txnlib.core.verdicts.dossier import Claim, CoordinatorDecision, Dossier, OpenSpan, SiblingMarkers, WrittenMarker
-from txnlib.core.verdicts.history import NO_HISTORY, Decided
 
 NOON = 1_710_000_000_000
 #: The instant of the audit.
@@ -79,7 +79,7 @@ GATHERED = {
 #: What a case derives by default.
 DERIVED = Given(
     crc=Crc.VALID, is_start_exact=True, is_start_committed=True, is_instant_assumed=False, may_be_v2=False,
-    uncertain_copies=(), pending_ids=(), earliest_copy_ms=None, coordinator_leader=None, history=NO_HISTORY,
+    uncertain_copies=(), pending_ids=(), earliest_copy_ms=None, coordinator_leader=None,
     coordinators_known_until_ms=None,
 )  # fmt: skip
 #: Facts that both sides have -> their names in the case, at the coordinator.

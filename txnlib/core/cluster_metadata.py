@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from txnlib.core.kafka.constants import MAX_INT64
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.rows import grouped
 
@@ -200,7 +201,11 @@ ASSIGNMENT_TYPES: Final = (
     MetadataType.PARTITION,
     MetadataType.PARTITION_CHANGE,
     MetadataType.CLEAR_ELR,
+    MetadataType.FEATURE_LEVEL,
 )
+_METADATA_VERSION: Final = "metadata.version"
+#: The first level at which a record says that its leader was elected uncleanly. Kafka: `MetadataVersion.IBP_3_2_IV0`.
+_SAYS_RECOVERY_FROM: Final = 3
 #: `leader_recovery_state` of a leader that was elected uncleanly. Kafka: `LeaderRecoveryState.RECOVERING`.
 _RECOVERING: Final = 1
 
@@ -229,12 +234,28 @@ def partition_assignments(metadata_log: Sequence[MetadataChange]) -> Iterator[Pa
     removals = {each.topic_id: each for each in in_order(metadata_log) if each.type == MetadataType.REMOVE_TOPIC}
     changes = [each for each in metadata_log if each.type in (MetadataType.PARTITION, MetadataType.PARTITION_CHANGE)]
     changes += _clearings(metadata_log, changes, topics)
+    says_recovery_from = _says_recovery_from(metadata_log)
     for records in grouped(in_order(changes), lambda each: (each.topic_id, each.partition_id)).values():
         topic_id = records[0].topic_id
         place: dict[str, Any] = {"topic_id": topic_id, "partition": records[0].partition_id}
         if topic_id in topics:
-            for (state, is_unclean), validity in with_validity(_states(records), removals.get(topic_id)):
+            states = _states(records, says_recovery_from)
+            for (state, is_unclean), validity in with_validity(states, removals.get(topic_id)):
                 yield replace(state, topic=topics[topic_id], is_unclean=is_unclean, **place, **validity)
+
+
+def _says_recovery_from(metadata_log: Sequence[MetadataChange]) -> int:
+    """The place in the log from which records say that a leader was elected uncleanly.
+
+    Before metadata.version 3.3, a log does not name its level. The first one that is named was there from the start.
+    """
+    levels = [
+        (record.at_offset, record.feature_level)
+        for record in in_order(metadata_log)
+        if record.type == MetadataType.FEATURE_LEVEL and record.name == _METADATA_VERSION
+    ]
+    at = next((offset for offset, level in levels if level is not None and level >= _SAYS_RECOVERY_FROM), MAX_INT64)
+    return 0 if levels and at == levels[0][0] else at
 
 
 def _clearings(
@@ -254,7 +275,9 @@ def _clearings(
                 )
 
 
-def _states(records: Sequence[MetadataChange]) -> list[tuple[MetadataChange, tuple[PartitionAssignment, bool]]]:
+def _states(
+    records: Sequence[MetadataChange], says_recovery_from: int
+) -> list[tuple[MetadataChange, tuple[PartitionAssignment, bool]]]:
     """The states of a partition, each with the record that begins it, and whether its leader was elected uncleanly."""
     states: list[tuple[MetadataChange, tuple[PartitionAssignment, bool]]] = []
     now: PartitionAssignment | None = None
@@ -267,7 +290,9 @@ def _states(records: Sequence[MetadataChange]) -> list[tuple[MetadataChange, tup
         now = _state_after(PartitionAssignment() if is_whole or before is None else before, record)
         adding = record.adding_replicas if is_whole or record.adding_replicas is not None else adding
         if now != before:
-            states.append((record, (now, _is_unclean(before, adding_before, record))))
+            # Of a replica that was being added, only the record itself tells whether it was in sync.
+            caught_up = adding_before if record.at_offset >= says_recovery_from else None
+            states.append((record, (now, _is_unclean(before, caught_up, record))))
     return states
 
 
@@ -363,9 +388,17 @@ class Election:
     leader: int | None = None
     leader_epoch: int | None = None
     is_unclean: bool = False
+    #: Whether its leader had crashed while it was the only one in sync: what it had not yet written to disk is lost.
+    is_after_crash: bool = False
     until_ms: int | None = None
     topic_id: str | None = None
+    #: Whether it made the partition, or, without an offset, is the first that is shown.
     is_first: bool = False
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether its leader may lack what was acknowledged."""
+        return self.is_unclean or self.is_after_crash
 
 
 def elections_of(topic_id: str | None, elections: Iterable[Election]) -> list[Election]:

@@ -85,15 +85,6 @@ def test_a_clock_is_off_by_what_most_others_say(measured, apart):
     assert off_by(measured) == apart
 
 
-def test_clocks_that_were_not_compared_may_differ_by_what_each_is_off():
-    given = replace(clocks({("1", "7"): 50}), off={"7": 50, "2": FIVE})
-    far = UNKNOWN.differ_ms
-    assert [given.apart_ms(0, 0, 0), given.apart_ms(2, 0, 0), given.apart_ms(0, 9, 0)] == [1_050, 2 * far, far + 50]
-    assert [given.apart_ms(0, 9, 9), given.apart_ms(None, 0, 0)] == [far, far]
-    assert replace(given, measured={("1", "7"): shown(-2 * FIVE)}).apart_ms(0, 0, 0) == 3 * far
-    assert replace(given, measured={("1", "7"): shown(FIVE)}).difference(0, 0, 0) == UNKNOWN
-
-
 @pytest.mark.parametrize(("given", "expected"), CORRECTIONS)
 def test_a_stamp_is_corrected_by_what_its_clock_was_compared_with(given, expected):
     (stamps,) = corrected([EpochStamps(leader_epoch=0, before_ms=NOON, behind_ms=NOON + 1)], given)

@@ -28,13 +28,12 @@ from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import instant
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, RepeatedMarker, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.judged import judge_dossier
-from txnlib.core.verdicts.match import has_own_epoch
 from txnlib.core.verdicts.past import best_claim, is_start_proven, lists
 
 
@@ -116,33 +115,6 @@ def test_the_newest_decision_and_the_commit_that_is_due():
     assert (marked.decision.is_marked, marked.commit_due) == (True, None)
     aborted = replace(LOST, outcome="ABORT")
     assert case_of(replace(DOSSIER, decisions=(DECISION, aborted))).commit_due is None
-
-
-@pytest.mark.parametrize(
-    ("epoch", "version", "may_include"),
-    [(5, None, True), (6, None, True), (7, None, False), (6, 2, True), (7, 2, False), (None, 2, True)],
-)
-def test_a_decision_of_epochs_that_the_partition_has_never_seen_includes_none_of_its_records(
-    epoch, version, may_include
-):
-    """The open records have epoch 5. A leader that was elected uncleanly lost those of later transactions."""
-    first = 9 if epoch is None else epoch
-    later = replace(LOST, decided_epoch=epoch, first_epoch=first, transaction_version=version)
-    found = case_of(replace(DOSSIER, decisions=(DECISION, later)))
-    assert [each.of.last_record_offset for each in found.history.unmarked] == [72] * may_include
-    assert (found.commit_due is not None) == may_include
-    assert found.decision is not None
-    assert found.decision.of.last_record_offset == (72 if may_include else 62)
-
-
-def test_an_abort_is_known_whatever_was_committed_with_later_epochs():
-    own = replace(LOST, outcome="ABORT", first_epoch=5, decided_epoch=6, transaction_version=2)
-    later = replace(
-        LOST, first_epoch=6, decided_epoch=7, transaction_version=2, first_record_offset=80, last_record_offset=82
-    )
-    found = case_of(replace(DOSSIER, decisions=(DECISION, own, later)))
-    assert [each.of.outcome for each in found.history.unmarked] == ["ABORT"]
-    assert found.commit_due is None
 
 
 def test_what_only_a_last_record_shows_may_or_may_not_list_the_partition():
@@ -330,163 +302,10 @@ def stamped(before: int | None, behind: int | None = None):
     return (replace(SPAN.stamps[0], before_ms=before, behind_ms=behind),)
 
 
-#: Change to a COMMIT without a marker, epoch of the first batch, newest stamp before it -> whether it was decided
-#: before.
-BEFORE_FIRST = [
-    ({}, 5, NOON, False),
-    ({}, 5, LOST.completed_ms, False),
-    ({}, 5, LOST.completed_ms + 1, True),
-    ({"completed_ms": None}, 5, LOST.said_ms, False),
-    ({"completed_ms": None}, 5, LOST.said_ms + 1, True),
-    ({"completed_ms": None, "said_ms": None, "prepared_ms": None}, 5, LOST.said_ms + 1, False),
-    ({}, 5, None, False),
-    ({}, 6, NOON, True),
-    ({}, 4, NOON, False),
-    ({}, None, NOON, False),
-    ({"decided_epoch": None}, 6, NOON, False),
-    ({"transaction_version": 2}, 5, NOON, True),
-    ({"transaction_version": 3}, 5, NOON, True),
-    ({"transaction_version": 1}, 5, NOON, False),
-    ({"transaction_version": 2}, 4, NOON, False),
-]
-
-
-@pytest.mark.parametrize(("change", "epoch", "before", "expected"), BEFORE_FIRST)
-def test_a_transaction_that_was_decided_before_the_first_batch_does_not_include_it(change, epoch, before, expected):
-    lost = replace(LOST, **change)
-    found = history((DECISION, lost), first_epoch=epoch, stamps=stamped(before))
-    assert (found.unmarked == ()) is expected
-
-
-#: The coordinator's clock was never compared with the partition's, or is the same one.
-UNCOMPARED = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
-WHOLE = replace(COPY, first_offset=0)
-
-
-@pytest.mark.parametrize(
-    ("facts", "copy", "is_over"),
-    [
-        (UNCOMPARED, WHOLE, False),
-        (UNCOMPARED, replace(WHOLE, gap_offset=20), True),
-        (UNCOMPARED, replace(COPY, first_offset=20, log_start_offset=20), True),
-        (UNCOMPARED, replace(COPY, first_offset=20), True),
-        (UNCOMPARED, COPY, True),
-        (FACTS, WHOLE, True),
-    ],
-)
-def test_a_log_without_a_marker_that_it_would_have_is_older_only_by_clocks_that_were_compared(facts, copy, is_over):
-    before = LOST.completed_ms + UNKNOWN_CLOCKS_DIFFER_MS + 1
-    assert (
-        history((LOST,), facts, stamps=stamped(before), markers=(), place={"copies": (copy,)}).unmarked == ()
-    ) is is_over
-
-
-def test_a_decision_whose_clock_is_behind_that_of_the_one_before_may_be_younger():
-    def at(completed_ms: int):
-        return history((DECISION, replace(LOST, completed_ms=completed_ms)), markers=(), stamps=stamped(NOON)).unmarked
-
-    assert at(DECISION.completed_ms - UNKNOWN_CLOCKS_DIFFER_MS) == ()
-    assert [each.of.last_record_offset for each in at(DECISION.completed_ms - UNKNOWN_CLOCKS_DIFFER_MS - 1)] == [72]
-
-
-EARLY = replace(DECISION, start_ms=NOON - 20 * MINUTE, said_ms=NOON - 20 * MINUTE, completed_ms=NOON - 20 * MINUTE)
-
-
-@pytest.mark.parametrize(
-    ("facts", "copy", "early", "is_sure"),
-    [
-        (UNCOMPARED, WHOLE, EARLY, False),
-        (UNCOMPARED, COPY, EARLY, True),
-        (UNCOMPARED, WHOLE, replace(EARLY, outcome="ABORT"), True),
-        (UNCOMPARED, WHOLE, replace(EARLY, decided_epoch=4), True),
-        (FACTS, WHOLE, EARLY, True),
-    ],
-)
-def test_a_marker_may_be_of_a_decision_before_that_has_none_unless_clocks_were_compared(facts, copy, early, is_sure):
-    marker = replace(MARKER, ms=LOST.said_ms + 10)
-    assert (history((early, LOST), facts, markers=(marker,), place={"copies": (copy,)}).unmarked == ()) is is_sure
-
-
-def test_a_marker_is_not_of_a_decision_before_that_has_its_own():
-    markers = (replace(MARKER, ms=EARLY.said_ms, offset=30), replace(MARKER, ms=LOST.said_ms + 10))
-    assert history((EARLY, LOST), UNCOMPARED, markers=markers, place={"copies": (WHOLE,)}).unmarked == ()
-
-
-@pytest.mark.parametrize(
-    ("behind", "later"), [(NOON - 1_001, True), (NOON - 1_000, False), (NOON, False), (None, False)]
-)
-def test_a_transaction_began_later_if_a_stamp_behind_the_first_batch_is_older(behind, later):
-    (found,) = history((DECISION, LOST), stamps=stamped(NOON - 5_000, behind)).unmarked
-    assert found.began_later is later
-    far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
-    marked = history((DECISION, LOST), far, stamps=stamped(NOON - 5_000, NOON - 1_500)).unmarked[-1]
-    assert not marked.began_later
-
-
-@pytest.mark.parametrize(("before", "began"), [(NOON - 1_000, True), (NOON - 1_001, False), (None, False)])
-def test_a_transaction_began_before_if_a_stamp_in_front_of_the_first_batch_is_younger(before, began):
-    (found,) = history((DECISION, LOST), stamps=stamped(before)).unmarked
-    assert found.began_before is began
-
-
-@pytest.mark.parametrize(("hole", "is_followed"), [(None, True), (70, True), (71, False)])
-def test_a_decision_is_followed_if_nothing_is_missing_from_its_first_record_on(hole, is_followed):
-    facts = replace(FACTS, coordinators=(replace(COORDINATOR, hole_offset=hole, hole_ms=NOON),))
-    assert history((DECISION, LOST), facts).unmarked[-1].is_followed is is_followed
-
-
-def test_a_decision_has_the_newest_epoch_of_its_coordinator_and_its_own_times():
-    facts = replace(FACTS, coordinators=(replace(COORDINATOR, newest_coordinator_epoch=23),))
-    found = history((DECISION, LOST), facts).unmarked[-1]
-    assert (found.coordinator_epoch, found.decided_ms, found.of.completed_ms) == (23, LOST.said_ms, LOST.completed_ms)
-    unknown = replace(FACTS, coordinators=(replace(COORDINATOR, newest_coordinator_epoch=None),))
-    assert history((DECISION, LOST), unknown).unmarked[-1].coordinator_epoch == 19
-    unsaid = replace(LOST, said_ms=None)
-    assert history((DECISION, unsaid)).unmarked[-1].decided_ms == LOST.prepared_ms
-    assert history((DECISION, replace(unsaid, prepared_ms=None))).unmarked[-1].decided_ms == LOST.completed_ms
-    elsewhere = replace(LOST, coordinator_partition=9)
-    assert not history((DECISION, elsewhere)).unmarked[-1].is_followed
-
-
-#: Epochs of the first and of the Prepare record, transaction version of the client -> whether no other transaction has
-#: that epoch.
-OWN_EPOCH = [
-    (5, 6, 2, True),
-    (5, 6, 1, False),
-    (5, 6, None, False),
-    (5, 5, 2, False),
-    (None, 6, 2, False),
-    (5, None, 2, False),
-]
-
-
-@pytest.mark.parametrize(("first", "decided", "client", "own"), OWN_EPOCH)
-def test_only_an_end_that_raises_the_epoch_of_a_client_of_version_2_has_an_epoch_of_its_own(
-    first, decided, client, own
-):
-    lost = replace(LOST, first_epoch=first, decided_epoch=decided, client_transaction_version=client)
-    assert has_own_epoch(history((DECISION, lost)).unmarked[-1].of) is own
-
-
 def test_a_marker_without_a_time_leaves_it_open_whose_it_is():
     found = case_of(markers=(replace(MARKER, ms=0),)).decision
     assert found is not None
     assert found.is_marked is None
-
-
-@pytest.mark.parametrize(("hole", "is_known"), [(None, True), (61, False)])
-def test_by_clocks_that_were_not_compared_only_a_whole_log_shows_whose_a_marker_is(hole, is_known):
-    far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),), hole_offset=hole),))
-    early = (replace(MARKER, ms=NOON - 3 * MINUTE),)
-    assert (history(facts=far, markers=early).unmarked == ()) is is_known
-
-
-def test_numbers_prove_nothing():
-    """Two decisions and two markers, by clocks that were not compared: each may be of each."""
-    far = replace(FACTS, coordinators=(replace(COORDINATOR, copies=(replace(COPY, leader="2"),)),))
-    markers = (MARKER, replace(MARKER, offset=41, ms=LOST.said_ms + 10))
-    assert history((DECISION, LOST), facts=far, markers=markers).unmarked != ()
-    assert history((DECISION, LOST), markers=markers).unmarked == ()
 
 
 def test_a_topic_with_the_same_partition_number_is_another_place():

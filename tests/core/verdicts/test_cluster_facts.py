@@ -57,7 +57,7 @@ def test_a_topic_that_was_created_again_has_a_first_leader_again() -> None:
 def test_the_newest_elections_are_kept_in_order_whatever_the_order_of_rows() -> None:
     states = [replace(STATE, since_offset=number, leader_epoch=number) for number in range(MOST_EVENTS + 20)]
     Random(3).shuffle(states)
-    assert [each.offset for each in elections(*states)] == list(range(20, MOST_EVENTS + 20))
+    assert [each.offset for each in elections(*states)] == [0, *range(20, MOST_EVENTS + 20)]
 
 
 def test_an_unclean_election_is_kept_however_old_it_is() -> None:
@@ -65,7 +65,7 @@ def test_an_unclean_election_is_kept_however_old_it_is() -> None:
         replace(STATE, since_offset=number, leader_epoch=number, is_unclean=number == 7)
         for number in range(MOST_EVENTS + 20)
     ]
-    assert [each.offset for each in elections(*states)] == [7, *range(20, MOST_EVENTS + 20)]
+    assert [each.offset for each in elections(*states)] == [0, 7, *range(20, MOST_EVENTS + 20)]
 
 
 def test_a_broker_is_fenced_if_it_was_not_before() -> None:

@@ -6,9 +6,10 @@ A type is a scalar, a struct or an array. Constraints are SQL conditions, which 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from typing import Final
+from types import NoneType, UnionType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 
 class Scalar(Enum):
@@ -63,6 +64,18 @@ class Table:
 
 def struct(**fields: Type) -> Struct:
     return Struct(tuple(Column(name, kind) for name, kind in fields.items()))
+
+
+def type_of(hint: Any) -> Type:
+    """The type of a field of the core: an int is LONG, a tuple is an array, a dataclass is a struct of its fields."""
+    if isinstance(hint, UnionType):
+        hint = next(each for each in get_args(hint) if each is not NoneType)
+    if get_origin(hint) is tuple:
+        return Array(type_of(get_args(hint)[0]))
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        return struct(**{each.name: type_of(hints[each.name]) for each in fields(hint)})
+    return BOOLEAN if issubclass(hint, bool) else LONG if issubclass(hint, int) else STRING
 
 
 #: What identifies a partition, a copy of it, a producer on it, and an open transaction of that producer.

@@ -21,7 +21,9 @@ from txnlib.core.schema.columns import (
     are_present,
     is_one_of,
     struct,
+    type_of,
 )
+from txnlib.core.verdicts.dossier import Carried
 from txnlib.core.verdicts.reason import Verdict
 
 #: A statement of the proof that an abort is safe.
@@ -104,6 +106,11 @@ OPEN_TRANSACTIONS: Final = Table(
             "Other partitions on which the producer has committed since, at most 20.",
         ),
         Column("copied_at", TIMESTAMP, "Instant up to which the copies show that it was open."),
+        Column(
+            "carried",
+            type_of(Carried),
+            "What was read of its coordinator's log, for later audits: compaction may remove it (times are epoch ms).",
+        ),
         Column("topic_id", STRING, "Topic id of the copy, by which later audits recognise it."),
         Column("first_batch_crc", LONG, "CRC of its first batch, by which later audits recognise it."),
         Column(

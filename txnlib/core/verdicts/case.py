@@ -17,11 +17,12 @@ from txnlib.core.copies import NO_LEADER, CoverageRow, Role, highest, is_above, 
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
+from txnlib.core.verdicts.clocks import newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, uncertainties
+from txnlib.core.verdicts.decided import Decided, began_later_by_epoch, decided_of
 from txnlib.core.verdicts.dossier import MarkerElsewhere, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
-from txnlib.core.verdicts.history import Decided, History, began_later_by_epoch, decided_of, history_of
 from txnlib.core.verdicts.past import Past, latest_bound_ms, lists, newest_ms
 
 
@@ -361,8 +362,8 @@ class Case(Past):
 
     @cached_property
     def unclean_elections(self) -> tuple[Election, ...]:
-        """Unclean elections of its partition, or if there is no owner, of all: each may have lost records."""
-        return tuple(one for each in self.possible_coordinators for one in each.elections if one.is_unclean)
+        """Elections of its coordinator, or if there is no owner, of all, that may have lost records."""
+        return tuple(one for each in self.possible_coordinators for one in each.elections if one.may_lose)
 
     @cached_property
     def is_record_committed(self) -> bool:
@@ -375,6 +376,18 @@ class Case(Past):
         """Newest time at which missing records of the coordinator's log may have been written."""
         holes = highest(each.hole_ms for each in self.facts.coordinators)
         return holes if self.claim.is_nobodys else self.claim.hole_ms
+
+    @cached_property
+    def led_at_copies(self) -> int | None:
+        """For later audits: the newest leader epoch of the judged copy; None if it may have begun after the
+        coordinators were copied."""
+        newest = newest_leader_epoch((self.copy,), ())
+        coordinators, partition = self.earliest_copy_ms, self.captured_at_ms
+        if coordinators is None or partition is None:
+            return None
+        led = [each.behind_ms for each in self.stamps if each.leader_epoch == newest]
+        has_begun = min((partition, *(ms for ms in led if ms is not None))) <= coordinators
+        return newest if has_begun or newest == self.first_leader_epoch else None
 
     @cached_property
     def may_be_v2(self) -> bool:
@@ -403,10 +416,6 @@ class Case(Past):
         last_marked = max((number for number, each in enumerate(self.decided) if each.is_marked), default=-1)
         later = reversed(self.decided[last_marked + 1 :])
         return next((each for each in later if each.is_commit and not each.may_be_deleted), None)
-
-    @cached_property
-    def history(self) -> History:
-        return history_of(self)
 
     @cached_property
     def ended_ms(self) -> int | None:

@@ -8,13 +8,14 @@ docs/rules/copies.md#clocks-of-two-brokers.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import NO_LEADER, CoverageRow, highest
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.rows import grouped
 from txnlib.core.verdicts.dossier import CoordinatorDecision
 
 #: How far the clocks of two brokers that NTP keeps may be apart without a doubt about the order of a decision and its
@@ -50,6 +51,58 @@ class MeasuredClocks(Difference):
 
     coordinator_clock: str
     clock: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockBounds:
+    """What decisions and markers allow of a partition's clock less a coordinator's: it is between the greatest lower
+    bound and the least upper bound of all pairs. If one clock is both, it shows whether that clock moved."""
+
+    coordinator_clock: str
+    clock: str
+    #: Of the pairs of a producer with something open; None: of all others.
+    producer_id: int | None = None
+    lower_ms: int
+    upper_ms: int
+    #: How many pairs there are.
+    pairs: int
+
+    @property
+    def moved_ms(self) -> int:
+        """How far the clocks moved against each other at least; 0 if one offset agrees with all pairs."""
+        moved = self.lower_ms - self.upper_ms
+        return moved if moved > MARKER_SLACK_MS else 0
+
+    @property
+    def offsets_ms(self) -> tuple[int, int]:
+        """The least and the greatest offset: what all pairs have in common, or, if the clocks moved, anything between
+        the extremes."""
+        least, most = sorted((self.lower_ms, self.upper_ms))
+        return least - MARKER_SLACK_MS, most + MARKER_SLACK_MS
+
+    @property
+    def apart_ms(self) -> int:
+        """How far the clocks are apart at least."""
+        least, most = self.offsets_ms
+        return max(least, -most, 0)
+
+
+def joined(bounds: Iterable[ClockBounds]) -> ClockBounds | None:
+    """What several bounds of one pair of clocks allow together; None if there are none."""
+    found = list(bounds)
+    if not found:
+        return None
+    return replace(
+        found[0],
+        producer_id=None,
+        lower_ms=max(each.lower_ms for each in found),
+        upper_ms=min(each.upper_ms for each in found),
+        pairs=sum(each.pairs for each in found),
+    )
+
+
+#: Fewer pairs of a decision and its marker show that clocks are apart, and not that they are near.
+FEWEST_PAIRS: Final = 3
 
 
 def off_by(measured: Mapping[tuple[str, str], Difference]) -> dict[str, int]:
@@ -104,12 +157,27 @@ class Clocks:
     off: Mapping[str, int] = field(default_factory=dict)
     #: Clock -> how far it is behind at least, where one of its stamps is older than what it stamps.
     behind: Mapping[str, int] = field(default_factory=dict)
+    #: What decisions and markers allow of any two of them.
+    bounds: Sequence[ClockBounds] = ()
     #: The partitions whose logs still have their beginning.
     begun: frozenset[tuple[str, int]] = frozenset()
 
     def of(self, topic: str, partition: int) -> Clocks:
         """Those of another partition."""
         return replace(self, topic=topic, partition=partition)
+
+    def bounded(self, but: int) -> dict[tuple[str, str], ClockBounds]:
+        """(the coordinator's clock, the partition's) -> what is allowed by all producers but one.
+
+        Which of its markers is of which decision is what a world decides (`world`).
+        """
+        counted = [each for each in self.bounds if each.producer_id != but]
+        pairs = grouped(counted, lambda each: (each.coordinator_clock, each.clock))
+        return {pair: found for pair, of in pairs.items() if (found := joined(of)) is not None}
+
+    def name(self, topic: str, partition: int, leader_epoch: int | None) -> str:
+        """The clock of a leader epoch; None: of the newest."""
+        return self._at(topic, partition, leader_epoch)
 
     def ahead_ms(self, leader_epoch: int | None) -> int:
         """How far the clock of the partition in a leader epoch is ahead at least; negative: how far it is behind at
@@ -141,18 +209,6 @@ class Clocks:
             return UNKNOWN
         found = self._shown(*self._pair(coordinator_partition, coordinator_epoch, leader_epoch))
         return found if found.is_known else UNKNOWN
-
-    def apart_ms(
-        self, coordinator_partition: int | None, coordinator_epoch: int | None, leader_epoch: int | None
-    ) -> int:
-        """How far the two may be apart for certain: of two that were not compared, one may be off by that much."""
-        if coordinator_partition is None:
-            return UNKNOWN.differ_ms
-        there, here = self._pair(coordinator_partition, coordinator_epoch, leader_epoch)
-        found = self._shown(there, here)
-        if found.is_known:
-            return found.offset_ms + found.differ_ms
-        return UNKNOWN.differ_ms + max(abs(found.shown_ms), self.off.get(here, 0), self.off.get(there, 0))
 
     def today(self, decision: CoordinatorDecision) -> Difference:
         """The clock of today's leader of the partition less the one that stamped a decision."""

@@ -49,6 +49,7 @@ class Thresholds:
     stuck_after_ms: int = 300_000
     timeout_scan_interval_ms: int = 10_000
     clock_tolerance_ms: int = 300_000
+    transactional_id_expiration_ms: int = 604_800_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +188,7 @@ def cluster_facts(
 ) -> ClusterFacts:
     """The facts that all dossiers of an audit share: `known` by its settings, and what the tables of the cluster
     show."""
-    partitions = _partitions(coverage, alarms, partition_assignments)
+    partitions = _partitions(coverage, alarms, partition_assignments, broker_sessions)
     logs = {each.partition: each for each in coordinators}
     return replace(
         known,
@@ -212,10 +213,15 @@ def _coordinator(of: PartitionFacts, log: CoordinatorLog) -> CoordinatorPartitio
         partition=log.partition,
         newest_coordinator_epoch=log.newest_coordinator_epoch,
         last_offset=log.last_offset,
+        last_ms=log.last_ms,
         hole_offset=log.hole_offset,
         hole_ms=log.hole_ms,
         hole_epoch=log.hole_epoch,
         highest_transaction_version=log.highest_transaction_version,
+        newest_marker_epoch=log.newest_marker_epoch,
+        lacked_epoch=log.lacked_epoch,
+        lost_commit=log.lost_commit,
+        lost_commit_ms=log.lost_commit_ms,
     )
 
 
@@ -239,35 +245,41 @@ def _partitions(
     coverage: Sequence[CoverageRow],
     alarms: Iterable[PartitionAlarm],
     partition_assignments: Sequence[PartitionAssignment],
+    broker_sessions: Sequence[BrokerSession] = (),
 ) -> dict[tuple[str, int], PartitionFacts]:
     living = [copy for copy in coverage if not copy.is_deleted]
     copies = grouped(living, lambda each: (each.topic, each.partition))
-    elections = _elections(partition_assignments)
+    elections = _elections(partition_assignments, _crashes(broker_sessions))
     names: dict[tuple[str | None, int | None], set[str]] = defaultdict(set)
     for alarm in alarms:
         names[alarm.topic, alarm.partition].add(alarm.name)
     return {
         place: PartitionFacts(
             copies=tuple(copies.get(place, ())),
-            elections=_newest(elections.get(place, ()), lambda election: election.is_unclean),
+            elections=_newest(elections.get(place, ()), lambda election: election.may_lose or election.is_first),
             alarms=tuple(sorted(names.get(place, ()))),
         )
         for place in {**copies, **elections, **names}
     }
 
 
-def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tuple[str, int], list[Election]]:
-    """The states of each partition with another leader or leader epoch than before. All times are the controller's."""
+def _elections(
+    partition_assignments: Sequence[PartitionAssignment], crashes: Mapping[int, Sequence[int]]
+) -> dict[tuple[str, int], list[Election]]:
+    """The states of each partition with another leader or leader epoch than before. All times are the controller's.
+
+    `crashes`: as `_crashes`.
+    """
     found: dict[tuple[str, int], list[Election]] = defaultdict(list)
     of_topics = grouped(partition_assignments, lambda each: (each.topic_id, each.topic, each.partition))
     for (_, topic, partition), states in of_topics.items():
         states.sort(key=_since)
         changes = [
-            state
-            for before, state in zip([None, *states], states, strict=False)
+            (number, state)
+            for number, (before, state) in enumerate(zip([None, *states], states, strict=False))
             if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)
         ]
-        for state, after in zip(changes, [*changes[1:], None], strict=True):
+        for (number, state), (_, after) in zip(changes, [*changes[1:], (None, None)], strict=True):
             election = Election(
                 offset=state.since_offset,
                 at_ms=state.since_ms,
@@ -275,10 +287,38 @@ def _elections(partition_assignments: Sequence[PartitionAssignment]) -> dict[tup
                 leader_epoch=state.leader_epoch,
                 topic_id=state.topic_id,
                 is_unclean=bool(state.is_unclean),
+                is_after_crash=_is_after_crash(states[:number], state, crashes),
                 until_ms=after.since_ms if after and after.since_ms is not None else state.until_ms,
-                is_first=state is changes[0],
+                is_first=number == 0,
             )
             found[topic, partition].append(election)
+    return found
+
+
+def _is_after_crash(
+    before: Sequence[PartitionAssignment], state: PartitionAssignment, crashes: Mapping[int, Sequence[int]]
+) -> bool:
+    """Whether the leader of a state crashed since it was the only replica in sync."""
+    leader, since = state.leader, None
+    for each in reversed(before):
+        if each.isr != (leader,) or each.eligible_leader_replicas:
+            break
+        since = -1 if each.since_offset is None else each.since_offset
+    if since is None or leader is None or state.since_offset is None:
+        return False
+    return any(since <= offset <= state.since_offset for offset in crashes.get(leader, ()))
+
+
+def _crashes(broker_sessions: Sequence[BrokerSession]) -> dict[int, list[int]]:
+    """Broker -> the offsets of records that fence it, or register it again, without a controlled shutdown before."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for broker, sessions in grouped(broker_sessions, attrgetter("broker_id")).items():
+        sessions.sort(key=_since)
+        for before, session in pairwise(sessions):
+            is_fenced = session.is_fenced and before.is_fenced is False
+            is_new = (session.broker_epoch, session.incarnation_id) != (before.broker_epoch, before.incarnation_id)
+            if (is_fenced or is_new) and not before.is_in_controlled_shutdown and session.since_offset is not None:
+                found[broker].append(session.since_offset)
     return found
 
 

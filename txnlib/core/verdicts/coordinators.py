@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from txnlib.core.cluster_metadata import Election
+from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import LOG_END, UNOPENED, CoverageRow, End, Role, highest, is_above
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import newest_leader_epoch
@@ -30,6 +30,12 @@ class PartitionFacts:
         """The copy that is judged; one that shows nothing, if none is."""
         return next((copy for copy in self.copies if copy.is_judged), CoverageRow())
 
+    @cached_property
+    def born_ms(self) -> int | None:
+        """When the partition was made, by the controller's clock; None if the metadata log does not show it."""
+        ours = elections_of(self.judged.topic_id, self.elections)
+        return highest(each.at_ms for each in ours if each.is_first and each.offset is not None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CoordinatorLog:
@@ -38,6 +44,7 @@ class CoordinatorLog:
     partition: int = -1
     newest_coordinator_epoch: int | None = None
     last_offset: int | None = None
+    last_ms: int | None = None
     #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
     hole_offset: int | None = None
     hole_ms: int | None = None
@@ -45,6 +52,13 @@ class CoordinatorLog:
     hole_epoch: int | None = None
     #: The newest transaction version of a client in its records.
     highest_transaction_version: int | None = None
+    #: The newest coordinator epoch of a marker of any producer that an id of it has or had.
+    newest_marker_epoch: int | None = None
+    #: The newest of those that no record has, where no record is missing, of markers that no decision explains.
+    lacked_epoch: int | None = None
+    #: A COMMIT marker of such a producer that no decision of its log explains, by its place.
+    lost_commit: str | None = None
+    lost_commit_ms: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from typing import Final
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, BY_KAFKA_NAME, PREPARED_STATES, TransactionState
-from txnlib.core.verdicts.earlier_audits import EarlierAudit
 
 #: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has
 #: millions.
@@ -80,6 +79,78 @@ class CoordinatorDecision:
     said_ms: int | None = None
     prepared_ms: int | None = None
     completed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OddStep:
+    """A record of an id that does not follow from the one before, though none is missing between the two."""
+
+    state_before: str | None = None
+    epoch_before: int | None = None
+    start_before_ms: int | None = None
+    #: Of the partitions in the record before, those on which the producer has something open.
+    listed_before: tuple[TopicPartition, ...] = ()
+    offset: int
+    state: str | None = None
+    epoch: int | None = None
+    start_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnexplainedCommit:
+    """A COMMIT marker of the producer on another partition that no decision of its coordinator explains."""
+
+    topic: str
+    partition: int
+    ms: int
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What was read of the coordinator's log about a producer id: without a hole, from an offset until another one."""
+
+    coordinator_partition: int
+    topic_id: str | None = None
+    #: Nothing is missing from here on; None: since the beginning. The newest time in front of it, and whose clock.
+    since_offset: int | None = None
+    since_ms: int | None = None
+    since_epoch: int | None = None
+    #: The last record that was read.
+    until_offset: int
+    until_ms: int | None = None
+    until_epoch: int | None = None
+    #: Whether the producer id was assigned behind the hole.
+    is_assigned_behind: bool = False
+    decisions: tuple[CoordinatorDecision, ...] = ()
+    odd_steps: tuple[OddStep, ...] = ()
+    unexplained: tuple[UnexplainedCommit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierAudit:
+    """A row of an earlier audit about a transaction with the same place, producer and first offset."""
+
+    run_id: str
+    as_of_ms: int
+    #: Up to when its copy of the partition was known; None if not known.
+    copied_ms: int | None = None
+    topic_id: str | None = None
+    first_batch_crc: int | None = None
+    reason: str | None = None
+    newest_leader_epoch: int | None = None
+    #: Offset of the last record of its transactional id.
+    record_offset: int | None = None
+    #: What it read of its coordinator's log.
+    carried: Carried | None = None
+    safe_to_abort: bool = False
+    #: From when on it called an abort safe.
+    safe_from_ms: int | None = None
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether it called an abort safe, from some instant on."""
+        return self.safe_to_abort or self.safe_from_ms is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +255,8 @@ class SiblingMarkers:
     newest_unexplained_ms: int | None = None
     newest_unexplained_commit_ms: int | None = None
     newest_unexplained_commit_coordinator_epoch: int | None = None
+    #: Whose clock stamped it.
+    newest_unexplained_commit_leader_epoch: int | None = None
     #: Of all of them.
     newest_coordinator_epoch: int | None = None
     is_committed: bool = False
@@ -264,11 +337,13 @@ class Claim:
     record_offset: int | None = None
     #: Whether the current copy of the coordinator's log reaches beyond the last record and does not contain it.
     is_superseded: bool = False
+    #: The newest hole in front of its last record: when it was written at the latest, and the record behind it.
     hole_ms: int | None = None
     #: From this offset on, nothing is missing in front of its last record; 0: nothing at all.
     complete_from: int | None = None
     client_transaction_version: int | None = None
     partitions: tuple[TopicPartition, ...] = ()
+    odd_steps: tuple[OddStep, ...] = ()
 
     @property
     def is_nobodys(self) -> bool:

@@ -27,11 +27,10 @@ from txnlib.core.verdicts.abort_proof import proofs, safe_from_ms
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
-from txnlib.core.verdicts.dossier import Dossier
+from txnlib.core.verdicts.dossier import Dossier, EarlierAudit
 from txnlib.core.verdicts.doubt import known_at_ms
-from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
+from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence_records import evidence_records
-from txnlib.core.verdicts.no_commit import led_at_copies
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.statements import Proof, Statement
 from txnlib.core.verdicts.verdict import Judgement, judge
@@ -194,7 +193,7 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
         as_of_ms=as_of,
         producer_id=case.dossier.producer_id,
         topic_id=copy.topic_id,
-        newest_leader_epoch=led_at_copies(case),
+        newest_leader_epoch=case.led_at_copies,
         duration_minutes=None if written is None else int((as_of - written) / MS_PER_MINUTE),
         coordinator_state=claim.state,
         transaction_start_ms=clock_ms(claim.start_ms),
@@ -207,6 +206,7 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
         runs_seen=1 + len(seen),
         committed_siblings=case.committed_siblings[:_SHOWN],
         holds=_holds(case),
+        carried=case.to_carry,
         copied_at_ms=known_at_ms(case) if copy.known_until_ms is not None else None,
         application=None if claim.transactional_id is None else application_of(claim.transactional_id, patterns),
     )

@@ -12,24 +12,31 @@ from functools import cached_property
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
-from txnlib.core.copies import CoverageRow, highest, is_above, lowest
+from txnlib.core.copies import CoverageRow, highest, is_above
 from txnlib.core.instants import clock_ms, latest_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.verdicts.carried import Hole, holes, with_earlier
 from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
+    Carried,
     CheckedBatch,
     Claim,
+    CoordinatorDecision,
     Dossier,
+    EarlierAudit,
     EpochStamps,
+    OddStep,
     OpenSpan,
     Owner,
     RepeatedMarker,
     SiblingMarkers,
+    UnexplainedCommit,
 )
+from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.match import Match, explains, is_of_its_kind, match_markers, without_repeats
 
 #: Owners of a producer id, the best claim first.
@@ -78,6 +85,97 @@ class Past:
         """By it and the topic id, a later audit recognises the transaction."""
         first = self.span.first_check
         return None if first is None else first.crc
+
+    @cached_property
+    def earlier(self) -> list[EarlierAudit]:
+        """The earlier audits that saw this very transaction, oldest first."""
+        seen = [each for each in self.span.earlier if is_same_transaction(each, self.copy, self.first_batch_crc)]
+        return sorted(seen, key=lambda each: each.as_of_ms)
+
+    @cached_property
+    def carried_by(self) -> EarlierAudit | None:
+        """The newest of them that read the log of its coordinator."""
+        topic_id = self.coordinator.judged.topic_id
+
+        def has_read(audit: EarlierAudit) -> bool:
+            read = audit.carried
+            if read is None or read.coordinator_partition != self.claim.coordinator_partition:
+                return False
+            return topic_id == read.topic_id or None in (topic_id, read.topic_id)
+
+        return next(filter(has_read, reversed(self.earlier)), None)
+
+    @property
+    def carried(self) -> Carried | None:
+        """What that one read, and earlier ones."""
+        return None if self.carried_by is None else self.carried_by.carried
+
+    @cached_property
+    def holes(self) -> tuple[Hole, ...]:
+        """What is missing of the records of its id, in all that was read of its coordinator's log."""
+        of, claim, end = self.coordinator, self.claim, self.hole_end
+        tonight = None
+        if end is not None and end == of.hole_end:
+            tonight = Hole(end_offset=end, ms=of.hole_ms, epoch=of.hole_epoch)
+        elif end is not None:
+            tonight = Hole(end_offset=end, ms=claim.hole_ms, epoch=claim.record_coordinator_epoch)
+        return holes(tonight, self.carried, claim.record_offset)
+
+    @cached_property
+    def to_carry(self) -> Carried | None:
+        """What later audits need of what was read of its coordinator's log."""
+        of, claim, carried, holes = self.coordinator, self.claim, self.carried, self.holes
+        if claim.coordinator_partition is None or of.last_offset is None:
+            return None
+        since = holes[-1] if holes else None
+        until = of.last_offset, of.last_ms, of.newest_coordinator_epoch
+        if carried is not None and carried.until_offset > of.last_offset:
+            until = carried.until_offset, carried.until_ms, carried.until_epoch
+        return Carried(
+            coordinator_partition=claim.coordinator_partition,
+            topic_id=of.judged.topic_id,
+            since_offset=None if since is None else since.end_offset,
+            since_ms=None if since is None else since.ms,
+            since_epoch=None if since is None else since.epoch,
+            until_offset=until[0],
+            until_ms=until[1],
+            until_epoch=until[2],
+            is_assigned_behind=self.is_assigned_behind_holes or (carried is not None and carried.is_assigned_behind),
+            decisions=tuple(self.all_decisions[-MOST_MARKERS:]),
+            odd_steps=self.odd_steps,
+            unexplained=self.unexplained_commits,
+        )
+
+    @cached_property
+    def all_decisions(self) -> list[CoordinatorDecision]:
+        """The decisions that list, or may list, the partition, of this capture and of earlier ones, in the order of
+        their coordinator's log."""
+        earlier = () if self.carried is None else self.carried.decisions
+        found = with_earlier(self.dossier.decisions, earlier)
+        here = [each for each in found if each.partitions is None or lists(each.partitions, self.span)]
+        return sorted(here, key=lambda each: (each.coordinator_partition, each.last_record_offset))
+
+    @cached_property
+    def odd_steps(self) -> tuple[OddStep, ...]:
+        """The records of its id that do not follow from the one before, of this capture and of earlier ones."""
+        earlier = () if self.carried is None else self.carried.odd_steps
+        return tuple({each.offset: each for each in (*earlier, *self.claim.odd_steps)}.values())
+
+    @cached_property
+    def unexplained_commits(self) -> tuple[UnexplainedCommit, ...]:
+        """The newest COMMIT on each other partition that no decision explains, though its coordinator was read after
+        it; of this capture and of earlier ones."""
+        here, known = (self.span.topic, self.span.partition), self.coordinator.known_until_ms
+        found = (
+            {} if self.carried is None else {(each.topic, each.partition): each for each in self.carried.unexplained}
+        )
+        for each in self.siblings:
+            ms, place = each.newest_unexplained_commit_ms, (each.topic, each.partition)
+            is_read = known is None or (ms is not None and ms <= known - UNKNOWN_CLOCKS_DIFFER_MS)
+            if ms is not None and place != here and is_read:
+                by = each.newest_unexplained_commit_leader_epoch
+                found[place] = UnexplainedCommit(topic=each.topic, partition=each.partition, ms=ms, leader_epoch=by)
+        return tuple(found.values())
 
     @cached_property
     def newest_leader_epoch(self) -> int | None:
@@ -191,22 +289,6 @@ class Past:
     def stamped_after_ms(self) -> int | None:
         """The latest time of the first batch, by the stamps behind it."""
         return latest_bound_ms((each.behind_ms for each in self.stamps), self.stamped_before_ms)
-
-    def before_ms(self, coordinator_epoch: int | None, *, by_known_clocks: bool = False) -> int | None:
-        """An instant before the first batch, by the clock of the coordinator in one of its leader epochs: a stamp, less
-        what the two clocks may differ.
-
-        A stamp proves nothing if one behind the batch is older: one of the two clocks is wrong.
-        """
-        behind, found = lowest(clock_ms(each.behind_ms) for each in self.span.stamps), []
-        for each in self.span.stamps:
-            ms = clock_ms(each.before_ms)
-            if ms is None or (behind is not None and ms > behind + CLOCKS_DIFFER_MS):
-                continue
-            clocks = (self.claim.coordinator_partition, coordinator_epoch, each.leader_epoch)
-            if not by_known_clocks or self.clocks.difference(*clocks).is_known:
-                found.append(ms - self.clocks.apart_ms(*clocks))
-        return max(found, default=None)
 
 
 # ---- The owner: docs/rules/copies.md#owners-of-a-producer-id

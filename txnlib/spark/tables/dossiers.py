@@ -18,34 +18,35 @@ from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
+    Carried,
     CheckedBatch,
     Claim,
     CoordinatorDecision,
     Dossier,
+    EarlierAudit,
+    OddStep,
     OpenSpan,
     RepeatedMarker,
     SiblingMarkers,
     WrittenMarker,
 )
-from txnlib.core.verdicts.earlier_audits import EarlierAudit
-from txnlib.core.verdicts.statements import Statement
 from txnlib.spark.coordinators.transaction_markers import MARKER
 from txnlib.spark.coordinators.transactional_ids import last_records
-from txnlib.spark.core_rows import struct
+from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.frames import no_rows
 from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import files_beside, markers_elsewhere, stamps_around
-from txnlib.spark.windows import BEFORE, last_of
+from txnlib.spark.windows import BEFORE, RECORDS_OF_ID, last_of
 
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
     "topic string, partition int, producer_id long, start_offset long, run_id string, as_of timestamp, copied_at"
     " timestamp, topic_id string, first_batch_crc long, reason string,"
     " newest_leader_epoch int, record_offset long,"
-    " safety array<struct<name string, holds boolean>>, safe_to_abort boolean, safe_from timestamp"
+    f" carried {struct_of(Carried).simpleString()}, safe_to_abort boolean, safe_from timestamp"
 )
 
 
@@ -119,6 +120,7 @@ _SIBLING: Final = {
     "partition": "of_partition",
     "newest_unexplained_commit_ms": "commit.ms",
     "newest_unexplained_commit_coordinator_epoch": "commit.coordinator_epoch",
+    "newest_unexplained_commit_leader_epoch": "commit.leader_epoch",
     "newest_coordinator_epoch": "coordinator_epoch",
 }
 _EARLIER_AUDIT: Final = {
@@ -126,9 +128,6 @@ _EARLIER_AUDIT: Final = {
     "copied_ms": "unix_millis(copied_at)",
     "safe_to_abort": "coalesce(safe_to_abort, FALSE)",
     "safe_from_ms": "unix_millis(safe_from)",
-    "proves_no_commit": (
-        f"coalesce(exists(safety, each -> each.name = '{Statement.NO_COMMIT_INCLUDES_IT}' AND each.holds), FALSE)"
-    ),
 }
 _DECISION: Final = {
     "first_epoch": "producer_epoch",
@@ -139,6 +138,19 @@ _DECISION: Final = {
     "prepared_ms": "unix_millis(prepared)",
     "completed_ms": "unix_millis(completed)",
 }
+#: Most odd steps of an id: the newest.
+MOST_ODD_STEPS: Final = 20
+_ODD_STEP: Final = {
+    "state_before": "before.state",
+    "epoch_before": "before.producer_epoch",
+    "start_before_ms": "before.start_ms",
+    "listed_before": _AMONG_PLACES.replace("partitions", "before.partitions", 1),
+    "epoch": "producer_epoch",
+}
+#: What may be odd; the core decides (`core.verdicts.world`).
+_IS_ODD_STEP: Final = """(producer_epoch - before.producer_epoch >= 2
+    OR (before.state = 'Ongoing' AND state = 'Empty')
+    OR (before.state = 'Ongoing' AND state LIKE 'Prepare%' AND before.start_ms != start_ms))"""
 #: A marker of the part of a log that earlier runs read, or that text does not show as a span of its own.
 _LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(WrittenMarker, _MARKER_BEFORE)}) END"
 
@@ -216,7 +228,7 @@ marked AS (
 ),
 elsewhere AS (
   SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition,
-    marker.type = 'COMMIT' AS is_commit, marker.coordinator_epoch, repeated,
+    marker.type = 'COMMIT' AS is_commit, marker.coordinator_epoch, marker.leader_epoch, repeated,
     is_unexplained AND repeated IS NULL AS is_unexplained,
     {latest_ms("marker.ms")} AS ms, coalesce({clock_ms("marker.ms")}, {NO_INSTANT_MS}) AS committed_ms,
     repeated IS NULL AND marker.type = 'COMMIT' AND marker.epoch >= opened.producer_epoch
@@ -228,7 +240,7 @@ siblings AS (
   FROM (
     SELECT topic, partition, producer_id, start_offset, of_topic, of_partition,
       max(CASE WHEN is_unexplained THEN ms END) AS newest_unexplained_ms,
-      max(CASE WHEN is_unexplained AND is_commit THEN struct(ms, coordinator_epoch) END) AS commit,
+      max(CASE WHEN is_unexplained AND is_commit THEN struct(ms, coordinator_epoch, leader_epoch) END) AS commit,
       bool_or(is_committed) AS is_committed, max(CASE WHEN is_committed THEN committed_ms END) AS committed_ms,
       max(coordinator_epoch) AS coordinator_epoch, {_NEWEST_REPEATED} AS repeated
     FROM elsewhere
@@ -240,7 +252,7 @@ siblings AS (
 -- The earlier audits that saw each transaction.
 seen AS (
   SELECT topic, partition, producer_id, start_offset,
-    collect_set({struct(EarlierAudit, _EARLIER_AUDIT)}) AS earlier
+    collect_list({struct(EarlierAudit, _EARLIER_AUDIT)}) AS earlier
   FROM {{earlier}} LEFT SEMI JOIN {{opened}} USING (topic, partition, producer_id, start_offset)
   GROUP BY topic, partition, producer_id, start_offset
 ),
@@ -253,6 +265,19 @@ claimed AS (
     FROM {{producer_id_owners}}
   )
   JOIN places USING (producer_id)
+),
+-- Records of these ids that do not follow from the one before, though none is missing between the two.
+odd_steps AS (
+  SELECT transactional_id, coordinator_partition, producer_id,
+    slice(sort_array(collect_list({struct(OddStep, _ODD_STEP)}), FALSE), 1, {MOST_ODD_STEPS}) AS odd_steps
+  FROM (
+    SELECT *, lag(struct(state, producer_id, producer_epoch, start_ms, partitions)) OVER ({RECORDS_OF_ID}) AS before
+    FROM {{coordinator_states}}
+    LEFT SEMI JOIN claimed USING (transactional_id, coordinator_partition)
+  )
+  JOIN places USING (producer_id)
+  WHERE is_consecutive AND before.producer_id = producer_id AND {_IS_ODD_STEP}
+  GROUP BY transactional_id, coordinator_partition, producer_id
 ),
 claims AS (
   SELECT producer_id, collect_list({struct(Claim, {"partitions": _AMONG_PLACES})}) AS claims
@@ -272,6 +297,7 @@ claims AS (
       client_transaction_version, partitions
     FROM {{last_records}}
   ) USING (transactional_id, coordinator_partition)
+  LEFT JOIN odd_steps USING (transactional_id, coordinator_partition, producer_id)
   GROUP BY producer_id
 ),
 

@@ -17,8 +17,9 @@ from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
+from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import CountBasis
-from txnlib.core.verdicts.clocks import MeasuredClocks
+from txnlib.core.verdicts.clocks import ClockBounds, MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
     NewestMade,
@@ -32,6 +33,7 @@ from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, typed
+from txnlib.spark.coordinators.clock_bounds import clock_bounds
 from txnlib.spark.core_rows import rows_of, struct_of
 from txnlib.spark.frames import arrow_of, knowing
 from txnlib.spark.instants import clock_ms, latest_ms
@@ -102,7 +104,17 @@ def open_transactions(
     facts = cluster_facts(
         known,
         coverage,
-        rows_of(select(_COORDINATOR_LOGS, states=coordinator_states), CoordinatorLog),
+        rows_of(
+            select(
+                _COORDINATOR_LOGS,
+                states=coordinator_states,
+                spans=producer_spans,
+                owners=producer_id_owners,
+                transactions=transactions,
+                findings=findings,
+            ),
+            CoordinatorLog,
+        ),
         rows_of(alarms, PartitionAlarm),
         partition_assignments,
         broker_sessions,
@@ -110,11 +122,12 @@ def open_transactions(
         producer_id_blocks,
     )
     clocks = cluster_clocks(coverage, partition_assignments, measured_clocks)
+    bounds = rows_of(clock_bounds(transactions, producer_spans, clocks.named), ClockBounds)
     made = rows_of(select(_NEWEST_MADE, spans=producer_spans, states=coordinator_states), NewestMade)
     is_v2_known = facts.shows_v2 or (transaction_version or 0) >= 2
     facts = replace(
         facts,
-        clocks=replace(clocks, behind=facts.clocks_behind(made, clocks)),
+        clocks=replace(clocks, bounds=bounds, behind=facts.clocks_behind(made, clocks)),
         has_v2_markers=not is_v2_known
         and arrow_of(select(_V2_MARKERS, spans=producer_spans, transactions=transactions)).num_rows > 0,
     )
@@ -122,13 +135,78 @@ def open_transactions(
 
 
 #: One row per coordinator partition with records. Columns: those of CoordinatorLog.
+#:
+#: A coordinator that sends markers again may fail before it writes a record: then a decision explains the marker.
 _COORDINATOR_LOGS: Final = f"""
-SELECT coordinator_partition AS partition, max(coordinator_epoch) AS newest_coordinator_epoch,
-  max(offset) AS last_offset,
-  max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms,
-  max(if(offset = hole_offset, coordinator_epoch, NULL)) AS hole_epoch,
-  max(client_transaction_version) AS highest_transaction_version
-FROM {{states}} GROUP BY coordinator_partition
+WITH logs AS (
+  SELECT coordinator_partition, max(coordinator_epoch) AS newest_coordinator_epoch, max(offset) AS last_offset,
+    max_by({clock_ms("timestamp_ms")}, offset) AS last_ms,
+    max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms,
+    max(if(offset = hole_offset, coordinator_epoch, NULL)) AS hole_epoch,
+    max(client_transaction_version) AS highest_transaction_version
+  FROM {{states}} GROUP BY coordinator_partition
+), leaps AS (
+  SELECT coordinator_partition, epoch_before, coordinator_epoch AS epoch_behind
+  FROM (
+    SELECT coordinator_partition, coordinator_epoch, offset, hole_offset,
+      lag(coordinator_epoch) OVER (PARTITION BY coordinator_partition ORDER BY offset) AS epoch_before
+    FROM {{states}}
+  )
+  WHERE coordinator_epoch > epoch_before + 1 AND NOT (hole_offset <=> offset)
+), owned AS (
+  SELECT DISTINCT producer_id, coordinator_partition FROM {{owners}}
+), named AS (
+  SELECT coordinator_partition, max(newest_epoch) AS newest_marker_epoch
+  FROM (
+    SELECT producer_id, max(marker_coordinator_epoch) AS newest_epoch
+    FROM {{spans}} WHERE marker_offset IS NOT NULL GROUP BY producer_id
+  )
+  JOIN owned USING (producer_id) GROUP BY coordinator_partition
+), leapt AS (
+  SELECT coordinator_partition, producer_id, topic, partition, marker_offset, marker_coordinator_epoch
+  FROM {{spans}} JOIN (SELECT * FROM leaps JOIN owned USING (coordinator_partition)) USING (producer_id)
+  WHERE first_offset IS NOT NULL AND marker_coordinator_epoch > epoch_before
+    AND marker_coordinator_epoch < epoch_behind
+), lacked AS (
+  SELECT coordinator_partition, max(marker_coordinator_epoch) AS lacked_epoch
+  FROM leapt LEFT ANTI JOIN (SELECT producer_id, inline(markers) FROM {{transactions}})
+    USING (producer_id, topic, partition, marker_offset)
+  GROUP BY coordinator_partition
+), committed AS (
+  SELECT coordinator_partition, producer_id, topic, partition, marker_offset, marker_epoch,
+    {clock_ms("marker_ms")} AS at_ms, hole_offset IS NULL AS is_whole
+  FROM {{spans}} JOIN owned USING (producer_id) JOIN logs USING (coordinator_partition)
+  WHERE marker_type = 'COMMIT' AND first_offset IS NOT NULL
+), decided AS (
+  SELECT producer_id, coalesce(decided_epoch, producer_epoch) AS decision_epoch, inline(markers),
+    unix_millis(coalesce(decided, start)) - {UNKNOWN_CLOCKS_DIFFER_MS} AS since_ms,
+    unix_millis(completed) + {UNKNOWN_CLOCKS_DIFFER_MS} AS until_ms
+  FROM {{transactions}} WHERE outcome = 'COMMIT'
+), found AS (
+  SELECT producer_id, topic, partition, offset AS marker_offset
+  FROM {{findings}} WHERE name = '{Finding.MARKER_WITHOUT_DECISION.name}'
+), unexplained AS (
+  SELECT coordinator_partition, min(at_ms) AS lost_commit_ms,
+    min_by(concat('offset ', marker_offset, ' of ', topic, '-', partition), at_ms) AS lost_commit
+  FROM (
+    SELECT coordinator_partition, topic, partition, marker_offset, at_ms
+    FROM committed LEFT SEMI JOIN found USING (producer_id, topic, partition, marker_offset)
+    UNION ALL
+    SELECT coordinator_partition, topic, partition, marker_offset, at_ms
+    FROM (SELECT * FROM committed WHERE is_whole) AS committed
+    LEFT ANTI JOIN decided ON decided.producer_id = committed.producer_id AND decided.topic = committed.topic
+      AND decided.partition = committed.partition AND (decided.marker_offset = committed.marker_offset OR (
+        decided.decision_epoch = committed.marker_epoch
+        AND coalesce(at_ms >= since_ms, TRUE) AND coalesce(at_ms <= until_ms, TRUE)))
+  )
+  GROUP BY coordinator_partition
+)
+SELECT coordinator_partition AS partition, newest_coordinator_epoch, last_offset, last_ms, hole_offset, hole_ms,
+  hole_epoch, highest_transaction_version, newest_marker_epoch, lacked_epoch, lost_commit, lost_commit_ms
+FROM logs
+LEFT JOIN named USING (coordinator_partition)
+LEFT JOIN lacked USING (coordinator_partition)
+LEFT JOIN unexplained USING (coordinator_partition)
 """
 
 
