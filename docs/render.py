@@ -242,7 +242,10 @@ PAGES = {
     "../conf/audit.toml": configuration.settings_file,
     **{
         page: partial(filled, page)
-        for page in ("tables.md", "configuration.md", "numbers.md", "rules/abort.md", "rules/reference.md", "runbook.md")
+        for page in (
+            *("tables.md", "configuration.md", "numbers.md", "runbook.md"),
+            *("rules/abort.md", "rules/reference.md"),
+        )
     },
 }
 

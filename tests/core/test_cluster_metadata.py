@@ -166,15 +166,25 @@ CREATED = {
 NAMED = {"type": "TOPIC_RECORD", "topic_id": "id", "name": "t"}
 
 
-def test_a_reassignment_that_ends_is_no_unclean_election():
+@pytest.mark.parametrize(
+    ("first", "is_unclean"),
+    [
+        ({"type": "FEATURE_LEVEL_RECORD", "name": "metadata.version", "feature_level": 3}, False),
+        ({"type": "FEATURE_LEVEL_RECORD", "name": "metadata.version", "feature_level": 2}, True),
+        ({"type": "FEATURE_LEVEL_RECORD", "name": "transaction.version", "feature_level": 3}, True),
+    ],
+)
+def test_a_reassignment_that_ends_is_no_unclean_election_where_records_say_what_is(first, is_unclean):
+    """Before metadata.version 3.2, nothing distinguishes it from the election of a replica that is being added."""
     log = records(
+        first,
         NAMED,
         CREATED | {"isr": [1], "replicas": [1]},
         changed(replicas=[1, 2], adding_replicas=[2], removing_replicas=[1]),
         changed(replicas=[2], adding_replicas=[], removing_replicas=[], isr=[2], sets_leader=True, leader=2),
     )
     found = of(assignments(log), ("leader", "leader_epoch", "is_unclean", "since_offset"))
-    assert found == [(1, 0, False, 1), (1, 0, False, 2), (2, 1, False, 3)]
+    assert found == [(1, 0, False, 2), (1, 0, False, 3), (2, 1, is_unclean, 4)]
 
 
 def test_a_leader_that_recovers_was_elected_uncleanly():

@@ -183,7 +183,7 @@ def sent_again(*, lost: bool, failover: bool = False, compared: bool = True) -> 
         later = {"leader_epoch": 1} if failover else {}
         again = {"coordinator_epoch": 1} if failover else {}
         if compared:
-            s.beat(0, 5 * MINUTE)
+            s.beat(0, 5 * MINUTE, 10 * MINUTE)
         else:
             tick(s, 0, 5 * MINUTE)
         s.note("Empty", MINUTE)
