@@ -31,7 +31,7 @@ def read(make, of, rows):
 
 
 def assignments(rows):
-    kinds = ("TOPIC", "REMOVE_TOPIC", "PARTITION", "PARTITION_CHANGE", "CLEAR_ELR")
+    kinds = ("TOPIC", "REMOVE_TOPIC", "PARTITION", "PARTITION_CHANGE", "CLEAR_ELR", "FEATURE_LEVEL")
     return read(partition_assignments, MetadataChange, of_types(rows, *kinds))
 
 
