@@ -1,0 +1,202 @@
+"""Each premise of a world decides something that no other one does: a case beside one that differs in it alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.dossier_samples import (
+    BEFORE_MS,
+    CLAIM,
+    COMPACTED,
+    COORDINATOR,
+    COPY,
+    DECISION,
+    LOST,
+    MARKER,
+    MINUTE,
+    NOON,
+    ONE,
+    ORPHAN,
+    SPAN,
+    judged,
+)
+from txnlib.core.cluster_metadata import Election
+from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.verdicts.axioms import AXIOMS, Axiom
+from txnlib.core.verdicts.clocks import ClockBounds, Clocks
+from txnlib.core.verdicts.coordinators import PartitionFacts
+from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, SiblingMarkers, UnexplainedCommit
+from txnlib.core.verdicts.world import COMPARED, MOST_COMPARED
+
+#: Leaders changed since, and nothing shows how.
+CHANGED = {"copy": {"leader_epoch": 4}}
+#: A COMMIT nine minutes before noon, whose marker is not here: leaders changed before, too.
+OLD = replace(
+    DECISION, first_record_offset=20, last_record_offset=22, start_ms=NOON - 10 * MINUTE, said_ms=NOON - 9 * MINUTE,
+    prepared_ms=None, completed_ms=NOON - 8 * MINUTE,
+)  # fmt: skip
+MARKED_EARLIER = {"span": {"markers": ()}, "copy": {"leader_epoch": 4, "log_start_offset": 20}}
+UNSTAMPED = {"stamps": (replace(SPAN.stamps[0], before_ms=None),), "markers": ()}
+STAMPED = {"stamps": (replace(SPAN.stamps[0], before_ms=NOON - 500),)}
+AT_ANOTHER = {"coordinator_copy": {"leader": "2"}}
+
+
+def bounds(lower: int, upper: int, pairs: int = 3, clock: str = "foo-5@3") -> dict[str, Clocks]:
+    """What others show of the clocks of the coordinator and of the partition's leader in epoch 3."""
+    found = ClockBounds(coordinator_clock="2", clock=clock, lower_ms=lower, upper_ms=upper, pairs=pairs)
+    return {"clocks": Clocks(bounds=(found,))}
+
+
+def only_left(**claim: object) -> dict[str, object]:
+    """Compaction left no decision of the id, whose newest record is at offset 95."""
+    return {"dossier": {"decisions": ()}, "coordinator": COMPACTED, "claim": {"record_offset": 95, **claim}}
+
+
+RECENT = replace(OLD, start_ms=BEFORE_MS - 4 * MINUTE, said_ms=BEFORE_MS - 3 * MINUTE, completed_ms=BEFORE_MS - 1_000)
+ONE_COMMIT = {"dossier": {"decisions": (RECENT,)}, **MARKED_EARLIER, **AT_ANOTHER}
+EXTRA = replace(MARKER, offset=45, ms=NOON - MINUTE + 5_000, first_offset=42)
+UNCLEAN = Election(offset=7, at_ms=NOON + MINUTE, leader=1, leader_epoch=4, is_unclean=True)
+STEP = OddStep(
+    state_before="Ongoing", epoch_before=5, start_before_ms=1, listed_before=(), offset=61, state="Ongoing", epoch=5,
+    start_ms=1,
+)  # fmt: skip
+HERE = (TopicPartition("foo", 5),)
+BORN = Election(offset=3, at_ms=NOON + 20 * MINUTE, leader=1, leader_epoch=0, is_first=True)
+SEEN = EarlierAudit(
+    run_id="first", as_of_ms=NOON + 2 * MINUTE, copied_ms=NOON + 2 * MINUTE, topic_id="AAAA", first_batch_crc=77,
+    newest_leader_epoch=3,
+    carried=Carried(coordinator_partition=3, until_offset=80, decisions=(DECISION,)),
+)  # fmt: skip
+
+#: (the premise, what is changed, whether it is proven that no COMMIT includes the records)
+GRID = [
+    # What is in front of the first batch is older.
+    (Axiom.ORDER, {"dossier": {"decisions": (OLD,)}, **MARKED_EARLIER}, True),
+    (Axiom.ORDER, {"dossier": {"decisions": (OLD,)}, **MARKED_EARLIER, "span": UNSTAMPED}, False),
+    # Three pairs show how far two clocks are apart; fewer do not; and clocks that moved prove little.
+    (Axiom.CLOCKS, {**ONE_COMMIT, "facts": bounds(-5, 5)}, True),
+    (Axiom.CLOCKS, {**ONE_COMMIT, "facts": bounds(-5, 5, 2)}, False),
+    (Axiom.CLOCKS, {**ONE_COMMIT, "facts": bounds(990, 999)}, False),
+    (Axiom.CLOCKS, {**ONE_COMMIT, "facts": bounds(900, 905)}, True),
+    (Axiom.CLOCKS, {**ONE_COMMIT, "facts": bounds(600, 0)}, False),
+    (Axiom.CLOCKS, {**ONE_COMMIT, "facts": {}}, False),
+    # Two that were never compared may be apart as far as one of them is from others.
+    (Axiom.CLOCKS, {**ONE_COMMIT, "dossier": {"decisions": (OLD,)}, "facts": {}}, True),
+    (Axiom.CLOCKS, {**ONE_COMMIT, "dossier": {"decisions": (OLD,)}, "facts": bounds(-9**7, -9**7, 3, "9")}, False),
+    # A decision that is complete has its marker here, unless it may be lost.
+    (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, LOST)}}, False),
+    (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, partitions=()))}}, True),
+    (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, outcome="ABORT"))}, **CHANGED}, True),
+    (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, outcome="ABORT"))}}, False),
+    # Only an ABORT may be one by hand, or one that its coordinator lost.
+    (Axiom.ONE_DECISION, {"span": {"markers": (MARKER, EXTRA)}}, False),
+    (Axiom.ONE_DECISION, {"span": {"markers": (MARKER, replace(EXTRA, type="ABORT"))}}, True),
+    (Axiom.ONE_DECISION, {"span": {"markers": (MARKER, replace(EXTRA, type="ABORT"))}, **CHANGED}, False),
+    # A repeat is written before the decision is complete.
+    (Axiom.ONE_DECISION, {"span": {"markers": (MARKER, replace(MARKER, offset=41, ms=MARKER.ms + 10))}}, True),
+    # A hidden decision is complete before the next one begins.
+    (Axiom.ONE_AT_A_TIME, {**only_left(), "dossier": {"decisions": (replace(LOST, outcome="ABORT",
+        first_record_offset=92, last_record_offset=94),)}, "span": STAMPED, **CHANGED}, True),
+    (Axiom.ONE_AT_A_TIME, {**only_left(), "dossier": {"decisions": (replace(LOST, outcome="ABORT",
+        start_ms=NOON + 500, first_record_offset=92, last_record_offset=94),)}, "span": STAMPED, **CHANGED}, False),
+    # Compaction keeps the newest record of an id, and hides none of an id behind it.
+    (Axiom.COMPACTION, {**only_left(), **CHANGED}, False),
+    (Axiom.COMPACTION, {**only_left(), "coordinator": replace(COMPACTED, hole_ms=MARKER.ms + 9), "span": STAMPED,
+        **CHANGED}, True),
+    (Axiom.COMPACTION, {"coordinator": COMPACTED, "claim": {"complete_from": 0}, **CHANGED}, True),
+    (Axiom.COMPACTION, {"coordinator": COMPACTED, "claim": {"complete_from": 61}, **CHANGED}, True),
+    (Axiom.COMPACTION, {**only_left(state="Empty", producer_epoch=0, highest_epoch=9), **CHANGED,
+        "span": {"markers": ()}}, True),
+    # What an election, a crash or a topic that was made again may lose.
+    (Axiom.LOSS, only_left(), True),
+    (Axiom.LOSS, {**only_left(), "place": {"elections": (replace(UNCLEAN, is_unclean=False, is_after_crash=True),)}},
+        False),
+    (Axiom.LOSS, {"coordinator": {"elections": (UNCLEAN,)}}, False),
+    (Axiom.LOSS, {"coordinator": {"elections": (replace(UNCLEAN, at_ms=NOON - 10 * MINUTE),)}}, True),
+    (Axiom.LOSS, {"coordinator": {"elections": (replace(UNCLEAN, is_unclean=False, is_after_crash=True),)}}, False),
+    # An epoch that no record has.
+    (Axiom.EPOCHS, {"claim": {"highest_epoch": 5}}, True),
+    (Axiom.EPOCHS, {"claim": {"highest_epoch": 4}}, False),
+    (Axiom.EPOCHS, {"span": {"coordinator_epoch": 20}, "coordinator": {"newest_coordinator_epoch": 19}}, False),
+    # Transactions v2 leave nothing open below their coordinator's epoch.
+    (Axiom.REGISTERED, {**only_left(producer_epoch=5), "facts": {"transaction_version": 2}}, True),
+    (Axiom.REGISTERED, {**only_left(producer_epoch=6), "facts": {"transaction_version": 2}}, False),
+    # A log that is younger than the batch; an id that cannot have expired.
+    (Axiom.ORIGINS, {"coordinator": {"elections": (replace(BORN, at_ms=NOON - 20 * MINUTE),)}}, True),
+    (Axiom.ORIGINS, {"coordinator": {"elections": (BORN,)}}, False),
+    (Axiom.ORIGINS, {"coordinator": {"elections": (replace(BORN, offset=None),)}}, True),
+    (Axiom.ORIGINS, {"claim": {"is_first_assigned": True, "created_ms": NOON - 3 * MINUTE}}, True),
+    (Axiom.ORIGINS, {"claim": {"is_first_assigned": True, "created_ms": NOON + 10 * MINUTE}}, False),
+    (Axiom.ORIGINS, {"dossier": ORPHAN}, True),
+    (Axiom.ORIGINS, {"dossier": ORPHAN, "span": {"markers": (MARKER,)}}, False),
+    (Axiom.ORIGINS, {"dossier": ORPHAN, "span": {"markers": (replace(MARKER, ms=NOON - 9 * 24 * 60 * MINUTE),)}}, True),
+    # What a log lacks, though no offset is missing.
+    (Axiom.CONTENT, {"coordinator": {"newest_marker_epoch": 19}}, True),
+    (Axiom.CONTENT, {"coordinator": {"newest_marker_epoch": 20}}, False),
+    (Axiom.CONTENT, {"coordinator": {"lacked_epoch": 7}}, False),
+    (Axiom.CONTENT, {"coordinator": {"lost_commit": "offset 3 of bar-0", "lost_commit_ms": NOON}}, False),
+    (Axiom.CONTENT, {"coordinator": {"lost_commit": "offset 3 of bar-0", "lost_commit_ms": ONE - MINUTE}}, True),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (STEP,)}}, True),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch=7),)}}, False),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch=7, state="PrepareAbort"),)}}, True),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch=8, state="PrepareAbort"),)}}, False),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, start_ms=2, state="PrepareCommit"),)}}, False),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, state="Empty"),)}}, True),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, state="Empty", listed_before=HERE),)}}, False),
+    # What an earlier audit read fills a hole; and what it saw open was not yet ended.
+    (Axiom.CARRIED, {**only_left(), "span": {"earlier": (SEEN,)}, **CHANGED}, False),
+    (Axiom.CARRIED, {**only_left(), "claim": {"record_offset": 80}, "span": {"earlier": (SEEN,)}, **CHANGED}, True),
+    (Axiom.CARRIED, {**only_left(), "claim": {"record_offset": 80}, "span": {"earlier": (
+        replace(SEEN, topic_id="BBBB"),)}, **CHANGED}, False),
+    (Axiom.CARRIED, {"span": {"earlier": (replace(SEEN, carried=replace(SEEN.carried, odd_steps=(
+        replace(STEP, epoch=8),))),)}}, False),
+    (Axiom.CARRIED, {"span": {"earlier": (replace(SEEN, carried=replace(SEEN.carried, unexplained=(
+        UnexplainedCommit(topic="foo", partition=6, ms=NOON),))),)}}, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("axiom", "changes", "is_proven"), GRID)
+def test_a_premise_decides(axiom, changes, is_proven):
+    assert judged(**changes).safety[2].holds is is_proven
+
+
+def test_each_premise_is_in_the_grid_but_that_of_the_first_statement():
+    assert {axiom for axiom, _, _ in GRID} == AXIOMS.keys() - {Axiom.FILES}
+
+
+@pytest.mark.parametrize(("kind", "is_proven"), [("COMMIT", False), ("ABORT", True)])
+def test_a_commit_elsewhere_that_no_decision_explains_closes_every_proof(kind, is_proven):
+    commit = {"newest_unexplained_commit_ms": NOON} if kind == "COMMIT" else {}
+    sibling = SiblingMarkers(topic="foo", partition=6, newest_unexplained_ms=NOON, **commit)
+    row = judged(span={"siblings": (sibling,)})
+    assert row.safety[2].holds is is_proven
+    if not is_proven:
+        assert "foo-6" in row.safety[2].says
+
+
+def test_of_a_busy_producer_only_what_follows_a_sure_marker_is_compared():
+    busy = [
+        replace(
+            DECISION, first_record_offset=3 * number, last_record_offset=3 * number + 2,
+            **{name: getattr(DECISION, name) - (60 - number) * MINUTE
+               for name in ("start_ms", "said_ms", "prepared_ms", "completed_ms")},
+        )
+        for number in range(60)
+    ]  # fmt: skip
+    marked = tuple(
+        replace(MARKER, offset=number, ms=each.said_ms + 10, first_offset=None) for number, each in enumerate(busy)
+    )
+    claim = {"record_offset": 3 * 60}
+    known = {"dossier": {"decisions": tuple(busy)}, "claim": claim}
+    assert len(busy) > MOST_COMPARED > COMPARED
+    assert judged(**known, span={"markers": marked}, **CHANGED).safety[2].holds
+    row = judged(**known, span={"markers": ()}, **CHANGED)
+    assert not row.safety[2].holds and "readings" in row.safety[2].says
+
+
+def test_facts_of_the_cluster_are_those_of_the_sample():
+    """The grid changes one thing at a time."""
+    assert (CLAIM.owner, COORDINATOR.hole_offset, COPY.checkpoint_leader_epoch) == ("CURRENT", None, 3)
+    assert PartitionFacts(copies=(COPY,)).born_ms is None
