@@ -215,7 +215,9 @@ class Case(Past):
         begun = self.span.last_timestamp_ms if self.span.first_timestamp_ms is None else self.span.first_timestamp_ms
         if not self.span.is_broker_clock or begun is None:
             return begun
-        return latest_bound_ms([begun - self.clocks.ahead_ms(self.first_leader_epoch)], self.stamped_before_ms)
+        epoch, place = self.first_leader_epoch, (self.span.topic, self.span.partition)
+        off = self.clocks.ahead_ms(epoch, self.compared_clocks) - self.moved_ms(*place, epoch)
+        return latest_bound_ms([begun - off], self.stamped_before_ms)
 
     @cached_property
     def made_ms(self) -> int | None:

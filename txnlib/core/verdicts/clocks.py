@@ -62,10 +62,18 @@ class ClockBounds:
     clock: str
     #: Of the pairs of a producer with something open; None: of all others.
     producer_id: int | None = None
+    #: The leader epoch of a log in which one of both stamped these pairs; None: of all logs.
+    topic: str | None = None
+    partition: int | None = None
+    leader_epoch: int | None = None
     lower_ms: int
     upper_ms: int
     #: How many pairs there are.
     pairs: int
+
+    @property
+    def log(self) -> tuple[str | None, int | None, int | None]:
+        return self.topic, self.partition, self.leader_epoch
 
     @property
     def moved_ms(self) -> int:
@@ -103,6 +111,59 @@ def joined(bounds: Iterable[ClockBounds]) -> ClockBounds | None:
 
 #: Fewer pairs of a decision and its marker show that clocks are apart, and not that they are near.
 FEWEST_PAIRS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedClocks:
+    """What the decisions and markers of other producers show of clocks.
+
+    Which marker of a producer is of which of its own decisions is what a world decides (`world`).
+    """
+
+    #: (the coordinator's clock, the partition's) -> what all their pairs allow.
+    pairs: Mapping[tuple[str, str], ClockBounds]
+    #: (topic, partition, leader epoch) -> how far the clock moved, as pairs of that log show.
+    moved_at: Mapping[tuple[str, int, int], int]
+    #: Clock -> how far it moved, and how far it is off, by most others that it was compared with.
+    moved: Mapping[str, int]
+    off: Mapping[str, int]
+
+    def apart_ms(self, left: str, right: str) -> tuple[int, int]:
+        """What the right clock shows less what the left one shows, at least and at most."""
+        for pair, sign in (((left, right), 1), ((right, left), -1)):
+            if (found := self.pairs.get(pair)) is not None and found.pairs >= FEWEST_PAIRS:
+                least, most = sorted(sign * each for each in found.offsets_ms)
+                return least, most
+        apart = UNKNOWN_CLOCKS_DIFFER_MS + self.off.get(left, 0) + self.off.get(right, 0)
+        return -apart, apart
+
+
+def compared(bounds: Iterable[ClockBounds], behind: Mapping[str, int]) -> ComparedClocks:
+    """What bounds show together. `behind`: as `Clocks.behind`."""
+    of_all = grouped((each for each in bounds if each.topic is None), lambda each: (each.coordinator_clock, each.clock))
+    pairs = {pair: found for pair, of in of_all.items() if (found := joined(of)) is not None}
+    by_clock: dict[str, list[ClockBounds]] = defaultdict(list)
+    for pair, each in pairs.items():
+        for clock in {*pair}:
+            by_clock[clock].append(each)
+    moved_at = {}
+    of_logs = grouped((each for each in bounds if each.topic is not None), lambda each: each.log)
+    for log, of in of_logs.items():
+        joined_here = map(joined, grouped(of, lambda each: (each.coordinator_clock, each.clock)).values())
+        moved_at[log] = _by_most(each.moved_ms for each in joined_here if each is not None)
+    off = {clock: _by_most(each.apart_ms for each in of) for clock, of in by_clock.items()}
+    return ComparedClocks(
+        pairs,
+        moved_at,
+        {clock: _by_most(each.moved_ms for each in of) for clock, of in by_clock.items()},
+        {clock: max(off.get(clock, 0), behind.get(clock, 0)) for clock in {*off, *behind}},
+    )
+
+
+def _by_most(found: Iterable[int]) -> int:
+    """What most of some show at least."""
+    ordered = sorted(found)
+    return ordered[(len(ordered) - 1) // 2]
 
 
 def off_by(measured: Mapping[tuple[str, str], Difference]) -> dict[str, int]:
@@ -166,25 +227,20 @@ class Clocks:
         """Those of another partition."""
         return replace(self, topic=topic, partition=partition)
 
-    def bounded(self, but: int) -> dict[tuple[str, str], ClockBounds]:
-        """(the coordinator's clock, the partition's) -> what is allowed by all producers but one.
-
-        Which of its markers is of which decision is what a world decides (`world`).
-        """
-        counted = [each for each in self.bounds if each.producer_id != but]
-        pairs = grouped(counted, lambda each: (each.coordinator_clock, each.clock))
-        return {pair: found for pair, of in pairs.items() if (found := joined(of)) is not None}
+    def compared(self, but: int) -> ComparedClocks:
+        """What decisions and markers of all producers but one show."""
+        return compared([each for each in self.bounds if each.producer_id != but], self.behind)
 
     def name(self, topic: str, partition: int, leader_epoch: int | None) -> str:
         """The clock of a leader epoch; None: of the newest."""
         return self._at(topic, partition, leader_epoch)
 
-    def ahead_ms(self, leader_epoch: int | None) -> int:
+    def ahead_ms(self, leader_epoch: int | None, others: ComparedClocks) -> int:
         """How far the clock of the partition in a leader epoch is ahead at least; negative: how far it is behind at
         most.
 
         The coordinators' clocks tell. It is ahead only of those that together lead most of their partitions: of a
-        single one, that one may be behind.
+        single one, that one may be behind. `others`: what other producers' decisions and markers show.
         """
         clock = self._at(self.topic, self.partition, leader_epoch)
         today = [self._at(*place, None) for place in self.named if place[0] == TRANSACTION_STATE_TOPIC]
@@ -193,6 +249,10 @@ class Clocks:
             for (there, here), each in self.measured.items()
             if here == clock
         }
+        for (there, here), pair in others.pairs.items():
+            if here == clock != there:
+                least, _ = pair.offsets_ms
+                known[there] = least if pair.pairs >= FEWEST_PAIRS else min(least + MARKER_SLACK_MS, 0)
         if clock in today:
             known[clock] = 0
         ahead = min(known.values(), default=0)

@@ -17,7 +17,7 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.carried import Hole, holes, with_earlier
-from txnlib.core.verdicts.clocks import Clocks, newest_leader_epoch
+from txnlib.core.verdicts.clocks import Clocks, ComparedClocks, newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
 from txnlib.core.verdicts.dossier import (
@@ -276,9 +276,39 @@ class Past:
     # ---- Times by brokers' clocks
 
     @cached_property
+    def compared_clocks(self) -> ComparedClocks:
+        """What other producers' decisions and markers show of clocks."""
+        return self.clocks.compared(self.dossier.producer_id)
+
+    def moved_ms(self, topic: str, partition: int, leader_epoch: int | None) -> int:
+        """How far the clock of a leader epoch of a log moved, as pairs of that log show, or most of its pairs."""
+        found, clock = self.compared_clocks, self.clocks.name(topic, partition, leader_epoch)
+        epoch = -1 if leader_epoch is None else leader_epoch
+        return max(found.moved_at.get((topic, partition, epoch), 0), found.moved.get(clock, 0))
+
+    @cached_property
     def stamps(self) -> list[EpochStamps]:
-        """The stamps around it, as `corrected`."""
-        return corrected(self.span.stamps, self.clocks)
+        """The stamps around it, by the coordinators' clocks, each of its own leader; of one that moved, as far back or
+        ahead as it may be off."""
+        found, place = [], (self.span.topic, self.span.partition)
+        for each in self.span.stamps:
+            ahead = self.clocks.ahead_ms(each.leader_epoch, self.compared_clocks)
+            moved = self.moved_ms(*place, each.leader_epoch)
+
+            def by_coordinators(ms: int | None, off: int) -> int | None:
+                at = clock_ms(ms)
+                return None if at is None else at - off
+
+            found.append(
+                replace(
+                    each,
+                    before_ms=by_coordinators(each.before_ms, ahead + moved),
+                    before_last_ms=by_coordinators(each.before_last_ms, ahead + moved),
+                    behind_ms=by_coordinators(each.behind_ms, ahead - moved),
+                    behind_last_ms=by_coordinators(each.behind_last_ms, ahead - moved),
+                )
+            )
+        return found
 
     @cached_property
     def stamped_before_ms(self) -> int | None:
@@ -387,19 +417,6 @@ def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_off
 def newest_ms(times: Iterable[int | None]) -> int | None:
     """The newest of some broker-stamped times, those that a clock can show; None if there is none."""
     return highest(map(clock_ms, times))
-
-
-def corrected(stamps: Iterable[EpochStamps], clocks: Clocks) -> list[EpochStamps]:
-    """Stamps by the coordinators' clocks, each of its own leader."""
-    found = []
-    for each in stamps:
-        ahead = clocks.ahead_ms(each.leader_epoch)
-        times = (each.before_ms, each.before_last_ms, each.behind_ms, each.behind_last_ms)
-        before, before_last, behind, behind_last = (None if ms is None else ms - ahead for ms in map(clock_ms, times))
-        found.append(
-            replace(each, before_ms=before, before_last_ms=before_last, behind_ms=behind, behind_last_ms=behind_last)
-        )
-    return found
 
 
 def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:

@@ -16,8 +16,7 @@ shown need not be foreseen:
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, pairwise
@@ -30,7 +29,6 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES
 from txnlib.core.verdicts.carried import Hole
 from txnlib.core.verdicts.case import Case
-from txnlib.core.verdicts.clocks import FEWEST_PAIRS, ClockBounds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -138,38 +136,21 @@ class Scene:
 
     def clock(self, leader_epoch: int | None) -> str:
         """That of the partition's leader in a leader epoch."""
-        return self.case.clocks.name(self.case.span.topic, self.case.span.partition, leader_epoch)
+        return self.case.clocks.name(*self._place, leader_epoch)
 
     def coordinators_clock(self, partition: int, leader_epoch: int | None) -> str:
         return self.case.clocks.name(TRANSACTION_STATE_TOPIC, partition, leader_epoch)
 
-    @cached_property
-    def _bounds(self) -> dict[tuple[str, str], ClockBounds]:
-        """What others' decisions and markers allow of two clocks."""
-        return self.case.clocks.bounded(self.case.dossier.producer_id)
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self.case.span.topic, self.case.span.partition
 
-    @cached_property
-    def _moved_ms(self) -> dict[str, int]:
-        """Clock -> how far it moved, by most others that it was compared with: what it stamps is off by as much."""
-        return self._by_most(lambda each: each.moved_ms)
-
-    @cached_property
-    def _off_ms(self) -> dict[str, int]:
-        """Clock -> how far it is from most others that it was compared with, or from what it stamps."""
-        behind = self.case.clocks.behind
-        off = self._by_most(lambda each: each.apart_ms)
-        return {clock: max(off.get(clock, 0), behind.get(clock, 0)) for clock in {*off, *behind}}
-
-    def _by_most(self, ms: Callable[[ClockBounds], int]) -> dict[str, int]:
-        found: dict[str, list[int]] = defaultdict(list)
-        for pair, each in self._bounds.items():
-            for clock in {*pair}:
-                found[clock].append(ms(each))
-        return {clock: sorted(each)[(len(each) - 1) // 2] for clock, each in found.items()}
-
-    def _shows(self, times: Times, instant: str, clock: str, ms: int | None) -> bool:
-        """Demands that a clock of the case showed a time at an instant."""
-        return times.shows(instant, clock, ms, self._moved_ms.get(clock, 0))
+    def _shows(
+        self, times: Times, instant: str, log: tuple[str, int], leader_epoch: int | None, ms: int | None
+    ) -> bool:
+        """Demands that the clock of a leader epoch of a log showed a time at an instant, as far as it moved."""
+        clock = self.case.clocks.name(*log, leader_epoch)
+        return times.shows(instant, clock, ms, self.case.moved_ms(*log, leader_epoch))
 
     @cached_property
     def clocks(self) -> list[str]:
@@ -191,7 +172,7 @@ class Scene:
         """How far any two of them differ. A clock is true time less what it shows."""
         apart = UNKNOWN_CLOCKS_DIFFER_MS
         are_compared = all(
-            self.times.differ(left, right, *self._apart_ms(left, right))
+            self.times.differ(left, right, *self.case.compared_clocks.apart_ms(left, right))
             for number, left in enumerate(self.clocks)
             for right in self.clocks[number + 1 :]
         )
@@ -199,30 +180,21 @@ class Scene:
             are_compared &= all(self.times.differ(each, _AUDITS, -apart, apart) for each in self.clocks)
         return are_compared
 
-    def _apart_ms(self, left: str, right: str) -> tuple[int, int]:
-        """What the right clock shows less what the left one shows, at least and at most."""
-        for pair, sign in (((left, right), 1), ((right, left), -1)):
-            if (found := self._bounds.get(pair)) is not None and found.pairs >= FEWEST_PAIRS:
-                least, most = sorted(sign * each for each in found.offsets_ms)
-                return least, most
-        apart = UNKNOWN_CLOCKS_DIFFER_MS + self._off_ms.get(left, 0) + self._off_ms.get(right, 0)
-        return -apart, apart
-
     # ---- What is known of the order of instants : ORDER, ONE_AT_A_TIME, ORIGINS
 
     def _order_decisions(self) -> bool:
         times, claim, is_possible = self.times, self.case.claim, True
         if claim.is_first_assigned and claim.created_ms is not None and claim.coordinator_partition is not None:
-            by = self.coordinators_clock(claim.coordinator_partition, None)
-            is_possible &= self._shows(times, ASSIGNED, by, claim.created_ms)
+            log = TRANSACTION_STATE_TOPIC, claim.coordinator_partition
+            is_possible &= self._shows(times, ASSIGNED, log, None, claim.created_ms)
         for number, each in enumerate(self.decisions):
-            decided_by, by = (self.coordinators_clock(each.coordinator_partition, epoch) for epoch in _epochs_of(each))
+            log, (made, stamped) = (TRANSACTION_STATE_TOPIC, each.coordinator_partition), _epochs_of(each)
             is_possible &= times.precedes(begun(number), decided(number))
             is_possible &= times.precedes(decided(number), complete(number))
-            is_possible &= self._shows(times, decided(number), decided_by, decided_ms(each))
-            is_possible &= self._shows(times, complete(number), by, each.completed_ms)
+            is_possible &= self._shows(times, decided(number), log, made, decided_ms(each))
+            is_possible &= self._shows(times, complete(number), log, stamped, each.completed_ms)
             if clock_ms(each.start_ms) is not None and decided_ms(each) is not None:
-                is_possible &= self._shows(times, begun(number), decided_by, each.start_ms)
+                is_possible &= self._shows(times, begun(number), log, made, each.start_ms)
         for (number, each), (after, next_) in pairwise(enumerate(self.decisions)):
             if each.coordinator_partition == next_.coordinator_partition:
                 is_possible &= times.precedes(complete(number), decided(after))
@@ -235,16 +207,16 @@ class Scene:
             is_possible &= times.precedes(FIRST, audit(seen)) and times.shows(audit(seen), _AUDITS, seen.copied_ms)
         instants = [marker(number) for number in range(len(self.markers))]
         for number, each in enumerate(self.markers):
-            is_possible &= self._shows(times, marker(number), self.clock(each.leader_epoch), each.ms)
+            is_possible &= self._shows(times, marker(number), self._place, each.leader_epoch, each.ms)
         for earlier, later in pairwise([*instants, FIRST]):
             is_possible &= times.precedes(earlier, later)
         if span.is_broker_clock:
-            is_possible &= self._shows(times, FIRST, self.clock(case.first_leader_epoch), span.first_timestamp_ms)
+            is_possible &= self._shows(times, FIRST, self._place, case.first_leader_epoch, span.first_timestamp_ms)
         self._stamps_in_front = []
         for stamp in self._honest_stamps():
             if stamp.later == FIRST:
                 self._stamps_in_front.append(stamp)
-            is_possible &= stamp.add_to(times, self._moved_ms.get(stamp.clock, 0))
+            is_possible &= stamp.add_to(times)
         if ASSIGNED in times:
             is_possible &= all(times.precedes(ASSIGNED, each) for each in (FIRST, *instants))
         return is_possible
@@ -253,7 +225,14 @@ class Scene:
         """The stamps around the first and the last batch, but for those that contradict another one: which of the two
         lies is not known."""
         found = [
-            Stamp(f"{name} in leader epoch {each.leader_epoch}", earlier, later, self.clock(each.leader_epoch), at)
+            Stamp(
+                f"{name} in leader epoch {each.leader_epoch}",
+                earlier,
+                later,
+                self.clock(each.leader_epoch),
+                at,
+                self.case.moved_ms(*self._place, each.leader_epoch),
+            )
             for each in self.case.span.stamps
             for name, earlier, later, ms in (
                 ("stamp before", None, FIRST, each.before_ms),
@@ -263,7 +242,6 @@ class Scene:
             )
             if (at := clock_ms(ms)) is not None
         ]
-        moved = self._moved_ms
 
         def agree(left: Stamp, right: Stamp) -> bool:
             both = Times()
@@ -272,7 +250,7 @@ class Scene:
                 most = self.times.most_ms(one, other)
                 if one != other and most is not None:
                     both.add(one, other, most)
-            return all(each.add_to(both, moved.get(each.clock, 0)) for each in (left, right))
+            return left.add_to(both) and right.add_to(both)
 
         return [each for each in found if all(agree(each, other) for other in found)]
 
@@ -440,15 +418,15 @@ class Scene:
     def _compacted(self, times: Times, name: str, hole: Hole) -> Times | None:
         """Its records were in a hole of the coordinator's log: before what is behind it, and, of this id, before the
         next record that is left; None if that cannot have been."""
-        claim, found = self.case.claim, Times(times)
-        number = claim.coordinator_partition or 0
-        is_possible = True
+        claim, found, is_possible = self.case.claim, Times(times), True
+        log = TRANSACTION_STATE_TOPIC, claim.coordinator_partition or 0
         if hole.ms is not None:
-            by, end = self.coordinators_clock(number, hole.epoch), f"end of the hole below offset {hole.end_offset}"
-            is_possible &= self._shows(found, end, by, hole.ms) and found.precedes(complete(name), end)
+            end = f"end of the hole below offset {hole.end_offset}"
+            is_possible &= self._shows(found, end, log, hole.epoch, hole.ms) and found.precedes(complete(name), end)
         if hole.after_offset is not None:
-            by, begin = self.coordinators_clock(number, hole.after_epoch), f"record at offset {hole.after_offset}"
-            is_possible &= self._shows(found, begin, by, hole.after_ms) and found.precedes(begin, decided(name))
+            begin = f"record at offset {hole.after_offset}"
+            is_possible &= self._shows(found, begin, log, hole.after_epoch, hole.after_ms)
+            is_possible &= found.precedes(begin, decided(name))
         elif self.case.carried_by is not None:
             is_possible &= found.precedes(complete(name), audit(self.case.carried_by))
         for at, each in enumerate(self.decisions):
@@ -469,20 +447,16 @@ class Scene:
     def are_siblings_explained(self, times: Times) -> bool:
         """Whether a decision may be hidden for each COMMIT of the producer on another partition that none explains."""
         return all(
-            self._may_be_hidden(
-                times,
-                f"marker on {each.topic}-{each.partition}",
-                self.case.clocks.name(each.topic, each.partition, each.leader_epoch),
-                each.ms,
-            )
+            self._may_be_hidden(times, (each.topic, each.partition), each.leader_epoch, each.ms)
             for each in self.case.unexplained_commits
         )
 
-    def _may_be_hidden(self, times: Times, this: str, by: str, ms: int | None) -> bool:
-        """Whether a hidden decision may explain a marker that a clock stamped."""
+    def _may_be_hidden(self, times: Times, log: tuple[str, int], leader_epoch: int | None, ms: int | None) -> bool:
+        """Whether a hidden decision may explain a marker on another partition."""
+        this = "marker on {}-{}".format(*log)
         name = f"of {this}"
         return any(
-            self._shows(way.times, this, by, ms)
+            self._shows(way.times, this, log, leader_epoch, ms)
             and way.times.precedes(decided(name), this)
             and way.times.precedes(this, complete(name))
             for way in self.hidden(times, name)
@@ -492,12 +466,7 @@ class Scene:
     def has_unexplained_elsewhere(self) -> bool:
         """Whether another partition has a marker that no decision explains, and none can be hidden for."""
         return any(
-            not self._may_be_hidden(
-                self.times,
-                f"marker on {each.topic}-{each.partition}",
-                self.case.clocks.name(each.topic, each.partition, None),
-                each.newest_unexplained_ms,
-            )
+            not self._may_be_hidden(self.times, (each.topic, each.partition), None, each.newest_unexplained_ms)
             for each in self._siblings
             if each.newest_unexplained_ms is not None
         )
@@ -582,10 +551,12 @@ class Stamp(NamedTuple):
     later: str | None
     clock: str
     ms: int
+    #: How far that clock moved.
+    moved_ms: int
 
-    def add_to(self, times: Times, slack_ms: int) -> bool:
+    def add_to(self, times: Times) -> bool:
         is_possible = times.precedes(self.earlier or self.name, self.later or self.name)
-        return is_possible and times.shows(self.name, self.clock, self.ms, slack_ms)
+        return is_possible and times.shows(self.name, self.clock, self.ms, self.moved_ms)
 
 
 def _epochs_of(decision: CoordinatorDecision) -> tuple[int | None, int | None]:

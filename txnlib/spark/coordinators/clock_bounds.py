@@ -17,10 +17,11 @@ from txnlib.spark.producers.producer_spans import IS_OPEN
 def clock_bounds(
     transactions: DataFrame, producer_spans: DataFrame, named: Mapping[tuple[str, int], Mapping[int, str]]
 ) -> DataFrame:
-    """One row per pair of a coordinator's clock and a partition's; those of a producer with something open have rows of
-    their own. Columns: those of `core.verdicts.clocks.ClockBounds`.
+    """What pairs of a decision and its marker allow, of any two clocks, and of those in one leader epoch of a log with
+    something open or of a coordinator. Columns: those of `core.verdicts.clocks.ClockBounds`.
 
-    A marker is written after its decision was made, and before it is complete. `named`: `Clocks.named`.
+    A marker is written after its decision was made, and before it is complete. Those of a producer with something open
+    have rows of their own. `named`: `Clocks.named`.
     """
     rows = [(*place, epoch, clock) for place, by_epoch in named.items() for epoch, clock in by_epoch.items()]
     columns = "topic string, partition int, leader_epoch int, clock string"
@@ -28,29 +29,81 @@ def clock_bounds(
     return select(_BOUNDS, transactions=transactions, spans=producer_spans, named=stamped)
 
 
+#: A decision and a marker that are left over, on one partition and of one kind, are of each other if there are as many
+#: of both: clocks that are further apart than a match allows.
+_KIND: Final = "producer_id, topic, partition, outcome, epoch"
+_RANKED: Final = f"""count(*) OVER (PARTITION BY {_KIND}) AS number,
+    row_number() OVER (PARTITION BY {_KIND} ORDER BY place) AS rank"""
+_OF_PAIRS: Final = """max(at_ms - completed_ms) AS lower_ms, min(at_ms - decided_ms) AS upper_ms,
+  CAST(count(*) AS BIGINT) AS pairs"""
 _BOUNDS: Final = f"""
-SELECT coordinator_clock, clock, producer_id, max(at_ms - completed_ms) AS lower_ms,
-  min(at_ms - decided_ms) AS upper_ms, count(*) AS pairs
-FROM (
+WITH decided AS (
+  SELECT producer_id, coordinator_partition, stamped_epoch, outcome,
+    coalesce(decided_epoch, if(first_record_offset = last_record_offset, producer_epoch, NULL)) AS epoch,
+    last_record_offset AS place, unix_millis(decided) AS decided_ms, unix_millis(completed) AS completed_ms,
+    partitions, markers
+  FROM {{transactions}}
+  WHERE decided IS NOT NULL AND completed IS NOT NULL
+    AND coalesce(decided_coordinator_epoch, stamped_epoch) = stamped_epoch
+), listed AS (
+  SELECT producer_id, coordinator_partition, stamped_epoch, outcome, epoch, place, decided_ms, completed_ms,
+    inline(markers)
+  FROM decided
+), written AS (
+  SELECT producer_id, topic, partition, marker_type AS outcome, marker_epoch AS epoch, marker_offset AS place,
+    marker_offset, {clock_ms("marker_ms")} AS at_ms, marker_leader_epoch
+  FROM {{spans}} LEFT SEMI JOIN decided USING (producer_id)
+  WHERE marker_offset IS NOT NULL AND first_offset IS NOT NULL
+), left_markers AS (
+  SELECT *, {_RANKED}
+  FROM written LEFT ANTI JOIN listed USING (producer_id, topic, partition, marker_offset)
+), left_decisions AS (
+  SELECT *, {_RANKED}
+  FROM (
+    SELECT {_KIND}, place, coordinator_partition, stamped_epoch, decided_ms, completed_ms
+    FROM listed WHERE marker_offset IS NULL
+    UNION ALL
+    -- Its list of partitions is gone, so it may be about any.
+    SELECT {_KIND}, place, coordinator_partition, stamped_epoch, decided_ms, completed_ms
+    FROM decided JOIN (SELECT DISTINCT producer_id, topic, partition FROM left_markers) USING (producer_id)
+    WHERE partitions IS NULL AND coalesce(size(markers), 0) < 1
+  )
+), pairs AS (
+  SELECT producer_id, coordinator_partition, stamped_epoch, topic, partition, marker_leader_epoch, decided_ms,
+    completed_ms, {clock_ms("marker_ms")} AS at_ms
+  FROM listed WHERE marker_offset IS NOT NULL AND first_offset IS NOT NULL
+  UNION ALL
+  SELECT producer_id, coordinator_partition, stamped_epoch, topic, partition, marker_leader_epoch, decided_ms,
+    completed_ms, at_ms
+  FROM left_decisions
+  JOIN (SELECT {_KIND}, number, rank, at_ms, marker_leader_epoch FROM left_markers) USING ({_KIND}, number, rank)
+), opened AS (
+  SELECT DISTINCT producer_id, topic, partition FROM {{spans}} WHERE {IS_OPEN}
+), stamped AS (
   SELECT coalesce(there.clock, concat('{TRANSACTION_STATE_TOPIC}-', coordinator_partition, '@', stamped_epoch))
       AS coordinator_clock,
-    coalesce(here.clock, concat(marked.topic, '-', marked.partition, '@', marker_leader_epoch)) AS clock,
-    opened.producer_id, decided_ms, completed_ms, {clock_ms("marker_ms")} AS at_ms
-  FROM (
-    SELECT producer_id AS of_producer, coordinator_partition, stamped_epoch, unix_millis(decided) AS decided_ms,
-      unix_millis(completed) AS completed_ms, inline(markers)
-    FROM {{transactions}}
-    WHERE decided IS NOT NULL AND completed IS NOT NULL AND decided_coordinator_epoch = stamped_epoch
-  ) AS marked
-  LEFT JOIN (SELECT DISTINCT producer_id FROM {{spans}} WHERE {IS_OPEN}) AS opened
-    ON opened.producer_id = marked.of_producer
+    coalesce(here.clock, concat(pairs.topic, '-', pairs.partition, '@', marker_leader_epoch)) AS clock,
+    of_open.producer_id, pairs.topic, pairs.partition, marker_leader_epoch, coordinator_partition, stamped_epoch,
+    decided_ms, completed_ms, at_ms
+  FROM pairs
+  LEFT JOIN (SELECT DISTINCT producer_id FROM opened) AS of_open ON of_open.producer_id = pairs.producer_id
   LEFT JOIN {{named}} AS here
-    ON here.topic = marked.topic AND here.partition = marked.partition AND here.leader_epoch = marker_leader_epoch
+    ON here.topic = pairs.topic AND here.partition = pairs.partition AND here.leader_epoch = marker_leader_epoch
   LEFT JOIN {{named}} AS there
     ON there.topic = '{TRANSACTION_STATE_TOPIC}' AND there.partition = coordinator_partition
       AND there.leader_epoch = stamped_epoch
-  WHERE marker_offset IS NOT NULL AND first_offset IS NOT NULL
+  WHERE at_ms IS NOT NULL
 )
-WHERE at_ms IS NOT NULL
-GROUP BY coordinator_clock, clock, producer_id
+SELECT coordinator_clock, clock, producer_id, CAST(NULL AS STRING) AS topic, CAST(NULL AS BIGINT) AS partition,
+  CAST(NULL AS BIGINT) AS leader_epoch, {_OF_PAIRS}
+FROM stamped GROUP BY coordinator_clock, clock, producer_id
+UNION ALL
+SELECT coordinator_clock, clock, producer_id, topic, CAST(partition AS BIGINT), CAST(marker_leader_epoch AS BIGINT),
+  {_OF_PAIRS}
+FROM stamped LEFT SEMI JOIN (SELECT DISTINCT topic, partition FROM opened) AS places USING (topic, partition)
+GROUP BY coordinator_clock, clock, producer_id, topic, partition, marker_leader_epoch
+UNION ALL
+SELECT coordinator_clock, clock, producer_id, '{TRANSACTION_STATE_TOPIC}', CAST(coordinator_partition AS BIGINT),
+  CAST(stamped_epoch AS BIGINT), {_OF_PAIRS}
+FROM stamped GROUP BY coordinator_clock, clock, producer_id, coordinator_partition, stamped_epoch
 """
