@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.support.dossier_samples import MINUTE, NOON
-from txnlib.core.verdicts.clocks import UNKNOWN, Clocks, Difference, off_by
-from txnlib.core.verdicts.dossier import EpochStamps
-from txnlib.core.verdicts.past import corrected, latest_bound_ms, newest_ms
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNKNOWN, ClockBounds, Clocks, Difference
+from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
+from txnlib.core.verdicts.dossier import Dossier, EpochStamps, OpenSpan
+from txnlib.core.verdicts.past import Past, latest_bound_ms, newest_ms
 
 FIVE = 5 * MINUTE
 
@@ -70,30 +71,72 @@ CORRECTIONS += [
 ]
 
 
-@pytest.mark.parametrize(
-    ("measured", "apart"),
-    [
-        ({("1", "7"): Difference(offset_ms=-9)}, {"1": 9, "7": 9}),
-        ({("1", "7"): Difference(offset_ms=9), ("2", "7"): shown(-FIVE)}, {"1": 9, "2": FIVE, "7": 9}),
-        (
-            {(n, "7"): Difference(offset_ms=ms) for n, ms in (("1", 4), ("2", 0), ("3", -8))},
-            {"1": 4, "2": 0, "3": 8, "7": 4},
-        ),
-    ],
-)
-def test_a_clock_is_off_by_what_most_others_say(measured, apart):
-    assert off_by(measured) == apart
+def bound(there: str, lower: int, upper: int, pairs: int = 3, log: tuple[str, int, int] | None = None) -> ClockBounds:
+    """What pairs show of the clock of broker 7 and of one of a coordinator."""
+    topic, partition, leader_epoch = log or (None, None, None)
+    return ClockBounds(
+        coordinator_clock=there, clock="7", lower_ms=lower, upper_ms=upper, pairs=pairs, topic=topic,
+        partition=partition, leader_epoch=leader_epoch,
+    )  # fmt: skip
+
+
+def bounded(*bounds: ClockBounds) -> Clocks:
+    return replace(clocks({}), bounds=bounds)
+
+
+CORRECTIONS += [
+    (bounded(bound("1", -FIVE, -FIVE + 50)), FIVE + MARKER_SLACK_MS),
+    (bounded(bound("1", -FIVE, -FIVE + 50, pairs=1)), FIVE),
+    (bounded(bound("1", FIVE, FIVE + 50)), -FIVE + MARKER_SLACK_MS),
+    (bounded(bound("1", FIVE, FIVE + 50, pairs=2)), 0),
+]
+#: Bounds -> how far a stamp of leader epoch 0 may be off.
+MOVES = [
+    ((), 0),
+    ((bound("1", 0, 20),), 0),
+    ((bound("1", 20, 0),), 0),
+    ((bound("1", 21, 0),), 21),
+    # Most others say that it did not move.
+    ((bound("1", 90, 0), bound("2", 0, 20)), 0),
+    ((bound("1", 90, 0), bound("2", 0, 20), bound("3", 80, 0)), 80),
+    # In this leader epoch of this log, whatever most others say.
+    ((bound("2", 0, 20), bound("1", 90, 0, log=("orders", 0, 0))), 90),
+    ((bound("2", 0, 20), bound("1", 90, 0, log=("orders", 0, 1))), 0),
+]
+
+
+@pytest.mark.parametrize(("bounds", "moved"), MOVES)
+def test_a_stamp_is_off_by_as_much_as_its_clock_moved(bounds, moved):
+    of = past(bounded(*bounds))
+    assert of.moved_ms("orders", 0, 0) == moved
+    (stamps,) = of.stamps
+    assert (stamps.before_ms, stamps.behind_ms) == (NOON - moved, NOON + 1 + moved)
+
+
+def test_the_pairs_of_the_producer_itself_do_not_count():
+    own = replace(bound("1", 90, 0), producer_id=5)
+    assert past(bounded(own)).moved_ms("orders", 0, 0) == 0
+    assert past(bounded(own), producer_id=6).moved_ms("orders", 0, 0) == 90
+
+
+def past(given: Clocks, producer_id: int = 5) -> Past:
+    """An open transaction on the partition, with a stamp on each side."""
+    stamps = (EpochStamps(leader_epoch=0, before_ms=NOON, behind_ms=NOON + 1),)
+    span = OpenSpan(topic="orders", partition=0, start_offset=0, producer_epoch=0, stamps=stamps)
+    facts = ClusterFacts(thresholds=Thresholds(as_of_ms=NOON), clocks=given)
+    return Past(dossier=Dossier(producer_id=producer_id, open=(span,)), span=span, facts=facts)
 
 
 @pytest.mark.parametrize(("given", "expected"), CORRECTIONS)
 def test_a_stamp_is_corrected_by_what_its_clock_was_compared_with(given, expected):
-    (stamps,) = corrected([EpochStamps(leader_epoch=0, before_ms=NOON, behind_ms=NOON + 1)], given)
+    (stamps,) = past(given).stamps
     assert (stamps.before_ms, stamps.behind_ms, stamps.before_last_ms) == (NOON + expected, NOON + 1 + expected, None)
 
 
 def test_a_leader_that_leads_a_coordinator_is_not_ahead_of_itself():
     given = clocks({("2", "1"): FIVE})
-    assert replace(given, named=given.named | {("orders", 0): {0: "1"}}).ahead_ms(0) == 0
+    given = replace(given, named=given.named | {("orders", 0): {0: "1"}})
+    assert given.ahead_ms(0, given.compared(5)) == 0
 
 
 def test_the_newest_of_some_times_is_one_that_a_clock_shows():

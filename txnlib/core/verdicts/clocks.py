@@ -166,15 +166,6 @@ def _by_most(found: Iterable[int]) -> int:
     return ordered[(len(ordered) - 1) // 2]
 
 
-def off_by(measured: Mapping[tuple[str, str], Difference]) -> dict[str, int]:
-    """Clock -> how far it is from most others that it was compared with."""
-    found = defaultdict(list)
-    for pair, each in measured.items():
-        for clock in pair:
-            found[clock].append(abs(each.offset_ms if each.is_known else each.shown_ms))
-    return {clock: sorted(apart)[(len(apart) - 1) // 2] for clock, apart in found.items()}
-
-
 def clock_of(topic: str, partition: int, leader: str | None) -> str:
     """The name of the clock that stamps a partition: its leader, or a clock of its own if none is known."""
     return f"{topic}-{partition}" if leader in (None, NO_LEADER) else str(leader)
@@ -214,8 +205,6 @@ class Clocks:
     named: Mapping[tuple[str, int], Mapping[int, str]] = field(default_factory=dict)
     #: (the coordinator's clock, the partition's) -> how they differ.
     measured: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
-    #: Clock -> how far it is from most others that it was compared with.
-    off: Mapping[str, int] = field(default_factory=dict)
     #: Clock -> how far it is behind at least, where one of its stamps is older than what it stamps.
     behind: Mapping[str, int] = field(default_factory=dict)
     #: What decisions and markers allow of any two of them.

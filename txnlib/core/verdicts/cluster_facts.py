@@ -30,7 +30,7 @@ from txnlib.core.kafka.constants import (
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped
-from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch, off_by
+from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch
 from txnlib.core.verdicts.coordinators import CoordinatorLog, CoordinatorPartition, PartitionFacts
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
@@ -235,7 +235,6 @@ def cluster_clocks(
     found = {(each.coordinator_clock, each.clock): each for each in measured}
     return Clocks(
         measured=found,
-        off=off_by(found),
         named={place: clocks_by_epoch(of.copies, of.elections) for place, of in partitions.items()},
         begun=frozenset(each.place for each in coverage if each.is_judged and each.begins_at_start),
     )

@@ -277,14 +277,33 @@ class Past:
 
     @cached_property
     def compared_clocks(self) -> ComparedClocks:
-        """What other producers' decisions and markers show of clocks."""
-        return self.clocks.compared(self.dossier.producer_id)
+        """What other producers' decisions and markers show of clocks. Who led an epoch may not be known: then its clock
+        is off by as much as that of any replica of the partition."""
+        found = self.clocks.compared(self.dossier.producer_id)
+        epochs = {each.leader_epoch for each in self.span.stamps} | {each.leader_epoch for each in self.span.markers}
+        off = max((found.off.get(each, 0) for each in self._replicas), default=0)
+        unknown = {name: off for each in epochs if (name := self._unknown_clock(each)) is not None}
+        return replace(found, off={**unknown, **found.off})
 
     def moved_ms(self, topic: str, partition: int, leader_epoch: int | None) -> int:
         """How far the clock of a leader epoch of a log moved, as pairs of that log show, or most of its pairs."""
         found, clock = self.compared_clocks, self.clocks.name(topic, partition, leader_epoch)
         epoch = -1 if leader_epoch is None else leader_epoch
-        return max(found.moved_at.get((topic, partition, epoch), 0), found.moved.get(clock, 0))
+        here = (topic, partition) == (self.span.topic, self.span.partition)
+        may_be = self._replicas if here and self._unknown_clock(leader_epoch) is not None else [clock]
+        return max(found.moved_at.get((topic, partition, epoch), 0), *(found.moved.get(each, 0) for each in may_be))
+
+    @cached_property
+    def _replicas(self) -> list[str]:
+        """The brokers that have a copy of the partition, or lead it."""
+        known = {each.broker for each in self.place.captured} | {self.copy.leader}
+        return sorted(each for each in known if each is not None) or [""]
+
+    def _unknown_clock(self, leader_epoch: int | None) -> str | None:
+        """The name of the clock of a leader epoch of the partition whose leader is not known; None if it is."""
+        place = self.span.topic, self.span.partition
+        is_known = leader_epoch is None or leader_epoch in self.clocks.named.get(place, {})
+        return None if is_known else self.clocks.name(*place, leader_epoch)
 
     @cached_property
     def stamps(self) -> list[EpochStamps]:
